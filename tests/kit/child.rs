@@ -42,7 +42,6 @@ impl EndSignal {
 const QUIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SupervisedChild {
-    /// Starts the command.
     pub fn spawn(command: &mut Command, end: EndSignal) -> Self {
         let child = command
             .spawn()
@@ -64,7 +63,6 @@ impl SupervisedChild {
         self.child.stdout.take()
     }
 
-    /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal)
             .unwrap_or_else(|error| panic!("{signal:?}: {error}"));

@@ -71,7 +71,7 @@ impl Collector {
         spans(&self.received.borrow())
     }
 
-    /// Waits for so many spans of a name; all of them.
+    /// Waits until at least `count` spans have this name, and returns them.
     pub async fn spans_of(&mut self, name: &str, count: usize) -> Vec<Span> {
         let named = |requests: &[ExportTraceServiceRequest]| {
             let mut named = spans(requests);

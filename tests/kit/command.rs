@@ -174,7 +174,6 @@ impl Command {
         running.await.expect("no panic")
     }
 
-    /// Starts it.
     pub fn start(mut self) -> RunningCommand {
         self.command.stdin(Stdio::null());
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -84,7 +84,7 @@ fn replace_id(id: &mut String, paths: &BTreeMap<String, String>) {
     }
 }
 
-/// The task without its version, its times and its owner.
+/// The task without its version, times, owner and `dirty_record`.
 pub fn without_system_fields_of_task(task: Task) -> Task {
     Task {
         etag: String::new(),
@@ -96,7 +96,7 @@ pub fn without_system_fields_of_task(task: Task) -> Task {
     }
 }
 
-/// The step without its version, its times and its owner.
+/// The step without its version, times, owner and `dirty_record`.
 pub fn without_system_fields_of_step(step: Step) -> Step {
     Step {
         etag: String::new(),

@@ -23,12 +23,13 @@ pub enum RequestEnd {
     Never,
 }
 
-/// The response.
 #[derive(Debug)]
 pub struct Http2Response {
+    /// The status code of HTTP.
     pub http: u16,
     /// `None` where there is no gRPC status.
     pub status: Option<Status>,
+    /// The length of the body.
     pub bytes: usize,
 }
 
@@ -68,7 +69,7 @@ impl Http2Connection {
         Self { address, sender }
     }
 
-    /// Sends a gRPC request with more headers.
+    /// Sends a gRPC request with these headers beside those that gRPC requires.
     pub async fn call(
         &self,
         path: &str,

@@ -78,7 +78,7 @@ impl KeyServer {
         url.parse().expect("a URL")
     }
 
-    pub fn set(&self, body: &str) {
+    pub fn set_body(&self, body: &str) {
         *self.state.body.lock().expect("a lock") = body.to_owned();
     }
 
@@ -123,7 +123,8 @@ impl State {
         let body = self.body.lock().expect("a lock").clone();
         let length = body.len();
         let head = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(body.as_bytes()).await?;

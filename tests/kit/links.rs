@@ -9,7 +9,8 @@ use super::sample::answers_of;
 /// Every task of an account with its steps.
 pub type State = Vec<(Task, Vec<Step>)>;
 
-/// Asserts that every link has both ends.
+/// Asserts that each answer of a linked question, the task that it manages and its wiring step
+/// refer to one another, and that each subtask step has the name of its task as title.
 pub fn links_are_consistent(state: &State) {
     let tasks: BTreeMap<&str, &Task> = state
         .iter()
@@ -30,9 +31,9 @@ pub fn links_are_consistent(state: &State) {
                 assert_eq!(found.r#type(), TaskType::Linked, "{found:?}");
                 assert_eq!((&found.parent_guid, &found.name), (&task.guid, text));
                 assert_eq!(usize::try_from(found.idx).unwrap(), idx, "{found:?}");
-                let wires: Vec<&Step> = steps.iter().filter(|s| s.link == link).collect();
-                assert_eq!(wires.len(), 1, "{link} in {steps:?}");
-                wired.push(wires[0].guid.as_str());
+                let wiring: Vec<&Step> = steps.iter().filter(|s| s.link == link).collect();
+                assert_eq!(wiring.len(), 1, "{link} in {steps:?}");
+                wired.push(wiring[0].guid.as_str());
                 managed.push(link);
             }
         }
@@ -52,16 +53,16 @@ pub fn links_are_consistent(state: &State) {
         );
     }
     for step in state.iter().flat_map(|(_, steps)| steps) {
-        let wires = wired.contains(&step.guid.as_str());
-        assert_eq!(!step.link.is_empty(), wires, "a link is left: {step:?}");
+        let is_wiring = wired.contains(&step.guid.as_str());
+        assert_eq!(!step.link.is_empty(), is_wiring, "a link is left: {step:?}");
     }
 }
 
-/// The links of a step's values, each with its position. Panics when a value of a
+/// The links of a step's values, each with its index. Panics when a value of a
 /// linked question has none, or another value has one.
 fn links_of(step: &Step) -> Vec<(usize, String)> {
-    let configs = step.feedback_config.iter();
-    let linked = configs.clone().any(|config| config.linked == Some(true));
+    let mut configs = step.feedback_config.iter();
+    let linked = configs.any(|config| config.linked == Some(true));
     let translated = step
         .translations
         .values()

@@ -44,7 +44,8 @@ pub async fn scanned(
 /// text parameter, so the account too, is then set to one value.
 pub async fn generic_plan(connection: &mut PgConnection, sql: &str) -> Result<String, sqlx::Error> {
     const COLUMNS: &str = "SELECT column_name::text, data_type::text \
-         FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'seaql_migrations'";
+         FROM information_schema.columns \
+         WHERE table_schema = 'public' AND table_name <> 'seaql_migrations'";
     const TYPES: &str =
         "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'planned'";
     let columns = sqlx::raw_sql(COLUMNS).fetch_all(&mut *connection).await?;
@@ -144,7 +145,7 @@ fn next_cells(sql: &str, done: usize) -> Option<(&str, Range<usize>)> {
     let ends = [")", " FROM ", " WHERE "].map(|end| sql[start..].find(end));
     let length = ends.into_iter().flatten().min()?;
     // The names are the last list before the row: of an INSERT, a CTE or a comparison.
-    let names = sql[..start].rfind(") ").map_or(start, |end| end);
+    let names = sql[..start].rfind(") ").unwrap_or(start);
     let first = sql[..names].rfind('(').map_or(names, |open| open + 1);
     Some((&sql[first..names], start..start + length))
 }

@@ -27,8 +27,8 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one before this database, with its defaults but for what is named below
-    /// and `more`, one setting a line.
+    /// Starts one before this database. `more` are settings beside those of
+    /// `settings_for`, each on a line of its own.
     pub fn start(database: &str, more: &str) -> Self {
         let (Some(program), Some(owner)) = (program(), Owner::for_a_cluster()) else {
             cannot_run_without("PgBouncer");
@@ -37,7 +37,7 @@ impl PgBouncer {
         let mut log = PathBuf::new();
         for _ in 0..5 {
             let port = free_port();
-            // A port may be free again, so it does not name the directory.
+            // The same port may be found twice, so the directory is not named after it.
             let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
             let home = Scratch::of_this_run().path(&format!("pgbouncer-{number}"));
             owner.make_directory(&home);
@@ -51,7 +51,7 @@ impl PgBouncer {
                 .stdout(Stdio::null())
                 .stderr(fs::File::create(&log).expect("the log of PgBouncer"));
             let mut child = SupervisedChild::spawn(&mut command, EndSignal::Kill);
-            if is_serving(&log, &mut child) {
+            if wait_until_serving(&log, &mut child) {
                 let name = database.path();
                 let url = format!("postgres://postgres@127.0.0.1:{port}{name}?pgbouncer=true");
                 return Self { url, child };
@@ -110,9 +110,9 @@ fn program() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// Whether it takes connections; false when it has ended instead. This is read from its log,
-/// because another process may have taken the port.
-fn is_serving(log: &Path, child: &mut SupervisedChild) -> bool {
+/// Waits until it takes connections; false when it has ended instead. This is read from its
+/// log, because another process may have taken the port.
+fn wait_until_serving(log: &Path, child: &mut SupervisedChild) -> bool {
     let serving = poll_for(WAIT_TIMEOUT, || {
         let is_up = fs::read_to_string(log).is_ok_and(|log| log.contains("process up"));
         (is_up || child.exit_status().is_some()).then_some(is_up)

@@ -38,7 +38,7 @@ pub fn database_and_log(settings: &[&str]) -> (String, Option<PathBuf>) {
     served
 }
 
-/// The private cluster of the tests that leave it as it is.
+/// A private cluster for all tests that neither stop it nor change its settings.
 pub fn shared_cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     let settings = ["fsync=off", "max_connections=300"];
@@ -85,7 +85,7 @@ impl Cluster {
             port: 0,
             server: None,
         };
-        // A collation that does not order like bytes finds what relies on bytes.
+        // A collation that does not order like bytes finds queries that rely on such an order.
         let linguistic = ["--locale-provider=icu", "--icu-locale=en-US"];
         if !cluster.initialise(&linguistic) {
             let _ = fs::remove_dir_all(cluster.data());
@@ -95,8 +95,8 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// Makes a standby of it in the directory `name` of this run and starts it: it
-    /// follows, and takes reads alone until it is promoted.
+    /// Makes a standby of this cluster in the directory `name` of this run and starts it.
+    /// Until it is promoted, it follows this cluster and only takes reads.
     pub fn standby(&self, name: &str) -> Self {
         let home = Scratch::of_this_run().path(name);
         self.owner.make_directory(&home);
@@ -222,7 +222,7 @@ impl Cluster {
             .stdout(self.log_file())
             .stderr(self.log_file());
         let mut server = SupervisedChild::spawn(&mut command, EndSignal::Quit);
-        let is_serving = in_a_runtime(is_serving(&self.url(), &self.data(), &mut server));
+        let is_serving = in_a_runtime(wait_until_serving(&self.url(), &self.data(), &mut server));
         self.server = is_serving.then_some(server);
         is_serving
     }
@@ -312,9 +312,9 @@ pub fn free_port() -> u16 {
         .port()
 }
 
-/// Whether the server takes connections; false when another process has taken the port,
-/// which may be another PostgreSQL.
-async fn is_serving(url: &str, data: &Path, server: &mut SupervisedChild) -> bool {
+/// Waits until the server takes connections. False when it has ended, or another process has
+/// taken the port, which may be another PostgreSQL.
+async fn wait_until_serving(url: &str, data: &Path, server: &mut SupervisedChild) -> bool {
     let started = Instant::now();
     loop {
         if let Ok(mut connection) = PgConnection::connect(url).await {

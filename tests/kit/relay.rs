@@ -158,7 +158,7 @@ async fn forward(client: TcpStream, mut state: watch::Receiver<State>) {
     let epoch = state.borrow().epoch;
     let states = state.clone();
     let both_ways = async {
-        let State { target, .. } = may_flow(&mut states.clone(), epoch).await?;
+        let State { target, .. } = wait_while_held(&mut states.clone(), epoch).await?;
         let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))
             .await
             .ok()?;
@@ -170,7 +170,7 @@ async fn forward(client: TcpStream, mut state: watch::Receiver<State>) {
         let writes = Mutex::new(PreparedWrites::default());
         let request = |bytes: &[u8]| {
             let mut writes = writes.lock().expect("prepared writes");
-            let commits = writes.execute(bytes) || contains(bytes, b"COMMIT");
+            let commits = writes.note_request(bytes) || contains(bytes, b"COMMIT");
             commit_sent.fetch_or(commits, Ordering::Relaxed);
             true
         };
@@ -199,11 +199,11 @@ struct PreparedWrites {
 }
 
 impl PreparedWrites {
-    /// Whether these messages to PostgreSQL execute a write that is a transaction by
-    /// itself. Remembers the writes that they prepare.
-    fn execute(&mut self, mut bytes: &[u8]) -> bool {
-        let is_alone = !self.in_transaction && !contains(bytes, b"BEGIN");
-        let mut writes = false;
+    /// Remembers the writes that these messages to PostgreSQL prepare. Returns whether they
+    /// execute a write outside a transaction, which is committed by itself.
+    fn note_request(&mut self, mut bytes: &[u8]) -> bool {
+        let is_autocommit = !self.in_transaction && !contains(bytes, b"BEGIN");
+        let mut executes_write = false;
         while let [kind, a, b, c, d, rest @ ..] = bytes {
             // The length counts itself, but not the kind.
             let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
@@ -222,12 +222,12 @@ impl PreparedWrites {
                     self.names.remove(name);
                 }
                 // Bind: the portal, and the name.
-                (b'B', _, Some(name)) => writes |= self.names.contains(name),
+                (b'B', _, Some(name)) => executes_write |= self.names.contains(name),
                 _ => {}
             }
             bytes = next;
         }
-        writes && is_alone
+        executes_write && is_autocommit
     }
 
     /// Reads ReadyForQuery, which ends the answer to a request.
@@ -248,8 +248,9 @@ fn contains(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
 
-/// The state once bytes of this epoch may be forwarded; `None` when the relay is gone.
-async fn may_flow(states: &mut watch::Receiver<State>, epoch: u64) -> Option<State> {
+/// Waits until bytes of this epoch may be forwarded; the state then. `None` when the relay is
+/// gone.
+async fn wait_while_held(states: &mut watch::Receiver<State>, epoch: u64) -> Option<State> {
     let open = |state: &State| !state.held && state.silent_before <= epoch;
     states.wait_for(open).await.ok().map(|state| *state)
 }
@@ -265,7 +266,7 @@ async fn pump(
     loop {
         let read = from.read(&mut buffer).await.ok()?;
         let bytes = buffer.get(..read).filter(|bytes| !bytes.is_empty())?;
-        let State { delay, .. } = may_flow(&mut states, epoch).await?;
+        let State { delay, .. } = wait_while_held(&mut states, epoch).await?;
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }

@@ -464,7 +464,7 @@ setters!(StepSetters of Step {
     with_etag(etag: impl Into<String>) etag = etag.into();
     with_body(body: impl Into<String>) body = Some(body.into());
     with_cost(cost: i32) cost = Some(cost);
-    with_published_step(number: i32) published = Some(number);
+    with_published(number: i32) published = Some(number);
     depending_on(group: DependencyGroup) dependencies = Some(group);
     with_question(question: FeedbackConfig) feedback_config = vec![question];
     with_instructions(list: Vec<Struct>) instructions = list;
@@ -493,7 +493,8 @@ setters!(FeedbackValueSetters of FeedbackValue {
 setters!(PreviewSetters of PreviewTaskRequest {
     for_level(level: AccessLevel) level = Some(level.into());
     in_language(tag: impl Into<String>) language = tag.into();
-    falling_back_to(tags: &[&str]) fallback_languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    falling_back_to(tags: &[&str])
+        fallback_languages = tags.iter().map(|tag| (*tag).to_owned()).collect();
     to_depth(levels: i32) subtask_depth = levels;
     with_page_size(size: i32) page_size = size;
     after(token: impl Into<String>) page_token = token.into();

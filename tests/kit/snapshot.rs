@@ -26,13 +26,13 @@ pub fn message(name: &str, message: &impl Message) -> Value {
         .expect("the message")
         .serialize_with_options(serde_json::value::Serializer, &options);
     let mut json = json.expect("JSON");
-    replace_versions(&mut json);
+    replace_etags_and_times(&mut json);
     json
 }
 
-fn replace_versions(value: &mut Value) {
+fn replace_etags_and_times(value: &mut Value) {
     match value {
-        Value::Array(values) => values.iter_mut().for_each(replace_versions),
+        Value::Array(values) => values.iter_mut().for_each(replace_etags_and_times),
         Value::Object(members) => {
             for (name, value) in members {
                 match value {
@@ -40,7 +40,7 @@ fn replace_versions(value: &mut Value) {
                         *value = json!("[etag]");
                     }
                     Value::String(_) if name.ends_with("_ts") => *value = json!("[time]"),
-                    value => replace_versions(value),
+                    value => replace_etags_and_times(value),
                 }
             }
         }

@@ -16,7 +16,7 @@ use super::client::Client;
 /// Largest message, in bytes.
 const MESSAGE_LIMIT: usize = 64 << 20;
 
-/// Opens a store with as many connections and serves it; the client's account has every
+/// Opens a store with this many connections and serves it; the client's account has every
 /// scope.
 pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) {
     let store = open(database_url, max_connections).await;
@@ -24,7 +24,7 @@ pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) 
     (store, client)
 }
 
-/// Opens a store with as many connections.
+/// Opens a store with this many connections.
 pub async fn open(database_url: &str, max_connections: u32) -> Store {
     open_with_limit(database_url, max_connections, MESSAGE_LIMIT).await
 }

@@ -1,8 +1,8 @@
 //! Whether a statement stays within an account.
 //!
-//! It does when every tenant table that it reads, updates or deletes from is scoped: by
-//! `account_id = $1`, or by equality with the `account_id` of a scoped table. Inserted
-//! rows have the account's id, and updates keep it. A distributed PostgreSQL then finds
+//! It does when every tenant table that it reads, updates or deletes from is confined to
+//! the account: by `account_id = $1`, or by equality with the `account_id` of a confined table.
+//! Inserted rows have the account's id, and updates keep it. A distributed PostgreSQL then finds
 //! all rows of a statement on one node.
 
 use std::{collections::BTreeSet, ops::ControlFlow};
@@ -51,7 +51,7 @@ struct Checker<'a> {
 struct Relation {
     alias: String,
     is_tenant: bool,
-    is_scoped: bool,
+    is_confined: bool,
 }
 
 /// A condition on every row, or on those of one outer-joined table.
@@ -60,8 +60,8 @@ enum JoinCondition<'a> {
     OuterJoined(usize, &'a Expr),
 }
 
-/// One side of an equality: a parameter or literal, the account of a relation (by scope
-/// and index), or anything else.
+/// One side of an equality: a parameter or literal, the account of a relation (how many scopes
+/// outside, and its index there), or anything else.
 enum Side {
     Value,
     Account(usize, usize),
@@ -146,27 +146,27 @@ impl Checker<'_> {
         self.tenants.contains(&last(name))
     }
 
-    /// Enters a scope and reports its unscoped tables.
+    /// Enters a scope and reports its tables that are not confined.
     fn enter(&mut self, scope: Vec<Relation>) {
         for relation in scope.iter().filter(|relation| relation.is_tenant) {
             self.checked += 1;
-            if !relation.is_scoped {
-                let fault = format!("{} is not scoped to an account", relation.alias);
+            if !relation.is_confined {
+                let fault = format!("{} is not confined to an account", relation.alias);
                 self.faults.push(fault);
             }
         }
         self.scopes.push(scope);
     }
 
-    /// The tables of a FROM, and which of them its conditions scope to an account.
+    /// The tables of a FROM, and which of them its conditions confine to an account.
     fn scope(&self, from: &[TableWithJoins], selection: Option<&Expr>) -> Vec<Relation> {
         let mut scope = Vec::new();
         let mut conditions = Vec::new();
         for tables in from {
-            self.relation(&tables.relation, &mut scope);
+            self.add_relation(&tables.relation, &mut scope);
             for join in &tables.joins {
                 let joined = scope.len();
-                self.relation(&join.relation, &mut scope);
+                self.add_relation(&join.relation, &mut scope);
                 match &join.join_operator {
                     JoinOperator::Join(JoinConstraint::On(on))
                     | JoinOperator::Inner(JoinConstraint::On(on)) => {
@@ -176,24 +176,24 @@ impl Checker<'_> {
                     | JoinOperator::LeftOuter(JoinConstraint::On(on)) => {
                         conditions.push(JoinCondition::OuterJoined(joined, on));
                     }
-                    // Other joins scope nothing.
+                    // Other joins confine nothing.
                     _ => {}
                 }
             }
         }
         conditions.extend(selection.map(JoinCondition::All));
-        while self.scope_tables(&mut scope, &conditions) {}
+        while self.confine_tables(&mut scope, &conditions) {}
         scope
     }
 
-    fn relation(&self, factor: &TableFactor, scope: &mut Vec<Relation>) {
+    fn add_relation(&self, factor: &TableFactor, scope: &mut Vec<Relation>) {
         match factor {
             TableFactor::Table { name, alias, .. } => {
                 let alias = alias.as_ref().map(|alias| alias.name.value.clone());
                 scope.push(Relation {
                     alias: alias.unwrap_or_else(|| last(name)),
                     is_tenant: self.is_tenant(name),
-                    is_scoped: false,
+                    is_confined: false,
                 });
             }
             // A subquery is a scope of its own.
@@ -202,16 +202,16 @@ impl Checker<'_> {
             } => scope.push(Relation {
                 alias: alias.name.value.clone(),
                 is_tenant: false,
-                is_scoped: false,
+                is_confined: false,
             }),
             // If it names a tenant table, `named` exceeds `checked`, which is a fault.
             _ => {}
         }
     }
 
-    /// Scopes tables by the conditions; whether any was added.
-    fn scope_tables(&self, scope: &mut [Relation], conditions: &[JoinCondition<'_>]) -> bool {
-        let mut scoped = BTreeSet::new();
+    /// Confines tables by the conditions. Returns whether one was not confined before.
+    fn confine_tables(&self, scope: &mut [Relation], conditions: &[JoinCondition<'_>]) -> bool {
+        let mut confined = BTreeSet::new();
         for condition in conditions {
             let (only, expression) = match condition {
                 JoinCondition::All(expression) => (None, *expression),
@@ -222,26 +222,26 @@ impl Checker<'_> {
                 for (one, other) in [(&sides[0], &sides[1]), (&sides[1], &sides[0])] {
                     if let Side::Account(0, relation) = *one
                         && only.is_none_or(|only| only == relation)
-                        && self.is_scoped(scope, other)
-                        && !scope[relation].is_scoped
+                        && self.is_confined(scope, other)
+                        && !scope[relation].is_confined
                     {
-                        scoped.insert(relation);
+                        confined.insert(relation);
                     }
                 }
             }
         }
-        for relation in &scoped {
-            scope[*relation].is_scoped = true;
+        for relation in &confined {
+            scope[*relation].is_confined = true;
         }
-        !scoped.is_empty()
+        !confined.is_empty()
     }
 
-    fn is_scoped(&self, scope: &[Relation], side: &Side) -> bool {
+    fn is_confined(&self, scope: &[Relation], side: &Side) -> bool {
         match side {
             Side::Value => true,
-            Side::Account(0, relation) => scope[*relation].is_scoped,
+            Side::Account(0, relation) => scope[*relation].is_confined,
             Side::Account(out, relation) => {
-                self.scopes[self.scopes.len() - out][*relation].is_scoped
+                self.scopes[self.scopes.len() - out][*relation].is_confined
             }
             Side::Other => false,
         }
@@ -287,13 +287,13 @@ impl Checker<'_> {
             if !columns.iter().any(|column| last(column) == ACCOUNT) {
                 continue;
             }
-            // The account that the condition requires.
+            // Only the account that the condition requires may be assigned.
             let same = condition.iter().any(|(left, right)| {
-                names_account(left) && **right == assignment.value
-                    || names_account(right) && **left == assignment.value
+                is_account_column(left) && **right == assignment.value
+                    || is_account_column(right) && **left == assignment.value
             });
             if !same {
-                self.faults.push("changes whose a row is".to_owned());
+                self.faults.push("changes the account of a row".to_owned());
             }
         }
     }
@@ -309,11 +309,11 @@ impl Checker<'_> {
         let table = last(table);
         let place = insert.columns.iter().position(|name| last(name) == ACCOUNT);
         let source = insert.source.as_ref().map(|source| &*source.body);
-        let named = match (place, source) {
+        let names_account = match (place, source) {
             (Some(place), Some(source)) => self.names_account(source, place),
             _ => false,
         };
-        if !named {
+        if !names_account {
             let fault = format!("what is inserted into {table} does not name its account");
             self.faults.push(fault);
         }
@@ -346,7 +346,7 @@ impl Checker<'_> {
                     ) => expr,
                     _ => return false,
                 };
-                self.is_scoped(&scope, &self.side(&scope, value))
+                self.is_confined(&scope, &self.side(&scope, value))
             }
             SetExpr::Query(query) => self.names_account(&query.body, place),
             _ => false,
@@ -382,7 +382,7 @@ fn equalities(condition: &Expr) -> Vec<(&Expr, &Expr)> {
     }
 }
 
-fn names_account(expression: &Expr) -> bool {
+fn is_account_column(expression: &Expr) -> bool {
     match expression {
         Expr::Identifier(column) => column.value == ACCOUNT,
         Expr::CompoundIdentifier(path) => path.last().is_some_and(|column| column.value == ACCOUNT),

@@ -226,7 +226,7 @@ impl Caller {
         let (counts, error) = match result {
             Ok(_) => (&self.counts.accepted, None),
             Err(status) => {
-                // The server runs on, so its connections hold.
+                // The server runs on, so that it sends every error itself and no connection breaks.
                 assert!(status.get_details_error_info().is_some(), "{status:?}");
                 (&self.counts.refused, Some(status))
             }

@@ -8,7 +8,7 @@ use crate::{
     machine,
 };
 
-/// Rounds of each client.
+/// Rounds of each writer.
 const ROUNDS: usize = 40;
 const LANGUAGES: [&str; 2] = ["de", "fr"];
 const CONNECTIONS: u32 = 12;
@@ -87,7 +87,8 @@ impl Guide {
         }
     }
 
-    /// Writes each step in both languages in one call, with texts that are always new.
+    /// Writes each step in both languages in one call, with texts that are always new. When no
+    /// work is listed, that of the round before is written again.
     async fn translate(self, number: usize) {
         let mut work = Vec::new();
         for round in 0..ROUNDS {

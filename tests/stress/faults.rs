@@ -32,7 +32,7 @@ use crate::{
 };
 
 const WRITERS: usize = 16;
-/// A write that still runs after this has hung. PostgreSQL ends one whose server is gone.
+/// A write that runs for longer hangs: PostgreSQL ends those of a killed server sooner.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The writers of a scenario, and what became of their writes.
@@ -68,8 +68,8 @@ async fn make_shared_task(service: &Service) -> Task {
     client.given_task(task_draft("shared".to_owned())).await
 }
 
-/// The state once no write is under way any more, of this server or one that was killed.
-/// Reading it does not end a transaction that the server has left open.
+/// Waits until no write is under way, of this server or one that was killed, and reads the
+/// state. Fails when a transaction stays open, which reading does not end.
 async fn state_once_quiet(service: &Service) -> ObservedState {
     let (client, database) = (service.client_of_shared_account(), service.database());
     let started = Instant::now();
@@ -78,16 +78,16 @@ async fn state_once_quiet(service: &Service) -> ObservedState {
         let read = ObservedState::read(&client).await;
         let state = match read.map_err(|status| write_error(&status)) {
             Ok(state) => Some(state),
-            // It was deleted while it was read, or every connection was in use.
+            // A task was deleted while it was read, or every connection was in use.
             Err(WriteError::Missing | WriteError::NotDone | WriteError::Unknown) => None,
             Err(other) => panic!("{other:?} of a read"),
         };
-        let locks = database_state::open_transactions(database).await;
-        let is_quiet = locks.is_empty() && before == database_state::summary(database).await;
+        let open = database_state::open_transactions(database).await;
+        let is_quiet = open.is_empty() && before == database_state::summary(database).await;
         if let Some(state) = state.filter(|_| is_quiet) {
             return state;
         }
-        assert!(started.elapsed() < QUIET_TIMEOUT, "still open: {locks}");
+        assert!(started.elapsed() < QUIET_TIMEOUT, "still open: {open}");
     }
 }
 

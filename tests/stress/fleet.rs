@@ -1,5 +1,6 @@
-//! Several servers on one database, each a process of its own: they agree on everything,
-//! start at the same moment, and answer for one another.
+//! Several servers on one database, each a process of its own: they return the
+//! same data, start at the same moment, and accept page tokens, request ids and etags of one
+//! another.
 
 mod histories;
 mod pooler;
@@ -67,9 +68,9 @@ impl Pair {
         let mut url = shared_cluster().make_database(name);
         let mut pgbouncer = None;
         if path == Path::ThroughPgBouncer {
-            let before = start_pgbouncer(&url);
-            before.url().clone_into(&mut url);
-            pgbouncer = Some(before);
+            let started = start_pgbouncer(&url);
+            started.url().clone_into(&mut url);
+            pgbouncer = Some(started);
         }
         let server = |which: &str| {
             let settings = [("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8")];
@@ -92,6 +93,6 @@ impl Pair {
 
 /// A PgBouncer before this database.
 fn start_pgbouncer(url: &str) -> PgBouncer {
-    // Clients that use libpq send this parameter, so it is often ignored.
+    // Clients that use libpq send this parameter, so PgBouncer is often set to ignore it.
     PgBouncer::start(url, "ignore_startup_parameters = extra_float_digits")
 }

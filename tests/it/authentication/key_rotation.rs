@@ -152,7 +152,7 @@ async fn an_unknown_key_id_has_the_set_fetched_again() {
         .expect("the old key");
     assert_eq!(issuer.fetches(), 1);
 
-    issuer.set(&key_set(&[new.jwk("new")]));
+    issuer.set_body(&key_set(&[new.jwk("new")]));
     client.read(&by_new).await.expect("the new key");
     assert_eq!(issuer.fetches(), 2);
     // What its issuer has withdrawn is refused, and what it has added stays.
@@ -164,7 +164,7 @@ async fn an_unknown_key_id_has_the_set_fetched_again() {
 async fn calls_at_once_with_a_new_key_share_one_fetch() {
     let (old, new) = (Signer::es256(), Signer::es256());
     let (issuer, _server, client) = start_with_issuer_of(&old, "old").await;
-    issuer.set(&key_set(&[new.jwk("new")]));
+    issuer.set_body(&key_set(&[new.jwk("new")]));
     let token = new.token_by("new", &claims());
     let calls = (0..20).map(|_| client.read(&token));
     for outcome in futures_util::future::join_all(calls).await {
@@ -215,12 +215,12 @@ async fn an_issuer_with_an_empty_set_keeps_the_known_keys() {
         old.token_by("old", &claims()),
         new.token_by("new", &claims()),
     );
-    issuer.set(&key_set(&[]));
+    issuer.set_body(&key_set(&[]));
     assert_refused(client.read(&by_new).await);
     assert_eq!(issuer.fetches(), 2);
     client.read(&by_old).await.expect("the old key holds");
 
-    issuer.set(&key_set(&[new.jwk("new")]));
+    issuer.set_body(&key_set(&[new.jwk("new")]));
     advance_clock(Duration::from_secs(11)).await;
     let client = TokenClient::of(&server);
     client.read(&by_new).await.expect("the new key holds");
@@ -277,7 +277,7 @@ async fn old_keys_are_fetched_again_without_an_unknown_key_id() {
     assert_eq!(issuer.fetches(), 1, "they are not old yet");
 
     // The issuer replaces the key, and no token names the new one.
-    issuer.set(&key_set(&[Signer::es256().jwk("other")]));
+    issuer.set_body(&key_set(&[Signer::es256().jwk("other")]));
     advance_clock(Duration::from_secs(2 * 60)).await;
     let client = TokenClient::of(&server);
     let withdrawn = async { while client.read(&token).await.is_ok() {} };
@@ -318,7 +318,7 @@ async fn calls_with_known_keys_do_not_wait_for_an_issuer_that_hangs() {
 async fn a_cancelled_call_does_not_cancel_the_key_fetch() {
     let (old, new) = (Signer::es256(), Signer::es256());
     let (issuer, server, _) = start_with_issuer_of(&old, "old").await;
-    issuer.set(&key_set(&[new.jwk("new")]));
+    issuer.set_body(&key_set(&[new.jwk("new")]));
     issuer.hold();
     let token = new.token_by("new", &claims());
     let gone = tokio::spawn({

@@ -68,7 +68,7 @@ async fn a_token_without_key_id_is_accepted_by_a_set_of_one_key_alone() {
         .await
         .expect("it is accepted");
 
-    issuer.set(&key_set(&[first.jwk("first"), second.jwk("second")]));
+    issuer.set_body(&key_set(&[first.jwk("first"), second.jwk("second")]));
     let two = start_with_keys_of(&issuer).await;
     let answer = error_answer(TokenClient::of(&two).read(&token).await);
     assert_eq!(answer.reason, "CREDENTIALS_INVALID");

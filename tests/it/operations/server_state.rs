@@ -96,7 +96,7 @@ async fn the_time_of_the_last_fetch_of_keys_is_known() {
     assert!((before..=now()).contains(&read), "{read}");
 
     // A set without keys is no newer set: the alert of old keys must fire.
-    issuer.set(&key_set(&[]));
+    issuer.set_body(&key_set(&[]));
     let client = TokenClient::of(&server);
     let unknown = Signer::es256().token_by("other", &claims());
     client.read(&unknown).await.expect_err("an unknown key");

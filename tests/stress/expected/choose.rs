@@ -16,9 +16,8 @@ use crate::kit::{
     sample::PRODUCT,
 };
 
-/// The language of automatic translations.
-const AUTOMATIC: &str = "es";
-// All of it is read after each fault, so it stays small.
+const AUTOMATIC_LANGUAGE: &str = "es";
+// The whole workspace is read after each fault, so it stays small.
 const MAX_TASKS: usize = 6;
 const MAX_STEPS: usize = 10;
 const MAX_ROLES: usize = 3;
@@ -39,7 +38,7 @@ pub async fn next_write(
             38..62 => create_step(workspace, rng),
             62..78 => update_step(workspace, rng),
             78..88 => delete_step(workspace, rng),
-            88..93 => role(workspace, rng),
+            88..93 => create_or_delete_role(workspace, rng),
             _ => translate(workspace, rng, client).await?,
         };
         if let Some(write) = chosen {
@@ -87,7 +86,9 @@ fn import_again(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
         .collect();
     if steps.len() >= MAX_STEPS || rng.one_in(2) {
         let solution = steps.iter().position(is_solution);
-        solution.map(|index| steps.remove(index));
+        if let Some(index) = solution {
+            steps.remove(index);
+        }
     }
     rng.shuffle(&mut steps);
     for step in &mut steps {
@@ -132,8 +133,7 @@ fn change_answers(workspace: &mut Workspace, rng: &mut Rng, step: &mut Step) {
     }
 }
 
-/// Gives the subtask steps of answers the answers' texts: another title would be
-/// ignored.
+/// Gives each wiring step the text of its answer as title: another one would be ignored.
 fn retitle(steps: &mut [Step]) {
     let answers: BTreeMap<String, String> = steps
         .iter()
@@ -260,7 +260,7 @@ fn delete_step(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
     }))
 }
 
-fn role(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
+fn create_or_delete_role(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
     let known: Vec<i64> = workspace.roles.iter().map(|role| role.id).collect();
     if is_shared(workspace) {
         return None;
@@ -274,7 +274,7 @@ fn role(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
     Some(Write::DeleteRole(DeleteRoleRequest { id }))
 }
 
-/// Every step of a task that lacks the automatic language, in one batch.
+/// Translates every solution of a task that lacks the automatic language, in one batch.
 async fn translate(
     workspace: &mut Workspace,
     rng: &mut Rng,
@@ -285,7 +285,7 @@ async fn translate(
         return Ok(None);
     };
     let request = ListTranslationWorkRequest {
-        languages: vec![AUTOMATIC.to_owned()],
+        languages: vec![AUTOMATIC_LANGUAGE.to_owned()],
         task: Some(expected.task.guid.clone()),
         page_size: 100,
         page_token: String::new(),

@@ -17,8 +17,7 @@ impl Workspace {
     /// else is as expected. Afterwards ids and etags are the observed ones.
     ///
     /// # Panics
-    /// When neither all of the unanswered write nor nothing of it is there, or
-    /// anything else differs.
+    /// When a part of the unanswered write is there, or anything else differs.
     pub fn resolve(&mut self, observed: &ObservedWorkspace) -> Option<UnansweredOutcome> {
         let without = self.matched(observed);
         let Some(write) = self.unanswered.clone() else {
@@ -34,8 +33,8 @@ impl Workspace {
                 (matched, UnansweredOutcome::Done(id))
             }
             (Err(without), Err(with)) => panic!(
-                "workspace {}: neither nothing nor all of {write:?}\n\
-                 if nothing: {without}\nif all: {with}",
+                "workspace {}: it fits neither without nor with {write:?}\n\
+                 without: {without}\nwith: {with}",
                 self.prefix
             ),
         };
@@ -46,7 +45,7 @@ impl Workspace {
 
     /// Takes ids and the etag from the response to a write of the resource `id`, and
     /// asserts that the rest of it is as expected.
-    pub fn learn(&mut self, id: &str, response: WriteResponse) {
+    pub fn match_response(&mut self, id: &str, response: WriteResponse) {
         match response {
             WriteResponse::Task(task) => {
                 self.replace_placeholder(id, &task.guid);
@@ -119,7 +118,9 @@ impl Workspace {
             let mut roles = observed.roles.iter();
             let found = roles.find(|found| found.name == role.name);
             let found = found.ok_or_else(|| format!("{role:?} is missing"))?;
-            ensure("a role", &true, &(role.id == 0 || role.id == found.id))?;
+            if role.id != 0 {
+                ensure("id of a role", &role.id, &found.id)?;
+            }
             role.id = found.id;
         }
         Ok(())
@@ -159,7 +160,7 @@ impl<'a> ObservedTask<'a> {
 }
 
 impl ExpectedTask {
-    /// Compares it with a task of the service; else the difference.
+    /// Compares it with a task of the service, and returns the difference if there is one.
     pub fn matches(&self, task: &Task) -> Result<(), String> {
         let mut expected = self.task.clone();
         expected.r#type = Some(expected.r#type().into());

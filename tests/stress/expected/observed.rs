@@ -21,7 +21,7 @@ pub struct ObservedState {
     pub roles: Vec<Role>,
 }
 
-/// The part of it that belongs to one workspace.
+/// The part of the state that belongs to one workspace.
 #[derive(Debug, Default)]
 pub struct ObservedWorkspace<'a> {
     pub tasks: Vec<&'a TaskWithSteps>,
@@ -74,7 +74,7 @@ impl ObservedState {
 
     /// Asserts what holds whatever was written: no task or step is listed twice, and
     /// links and titles are consistent.
-    pub fn is_consistent(&self) {
+    pub fn assert_consistent(&self) {
         let mut guids = BTreeSet::new();
         for (task, steps) in &self.tasks {
             for guid in steps.iter().map(|step| &step.guid).chain([&task.guid]) {

@@ -85,12 +85,11 @@ impl ExpectedTask {
 
     /// Whether the writer was not told its id or that of a step.
     pub fn has_placeholder(&self) -> bool {
-        let ids = self.order().into_iter().chain([self.task.guid.as_str()]);
+        let ids = self.step_ids().into_iter().chain([self.task.guid.as_str()]);
         ids.into_iter().any(is_placeholder)
     }
 
-    /// The ids of its steps.
-    fn order(&self) -> Vec<&str> {
+    fn step_ids(&self) -> Vec<&str> {
         let steps = self.steps.iter();
         steps.map(|expected| expected.step.guid.as_str()).collect()
     }
@@ -101,7 +100,7 @@ pub fn is_placeholder(id: &str) -> bool {
     id.starts_with('?')
 }
 
-/// The values of a step's linked question, each with its position.
+/// The values of a step's linked question, each with its index.
 pub fn linked_values(step: &Step) -> impl Iterator<Item = (usize, &FeedbackValue)> {
     let configs = step.feedback_config.iter();
     let linked = configs.filter(|config| config.linked == Some(true));
@@ -117,7 +116,7 @@ impl Workspace {
         }
     }
 
-    /// Works on a task together with others.
+    /// One that has steps in a task that other workspaces share.
     pub fn in_shared_task(prefix: String, task: &Task) -> Self {
         let shared = ExpectedTask {
             task: task.clone(),
@@ -236,14 +235,14 @@ impl Workspace {
         }
     }
 
-    /// Notes new etags for whatever differs from the state before.
+    /// Expects another etag of each task and step that differs from the state before.
     pub fn note_changes_since(&mut self, before: &Self) {
         for expected in &mut self.tasks {
             let mut old = before.tasks.iter();
             let Some(old) = old.find(|old| old.task.guid == expected.task.guid) else {
                 continue;
             };
-            if old.task != expected.task || old.order() != expected.order() {
+            if old.task != expected.task || old.step_ids() != expected.step_ids() {
                 expected.etag.note_change();
             }
             for step in &mut expected.steps {

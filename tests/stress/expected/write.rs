@@ -114,7 +114,7 @@ fn required<T>(resource: Option<T>) -> T {
 
 impl Workspace {
     /// Does to this state what the write does to the service. Returns the id of the task or
-    /// step that it makes, changes or deletes, or of the role that it deletes; else nothing.
+    /// step that it makes, changes or deletes, or of the role that it deletes; else an empty text.
     pub fn apply(&mut self, write: &Write) -> String {
         let before = self.clone();
         let id = match write.clone() {
@@ -217,8 +217,8 @@ impl Workspace {
         String::new()
     }
 
-    /// A document of an existing task changes no field of the task itself. Its steps are
-    /// complete, and stored steps that it lacks are deleted.
+    /// Writers send documents of existing tasks without fields of the task itself, and have
+    /// stored steps that the document lacks deleted.
     fn import(&mut self, document: TaskDocument) -> String {
         let task = required(document.task);
         let guid = match task.guid.is_empty() {
@@ -234,18 +234,18 @@ impl Workspace {
     }
 
     /// Adds the step to the list. For each new value of a linked step it imports the managed
-    /// task, and adds a subtask step of that task after the step.
+    /// task, and adds a wiring step after the step.
     fn import_step(&mut self, task: &str, mut step: Step, steps: &mut Vec<ExpectedStep>) {
         task.clone_into(&mut step.task);
         let mut configs = step.feedback_config.iter();
         let linked = configs.any(|config| config.linked == Some(true));
-        let mut subtasks = Vec::new();
+        let mut wiring_steps = Vec::new();
         let values = step.feedback_config.iter_mut();
         for value in values.flat_map(|config| &mut config.values) {
             let inner = value.task_json.take();
             if linked && value.link.is_empty() {
                 value.link = self.import(*required(inner));
-                subtasks.push(subtask_of_value(task, &value.link));
+                wiring_steps.push(wiring_step(task, &value.link));
             }
         }
         let expected = match step.guid.is_empty() {
@@ -256,15 +256,15 @@ impl Workspace {
             }
         };
         steps.push(expected);
-        for step in subtasks {
+        for step in wiring_steps {
             let expected = self.new_step(step);
             steps.push(expected);
         }
     }
 }
 
-/// The subtask step of a managed task.
-fn subtask_of_value(task: &str, managed: &str) -> Step {
+/// The subtask step that leads to a managed task.
+fn wiring_step(task: &str, managed: &str) -> Step {
     Step {
         task: task.to_owned(),
         subtask_id: managed.to_owned(),

@@ -129,7 +129,8 @@ impl Writer {
         choose::next_write(&mut self.workspaces[workspace], &mut self.rng, client).await
     }
 
-    /// Notes the end of a write that was sent.
+    /// Notes the result of a write that was sent: the expected state after it, or that it was
+    /// not answered.
     pub fn note(
         &mut self,
         workspace: usize,
@@ -154,7 +155,7 @@ impl Writer {
     fn note_acknowledged(&mut self, workspace: usize, write: Write, response: WriteResponse) {
         let id = self.workspaces[workspace].apply(&write);
         let made = response.guid();
-        self.workspaces[workspace].learn(&id, response);
+        self.workspaces[workspace].match_response(&id, response);
         self.acknowledged += 1;
         if write.has_request_id() {
             if self.remembered.len() == REMEMBERED_WRITES {
@@ -174,7 +175,7 @@ impl Writer {
         let own = workspace.tasks.iter().filter(|expected| !expected.shared);
         let mut guids: Vec<String> = own.map(|expected| expected.task.guid.clone()).collect();
         guids.retain(|guid| !is_placeholder(guid));
-        // A managed task that was known already is met twice.
+        // A managed task whose id was known is found twice: in the workspace and by its link.
         let mut tasks = BTreeMap::new();
         while let Some(guid) = guids.pop() {
             let task = observed::task_with_steps(client, &guid).await?;
@@ -231,14 +232,14 @@ pub fn verify<'a>(
     shared_task: Option<&Task>,
     state: &ObservedState,
 ) -> Vec<Vec<ResolvedWrite>> {
-    state.is_consistent();
+    state.assert_consistent();
     let mut found = state.by_workspace(shared_task);
     let resolved = writers.into_iter().map(|writer| {
         let mut resolved = Vec::new();
         for (index, workspace) in writer.workspaces.iter_mut().enumerate() {
-            let here = found.remove(workspace.prefix.as_str()).unwrap_or_default();
+            let observed = found.remove(workspace.prefix.as_str()).unwrap_or_default();
             let write = workspace.unanswered.clone();
-            if let (Some(outcome), Some(write)) = (workspace.resolve(&here), write) {
+            if let (Some(outcome), Some(write)) = (workspace.resolve(&observed), write) {
                 resolved.push(ResolvedWrite {
                     workspace: index,
                     write,

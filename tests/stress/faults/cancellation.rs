@@ -20,8 +20,8 @@ use crate::{
 };
 
 const CLIENTS: usize = 8;
-/// Workspaces of each beside the one in the shared task: a cancelled write blocks one
-/// until its outcome is known.
+/// Workspaces of each client beside the one in the shared task. A workspace with a cancelled
+/// write is not used until the outcome of the write is known.
 const WORKSPACES: usize = 4;
 /// Calls of each client between two comparisons.
 const CALLS: u64 = 12;

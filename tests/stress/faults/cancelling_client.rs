@@ -43,21 +43,21 @@ enum Cancellation {
 impl CancellingClient {
     pub fn new(mut writer: Writer, shared_task: &Task, service: &Service) -> Self {
         let relay = Relay::to(service.address().port());
-        let account = service.client_of_shared_account();
+        let shared = service.client_of_shared_account();
         Self {
             rng: writer.rng.fork(),
             writer,
             cancelled: 0,
             refused: 0,
-            client: Client::at(relay.address()).with_account(account.account()),
+            client: Client::at(relay.address()).with_account(shared.account()),
             relay,
             shared_task: shared_task.guid.clone(),
             typical_duration: FIRST_ESTIMATE,
         }
     }
 
-    /// Makes so many calls and cancels most of them, or fewer when each workspace has
-    /// a cancelled write.
+    /// Makes so many calls and cancels most of them. Stops earlier when each workspace has
+    /// an unanswered write.
     pub async fn call_and_cancel(mut self, calls: u64) -> Self {
         for _ in 0..calls {
             if self.rng.one_in(4) {
@@ -117,7 +117,7 @@ impl CancellingClient {
         }
     }
 
-    /// An export reads in a transaction.
+    /// Cancels an export, which reads in a transaction.
     async fn cancel_an_export(&mut self) {
         let guid = self.shared_task.clone();
         let export = async |client: Client| client.export(&guid).await;
@@ -162,8 +162,8 @@ impl CancellingClient {
         }
     }
 
-    /// A moment of a call or shortly after it, and more often near its ends, where
-    /// transactions begin and end.
+    /// A moment during a call or shortly after it. It is often near the beginning or the end
+    /// of the call, where transactions begin and end.
     fn random_moment(&mut self) -> Duration {
         let typical = self.typical_duration.as_micros() as usize;
         let (earliest, latest) = match self.rng.below(3) {
@@ -179,9 +179,9 @@ impl CancellingClient {
 /// Sleeps more exactly than timers do.
 async fn sleep_exactly(duration: Duration) {
     let end = Instant::now() + duration;
-    let long = duration.checked_sub(TIMER_RESOLUTION);
-    if let Some(long) = long.filter(|long| *long >= TIMER_RESOLUTION) {
-        tokio::time::sleep(long).await;
+    let by_timer = duration.checked_sub(TIMER_RESOLUTION);
+    if let Some(by_timer) = by_timer.filter(|by_timer| *by_timer >= TIMER_RESOLUTION) {
+        tokio::time::sleep(by_timer).await;
     }
     while Instant::now() < end {
         tokio::task::yield_now().await;

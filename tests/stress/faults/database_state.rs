@@ -10,7 +10,8 @@ use sqlx::{
 /// How long to wait for a lock that the server holds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-const OPEN_TRANSACTIONS: &str = "SELECT coalesce(string_agg(state || ' after ' || query, '; '), '') \
+const OPEN_TRANSACTIONS: &str = "SELECT \
+    coalesce(string_agg(state || ' after ' || query, '; '), '') \
     FROM pg_stat_activity WHERE application_name = 'expertise' AND state <> 'idle'";
 const TASKS: &str = "SELECT CAST(count(*) AS TEXT) FROM tasks";
 /// Each write changes some of these numbers.

@@ -16,13 +16,13 @@ use crate::{
 const MAX_TERMINATION_DELAY: Duration = Duration::from_millis(500);
 
 /// Far more than the calls under way take: idle peers are not waited for.
-const LONG: Grace = Grace {
+const LONG_GRACE: Grace = Grace {
     setting: "60s",
     suffices: true,
     time_max: Duration::from_secs(30),
 };
-/// Less than the call takes that never ends.
-const SHORT: Grace = Grace {
+/// Ends before all calls do: one of them never ends.
+const SHORT_GRACE: Grace = Grace {
     setting: "1s",
     suffices: false,
     time_max: Duration::from_secs(10),
@@ -34,38 +34,38 @@ struct Grace {
     setting: &'static str,
     /// Whether all calls under way end before it is over.
     suffices: bool,
-    /// The most that an end takes, also on a busy machine.
+    /// The most that a shutdown takes, also on a busy machine.
     time_max: Duration,
 }
 
 #[test]
 fn a_server_that_ends_answers_the_calls_under_way_on_sqlite() {
     let _machine = machine::shared();
-    let service = Service::on_sqlite("end-sqlite", &LONG.settings());
-    no_acknowledged_write_is_lost("end-sqlite", service, LONG);
+    let service = Service::on_sqlite("end-sqlite", &LONG_GRACE.settings());
+    no_acknowledged_write_is_lost("end-sqlite", service, LONG_GRACE);
 }
 
 #[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_server_that_ends_answers_the_calls_under_way_on_postgres() {
     let _machine = machine::shared();
-    let service = Service::on_own_postgres("end-postgres", &LONG.settings());
-    no_acknowledged_write_is_lost("end-postgres", service, LONG);
+    let service = Service::on_own_postgres("end-postgres", &LONG_GRACE.settings());
+    no_acknowledged_write_is_lost("end-postgres", service, LONG_GRACE);
 }
 
 #[test]
 fn a_server_whose_grace_is_over_keeps_what_it_acknowledged_on_sqlite() {
     let _machine = machine::shared();
-    let service = Service::on_sqlite("cut-sqlite", &SHORT.settings());
-    no_acknowledged_write_is_lost("cut-sqlite", service, SHORT);
+    let service = Service::on_sqlite("cut-sqlite", &SHORT_GRACE.settings());
+    no_acknowledged_write_is_lost("cut-sqlite", service, SHORT_GRACE);
 }
 
 #[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_server_whose_grace_is_over_keeps_what_it_acknowledged_on_postgres() {
     let _machine = machine::shared();
-    let service = Service::on_own_postgres("cut-postgres", &SHORT.settings());
-    no_acknowledged_write_is_lost("cut-postgres", service, SHORT);
+    let service = Service::on_own_postgres("cut-postgres", &SHORT_GRACE.settings());
+    no_acknowledged_write_is_lost("cut-postgres", service, SHORT_GRACE);
 }
 
 impl Grace {
@@ -97,13 +97,13 @@ async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: 
         scenario.verify(&service).await;
     }
     let counts = &scenario.counts;
-    println!("{name}: an end took {longest:?} at most, {counts:?}");
+    println!("{name}: a shutdown took {longest:?} at most, {counts:?}");
     if grace.suffices {
         assert_eq!(counts.done, 0, "a write was done and not answered");
     }
 }
 
-/// Has the server end. How long that took.
+/// Shuts the server down. How long that took.
 fn terminate(service: &mut Service) -> Duration {
     let started = Instant::now();
     let status = service.terminate();

@@ -37,7 +37,7 @@ struct Tasks {
 /// The steps that one writer made.
 #[derive(Default)]
 struct Made {
-    /// Each with the step that it was inserted after.
+    /// Pairs of a step and one that was inserted after it.
     after: Vec<(String, String)>,
     /// Those not deleted, each with the index of its task.
     kept: Vec<(usize, String)>,

@@ -95,7 +95,7 @@ async fn null_means_known_to_be_not_answered(client: Client) {
 }
 
 async fn an_unpublished_step_is_hidden_unless_they_are_included(client: Client) {
-    let hidden = document_step(StepType::Information, "hidden").with_published_step(0);
+    let hidden = document_step(StepType::Information, "hidden").with_published(0);
     let task = client.imported(document("Lamp", vec![hidden])).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
     assert_eq!(seen(&preview)["hidden"], Visibility::Hidden);
@@ -109,7 +109,7 @@ async fn an_unpublished_step_is_hidden_unless_they_are_included(client: Client) 
 }
 
 async fn every_number_but_one_is_unpublished(client: Client) {
-    let two = document_step(StepType::Information, "two").with_published_step(2);
+    let two = document_step(StepType::Information, "two").with_published(2);
     let steps = vec![two];
     let task = client.imported(document("Lamp", steps)).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
@@ -239,7 +239,7 @@ async fn observations_that_are_no_longer_asked_still_count(client: Client) {
     // A variable can have the keys of every observation that sets it, published or not.
     let steps = vec![
         observation("light", &["off"]),
-        observation("light", &["green"]).with_published_step(0),
+        observation("light", &["green"]).with_published(0),
         information("green", when("light", "=", "green")),
     ];
     let task = client.imported(document("Lamp", steps)).await;
