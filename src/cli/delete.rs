@@ -51,7 +51,7 @@ pub(super) async fn delete(
     let reports = delete_all(client, named).await;
     let failed = reports.iter().filter(|it| it.error.is_some()).count();
     print(&reports, format)?;
-    if let Some(line) = left_line(client, &managed, &reports) {
+    if let Some(line) = unmanaged_tasks_line(client, &managed, &reports) {
         out::print_error(&line);
     }
     if format == Format::Text && count > 1 {
@@ -70,16 +70,21 @@ async fn managed_tasks(client: &Client, tasks: &[Task]) -> Result<Vec<Task>, Cli
     Ok(managed)
 }
 
-/// Which tasks stay that a deleted task managed, and how to delete them.
-fn left_line(client: &Client, managed: &[Task], reports: &[DeleteReport]) -> Option<String> {
+/// Which managed tasks stay although the tasks that managed them are deleted, and how to delete
+/// them.
+fn unmanaged_tasks_line(
+    client: &Client,
+    managed: &[Task],
+    reports: &[DeleteReport],
+) -> Option<String> {
     let is_deleted = |guid: &str| {
         let mut deleted = reports.iter().filter(|report| report.error.is_none());
         deleted.any(|report| report.guid == guid)
     };
-    let left = managed
+    let stay = managed
         .iter()
         .filter(|task| is_deleted(&task.parent_guid) && !is_deleted(&task.guid));
-    let guids: Vec<&str> = left.map(|task| task.guid.as_str()).collect();
+    let guids: Vec<&str> = stay.map(|task| task.guid.as_str()).collect();
     let what = match guids.len() {
         0 => return None,
         1 => "1 task that was managed stays as an ordinary task".to_owned(),

@@ -39,7 +39,7 @@ pub(super) async fn diff(
     let (text, document) = transfer::read_text_and_document(&args.file)?;
     let guid = transfer::guid(&document).to_owned();
     if guid.is_empty() {
-        let ignored_paths = check(client, args, &text, document.clone()).await?;
+        let ignored_paths = check(client, args, &text, &document).await?;
         let mut planned = document.clone();
         name_new_subtask_steps(client, &mut planned).await;
         let difference = Difference {
@@ -68,7 +68,7 @@ pub(super) async fn diff(
         steps: args.absent_steps.unwrap_or_default(),
     };
     let mut planned = plan.apply(&matched, &stored);
-    let ignored_paths = check(client, args, &text, document).await?;
+    let ignored_paths = check(client, args, &text, &document).await?;
     name_new_subtask_steps(client, &mut planned).await;
     let changes = changes::between(&stored, &planned)?;
     let difference = Difference {
@@ -100,7 +100,7 @@ async fn check(
     client: &Client,
     args: &DiffArgs,
     text: &str,
-    document: TaskDocument,
+    document: &TaskDocument,
 ) -> Result<Vec<String>, CallError> {
     let steps = args.absent_steps.unwrap_or(AbsentSteps::Keep);
     let message = ImportTaskRequest {
@@ -109,10 +109,7 @@ async fn check(
         validate_only: true,
         ..ImportTaskRequest::default()
     };
-    let sent = SentText {
-        text,
-        document: &document,
-    };
+    let sent = SentText { text, document };
     let checked = transfer::import(client, message).await;
     Ok(checked
         .map_err(|error| sent.with_places(error))?

@@ -19,7 +19,7 @@ use prost_reflect::{
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
-    ser::{SerializeMap, SerializeSeq},
+    ser::SerializeMap,
 };
 use serde_json::{Value, error::Category};
 use serde_path_to_error::Track;
@@ -30,7 +30,7 @@ use crate::{
     terminal::{sanitize, sanitize_json},
 };
 
-/// Whole numbers up to 2^53 are exact in the readers of JSON.
+/// Whole numbers up to 2^53 are exact in JSON readers, which may keep them as 64-bit floats.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
@@ -103,11 +103,11 @@ pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let first = trimmed.first();
     if first.is_some_and(|first| !b"{[\"".contains(first)) {
         let (before, _) = text.split_at(text.len() - trimmed.len());
-        let on_line = before.iter().rev().take_while(|byte| **byte != b'\n');
+        let line_start = before.iter().rev().take_while(|byte| **byte != b'\n');
         return Err(DocumentError::Malformed(MalformedDocument {
             path: String::new(),
             line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
-            column: on_line.count() + 1,
+            column: line_start.count() + 1,
             message: "a document is a JSON object: it begins with `{`".to_owned(),
         }));
     }
@@ -323,11 +323,7 @@ impl Serialize for Ordered<'_> {
         let Self(value, shape) = self;
         match (value, shape) {
             (Value::Array(elements), shape) => {
-                let mut list = serializer.serialize_seq(Some(elements.len()))?;
-                for element in elements {
-                    list.serialize_element(&Ordered(element, shape))?;
-                }
-                list.end()
+                serializer.collect_seq(elements.iter().map(|element| Ordered(element, shape)))
             }
             (Value::Object(members), JsonShape::Message(message)) => {
                 let mut object = serializer.serialize_map(None)?;
@@ -345,11 +341,8 @@ impl Serialize for Ordered<'_> {
                     JsonShape::Message(_) | JsonShape::Plain => &JsonShape::Plain,
                 };
                 let sorted: BTreeMap<_, _> = members.iter().collect();
-                let mut object = serializer.serialize_map(Some(sorted.len()))?;
-                for (name, value) in sorted {
-                    object.serialize_entry(name, &Ordered(value, shape))?;
-                }
-                object.end()
+                let entries = sorted.into_iter();
+                serializer.collect_map(entries.map(|(name, value)| (name, Ordered(value, shape))))
             }
             (Value::Number(number), _) => match number.as_f64() {
                 // JSON has one kind of number, so whole numbers are written as 20, not 20.0.

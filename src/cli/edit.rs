@@ -312,7 +312,7 @@ fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
             "nothing is changed".to_owned()
         }
         false => {
-            file.keep();
+            file.remove_comments();
             format!(
                 "nothing is imported, and the text is kept in {}",
                 file.path().display()
@@ -328,7 +328,7 @@ fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
 
 /// Keeps a text of which nothing can be imported.
 fn give_up_ignored(file: &EditedFile) -> ExitCode {
-    file.keep();
+    file.remove_comments();
     print_error(&format!(
         "nothing is changed, as everything that was edited is ignored: the text is kept in {}",
         file.path().display()
@@ -347,7 +347,7 @@ fn shell_path(file: &EditedFile) -> String {
 
 /// Keeps the text. An import of it would undo the changes that somebody else made.
 fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
-    file.keep();
+    file.remove_comments();
     let path = file.path().display();
     let diff = client.command(&format!("diff {}", shell_path(file)));
     let edit = client.command(&format!("edit {guid}"));
@@ -360,7 +360,7 @@ fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
 
 /// Keeps the text and says how to import it. `advice` is what to do before.
 fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
-    file.keep();
+    file.remove_comments();
     let (path, word) = (file.path().display(), shell_path(file));
     let diff = client.command(&format!("diff {word}"));
     let import = client.command(&format!("import --absent-steps delete {word}"));

@@ -20,7 +20,9 @@ impl SentText<'_> {
     /// The line of a field and its step, such as `line 12, step 4 "Descale"`; empty if neither
     /// is known.
     pub fn place_of(&self, path: &str) -> String {
-        let line = field_line(self.text, path).map(|line| format!("line {line}"));
+        let line = FieldLines::new(self.text)
+            .line(path)
+            .map(|line| format!("line {line}"));
         let full = match path.starts_with(DOCUMENT) {
             true => path.to_owned(),
             false => format!("{DOCUMENT}.{path}"),
@@ -31,7 +33,7 @@ impl SentText<'_> {
         parts.join(", ")
     }
 
-    /// A path behind the place of its field.
+    /// A path after the place of its field, such as `line 12: task.name`.
     pub fn with_place(&self, path: String) -> String {
         match self.place_of(&path).as_str() {
             "" => path,
@@ -50,12 +52,6 @@ impl SentText<'_> {
         }
         error
     }
-}
-
-/// The line of the deepest part of a path that the text has, counted from 1. `None` if it has
-/// not even the first.
-fn field_line(text: &str, path: &str) -> Option<usize> {
-    FieldLines::new(text).line(path)
 }
 
 /// The lines of the fields of a text. The list of steps is read once.
@@ -110,8 +106,8 @@ impl<'a> FieldLines<'a> {
         Some(self.text.get(..start)?.matches('\n').count() + 1)
     }
 
-    /// A path behind its line, if that is known.
-    pub fn place(&self, path: &str) -> String {
+    /// A path after its line, if that is known, such as `line 12: task.name`.
+    pub fn with_line(&self, path: &str) -> String {
         match self.line(path) {
             Some(line) => format!("line {line}: {path}"),
             None => path.to_owned(),
@@ -191,8 +187,8 @@ mod tests {
             ("document.steps[7].title", Some(3)),
             ("etag", None),
         ] {
-            assert_eq!(field_line(TEXT, path), line, "{path}");
+            assert_eq!(FieldLines::new(TEXT).line(path), line, "{path}");
         }
-        assert_eq!(field_line("{", "task"), None);
+        assert_eq!(FieldLines::new("{").line("task"), None);
     }
 }

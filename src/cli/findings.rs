@@ -31,14 +31,14 @@ const MAX_FINDINGS: usize = 20;
 #[derive(Debug)]
 pub(super) struct Findings {
     document: TaskDocument,
-    /// Those that were read, new ones first.
+    /// The first page of them, new ones first.
     listed: Vec<Finding>,
     /// How many of them the stored guide has, too.
     known: usize,
-    /// The command that lists those.
-    lint: String,
+    /// The command that lists the findings of the stored guide.
+    lint_command: String,
     counts: FindingCounts,
-    /// The places of paths in the file that the document was read from.
+    /// Paths as the file of the document has them, after their lines.
     places: BTreeMap<String, String>,
 }
 
@@ -48,19 +48,23 @@ impl Findings {
     pub async fn of(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let source = Source::Document(document.clone());
         let answer = validate(client, source, Severity::Warning).await?;
-        Ok(Self {
+        Ok(Self::new(document, answer))
+    }
+
+    fn new(document: TaskDocument, answer: ValidateTaskResponse) -> Self {
+        Self {
             document,
             listed: answer.findings,
             known: 0,
-            lint: String::new(),
+            lint_command: String::new(),
             counts: answer.counts.unwrap_or_default(),
             places: BTreeMap::new(),
-        })
+        }
     }
 
     /// Validates a document that replaces a stored guide. Findings that the stored guide has,
-    /// too, come last, and the text only counts them. One beyond the first page of the stored
-    /// guide's findings counts as new.
+    /// too, come last, and the text only counts them. Those after the first page of the stored
+    /// guide's findings count as new.
     pub async fn compared(client: &Client, document: TaskDocument) -> Result<Self, CallError> {
         let guid = transfer::guid(&document).to_owned();
         let all = Self::of(client, document).await?;
@@ -75,7 +79,7 @@ impl Findings {
         let (known, new): (Vec<_>, Vec<_>) = all.listed.into_iter().partition(is_known);
         Ok(Self {
             known: known.len(),
-            lint: client.command(&format!("lint {guid}")),
+            lint_command: client.command(&format!("lint {guid}")),
             listed: new.into_iter().chain(known).collect(),
             ..all
         })
@@ -89,14 +93,7 @@ impl Findings {
             return None;
         }
         let document = transfer::export(client, guid).await;
-        Some(Self {
-            document: document.unwrap_or_default(),
-            listed: answer.findings,
-            known: 0,
-            lint: String::new(),
-            counts: answer.counts.unwrap_or_default(),
-            places: BTreeMap::new(),
-        })
+        Some(Self::new(document.unwrap_or_default(), answer))
     }
 
     /// Adds the places in the file that was sent, whose paths are those of the document.
@@ -105,19 +102,19 @@ impl Findings {
         let shown = self.listed.iter().take(MAX_FINDINGS);
         let places = shown.filter_map(|Finding { path, .. }| {
             let place = GuidePlace::find(sent.document, path, ("", ""))?;
-            Some((path.clone(), lines.place(&place.path_as_written(path))))
+            Some((path.clone(), lines.with_line(&place.path_as_written(path))))
         });
         self.places = places.collect();
         self
     }
 
-    /// How many findings are certainly mistakes.
+    /// How many findings are errors.
     pub fn errors(&self) -> i32 {
         self.counts.errors
     }
 
-    /// The new findings, each on a line that is wrapped at the width of the terminal, and the
-    /// numbers of the others.
+    /// The new findings, each on a line that is wrapped at the width of the terminal, and how
+    /// many others there are.
     pub fn text(&self, terminal: &Term) -> String {
         let new = self.listed.len().saturating_sub(self.known);
         let shown = self.listed.iter().take(new.min(MAX_FINDINGS));
@@ -137,7 +134,7 @@ impl Findings {
         };
         let line = format!(
             "{known}, which the stored guide has too: see `{}`",
-            self.lint
+            self.lint_command
         );
         text + &with_hanging_indent_on(terminal, "  ", &line)
     }
@@ -169,22 +166,35 @@ impl Findings {
         with_hanging_indent_on(terminal, "  ", &line)
     }
 
-    /// The numbers of all findings, also of those that are not shown.
+    /// How many errors and warnings there are, also of those that are not shown.
     pub fn counts(&self) -> Value {
         json!({"errors": self.counts.errors, "warnings": self.counts.warnings})
     }
 
-    /// Adds the findings and their numbers to a report, or why there are none.
+    /// Adds the result of an analysis, if there is one, to a report of a written guide or of a
+    /// dry run. Findings of a written guide are its errors only, so they have no counts.
     pub fn serialize_into<M: SerializeMap>(
-        analysed: &Result<Self, CallError>,
+        analysed: &Option<Result<Self, CallError>>,
+        dry_run: bool,
         report: &mut M,
     ) -> Result<(), M::Error> {
         match analysed {
-            Ok(findings) => {
+            Some(Ok(findings)) if dry_run => {
                 report.serialize_entry("findings", findings)?;
                 report.serialize_entry("counts", &findings.counts())
             }
-            Err(error) => report.serialize_entry("analysis_error", error),
+            Some(Ok(errors)) => report.serialize_entry("findings", errors),
+            Some(Err(error)) => report.serialize_entry("analysis_error", error),
+            None => Ok(()),
+        }
+    }
+
+    /// The lines of the result of an analysis, if there is one, for standard output.
+    pub fn result_text(analysed: &Option<Result<Self, CallError>>) -> String {
+        match analysed {
+            Some(Ok(findings)) => findings.text(&Term::stdout()),
+            Some(Err(error)) => format!("  not analysed: {error}\n"),
+            None => String::new(),
         }
     }
 }
@@ -247,7 +257,7 @@ impl FindingKey {
     }
 }
 
-/// The part of a path within its task or step. A path that is not of a document has no other.
+/// The part of a path within its task or step. Only a path in a document has a part before it.
 fn path_within<'a>(path: &'a str, step: &str) -> &'a str {
     if !path.starts_with(DOCUMENT) {
         return path;

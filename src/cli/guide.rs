@@ -7,7 +7,7 @@ use crate::{
     domain::ids::TaskId,
 };
 
-/// A guide as the command line has it.
+/// A guide as the command line names it.
 pub(super) fn name(guide: &GuideArg) -> String {
     match guide {
         GuideArg::Task(TaskRef::Id(task)) => task.to_string(),

@@ -44,23 +44,23 @@ use crate::{
 /// after the current file.
 pub(super) async fn import(
     client: &Client,
-    import: &ImportArgs,
+    args: &ImportArgs,
     format: Format,
 ) -> Result<ExitCode, CliError> {
-    let run_id = import.request_id.map_or_else(Uuid::now_v7, |id| id.0);
+    let run_id = args.request_id.map_or_else(Uuid::now_v7, |id| id.0);
     let mut run = ImportRun {
         importer: FileImporter {
             client,
-            import,
+            args,
             request_ids: RequestIds::of_run(run_id),
             tasks_by_product: HashMap::new(),
         },
         counts: ImportCounts::default(),
         interrupts: Interrupts::listen()?,
     };
-    let progress = ImportProgress::new(import);
+    let progress = ImportProgress::new(args);
     let mut array = JsonArray::new();
-    for (done, file) in import.files.iter().enumerate() {
+    for (done, file) in args.files.iter().enumerate() {
         if run.interrupts.was_interrupted() {
             run.counts.interrupted_after = Some(done);
             break;
@@ -68,7 +68,7 @@ pub(super) async fn import(
         progress.show(file);
         let report = run.import(file).await;
         progress.suspend(|| match format {
-            Format::Text => report.print(run_id, import.quiet),
+            Format::Text => report.print(run_id, args.quiet),
             Format::Json => array.push(&report),
         })?;
         run.counts.add(&report);
@@ -76,10 +76,10 @@ pub(super) async fn import(
     }
     drop(progress);
     match format {
-        Format::Text => run.counts.print(import),
+        Format::Text => run.counts.print(args),
         Format::Json => array.end()?,
     }
-    if let Some(line) = run.counts.resume_line(import, run_id) {
+    if let Some(line) = run.counts.resume_line(args, run_id) {
         print_error(&line);
     }
     Ok(match run.counts.is_success() {
@@ -97,7 +97,7 @@ struct ImportRun<'a> {
 
 impl ImportRun<'_> {
     async fn import(&mut self, file: &Path) -> FileReport {
-        let dry_run = self.importer.import.dry_run;
+        let dry_run = self.importer.args.dry_run;
         let result = match self.counts.stopped {
             Some(reason) => Err(ImportFailure::NotTried(reason)),
             None => {
@@ -113,7 +113,7 @@ impl ImportRun<'_> {
 /// Imports single files.
 struct FileImporter<'a> {
     client: &'a Client,
-    import: &'a ImportArgs,
+    args: &'a ImportArgs,
     request_ids: RequestIds,
     /// The guids and names of the account's tasks, by product, as far as they are known.
     tasks_by_product: HashMap<i64, Vec<(String, String)>>,
@@ -129,7 +129,7 @@ impl FileImporter<'_> {
             max_file_bytes,
             request_id: _,
             quiet: _,
-        } = self.import;
+        } = self.args;
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
         let text = String::from_utf8_lossy(&text);
@@ -192,7 +192,7 @@ impl FileImporter<'_> {
         guid: &str,
         sent: SentText<'_>,
     ) -> Option<Result<Findings, CallError>> {
-        match (self.import.dry_run, planned.kind) {
+        match (self.args.dry_run, planned.kind) {
             (true, _) => {
                 let has_same_paths = has_same_paths(&planned.document, sent.document);
                 let found = Findings::of(self.client, planned.document).await;
@@ -201,7 +201,7 @@ impl FileImporter<'_> {
                     false => found,
                 })
             }
-            (false, ImportKind::Created | ImportKind::Updated) if !self.import.quiet => {
+            (false, ImportKind::Created | ImportKind::Updated) if !self.args.quiet => {
                 let errors = Findings::errors_of_stored(self.client, guid).await;
                 errors.map(Ok)
             }
@@ -217,7 +217,7 @@ impl FileImporter<'_> {
             request_id,
             quiet,
             ..
-        } = self.import;
+        } = self.args;
         if *as_new || *quiet || request_id.is_some() {
             return None;
         }
@@ -268,7 +268,7 @@ impl FileImporter<'_> {
         };
         let plan = Plan {
             fields: LeftOutFields::Keep,
-            steps: self.import.absent_steps.unwrap_or_default(),
+            steps: self.args.absent_steps.unwrap_or_default(),
         };
         let mut matched = document;
         match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
@@ -337,9 +337,9 @@ async fn read(file: &Path, max_bytes: u64) -> Result<Vec<u8>, ImportFailure> {
 struct ImportProgress(ProgressBar);
 
 impl ImportProgress {
-    fn new(import: &ImportArgs) -> Self {
-        let files = import.files.len();
-        if files < 2 || import.quiet || !io::stderr().is_terminal() {
+    fn new(args: &ImportArgs) -> Self {
+        let files = args.files.len();
+        if files < 2 || args.quiet || !io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::new(files as u64);

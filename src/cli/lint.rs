@@ -45,7 +45,7 @@ struct LintFindings {
     document: Option<TaskDocument>,
     /// The text of the file that the guide was read from.
     text: Option<String>,
-    /// Whether the languages that are checked were named.
+    /// Whether the command line names the languages to check.
     names_languages: bool,
 }
 

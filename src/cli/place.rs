@@ -11,7 +11,7 @@ pub(super) const DOCUMENT: &str = "document";
 #[derive(Clone, Copy)]
 pub(super) struct GuidePlace<'a> {
     document: &'a TaskDocument,
-    /// The step, and its place counted from 1.
+    /// The step, and its number, which counts from 1.
     step: Option<(usize, &'a Step)>,
     /// The answer that manages the task and gives it its name; `None` for an unmanaged task.
     value: Option<&'a FeedbackValue>,
@@ -101,10 +101,10 @@ impl<'a> GuidePlace<'a> {
             Some(value) => quoted(&value.value),
             None => task.and_then(|task| quoted(&task.name)),
         };
-        let Some((place, step)) = self.step else {
+        let Some((number, step)) = self.step else {
             return name;
         };
-        let mut label = format!("step {place}");
+        let mut label = format!("step {number}");
         if let Some(title) = quoted(&step.title) {
             label.push_str(&format!(" {title}"));
         }

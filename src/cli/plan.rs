@@ -87,6 +87,13 @@ pub(super) fn managed_documents(
     values.filter_map(|value| Some((value, value.task_json.as_deref()?)))
 }
 
+/// The documents of the tasks that a step manages, to be changed.
+pub(super) fn managed_documents_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
+    let configs = step.feedback_config.iter_mut();
+    let values = configs.flat_map(|config| &mut config.values);
+    values.filter_map(|value| value.task_json.as_deref_mut())
+}
+
 /// Whether both have equally many steps, and each step as many managed tasks as it was sent
 /// with. Then no wiring step was added, and paths of `document` lead to the same fields.
 pub(super) fn has_same_paths(planned: &TaskDocument, document: &TaskDocument) -> bool {

@@ -14,10 +14,9 @@ use crate::domain::{
     dependency::Group,
     feedback::Feedback,
     ids::ProductId,
-    json::Instruction,
     step::Looping,
     task::AccessLevel,
-    text::{Body, Name, Tag, Title},
+    text::{Body, Name, Title},
     translation::{Language, StepOverlay, StepTranslations, TaskOverlay, TaskTranslations},
 };
 
@@ -68,10 +67,12 @@ pub fn list<T: DeserializeOwned>(
     text.map_or(Ok(Vec::new()), |text| parse(text, what))
 }
 
-fn write_list<T: Serialize>(list: &[T]) -> Option<String> {
-    (!list.is_empty())
-        .then(|| serde_json::to_string(list).ok())
-        .flatten()
+/// A list as JSON; an empty one as NULL.
+pub fn write_list<T: Serialize>(list: &[T]) -> Option<String> {
+    match list {
+        [] => None,
+        list => serde_json::to_string(list).ok(),
+    }
 }
 
 /// Turns an invalid value into [`StoreError::Corrupt`].
@@ -110,25 +111,15 @@ pub fn write_feedback(feedback: Option<&Feedback>) -> Option<String> {
     serde_json::to_string(&[feedback?]).ok()
 }
 
-/// Reads [`write_feedback`].
+/// Reads what [`write_feedback`] writes.
 pub fn read_feedback(text: Option<&str>) -> Result<Option<Feedback>, StoreError> {
     let stored: Option<[Feedback; 1]> = optional(text, "feedback_config")?;
     Ok(stored.map(|[feedback]| feedback))
 }
 
-/// Instructions as a JSON list; none as NULL.
-pub fn write_instructions(list: &[Instruction]) -> Option<String> {
-    write_list(list)
-}
-
 /// A step's loop as a JSON object. Absent fields are left out; null stays null.
 pub fn write_looping(looping: Option<&Looping>) -> Option<String> {
     serde_json::to_string(looping?).ok()
-}
-
-/// Tags, parts or skills as a JSON list; none as NULL.
-pub fn write_tags(tags: &[Tag]) -> Option<String> {
-    write_list(tags)
 }
 
 /// Reads a task's translations from a JSON list of `[language, locked, name]`.

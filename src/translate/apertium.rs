@@ -67,7 +67,7 @@ impl Engine for Apertium {
         to: &str,
     ) -> Result<Vec<String>, EngineError> {
         let pair = format!("{}|{}", code(from), code(to));
-        let mut answers = Vec::with_capacity(texts.len());
+        let mut translations = Vec::with_capacity(texts.len());
         for text in texts {
             let form = [
                 ("langpair", pair.as_str()),
@@ -77,9 +77,9 @@ impl Engine for Apertium {
             ];
             let request = self.client.post(&self.url).form(&form);
             let answer: ApertiumResponse = http::send(request, explanation).await?;
-            answers.push(answer.response_data.translated_text);
+            translations.push(answer.response_data.translated_text);
         }
-        Ok(answers)
+        Ok(translations)
     }
 }
 

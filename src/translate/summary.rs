@@ -65,7 +65,7 @@ pub struct TranslateFailure {
 }
 
 impl TranslateFailure {
-    /// A failed item as the service named it.
+    /// `guid` and `language` are texts of the service, and are made safe here.
     pub(super) fn new(guid: &str, language: &str, reason: String) -> Self {
         Self {
             guid: sanitize(guid),

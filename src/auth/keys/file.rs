@@ -23,8 +23,8 @@ const MIN_STAMP_AGE: Duration = Duration::from_secs(2);
 /// Reads keys from the content of a file.
 pub(super) type Parse = fn(&[u8]) -> Result<KeySet, KeyFormatError>;
 
-/// Keys in a file. The file is compared on each use, so that a change holds from the next
-/// call on. When it cannot be read, is malformed or has no usable key, the old keys stay.
+/// Keys in a file. Each use checks whether the file has changed, so that a change holds from
+/// the next call on. When it cannot be read, is malformed or has no usable key, the old keys stay.
 pub(super) struct KeyFile {
     path: PathBuf,
     parse: Parse,
@@ -38,9 +38,10 @@ struct FileState {
     text: Option<Vec<u8>>,
     keys: Arc<KeySet>,
     /// When the keys were read.
-    read: SystemTime,
+    read_at: SystemTime,
 }
 
+/// Tells one version of a file from another without reading it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: SystemTime,
@@ -69,14 +70,14 @@ impl KeyFile {
             stamp: stamp.if_settled(),
             text: Some(text),
             keys: Arc::new(keys),
-            read: SystemTime::now(),
+            read_at: SystemTime::now(),
         });
         Ok(Self { path, parse, state })
     }
 
     /// The current keys.
     pub fn current(&self) -> Arc<KeySet> {
-        let found = fs::metadata(&self.path).and_then(|found| Stamp::of(&found));
+        let found = fs::metadata(&self.path).and_then(|metadata| Stamp::of(&metadata));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let unchanged = state.stamp.is_some() && state.stamp == found.ok();
         if !unchanged {
@@ -88,7 +89,7 @@ impl KeyFile {
     /// When the current keys were read.
     pub fn read_at(&self) -> SystemTime {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.read
+        state.read_at
     }
 
     fn read_again(&self, state: &mut FileState) {
@@ -103,7 +104,7 @@ impl KeyFile {
                     Ok(keys) => {
                         info!(%path, keys = keys.len(), "the keys have changed");
                         state.keys = Arc::new(keys);
-                        state.read = SystemTime::now();
+                        state.read_at = SystemTime::now();
                     }
                     Err(error) => {
                         warn!(%path, %error, "the file has no valid keys: the old ones stay")
@@ -137,7 +138,7 @@ impl Stamp {
         })
     }
 
-    /// `None` when the stamp is too young.
+    /// `None` when the file changed less than [`MIN_STAMP_AGE`] ago.
     fn if_settled(self) -> Option<Self> {
         let age = self.modified.elapsed().ok()?;
         (age > MIN_STAMP_AGE).then_some(self)

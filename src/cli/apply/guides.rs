@@ -79,11 +79,11 @@ pub(super) fn pair(
         let guid = transfer::guid(&source.document).to_ascii_lowercase();
         ids.contains(guid.as_str()).then_some(guid)
     };
-    let by_id = sources.iter();
-    let by_id = by_id.filter_map(|source| Some((known_id(source)?, source)));
+    let with_id = sources.iter();
+    let with_id = with_id.filter_map(|source| Some((known_id(source)?, source)));
     let without_id = sources.iter().filter(|source| known_id(source).is_none());
     let without_id: Vec<_> = without_id.collect();
-    let by_name = TasksByName::new(tasks, &by_id.collect());
+    let by_name = TasksByName::new(tasks, &with_id.collect());
     by_name.check(&without_id)?;
     let mut free = by_name.free;
     let guide = |source: DocumentFile| {
@@ -130,7 +130,7 @@ impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
     }
 
     /// Fails where it is not clear which task a document without a known id is of, and warns
-    /// where it becomes a task that may not be meant.
+    /// where it probably was not meant to become a task of its own.
     fn check(&self, sources: &[&DocumentFile]) -> Result<(), CliError> {
         let mut by_key: BTreeMap<TaskKey, Vec<&DocumentFile>> = BTreeMap::new();
         for source in sources {
@@ -148,8 +148,8 @@ impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
                 errors.extend(left_over.filter_map(|source| second_task_error(source, other)));
             }
             warnings.extend(second_task_warning(sources, candidates.len(), other));
-            let managed = sources.iter();
-            warnings.extend(managed.filter_map(|source| managed_task_warning(source)));
+            let all = sources.iter();
+            warnings.extend(all.filter_map(|source| managed_task_warning(source)));
         }
         if !errors.is_empty() {
             return Err(nothing_is_applied(errors));

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::plan::TaskIds,
-    proto::v1::{FeedbackConfig, Step, TaskDocument},
+    cli::plan::{TaskIds, managed_documents_mut},
+    proto::v1::TaskDocument,
 };
 
 /// The tasks that documents refer to.
@@ -19,7 +19,7 @@ pub(super) struct References {
 
 /// How many steps of a document refer to tasks that are yet to be created.
 pub(super) struct PendingSteps {
-    /// Steps of its task.
+    /// Steps of the document's own task.
     pub of_task: usize,
     /// Steps of the tasks that it manages.
     of_managed: usize,
@@ -50,7 +50,7 @@ impl References {
             if let Some(id) = self.ids.get(&step.subtask_id.to_ascii_lowercase()) {
                 step.subtask_id.clone_from(id);
             }
-            for document in managed_mut(step) {
+            for document in managed_documents_mut(step) {
                 self.resolve(document);
             }
         }
@@ -72,7 +72,7 @@ impl References {
             of_task: before - document.steps.len(),
             of_managed: 0,
         };
-        for document in document.steps.iter_mut().flat_map(managed_mut) {
+        for document in document.steps.iter_mut().flat_map(managed_documents_mut) {
             let PendingSteps {
                 of_task,
                 of_managed,
@@ -100,10 +100,4 @@ fn add_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
             add_ids(document, ids);
         }
     }
-}
-
-fn managed_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
-    let configs = step.feedback_config.iter_mut();
-    let values = configs.flat_map(|config: &mut FeedbackConfig| &mut config.values);
-    values.filter_map(|value| value.task_json.as_deref_mut())
 }

@@ -106,11 +106,7 @@ impl ApplyReport {
         for line in self.ignored_of_steps.lines(&self.ignored_paths) {
             text.push_str(&format!("  ignored: {line}\n"));
         }
-        match &self.findings {
-            Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
-            Some(Err(error)) => text.push_str(&format!("  not analysed: {error}\n")),
-            None => {}
-        }
+        text.push_str(&Findings::result_text(&self.findings));
         print(&text)
     }
 }
@@ -136,11 +132,7 @@ impl Serialize for ApplyReport {
         object.serialize_entry("steps", &self.steps)?;
         object.serialize_entry("changes", &self.changes)?;
         object.serialize_entry("ignored_paths", &self.ignored_paths)?;
-        match &self.findings {
-            Some(Ok(errors)) if !self.dry_run => object.serialize_entry("findings", errors)?,
-            Some(analysed) => Findings::serialize_into(analysed, &mut object)?,
-            None => {}
-        }
+        Findings::serialize_into(&self.findings, self.dry_run, &mut object)?;
         match &self.error {
             Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,
             Some(error) => {
@@ -163,7 +155,7 @@ pub(super) struct ApplyCounts {
     unchanged: usize,
     deleted: usize,
     pub failed: usize,
-    /// Tasks of the account that no document is of, if they are not deleted, in lines.
+    /// A line for each task of the account that no document is of, unless they are deleted.
     pub surplus: Vec<String>,
 }
 

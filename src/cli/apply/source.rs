@@ -55,7 +55,7 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliE
         return Err(nothing_is_applied(errors));
     }
     check_ids(&sources)?;
-    // Ids that the server makes increase with time.
+    // The server's ids increase with time.
     sources.sort_by(|a, b| transfer::guid(&a.document).cmp(transfer::guid(&b.document)));
     Ok(sources)
 }

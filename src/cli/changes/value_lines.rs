@@ -1,9 +1,9 @@
 //! A changed value in lines for people.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use console::style;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     proto::v1::DependencyGroup,
 };
 
-/// How long the smallest difference is looked for. Then a larger one is shown.
+/// Limits the search for the smallest difference. After it a larger one is shown.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 /// A longer value is cut, as a body may have megabytes.
 const MAX_VALUE_CHARS: usize = 200;
@@ -25,7 +25,8 @@ const DEPENDENCIES: &str = "dependencies";
 const FEEDBACK_CONFIG: &str = "feedback_config";
 /// The member of a `feedback_config` that has the answers.
 const ANSWERS: &str = "values";
-/// The texts of another language are objects, which are shown member by member.
+/// The start of the path of a language's texts. They are an object, which is shown member by
+/// member.
 const TRANSLATIONS: &str = "translations.";
 
 /// The lines of a field that changes. What stands below its path is indented.
@@ -87,36 +88,30 @@ fn removed(text: &str) -> String {
 
 /// The members of an object that is added or removed. `None` for another value or change.
 fn member_lines(path: &str, before: Option<&Value>, after: Option<&Value>) -> Option<Vec<String>> {
-    let lines = |members: &Map<String, Value>, is_added: bool| {
-        let lines = members.iter().flat_map(|(name, value)| {
-            let path = format!("{path}.{name}");
-            match is_added {
-                true => field_lines(&path, None, Some(value)),
-                false => field_lines(&path, Some(value), None),
-            }
-        });
-        lines.collect()
+    let ((None, Some(Value::Object(members))) | (Some(Value::Object(members)), None)) =
+        (before, after)
+    else {
+        return None;
     };
-    match (before, after) {
-        (None, Some(Value::Object(members))) if !members.is_empty() => Some(lines(members, true)),
-        (Some(Value::Object(members)), None) if !members.is_empty() => Some(lines(members, false)),
-        _ => None,
+    if members.is_empty() {
+        return None;
     }
+    let lines = members.iter().flat_map(|(name, value)| {
+        let (before, after) = (before.map(|_| value), after.map(|_| value));
+        field_lines(&format!("{path}.{name}"), before, after)
+    });
+    Some(lines.collect())
 }
 
-/// The answers of an observation that change, and what else of its question does.
+/// The lines of an observation's question: each member of it that changes, answer by answer.
 fn question_lines(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
     // There is one element at most.
-    let question = |value: Option<&Value>| value.and_then(|list| list.get(0)).cloned();
-    let (before, after) = (question(before), question(after));
-    let members = |value: &Option<Value>| match value {
-        Some(Value::Object(members)) => members.clone(),
-        _ => Map::new(),
+    let members = |value: Option<&Value>| {
+        let question = value.and_then(|list| list.get(0)?.as_object());
+        question.cloned().unwrap_or_default()
     };
-    let (before, after) = (members(&before), members(&after));
-    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
-    names.sort();
-    names.dedup();
+    let (before, after) = (members(before), members(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let mut lines = Vec::new();
     for name in names {
         let (before, after) = (before.get(name), after.get(name));

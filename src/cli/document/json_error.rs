@@ -10,7 +10,7 @@ const DOCUMENT_FIELDS: [&str; 2] = ["task", "steps"];
 const WHOLE_NUMBER: &str = "expected a whole number";
 const TOO_LARGE: &str = "the number is too large or too small for the field";
 
-/// What the parser says of a text that is not JSON, and the same in plain words.
+/// Messages of the parser, and the same in plain words.
 const PLAIN_MESSAGES: [(&str, &str); 24] = [
     (
         "EOF while parsing a list",
@@ -124,19 +124,22 @@ fn wrong_value(what: &str, known: &KnownNames) -> String {
             ),
         };
     }
-    match what.strip_prefix("invalid type: ") {
-        Some(types) => match types.split_once(", expected ") {
-            Some((found, expected)) => {
-                let in_json = |text: &str| match text {
-                    "map" | "a map" => "an object".to_owned(),
-                    "sequence" => "a list".to_owned(),
-                    text => text.to_owned(),
-                };
-                format!("expected {}, found {}", in_json(expected), in_json(found))
-            }
-            None => what.to_owned(),
-        },
+    let types = what.strip_prefix("invalid type: ");
+    match types.and_then(|types| types.split_once(", expected ")) {
+        Some((found, expected)) => {
+            let (expected, found) = (json_type(expected), json_type(found));
+            format!("expected {expected}, found {found}")
+        }
         None => what.to_owned(),
+    }
+}
+
+/// The name that JSON has for a type of the parser.
+fn json_type(text: &str) -> &str {
+    match text {
+        "map" | "a map" => "an object",
+        "sequence" => "a list",
+        text => text,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use crate::cli::CliError;
 
-/// Begins a line above the text that says why it was refused.
+/// The start of the lines above a refused text, which say why it was refused.
 const COMMENT: &str = "#";
 
 /// A file that only this user can read, in the directory for temporary files.
@@ -20,7 +20,7 @@ pub(super) struct EditedFile {
 
 impl EditedFile {
     pub fn new(text: &str) -> Result<Self, CliError> {
-        let written = || {
+        let create = || {
             let mut file = tempfile::Builder::new()
                 .prefix("expertise-")
                 .suffix(".json")
@@ -29,7 +29,7 @@ impl EditedFile {
             Ok(file.into_temp_path().keep()?)
         };
         Ok(Self {
-            path: written().map_err(|reason| CliError::Write {
+            path: create().map_err(|reason| CliError::Write {
                 place: "a temporary file".to_owned(),
                 reason,
             })?,
@@ -79,7 +79,7 @@ impl EditedFile {
     }
 
     /// Removes the comments, so that other commands can read the file.
-    pub fn keep(&self) {
+    pub fn remove_comments(&self) {
         if let Ok(text) = self.read() {
             // If it fails, the file has the text all the same, below the comments.
             let _ = self.write(&text);

@@ -74,21 +74,21 @@ impl ImportCounts {
 
     /// How to import the rest of the files, if the run has not reached all of them or does
     /// not know what became of one. Without the id, files would be imported twice.
-    pub fn resume_line(&self, import: &ImportArgs, run_id: Uuid) -> Option<String> {
+    pub fn resume_line(&self, args: &ImportArgs, run_id: Uuid) -> Option<String> {
         let resume = format!("to resume, run the same command with --request-id {run_id}");
         if let Some(done) = self.interrupted_after {
-            let files = import.files.len();
+            let files = args.files.len();
             return Some(format!(
                 "interrupted after {done} of {files} files: {resume}"
             ));
         }
-        let lost_server = self.stopped.is_some() && import.files.len() > 1;
-        let is_incomplete = self.undecided > 0 || lost_server;
-        (is_incomplete && !import.dry_run).then_some(resume)
+        let stopped_early = self.stopped.is_some() && args.files.len() > 1;
+        let is_incomplete = self.undecided > 0 || stopped_early;
+        (is_incomplete && !args.dry_run).then_some(resume)
     }
 
     /// Prints the counts, and the failures again where other lines have followed them.
-    pub fn print(&self, import: &ImportArgs) {
+    pub fn print(&self, args: &ImportArgs) {
         let Self {
             created,
             updated,
@@ -100,15 +100,15 @@ impl ImportCounts {
             stopped,
             interrupted_after: _,
         } = self;
-        if import.files.len() < 2 {
+        if args.files.len() < 2 {
             return;
         }
-        let to_be = if import.dry_run { "to be " } else { "" };
+        let to_be = if args.dry_run { "to be " } else { "" };
         print_error(&format!(
             "{created} {to_be}created, {updated} {to_be}updated, {unchanged} unchanged, {failed} \
              failed"
         ));
-        if !import.quiet {
+        if !args.quiet {
             failures.iter().for_each(|failure| print_error(failure));
         }
         match (stopped, not_tried) {

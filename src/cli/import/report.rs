@@ -2,7 +2,6 @@
 
 use std::{io, path::Path};
 
-use console::Term;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::json;
 use uuid::Uuid;
@@ -87,7 +86,7 @@ impl FileReport {
 
     /// Prints it for people: an import to standard output, a failure to standard error.
     /// A quiet run prints no imports. Files that were not tried are counted at the end.
-    pub fn print(&self, run: Uuid, quiet: bool) -> Result<(), CliError> {
+    pub fn print(&self, run_id: Uuid, quiet: bool) -> Result<(), CliError> {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
             Ok(imported) => {
@@ -106,7 +105,7 @@ impl FileReport {
         {
             out::print_error(&format!(
                 "  the server may have imported it: to avoid a second copy, repeat with --request-id \
-                 {run}"
+                 {run_id}"
             ));
         }
         Ok(())
@@ -142,11 +141,7 @@ impl FileReport {
         for line in ignored_of_steps.lines(ignored_paths) {
             text.push_str(&format!("  ignored: {line}\n"));
         }
-        match findings {
-            Some(Ok(findings)) => text.push_str(&findings.text(&Term::stdout())),
-            Some(Err(error)) => text.push_str(&format!("  not analysed: {error}\n")),
-            None => {}
-        }
+        text.push_str(&Findings::result_text(findings));
         text
     }
 }
@@ -184,13 +179,7 @@ impl Serialize for FileReport {
                 if let Some(other) = namesake {
                     object.serialize_entry("same_name_as", other)?;
                 }
-                match findings {
-                    Some(Ok(errors)) if !self.dry_run => {
-                        object.serialize_entry("findings", errors)?;
-                    }
-                    Some(analysed) => Findings::serialize_into(analysed, &mut object)?,
-                    None => {}
-                }
+                Findings::serialize_into(findings, self.dry_run, &mut object)?;
             }
             Err(failure) => {
                 object.serialize_entry("outcome", "failed")?;

@@ -67,7 +67,7 @@ impl LintReport {
             names_languages: found.names_languages,
         };
         for finding in &found.findings {
-            text.push_str(&checked.lines(finding));
+            text.push_str(&checked.finding_text(finding));
         }
         for UncheckedVariable { name, suggestion } in &found.unchecked {
             let line = format!(
@@ -116,18 +116,17 @@ fn counts(counts: &FindingCounts) -> String {
     }
 }
 
-/// What the places of findings are found in.
+/// The guide in which the places of findings are looked up.
 struct CheckedGuide<'a> {
     document: Option<&'a TaskDocument>,
-    /// The lines of the file that it is.
+    /// The lines of its file.
     lines: Option<FieldLines<'a>>,
-    /// Whether the languages that are checked were named.
+    /// Whether the command line names the languages to check.
     names_languages: bool,
 }
 
 impl CheckedGuide<'_> {
-    /// The lines of a finding.
-    fn lines(&self, finding: &Finding) -> String {
+    fn finding_text(&self, finding: &Finding) -> String {
         let Finding {
             rule,
             severity: _,
@@ -198,12 +197,12 @@ impl CheckedGuide<'_> {
         GuidePlace::find(self.document?, path, (task, step))
     }
 
-    /// A path in a document as its file has it, behind its line.
+    /// A path in a document as its file has it, after the line where that is known.
     fn in_file(&self, path: &str) -> String {
         let place = self.find(path, "", "");
         let path = place.map_or_else(|| path.to_owned(), |place| place.path_as_written(path));
         match &self.lines {
-            Some(lines) => lines.place(&path),
+            Some(lines) => lines.with_line(&path),
             None => path,
         }
     }
@@ -221,8 +220,8 @@ impl CheckedGuide<'_> {
         place.trim_end().to_owned()
     }
 
-    /// The place with its condition, if it is one, and the title of its step, unless that is the
-    /// finding's own.
+    /// The place, the condition there, if any, and the title of its step, unless the finding is
+    /// in the same step.
     fn related_place(&self, place: &Place, finding: &Finding) -> String {
         let Place {
             task,

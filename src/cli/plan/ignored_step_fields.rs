@@ -71,7 +71,7 @@ fn add_types(document: &TaskDocument, stored: &TaskDocument, of: &str, lines: &m
 
 fn add_titles(document: &TaskDocument, planned: &TaskDocument, of: &str, lines: &mut Vec<String>) {
     let by_guid = steps_by_guid(planned);
-    // New steps have no id, and the same order.
+    // New steps have no id, and are in the same order in both guides.
     let mut new_steps = planned.steps.iter().filter(|step| step.guid.is_empty());
     for (index, sent) in document.steps.iter().enumerate() {
         let planned: Option<&Step> = match sent.guid.as_str() {

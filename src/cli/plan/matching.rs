@@ -20,7 +20,8 @@ pub(in crate::cli) enum Matching {
 /// The account's ids of tasks, by the ids that documents use.
 pub(in crate::cli) type TaskIds = HashMap<String, String>;
 
-/// Gives the parts of a document the ids of the stored guide, and notes those of tasks.
+/// Gives the parts of a document the ids of the stored guide, and adds those of its tasks to
+/// `ids`.
 pub(in crate::cli) fn match_to_stored(
     document: &mut TaskDocument,
     stored: &TaskDocument,
@@ -71,18 +72,18 @@ impl StepMatcher<'_, '_> {
         self.match_ids();
         let by_content = self.matching == Matching::ByContent;
         let is_subtask = |step: &Step| step.r#type() == StepType::Subtask;
-        let titled = |step: &Step| (step.r#type, step.product_id, step.title.clone());
-        let typed = |step: &Step| (step.r#type, step.product_id, String::new());
+        let type_and_title = |step: &Step| (step.r#type, step.product_id, step.title.clone());
+        let type_only = |step: &Step| (step.r#type, step.product_id, String::new());
         if by_content {
-            self.match_by(&|step| (!is_subtask(step)).then(|| titled(step)));
-            self.match_by(&|step| (!is_subtask(step)).then(|| typed(step)));
+            self.match_by(&|step| (!is_subtask(step)).then(|| type_and_title(step)));
+            self.match_by(&|step| (!is_subtask(step)).then(|| type_only(step)));
         }
         // The questions are matched, so the ids of managed tasks are known.
         self.match_wiring_steps();
         if by_content {
             let is_unlinked = |step: &Step| is_subtask(step) && step.link.is_empty();
-            self.match_by(&|step| is_unlinked(step).then(|| titled(step)));
-            self.match_by(&|step| is_unlinked(step).then(|| typed(step)));
+            self.match_by(&|step| is_unlinked(step).then(|| type_and_title(step)));
+            self.match_by(&|step| is_unlinked(step).then(|| type_only(step)));
             for (step, matched) in self.sent.iter_mut().zip(&self.matched) {
                 if !matched {
                     step.guid.clear();
@@ -175,7 +176,7 @@ impl StepMatcher<'_, '_> {
         self.match_values(sent, &stored.feedback_config);
     }
 
-    /// Gives the values of a question the tasks that they manage, by their keys.
+    /// Matches the answers of a question by their keys, with the tasks that they manage.
     fn match_values(&mut self, sent: usize, stored: &[FeedbackConfig]) {
         let Some(step) = self.sent.get_mut(sent) else {
             return;

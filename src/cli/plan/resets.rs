@@ -20,7 +20,7 @@ pub(in crate::cli) struct Resets {
 }
 
 impl Resets {
-    /// What a stored guide has and the planned one has not.
+    /// The resets of what a stored guide has and the planned one has not.
     pub fn between(stored: &TaskDocument, planned: &TaskDocument) -> Self {
         let mut resets = Self::default();
         resets.add(stored, planned);
@@ -44,7 +44,10 @@ impl Resets {
         if stored.dependencies.is_some() && planned.dependencies.is_none() {
             paths.push("dependencies".to_owned());
         }
-        paths.extend(languages(&stored.translations, &planned.translations));
+        paths.extend(translation_paths(
+            &stored.translations,
+            &planned.translations,
+        ));
         if !paths.is_empty() {
             self.tasks.push(UpdateTaskRequest {
                 task: Some(Task {
@@ -58,8 +61,8 @@ impl Resets {
     }
 
     fn add_step(&mut self, stored: &Step, planned: &Step) {
-        // The rest is not reset: ids and types; fields that every import writes or that are
-        // read-only; and required ones, and ones with defaults, which an import keeps.
+        // Not reset are ids and types, read-only fields, fields that every import writes, and
+        // fields that an import keeps, as they are required or have a default.
         let Step {
             body,
             dependencies,
@@ -109,7 +112,7 @@ impl Resets {
         ];
         let cleared = cleared.into_iter().filter(|(_, is_cleared)| *is_cleared);
         let mut paths: Vec<String> = cleared.map(|(path, _)| path.to_owned()).collect();
-        paths.extend(languages(translations, &planned.translations));
+        paths.extend(translation_paths(translations, &planned.translations));
         if !paths.is_empty() {
             self.steps.push(UpdateStepRequest {
                 step: Some(Step {
@@ -153,8 +156,8 @@ impl Resets {
     }
 }
 
-/// The paths of languages that only the stored texts have.
-fn languages<'a, T>(
+/// The paths of the languages that only the stored texts have.
+fn translation_paths<'a, T>(
     stored: &'a BTreeMap<String, T>,
     planned: &'a BTreeMap<String, T>,
 ) -> impl Iterator<Item = String> + 'a {

@@ -41,14 +41,14 @@ fn is_refused(group: &Option<DependencyGroup>, shorthand: &str) -> bool {
 
 /// Whether the server refuses a shorthand of this guide.
 pub(in crate::cli) fn has_refused_shorthand(guide: &TaskDocument) -> bool {
-    let is_refused = |group: &Option<DependencyGroup>, shorthand: &Option<String>| {
+    let has_refused = |group: &Option<DependencyGroup>, shorthand: &Option<String>| {
         conditions(group.clone(), shorthand.clone()).1.is_some()
     };
     let mut task = guide.task.iter();
     let mut steps = guide.steps.iter();
-    task.any(|task| is_refused(&task.dependencies, &task.dependency_shorthand))
+    task.any(|task| has_refused(&task.dependencies, &task.dependency_shorthand))
         || steps.any(|step| {
-            is_refused(&step.dependencies, &step.dependency_shorthand)
+            has_refused(&step.dependencies, &step.dependency_shorthand)
                 || managed_documents(step).any(|(_, managed)| has_refused_shorthand(managed))
         })
 }

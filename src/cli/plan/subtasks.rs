@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::managed_documents_mut;
 use crate::{
     cli::tasks,
     client::Client,
@@ -25,9 +26,7 @@ pub(in crate::cli) async fn name_new_subtask_steps(client: &Client, planned: &mu
                     step.title.clone_from(name);
                 }
             }
-            let configs = step.feedback_config.iter_mut();
-            let values = configs.flat_map(|config| &mut config.values);
-            guides.extend(values.filter_map(|value| value.task_json.as_deref_mut()));
+            guides.extend(managed_documents_mut(step));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Why the task of a subtask step is not visible. A response says that it is not, and why its
-//! conditions do not hold; its level and whether it is published are read here.
+//! Why the task of a subtask step is not visible. The response says why its conditions do not
+//! hold. Here the task is read, for its levels and for whether it is published.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +87,8 @@ fn managed_task<'a>(
     found.or_else(|| managed().find_map(|(_, inner)| managed_task(inner, guid, step)))
 }
 
-/// The id of the task of a subtask step; `None` if it is not known. The step may stand only in
-/// the document.
+/// The id of the task of a subtask step; `None` if it is not known. The document is searched
+/// first, as a step of it may not be stored.
 async fn subtask_id(
     client: &Client,
     document: Option<&TaskDocument>,

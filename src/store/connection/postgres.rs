@@ -118,8 +118,8 @@ fn open_pool(
     Database::new(Pool::Postgres(pool), pooling, epoch)
 }
 
-/// Connects, and returns whether PgBouncer is between us and the database. `setting` is
-/// the URL's parameter `pgbouncer`; without it two connections are compared.
+/// Connects, and returns whether PgBouncer is between the service and the database. `setting`
+/// is the URL's parameter `pgbouncer`; without it two connections are compared.
 async fn is_pooled(options: &PgConnectOptions, setting: Option<bool>) -> Result<bool, sqlx::Error> {
     if let Some(pgbouncer) = setting {
         PgConnection::connect_with(options).await?.close().await?;

@@ -238,7 +238,7 @@ fn step_translation_row(
         language: Set(language.as_str().to_owned()),
         locked: Set(*locked),
         title: Set(title.as_ref().map(|title| title.as_str().to_owned())),
-        instructions: Set(json_columns::write_instructions(instructions)),
+        instructions: Set(json_columns::write_list(instructions)),
         feedback_config: Set(json_columns::write_feedback(feedback.as_ref())),
         made_title: Set(made_title.to_owned()),
         made_rest: Set(made_rest.0.to_vec()),

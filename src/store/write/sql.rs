@@ -163,8 +163,8 @@ impl Upsert {
             .collect()
     }
 
-    /// One INSERT of all rows, whose values are used in their order. A column that is the
-    /// same in all of them, such as the account, is bound once.
+    /// One INSERT of all rows, which uses the values in the order of binding. A column that is
+    /// the same in all rows, such as the account, is bound once.
     fn insert(self, values: &mut Values, backend: DbBackend) -> String {
         let (count, mut sql) = (self.count(), self.insert_into());
         if count == 1 {
@@ -196,8 +196,8 @@ impl Upsert {
         self.batches().into_iter().map(statement).collect()
     }
 
-    /// Inserts the one row when the guard has changed a row. `column` has an expression over the
-    /// guard's row in place of its cell.
+    /// Inserts the one row when the guard has changed a row. `expression`, which reads the
+    /// guard's row, takes the place of the cell of `column`.
     pub fn insert_of_guard_row(
         self,
         values: &mut Values,
@@ -314,7 +314,7 @@ impl RowChange {
         }
     }
 
-    /// One statement of all rows, whose values are used in their order.
+    /// One statement of all rows, which uses the values in the order of binding.
     pub fn statement(self, account: &AccountId, values: &mut Values, backend: DbBackend) -> String {
         match self {
             Self::Upsert(rows) => rows.insert(values, backend),
