@@ -113,7 +113,7 @@ pub struct TranslatedTask {
     /// The name that was translated.
     pub name: Name,
     /// The translations by language.
-    pub rows: Vec<(Language, TaskOverlay)>,
+    pub by_language: Vec<(Language, TaskOverlay)>,
     /// How many languages are new.
     pub added_languages: i64,
     /// The change of the task's size, in bytes.
@@ -130,7 +130,7 @@ pub struct TranslatedStep {
     /// The digest of the other texts that were translated.
     pub content_digest: SourceDigest,
     /// The translations by language.
-    pub rows: Vec<(Language, StepOverlay)>,
+    pub by_language: Vec<(Language, StepOverlay)>,
     /// How many languages are new.
     pub added_languages: i64,
     /// The change of the step's size.

@@ -148,7 +148,7 @@ impl TaskTranslationSnapshot {
         let change = written.entry(item.guid).or_insert_with(|| TranslatedTask {
             task: head.guid,
             name: head.name.clone(),
-            rows: Vec::new(),
+            by_language: Vec::new(),
             added_languages: 0,
             growth: 0,
         });
@@ -157,7 +157,7 @@ impl TaskTranslationSnapshot {
             change.added_languages += 1;
         }
         change.growth += size(&row) - known.map_or(0, size);
-        put(&mut change.rows, language, row.overlay.clone());
+        put(&mut change.by_language, language, row.overlay.clone());
         rows.insert(language.clone(), row);
         Ok(outcome)
     }
@@ -199,7 +199,7 @@ impl StepTranslationSnapshot {
             step,
             title: self.title.clone(),
             content_digest: self.content_digest,
-            rows: Vec::new(),
+            by_language: Vec::new(),
             added_languages: 0,
             growth: StepSize::default(),
         });
@@ -213,7 +213,7 @@ impl StepTranslationSnapshot {
         self.size = self.size.plus(growth);
         self.size.check(context.max_message_bytes)?;
         change.growth = change.growth.plus(growth);
-        put(&mut change.rows, language, row.overlay.clone());
+        put(&mut change.by_language, language, row.overlay.clone());
         self.rows.insert(language.clone(), row);
         Ok(outcome)
     }

@@ -123,11 +123,11 @@ impl TranslationRows<task_translation::ActiveModel> {
             let TranslatedTask {
                 task,
                 name,
-                rows,
+                by_language,
                 added_languages: _,
                 growth: _,
             } = translated;
-            let rows = rows.iter();
+            let rows = by_language.iter();
             self.texts.extend(rows.map(|(language, overlay)| {
                 task_translation_row(&context.account, *task, name.as_str(), language, overlay)
             }));
@@ -157,12 +157,12 @@ impl TranslationRows<step_translation::ActiveModel> {
                 step,
                 title,
                 content_digest,
-                rows,
+                by_language,
                 added_languages: _,
                 growth: _,
             } = translated;
             let source = (title.as_str(), *content_digest);
-            let rows = rows.iter();
+            let rows = by_language.iter();
             self.texts.extend(rows.map(|(language, overlay)| {
                 step_translation_row(&context.account, *step, source, language, overlay)
             }));

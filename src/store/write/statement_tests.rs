@@ -272,7 +272,7 @@ statements! {
         translated_tasks: vec![TranslatedTask {
             task: TaskId(Uuid::nil()),
             name: name("Task"),
-            rows: vec![(language(), task_overlay())],
+            by_language: vec![(language(), task_overlay())],
             added_languages: 1,
             growth: 25,
         }],
@@ -280,7 +280,7 @@ statements! {
             step: StepId(Uuid::nil()),
             title: "Step".to_owned(),
             content_digest: crate::domain::translation_work::SourceDigest([0; 16]),
-            rows: vec![(language(), step_overlay())],
+            by_language: vec![(language(), step_overlay())],
             added_languages: 1,
             growth: crate::domain::size::StepSize::default(),
         }],

@@ -284,7 +284,7 @@ impl Batch {
                 growth,
                 added_languages,
                 name: _,
-                rows: _,
+                by_language: _,
             } = translated;
             vec![task.0.into(), (*growth).into(), (*added_languages).into()]
         });
@@ -297,7 +297,7 @@ impl Batch {
                 added_languages,
                 title: _,
                 content_digest: _,
-                rows: _,
+                by_language: _,
             } = translated;
             let (listed, bodies) = (growth.listed, growth.bodies);
             let (step, languages) = (step.0.into(), (*added_languages).into());
