@@ -9,6 +9,7 @@ on_both_databases![
     a_question_may_have_1000_answers,
     linked_cannot_be_created,
     linked_is_for_observations_only,
+    an_update_links_observations_only,
     linked_may_be_false,
 ];
 
@@ -95,4 +96,15 @@ async fn linked_may_be_false(client: Client) {
         assert!(!config.linked.unwrap_or_default());
         assert_eq!(config.values[0].link, "");
     }
+}
+
+async fn an_update_links_observations_only(client: Client) {
+    let task = a_task(&client).await;
+    let end = client.given_step(step(&task, StepType::End, "Done")).await;
+    let update = step_of(&end.guid).with_question(linked_observation(true));
+    let failure = client.update_step(update, &["feedback_config"]).await;
+    failure
+        .refused()
+        .violates(&[("step.feedback_config[0].linked", "FIELD_INVALID")]);
+    assert_eq!(client.get_step(&end.guid).await.accepted(), end);
 }

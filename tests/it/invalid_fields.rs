@@ -68,6 +68,12 @@ async fn a_missing_type_is_refused(client: Client) {
     let sent = step(&task, StepType::Unspecified, "untyped");
     let failure = client.create_step(sent).await.refused();
     failure.violates(&[("step.type", "FIELD_REQUIRED")]);
+    let sent = step(&task, StepType::Unspecified, "").with_cost(-1);
+    let failure = client.create_step(sent).await.refused();
+    failure.violates(&[
+        ("step.cost", "FIELD_OUT_OF_RANGE"),
+        ("step.type", "FIELD_REQUIRED"),
+    ]);
 }
 
 async fn a_missing_task_is_refused(client: Client) {

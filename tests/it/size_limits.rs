@@ -17,6 +17,7 @@ on_own_databases![
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_is_read_step_by_step,
     a_guide_whose_texts_exceed_a_message_is_not_analysed,
+    a_list_of_findings_leaves_out_guides_that_are_too_large,
     a_guide_with_one_large_step_is_analysed_while_the_whole_fits,
     stored_sizes_follow_renames_and_automatic_translations,
     stored_sizes_follow_bodies_that_automatic_translations_replace,
@@ -290,4 +291,21 @@ async fn stored_sizes_are_close_upper_bounds_of_messages(url: String) {
             "{stored} for {encoded}: {resource}"
         );
     }
+}
+
+async fn a_list_of_findings_leaves_out_guides_that_are_too_large(url: String) {
+    let client = client(&url).await;
+    let large = client.given_task(task("Large")).await;
+    for _ in 0..3 {
+        let step = information_step(&large, "Step").depending_on(conditions_of(30_000));
+        client.given_step(step).await;
+    }
+    let small = client.given_task(task("Small")).await;
+    let listed = client.findings(ListFindingsRequest::default()).await;
+    let listed = listed.accepted();
+    let found = client.validated(validation_of(&small.guid)).await.findings;
+    assert_eq!(
+        (listed.findings, listed.next_page_token),
+        (found, String::new())
+    );
 }

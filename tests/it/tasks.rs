@@ -23,6 +23,7 @@ on_both_databases![
     an_upper_case_guid_names_the_same_task,
     an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
     product_id_is_fixed,
+    invalid_fields_are_reported_before_a_missing_resource,
     a_deleted_task_is_gone,
     a_deleted_task_leaves_the_list,
     force_deletes_the_steps_too,
@@ -307,4 +308,13 @@ async fn updating_a_step_leaves_its_tasks_etag(client: Client) {
     client.updated_step(update, &["title"]).await;
     let after = client.get_task(&task.guid).await.accepted();
     assert_eq!(after.etag, before.etag);
+}
+
+async fn invalid_fields_are_reported_before_a_missing_resource(client: Client) {
+    let task = task_of(&unknown_guid()).with_published(-1);
+    let failure = client.update_task(task, &["published"]).await.refused();
+    failure.violates(&[("task.published", "FIELD_OUT_OF_RANGE")]);
+    let step = step_of(&unknown_guid()).with_published(-1);
+    let failure = client.update_step(step, &["published"]).await.refused();
+    failure.violates(&[("step.published", "FIELD_OUT_OF_RANGE")]);
 }

@@ -164,7 +164,7 @@ impl UpdateStep {
             expected,
             patch,
         } = self;
-        // Violations come before the error of a missing step.
+        // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
             let missing = Error::step_not_found(guid, "step.guid");
             return Err(violations_or(patch.violations, missing));

@@ -43,7 +43,7 @@ impl UpdateTask {
             expected,
             patch,
         } = self;
-        // Violations come before the error of a missing task.
+        // Violations that need no stored task come before the error of a missing one.
         let Some(before) = before else {
             let missing = Error::task_not_found(guid, "task.guid");
             return Err(violations_or(patch.violations, missing));

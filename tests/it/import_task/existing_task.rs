@@ -15,14 +15,17 @@ on_both_databases![
     ids_are_read_in_any_case,
     a_step_may_be_listed_once,
     changed_fixed_fields_are_ignored_and_listed,
+    references_of_other_steps_are_ignored_and_listed,
     unchanged_fixed_fields_are_not_listed,
     shorthand_is_applied,
     conflicting_shorthand_is_refused,
     every_step_is_checked,
+    steps_of_a_question_that_is_refused_are_checked,
     everything_is_checked_against_the_merged_task,
     renaming_the_task_renames_subtask_steps_everywhere,
     a_subtask_step_may_refer_to_another_task_from_now_on,
     a_step_cannot_refer_to_a_missing_task,
+    references_of_stored_steps_are_checked,
     an_old_etag_aborts_the_import,
     the_current_etag_permits_the_import,
     a_hundred_orders_in_a_row_are_those_of_their_lists,
@@ -499,4 +502,73 @@ async fn a_hundred_orders_in_a_row_are_those_of_their_lists(client: Client) {
     let listed = client.steps_of(&made.guid, 7).await;
     let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
     assert_eq!(listed, order);
+}
+
+async fn references_of_stored_steps_are_checked(client: Client) {
+    let made = client
+        .imported(document("Guide", document_steps(&["One"])))
+        .await;
+    let wired = client.given_step(subtask(&made, &made)).await;
+    let sent = |subtask_id: &str, subtask_pid| Step {
+        subtask_id: subtask_id.to_owned(),
+        subtask_pid,
+        ..step_of(&wired.guid)
+    };
+    for (step, violation) in [
+        (
+            sent("nonsense", None),
+            ("document.steps[0].subtask_id", "FIELD_INVALID"),
+        ),
+        (
+            sent("", Some(-1)),
+            ("document.steps[0].subtask_pid", "FIELD_OUT_OF_RANGE"),
+        ),
+    ] {
+        let failure = client.import(document_of(&made.guid, vec![step])).await;
+        failure.refused().violates(&[violation]);
+    }
+    assert_eq!(client.get_step(&wired.guid).await.accepted(), wired);
+}
+
+async fn references_of_other_steps_are_ignored_and_listed(client: Client) {
+    let (made, step) = rich(&client).await;
+    let sent = Step {
+        subtask_id: made.guid.clone(),
+        subtask_pid: made.product_id,
+        ..step_of(&step.guid)
+    };
+    let sent = document_of(&made.guid, vec![sent]);
+    let response = client.import(sent).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        ["document.steps.subtask_id", "document.steps.subtask_pid"]
+    );
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+}
+
+async fn steps_of_a_question_that_is_refused_are_checked(client: Client) {
+    let inner = document("Inner", document_steps(&["One"]));
+    let value = FeedbackValue {
+        task_json: Some(Box::new(inner)),
+        ..answer("a", "Inner")
+    };
+    let guide = vec![observation_asking(linked_question(vec![value]))];
+    let made = client.imported(document("Guide", guide)).await;
+    let stored = client.exported(&made.guid).await;
+    let mut sent = stored.clone();
+    let values = &mut sent.steps[0].feedback_config[0].values;
+    let inner = values[0].task_json.as_mut().unwrap();
+    inner.steps[0].cost = Some(1);
+    values.push(answer("a", "Other"));
+    client.import(sent).await.refused().violates(&[
+        (
+            "document.steps[0].feedback_config[0].values[0].task_json.steps[0].cost",
+            "FIELD_OUT_OF_RANGE",
+        ),
+        (
+            "document.steps[0].feedback_config[0].values[1].key",
+            "FIELD_INVALID",
+        ),
+    ]);
+    assert_eq!(client.exported(&made.guid).await, stored);
 }

@@ -7,6 +7,7 @@ on_both_databases![
     a_language_comes_in_canonical_case,
     a_language_named_twice_counts_once,
     a_hundred_languages_are_accepted_and_one_more_is_not,
+    there_is_no_work_in_a_language_beyond_a_hundred,
     an_empty_list_of_languages_is_refused,
     malformed_languages_are_refused_all_at_once,
     every_violation_is_reported_at_once,
@@ -233,4 +234,22 @@ async fn the_scope_translate_opens_nothing_else(client: Client) {
     let failure = process.update_task(task_of(&guide.guid), &[]).await;
     let failure = failure.refused();
     failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+}
+
+async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {
+    let tags = tags(101);
+    let unlocked = TaskTranslation {
+        locked: Some(false),
+        ..task_translation("x")
+    };
+    let name = |tag: &String| (tag.clone(), unlocked.clone());
+    let full = task("Full").with_translations(tags[..100].iter().map(name).collect());
+    let full = client.given_task(full).await;
+    assert_eq!(client.translation_work(&[&tags[100]]).await, []);
+    client
+        .updated_task(task_of(&full.guid).named("New"), &["name"])
+        .await;
+    let outdated = client.translation_work(&[&tags[99], &tags[100]]).await;
+    let outdated: Vec<_> = outdated.iter().map(|work| &work.language).collect();
+    assert_eq!(outdated, [&tags[99]]);
 }

@@ -22,6 +22,7 @@ on_both_databases![
     an_observation_that_reads_its_own_answer_reads_itself,
     a_variable_that_other_guides_set_is_set_elsewhere,
     a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding,
+    an_observation_that_too_many_guides_read_has_no_finding,
     what_a_document_replaces_sets_and_reads_nothing,
     conditions_of_unpublished_steps_are_checked,
     paths_lead_into_nested_groups,
@@ -365,4 +366,20 @@ async fn paths_lead_into_nested_groups(client: Client) {
     steps[1] = needing(shown(StepType::Solution, "Nested"), vec![nested(inner)]);
     let path = "dependencies.nodes[0].group.nodes[1].condition";
     only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
+}
+
+/// A condition that was not read may name any of its answers.
+async fn an_observation_that_too_many_guides_read_has_no_finding(client: Client) {
+    let reader = shown(StepType::Information, "Reader");
+    let reader = needing(reader, vec![reads("used", "=", &["on"])]);
+    for (readers, found_rules) in [(999, vec!["observation/unused-answer"]), (1_010, vec![])] {
+        let others = client.imported(document("Others", vec![reader.clone(); readers]));
+        let others = others.await;
+        let mut steps = vec![asks("used", &["on", "off"])];
+        steps.push(shown(StepType::End, "Done"));
+        let found = findings(&client, steps).await;
+        let rules: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+        assert_eq!(rules, found_rules, "{found:#?}");
+        client.force_delete_task(&others.guid).await.accepted();
+    }
 }

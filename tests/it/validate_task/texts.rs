@@ -7,6 +7,7 @@ on_both_databases![
     a_missing_translation_names_the_missing_fields,
     only_the_requested_languages_are_checked,
     a_changed_source_makes_translations_outdated,
+    a_new_name_makes_translations_of_the_task_outdated,
     a_translated_question_with_other_keys_is_reported,
     a_task_without_published_steps_is_reported,
     an_information_without_content_is_reported,
@@ -144,4 +145,33 @@ async fn an_unknown_value_of_published_is_reported(client: Client) {
     other.published = Some(2);
     steps.insert(1, other);
     only_finding(&client, steps, "step/unknown-published", 1, "published").await;
+}
+
+async fn a_new_name_makes_translations_of_the_task_outdated(client: Client) {
+    for (locked, rule) in [
+        (false, "translation/outdated"),
+        (true, "translation/locked-outdated"),
+    ] {
+        let name = TaskTranslation {
+            locked: Some(locked),
+            ..task_translation("Anleitung")
+        };
+        let end = shown(StepType::End, "Done")
+            .translated("de", step_translation("Fertig").with_body("Text"));
+        let guide = TaskDocument {
+            task: Some(task("Guide").translated("de", name)),
+            steps: vec![end],
+        };
+        let made = client.imported(guide).await;
+        let request = validation_of(&made.guid);
+        assert_eq!(client.validated(request.clone()).await.findings, []);
+        let renamed = task_of(&made.guid).named("Renamed");
+        client.updated_task(renamed, &["name"]).await;
+        let found = client.validated(request).await.findings;
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.rule.as_str(), one.step.as_str(), one.path.as_str()))
+            .collect();
+        assert_eq!(found, [(rule, "", "translations[\"de\"]")]);
+    }
 }
