@@ -547,22 +547,20 @@ async fn references_of_other_steps_are_ignored_and_listed(client: Client) {
 }
 
 async fn steps_of_a_question_that_is_refused_are_checked(client: Client) {
-    let inner = document("Inner", document_steps(&["One"]));
+    let made = client
+        .imported(document("Guide", document_steps(&["One"])))
+        .await;
+    let stored = step_of(&made.steps[0]).with_published(-1);
     let value = FeedbackValue {
-        task_json: Some(Box::new(inner)),
+        task_json: Some(Box::new(document("Inner", vec![stored]))),
         ..answer("a", "Inner")
     };
-    let guide = vec![observation_asking(linked_question(vec![value]))];
-    let made = client.imported(document("Guide", guide)).await;
-    let stored = client.exported(&made.guid).await;
-    let mut sent = stored.clone();
-    let values = &mut sent.steps[0].feedback_config[0].values;
-    let inner = values[0].task_json.as_mut().unwrap();
-    inner.steps[0].cost = Some(1);
-    values.push(answer("a", "Other"));
-    client.import(sent).await.refused().violates(&[
+    let values = vec![value, answer("a", "Other")];
+    let steps = vec![observation_asking(linked_question(values))];
+    let failure = client.import(document_of(&made.guid, steps)).await;
+    failure.refused().violates(&[
         (
-            "document.steps[0].feedback_config[0].values[0].task_json.steps[0].cost",
+            "document.steps[0].feedback_config[0].values[0].task_json.steps[0].published",
             "FIELD_OUT_OF_RANGE",
         ),
         (
@@ -570,5 +568,5 @@ async fn steps_of_a_question_that_is_refused_are_checked(client: Client) {
             "FIELD_INVALID",
         ),
     ]);
-    assert_eq!(client.exported(&made.guid).await, stored);
+    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
 }
