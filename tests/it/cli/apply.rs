@@ -22,6 +22,7 @@ on_both_databases![
     nothing_is_pruned_after_a_failure,
     pruning_without_a_terminal_needs_force,
     a_file_that_is_no_document_stops_everything,
+    what_is_no_directory_is_refused,
     an_exported_guide_with_another_name_replaces_its_file,
     json_output_reports_each_document,
     fields_that_never_change_are_listed,
@@ -720,4 +721,19 @@ fn all_needs_a_directory_and_no_guid() {
     ] {
         assert_eq!(command(args).run().code, Some(2), "{args:?}");
     }
+}
+
+fn what_is_no_directory_is_refused(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "guide.json", &guide("Guide"));
+    let file = directory.path().join("guide.json");
+    let expected = format!(
+        "expertise: {} is a file: apply takes a directory, and `expertise import` takes files\n",
+        file.display()
+    );
+    assert_eq!(apply(&cli, &file, &[]).failure(1), expected);
+    let missing = directory.path().join("missing");
+    let error = apply(&cli, &missing, &[]).failure(1);
+    let expected = format!("expertise: there is no directory {}: ", missing.display());
+    assert!(error.starts_with(&expected), "{error}");
 }

@@ -17,6 +17,7 @@ on_both_databases![
     a_refused_text_comes_back_with_its_errors,
     a_refused_field_has_the_line_on_which_it_stands,
     a_refused_text_that_is_given_up_is_kept,
+    the_id_of_the_guide_stays,
     a_required_field_that_is_removed_is_refused,
     a_failed_editor_keeps_the_text,
     a_failed_editor_that_changed_nothing_leaves_no_file,
@@ -580,4 +581,16 @@ fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
     assert_eq!(exported(&cli, &guid)["steps"][6]["title"], "Conditions");
+}
+
+fn the_id_of_the_guide_stays(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let before = cli.export(&guid);
+    let other = "0197a8f0-0000-7000-8000-000000000001";
+    let editor = format!("sed -i s/{guid}/{other}/");
+    let output = edit(&cli, &guid, &editor, &directory);
+    assert_eq!(output.code, Some(1));
+    let expected = format!("task.guid must stay {guid}: use `expertise import` for other tasks\n");
+    assert!(output.stderr.starts_with(&expected), "{}", output.stderr);
+    assert_eq!(cli.export(&guid), before);
 }
