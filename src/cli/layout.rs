@@ -14,8 +14,8 @@ const RESET: &str = "\u{1b}[0m";
 /// The fewest columns that a text gets, however deep it is indented.
 const TEXT_COLUMNS_MIN: usize = 20;
 
-/// The columns of a terminal; `None` if the stream is none.
-fn columns(terminal: &Term) -> Option<usize> {
+/// The width of a terminal, in columns; `None` if the stream is none.
+fn terminal_width(terminal: &Term) -> Option<usize> {
     let (_, columns) = terminal.size_checked()?;
     Some(usize::from(columns))
 }
@@ -26,10 +26,10 @@ pub(super) fn wrapped(text: &str, indent: usize) -> Vec<String> {
 }
 
 fn wrapped_on(terminal: &Term, text: &str, indent: usize) -> Vec<String> {
-    let Some(columns) = columns(terminal) else {
+    let Some(width) = terminal_width(terminal) else {
         return vec![text.to_owned()];
     };
-    let room = columns.saturating_sub(indent).max(TEXT_COLUMNS_MIN);
+    let room = width.saturating_sub(indent).max(TEXT_COLUMNS_MIN);
     let options = Options::new(room).word_separator(WordSeparator::Custom(words));
     let lines = textwrap::wrap(text, options).into_iter();
     end_styles_with_lines(lines.map(|line| line.into_owned()).collect())
@@ -152,7 +152,7 @@ pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String
     });
     let padding = usize::from(PADDING_COLUMNS);
     let needed = widths_min.iter().map(|width| width + padding).sum();
-    match self::columns(&Term::stdout()) {
+    match terminal_width(&Term::stdout()) {
         Some(available) if available < needed => records(&columns, &rows),
         available => wide_table(columns, widths_min, rows, available),
     }
@@ -166,9 +166,9 @@ fn wide_table<const N: usize>(
 ) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    match available.and_then(|columns| u16::try_from(columns).ok()) {
-        Some(columns) => table
-            .set_width(columns)
+    match available.and_then(|width| u16::try_from(width).ok()) {
+        Some(width) => table
+            .set_width(width)
             .set_content_arrangement(ContentArrangement::Dynamic),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
@@ -180,23 +180,23 @@ fn wide_table<const N: usize>(
         table.add_row(row);
     }
     for (index, (column, width_min)) in columns.iter().zip(widths_min).enumerate() {
-        let Some(styled) = table.column_mut(index) else {
+        let Some(table_column) = table.column_mut(index) else {
             continue;
         };
         // None before a column, so that the first begins its line.
-        styled.set_padding((0, PADDING_COLUMNS));
+        table_column.set_padding((0, PADDING_COLUMNS));
         match column {
             TableColumn::Text(_) => {
                 let width = u16::try_from(width_min).unwrap_or(u16::MAX);
                 let width = width.saturating_add(PADDING_COLUMNS);
-                styled.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+                table_column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
             }
             TableColumn::Whole(_) => {
-                styled.set_constraint(ColumnConstraint::ContentWidth);
+                table_column.set_constraint(ColumnConstraint::ContentWidth);
             }
             TableColumn::Number(_) => {
-                styled.set_constraint(ColumnConstraint::ContentWidth);
-                styled.set_cell_alignment(CellAlignment::Right);
+                table_column.set_constraint(ColumnConstraint::ContentWidth);
+                table_column.set_cell_alignment(CellAlignment::Right);
             }
         }
     }

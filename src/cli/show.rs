@@ -138,12 +138,12 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>, texts: &Texts) 
     if step.r#type() == StepType::Subtask {
         let task = style(&step.subtask_id).dim();
         lines.push(match manager {
-            Some(place) => format!("follows task {task}, linked to an answer of step {place}"),
-            None => format!("follows task {task} of product {}", step.subtask_pid()),
+            Some(place) => format!("leads to task {task}, linked to an answer of step {place}"),
+            None => format!("leads to task {task} of product {}", step.subtask_pid()),
         });
     }
     lines.extend(when(step.dependencies.as_ref()));
-    lines.extend(wording::contents(step, texts.sizes(step)));
+    lines.extend(wording::contents(step, texts.hidden(step)));
     lines.extend(texts.long(step));
     lines.extend(wording::looping(step));
     let translations = step.translations.iter();
@@ -178,7 +178,7 @@ fn question(step: &Step, config: &FeedbackConfig, texts: &Texts) -> Branch {
         ""
     };
     let (name, kind) = (out::sanitize(&config.name), out::sanitize(&config.r#type));
-    let head = format!("answers {} ({kind}){linked}", style(name).magenta());
+    let head = format!("answers for {} ({kind}){linked}", style(name).magenta());
     let answers = config.values.iter();
     let answers = answers.map(|value| answer(step, value, texts));
     Branch::new(vec![head], answers.collect())

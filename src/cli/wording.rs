@@ -140,13 +140,14 @@ pub(super) fn target(value: &prost_types::Value) -> String {
     match &value.kind {
         Some(Kind::StringValue(_) | Kind::NumberValue(_) | Kind::BoolValue(_)) => json(value),
         Some(Kind::NullValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {
-            "something else".to_owned()
+            "an unknown value".to_owned()
         }
     }
 }
 
-/// What a step holds in addition to its title: texts of these sizes, and its lists.
-pub(super) fn contents(step: &Step, sizes: Vec<String>) -> Option<String> {
+/// What a step holds in addition to its title: phrases for texts that are not shown, such as
+/// `a text of 120 characters`, and its lists.
+pub(super) fn contents(step: &Step, hidden_texts: Vec<String>) -> Option<String> {
     let lists = [
         ("parts", &step.parts),
         ("skills", &step.skills),
@@ -154,7 +155,7 @@ pub(super) fn contents(step: &Step, sizes: Vec<String>) -> Option<String> {
     ];
     let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
     let lists = lists.map(|(name, list)| format!("{name} {}", out::sanitize(&list.join(", "))));
-    let contents: Vec<String> = sizes.into_iter().chain(lists).collect();
+    let contents: Vec<String> = hidden_texts.into_iter().chain(lists).collect();
     (!contents.is_empty()).then(|| format!("with {}", contents.join("; ")))
 }
 

@@ -86,7 +86,8 @@ impl CallError {
             _ if !reason.is_empty() => text,
             Some(error) if answered => connect_error::later_call(address, error),
             Some(error) => connect_error::first_call(address, error),
-            // A server or proxy gave the call up: a time-out of this client has a source.
+            // A server or proxy cancelled the call. If this client had timed out, the status
+            // would have a source.
             None if status.code() == Code::Cancelled => connect_error::timed_out(address),
             None => connect_error::unexpected_answer(address, &text),
         };

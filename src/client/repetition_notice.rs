@@ -13,8 +13,8 @@ pub(super) struct RepetitionNotice(AtomicBool);
 
 impl RepetitionNotice {
     /// Prints a line on standard error when a call is first repeated after an outage. A write
-    /// conflict is no outage. A connection that is lost before any answer is not reported, as
-    /// a second one ends the call.
+    /// conflict is no outage. The loss of a connection before any answer is not reported: the
+    /// call is repeated only once after it.
     pub fn print_first(&self, status: &Status, server: &CalledServer<'_>, retry: RetrySettings) {
         let CalledServer {
             address, answered, ..

@@ -1,4 +1,5 @@
-//! The settings of `health`. By default it checks the server with the same settings.
+//! The settings of `health`. By default it checks the server on this machine, whose address and
+//! certificate it takes from the settings of that server.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -53,7 +54,8 @@ impl HealthConfig {
                 listen,
                 tls_cert_file,
             } = settings;
-            // A flag for one of the two settings wins over the other one in the environment.
+            // `server` and `listen` both say which server is checked: a flag for one wins over the
+            // other one in the environment.
             let is_flag = |key| values.origin(key) == Some(&SettingOrigin::Flag);
             let local = is_flag("listen") && !is_flag("server");
             let server = match server {

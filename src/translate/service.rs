@@ -1,4 +1,4 @@
-//! The client of the translation service.
+//! Calls of the contract's `TranslationService`: fetches work and writes translations.
 
 use std::error::Error;
 
@@ -20,7 +20,7 @@ use crate::{
 /// Small pages, so that little work is lost when a run is interrupted.
 const PAGE_SIZE: i32 = 25;
 
-/// The translation service for one caller.
+/// A client of `TranslationService` for one caller.
 pub struct TranslationClient {
     client: TranslationServiceClient<Channel>,
     caller: CallerMetadata,

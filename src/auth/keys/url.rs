@@ -147,8 +147,8 @@ impl KeyUrl {
         }
     }
 
-    /// Starts a fetch unless the last one is too recent, and returns when it has ended. It
-    /// runs in its own task, as several callers may wait for it.
+    /// Starts a fetch in a task of its own, unless the last one is too recent. What is returned
+    /// becomes true when that fetch, or the last one, has ended: several callers may wait for it.
     fn start_fetch(self: &Arc<Self>) -> watch::Receiver<bool> {
         let last = self.last_fetch.lock();
         let mut last = last.unwrap_or_else(PoisonError::into_inner);

@@ -79,8 +79,8 @@ impl Texts {
         lines
     }
 
-    /// How long the texts of a step are, if they are not shown.
-    pub fn sizes(&self, step: &Step) -> Vec<String> {
+    /// Phrases for the texts of a step that are not shown, such as `a text of 120 characters`.
+    pub fn hidden(&self, step: &Step) -> Vec<String> {
         if self.full {
             return Vec::new();
         }

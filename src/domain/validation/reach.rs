@@ -54,7 +54,7 @@ pub fn check(report: &mut Report<'_>) {
     let steps = step_questions(report, &mut walkthroughs, &by_step);
     let tasks = task_questions(report, &mut walkthroughs);
     let seen_together = seen_together(&duplicates, &mut walkthroughs, &by_step);
-    let endings = endings(guide, &mut walkthroughs);
+    let without_outcome = without_outcome(guide, &mut walkthroughs);
 
     let mut search = Search::new(&walkthroughs.formula);
     check_tasks(report, &mut search, &tasks);
@@ -76,7 +76,7 @@ pub fn check(report: &mut Report<'_>) {
     for step in steps.iter().rev() {
         check_step(report, &walkthroughs, &mut search, step);
     }
-    check_endings(report, &walkthroughs, &mut search, &endings);
+    check_outcomes(report, &walkthroughs, &mut search, &without_outcome);
 }
 
 /// Counts all questions as undecided, for a guide whose formula would be too large.
@@ -108,15 +108,15 @@ fn visits_of<'w>(
         .collect()
 }
 
-/// The questions about dependencies. Each place is whether a walkthrough comes to it, and
-/// whether the dependencies hold there.
+/// The questions about dependencies. `visits` has, for each visit, whether a walkthrough comes
+/// to it and whether the dependencies hold there.
 fn dependency_questions(
     walkthroughs: &mut Walkthroughs,
-    places: &[(Literal, Literal)],
+    visits: &[(Literal, Literal)],
 ) -> DependencyQuestions {
     let formula = &mut walkthroughs.formula;
-    let comes: Vec<Literal> = places.iter().map(|(comes, _)| *comes).collect();
-    let fails: Vec<Literal> = places
+    let comes: Vec<Literal> = visits.iter().map(|(comes, _)| *comes).collect();
+    let fails: Vec<Literal> = visits
         .iter()
         .map(|(comes, holds)| formula.and([*comes, !*holds]))
         .collect();
@@ -139,7 +139,7 @@ fn step_questions<'a>(
     let questions = shown.map(|own| {
         let visits = visits_of(walkthroughs, by_step, own.position);
         let sees: Vec<Literal> = visits.iter().map(|visit| visit.sees).collect();
-        let places: Vec<(Literal, Literal)> = visits
+        let visits: Vec<(Literal, Literal)> = visits
             .iter()
             .map(|visit| (visit.comes, visit.holds))
             .collect();
@@ -147,7 +147,7 @@ fn step_questions<'a>(
         StepQuestions {
             own,
             sees: walkthroughs.formula.or(sees),
-            dependencies: has_dependencies.then(|| dependency_questions(walkthroughs, &places)),
+            dependencies: has_dependencies.then(|| dependency_questions(walkthroughs, &visits)),
         }
     });
     questions.collect()
@@ -161,7 +161,7 @@ fn task_questions<'a>(
     let own = report.own_tasks().into_iter();
     let own = own.filter(|own| own.task.dependencies.is_some());
     let questions = own.map(|own| {
-        let mut places: Vec<(Literal, Literal)> = walkthroughs
+        let mut visits: Vec<(Literal, Literal)> = walkthroughs
             .visits
             .iter()
             .filter_map(|visit| visit.subtask)
@@ -169,10 +169,11 @@ fn task_questions<'a>(
             .map(|visit| (visit.comes, visit.holds))
             .collect();
         if own.index == 0 {
-            // Every walkthrough starts at the root; the visits above are cycles that lead back.
-            places.push((Literal::TRUE, walkthroughs.begins));
+            // Every walkthrough comes to the root. The other visits of it are of subtasks that
+            // lead back.
+            visits.push((Literal::TRUE, walkthroughs.begins));
         }
-        (own, dependency_questions(walkthroughs, &places))
+        (own, dependency_questions(walkthroughs, &visits))
     });
     questions.collect()
 }
@@ -296,46 +297,46 @@ fn seen_together(
 }
 
 /// For each class of levels, whether a walkthrough ends without an outcome.
-fn endings(guide: &Guide, walkthroughs: &mut Walkthroughs) -> Vec<Literal> {
+fn without_outcome(guide: &Guide, walkthroughs: &mut Walkthroughs) -> Vec<Literal> {
     let without = walkthroughs.without_outcome(guide);
     let levels: Vec<Literal> = walkthroughs
         .levels
         .iter()
         .map(|(level, _)| *level)
         .collect();
-    let endings = levels
+    let questions = levels
         .into_iter()
         .map(|level| walkthroughs.formula.and([level, without]));
-    endings.collect()
+    questions.collect()
 }
 
 /// Reports examples of walkthroughs without an outcome. Levels for which the same answers
 /// lead there share one.
-fn check_endings(
+fn check_outcomes(
     report: &mut Report<'_>,
     walkthroughs: &Walkthroughs,
     search: &mut Search<'_>,
-    endings: &[Literal],
+    without_outcome: &[Literal],
 ) {
     let mut examples: Vec<(Assignment, Vec<AccessLevel>)> = Vec::new();
-    for (ending, (level, levels)) in endings.iter().zip(&walkthroughs.levels) {
+    for (question, (level, levels)) in without_outcome.iter().zip(&walkthroughs.levels) {
         let also = examples.iter_mut().find(|(example, _)| {
             let here = example.with(&walkthroughs.formula, *level);
-            here.values(&walkthroughs.formula).of(*ending) & 1 == 1
+            here.values(&walkthroughs.formula).of(*question) & 1 == 1
                 && same_answers(report.subject.guide, walkthroughs, example, &here)
         });
         if let Some((_, covered)) = also {
             covered.extend(levels);
             continue;
         }
-        match search.example(*ending) {
+        match search.example(*question) {
             (Possibility::Possible, Some(example)) => examples.push((example, levels.clone())),
             (Possibility::Possible | Possibility::Undecided, _) => report.counts.undecided += 1,
             (Possibility::Impossible, _) => {}
         }
     }
     for (example, levels) in examples {
-        report_ending(report, walkthroughs, &example, levels);
+        report_no_outcome(report, walkthroughs, &example, levels);
     }
 }
 
@@ -352,7 +353,7 @@ fn same_answers(
     answers(one) == answers(other)
 }
 
-fn report_ending(
+fn report_no_outcome(
     report: &mut Report<'_>,
     walkthroughs: &Walkthroughs,
     example: &Assignment,
@@ -371,7 +372,7 @@ fn report_ending(
         Rule::NoOutcome,
         "",
         [("levels", json!(names))],
-        format!("A walkthrough ends without an outcome for {whom}."),
+        format!("For {whom}, a walkthrough can end without an outcome."),
     );
     let values = example.values(&walkthroughs.formula);
     finding.example = walkthroughs.answers(report.subject.guide, &values);
