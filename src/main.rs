@@ -82,7 +82,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         }
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
-        // The log starts with those commands that have one.
+        // Only these commands and `translate` write a log, so only they start it.
         Command::Serve | Command::Migrate { .. } => {
             telemetry::start(&config.log);
             for warning in &invocation.warnings {
@@ -135,7 +135,7 @@ async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()>
         SchemaChange::Current => "the schema is up to date",
     };
     let partition_note =
-        partitions.map(|partitions| format!(", which has {partitions} partitions of each table"));
+        partitions.map(|partitions| format!(", with {partitions} partitions of each table"));
     let done = format!("{done}{}", partition_note.unwrap_or_default());
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;

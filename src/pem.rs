@@ -27,7 +27,7 @@ const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// A certificate and its intermediates.
 pub(crate) fn chain(path: &Path, setting: &str) -> Result<Vec<u8>, PemError> {
-    let expected = "certificates in PEM, its own first";
+    let expected = "certificates in PEM, first the one that the key belongs to";
     read(path, setting, expected, certificates)
 }
 

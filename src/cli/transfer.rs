@@ -61,7 +61,7 @@ pub(super) fn with_advice(
     apply: &ApplyAdvice,
 ) -> CallError {
     let guid = guid.to_ascii_lowercase();
-    // The task of a subtask step may be missing, too.
+    // An error about the task of a subtask step stays as it is.
     if guid.is_empty() || error.reason != "TASK_NOT_FOUND" || !error.message.contains(&guid) {
         return error;
     }

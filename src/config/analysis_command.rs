@@ -75,7 +75,7 @@ pub struct PreviewArgs {
     /// Access level of the viewer [default: ignore roles]
     #[arg(long, value_name = "LEVEL", ignore_case = true)]
     pub level: Option<AccessLevel>,
-    /// The texts in this language; a text that has another one is marked with it, or with "source", and a translation whose source has changed since with "outdated" [default: that of the source]
+    /// Show texts in this language; a text in another language is marked with that language or "source", and a translation older than its source with "outdated" [default: the language of the source]
     #[arg(long, value_name = "TAG", value_parser = value::language)]
     pub language: Option<Language>,
     /// The language of texts that have no translation into --language; may be repeated, the first one wins
@@ -136,7 +136,8 @@ impl ClientArgs<LintArgs> {
     }
 }
 
-/// A file if there is one, or if the text has the form of a path; otherwise a task.
+/// A task by its guid; else a file, if there is one or the text has the form of a path; else a
+/// task by its name.
 fn guide(text: &str) -> Result<GuideArg, String> {
     const PATH_STARTS: [&str; 3] = ["/", "./", "../"];
     let path = Path::new(text);

@@ -125,8 +125,8 @@ impl AuthSettings {
         Some(AuthMode::Header)
     }
 
-    /// The mode of a command that signs tokens, which needs the secret. It is `jwt` even if
-    /// that is not set.
+    /// The mode of a command that signs tokens, and so needs the secret. It is `jwt` even if the
+    /// setting `auth` is not given.
     pub fn for_signing(self, values: &mut SettingValues) -> Option<AuthMode> {
         if self.auth == Some(AuthKind::Header) {
             values.refuse("auth", "jwt, as there are no tokens with header");

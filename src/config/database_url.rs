@@ -107,7 +107,7 @@ impl PostgresUrl {
         self.url.password().is_some() || self.parameter(&["password"]).is_some()
     }
 
-    /// Whether the port is not in the URL.
+    /// Whether the URL has no port behind the host. It may have one as a parameter.
     pub(super) fn has_no_port(&self) -> bool {
         self.url.port().is_none()
     }
@@ -239,7 +239,7 @@ fn is_known(name: &str) -> bool {
         || name.is_empty()
 }
 
-/// Whether a parameter has settings of the session, together or one of them.
+/// Whether a parameter sets settings of the session: `options` several, `options[NAME]` one.
 fn is_options(name: &str) -> bool {
     name == "options" || name.starts_with("options[")
 }

@@ -1,5 +1,5 @@
 //! Files and directories that a server needs, checked before it starts, so that all that
-//! is wrong is reported at once. What is in the files of keys is checked by what reads them.
+//! is wrong is reported at once. The contents of key files for tokens are checked when they are read.
 
 use std::{fs, path::Path};
 
@@ -17,7 +17,8 @@ const READ_AT_START: [(&str, Option<ReadPem>); 5] = [
     ("tls_client_ca_file", Some(pem::authorities)),
 ];
 
-/// Refuses files that are missing, and what [`check_database`] refuses.
+/// Refuses paths that are no file, files that are not valid PEM, and what [`check_database`]
+/// refuses.
 pub(super) fn check_for_serving(
     config: &Config,
     environment: &Variables,
@@ -46,8 +47,7 @@ pub(super) fn check_for_serving(
     }
 }
 
-/// Refuses an SQLite file in a directory that is missing, and wrong files of TLS to
-/// PostgreSQL.
+/// Refuses an SQLite path that cannot be a file, and wrong files of TLS to PostgreSQL.
 pub(super) fn check_database(config: &Config, environment: &Variables, values: &mut SettingValues) {
     for postgres in config.postgres_parameters(environment) {
         postgres.check_files(values);

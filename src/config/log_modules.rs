@@ -22,8 +22,8 @@ pub(super) const KNOWN: [&str; 16] = [
     "version",
 ];
 
-/// The parts in a filter that begin with the name of this program and do not exist. Those
-/// of libraries are not known.
+/// The parts of this program that a filter names and that do not exist. Parts of libraries
+/// are not checked.
 pub(super) fn unknown(filter: &str) -> impl Iterator<Item = &str> {
     // A directive without a level is a target alone.
     let targets = filter.split(',').map(|directive| {

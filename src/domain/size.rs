@@ -1,9 +1,10 @@
 //! Encoded sizes of tasks and steps. A task or step that is too large to be returned is not
 //! stored, and a page ends before rows that do not fit are read.
 //!
-//! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up. An
-//! element, such as a condition or a JSON value, takes at most twice as much memory as it
-//! counts, so that a guide that can be exported has few enough elements to be imported.
+//! Sizes are upper bounds: texts are counted exactly, and their framing is rounded up. The
+//! size of an element, such as a condition or a JSON value, is at least half of the memory
+//! that it takes when decoded. So a guide that can be exported stays within the limit of
+//! `server/middleware.rs` on decoded requests, and can be imported.
 
 use super::{
     dependency::Group,

@@ -21,8 +21,8 @@ pub fn rpcs() -> Vec<String> {
 }
 
 /// The scope that the rpc `path` requires, such as `/package.Service/Method`; `None`
-/// for rpcs of other contracts, such as health and reflection. The service and the first word
-/// of the rpc's name decide.
+/// for rpcs of other contracts, such as health and reflection, and for names without a known
+/// service or first word, which decide.
 pub fn required_scope(path: &str) -> Option<Scope> {
     let (service, method) = path.strip_prefix("/expertise.v1.")?.split_once('/')?;
     match service {

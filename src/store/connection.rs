@@ -56,8 +56,8 @@ pub use transaction::{Purpose, Transaction};
 const PAGE_KEY: &str = "page_token";
 /// Connections that read from SQLite.
 const MAX_SQLITE_READERS: u32 = 4;
-/// How many rows SQLite's thread reads ahead. With fewer than a page of a list has, it would
-/// stop and be woken again within each list.
+/// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
+/// stop and be woken again within it.
 const SQLITE_ROW_BUFFER: usize = 1_024;
 /// How long a write waits for another process that holds the SQLite file.
 const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -221,7 +221,7 @@ async fn open_sqlite_file(
     let mut writer = open_sqlite_writer(options, &epoch)
         .await
         .map_err(file_error)?;
-    // SQLite opens a file that it may not write for reading.
+    // Without permission to write the file, SQLite opens it read-only and reports no error.
     advice::check_writable(path)?;
     let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
@@ -261,7 +261,8 @@ async fn open_sqlite_writer(
 }
 
 /// Creates a missing file that only this user may read. SQLite gives the files beside it the
-/// same mode. Errors are ignored, as SQLite then fails, too, and its error is reported.
+/// same mode. A file that exists is left as it is; after any other error SQLite fails, too, and
+/// its error is reported.
 fn create_private(file: &Path) {
     let mut options = fs::File::options();
     let _ = options.write(true).create_new(true).mode(0o600).open(file);

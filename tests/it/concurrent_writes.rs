@@ -1,4 +1,5 @@
-//! Concurrent writes of many clients: none is lost, doubled or refused.
+//! Concurrent writes of many clients: none is lost or doubled, and one is refused only where
+//! another contradicts it.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +26,8 @@ type Created = Vec<(usize, String)>;
 /// Tasks with the id of their first step.
 type TasksWithStep = [(Task, String)];
 
-/// Chooses a client's next insert from the tasks, the steps it has created and a round
-/// number: the task's index and the step to insert after.
+/// Chooses a client's next insert from the tasks, the steps it has created and its turn (its
+/// number plus the round): the task's index and the step to insert after.
 type ChooseInsert = fn(&TasksWithStep, &Created, usize) -> (usize, String);
 
 /// Tasks with a first step each.

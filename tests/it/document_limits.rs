@@ -57,8 +57,8 @@ fn looping(levels: usize) -> Looping {
     }
 }
 
-/// A loop over an array that is this deep within 22 objects.
-fn looping_over_arrays(levels: usize) -> Looping {
+/// A loop whose `iterations` are arrays nested this deep within 22 objects.
+fn looping_iterations(levels: usize) -> Looping {
     let within = (0..22).fold(arrays_deep(levels), |inner, _| Value {
         kind: Some(Kind::StructValue(Struct {
             fields: [("a".to_owned(), inner)].into(),
@@ -90,7 +90,7 @@ fn deep_steps() -> [(Step, Step, &'static str); 4] {
         ..step.clone()
     };
     let over_arrays = |levels| Step {
-        looping: Some(looping_over_arrays(levels)),
+        looping: Some(looping_iterations(levels)),
         ..step.clone()
     };
     let translated = |levels| Step {
@@ -251,7 +251,7 @@ async fn an_import_into_a_managed_task_nests_eight_deep_in_all(client: Client) {
     made.accepted();
     let exported = client.exported(&tasks[0]).await;
     assert_eq!(documents_in(&exported).len(), 8);
-    // The export of the innermost but one has the new task as known.
+    // The export names the new task by its guid, so importing it again adds no level.
     let again = client.exported(&tasks[6]).await;
     client.import(again).await.accepted();
     exports_and_imports(&client, &tasks[0]).await;

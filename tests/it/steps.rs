@@ -4,7 +4,7 @@ use crate::kit::prelude::*;
 use serde_json::json;
 
 on_both_databases![
-    a_step_reads_back_as_it_was_answered,
+    a_step_reads_back_as_create_returned_it,
     every_field_a_caller_may_set_is_kept,
     each_type_can_be_created,
     a_titles_400_code_points_are_accepted,
@@ -22,7 +22,7 @@ on_both_databases![
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
     a_plain_create_ignores_nothing,
     subtask_fields_of_other_types_are_ignored_and_listed,
-    task_type_and_product_are_fixed,
+    the_task_the_type_and_the_product_are_fixed,
     an_upper_case_guid_names_the_same_step,
     a_deleted_step_is_gone,
     lists_leave_bodies_out_unless_expanded,
@@ -35,7 +35,7 @@ async fn a_task(client: &Client) -> Task {
     client.given_task(task("Guide")).await
 }
 
-async fn a_step_reads_back_as_it_was_answered(client: Client) {
+async fn a_step_reads_back_as_create_returned_it(client: Client) {
     let task = a_task(&client).await;
     let created = client.given_step(full_step(&task)).await;
     let read = client.get_step(&created.guid).await.accepted();
@@ -311,7 +311,7 @@ async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
     assert_eq!((stored.subtask_id.as_str(), stored.subtask_pid), ("", None));
 }
 
-async fn task_type_and_product_are_fixed(client: Client) {
+async fn the_task_the_type_and_the_product_are_fixed(client: Client) {
     let (task, other) = (a_task(&client).await, a_task(&client).await);
     let created = client.given_step(information_step(&task, "fixed")).await;
     let update = Step {
@@ -371,7 +371,8 @@ async fn lists_leave_bodies_out_unless_expanded(client: Client) {
     assert_eq!(listed.steps, [whole]);
 }
 
-/// Fields that a caller does not set, or that other types of step have.
+/// Fields that a caller does not set, that other types of step have, or that say the same as
+/// another field.
 const NOT_IN_A_FULL_STEP: [&str; 12] = [
     "guid",
     "cost",

@@ -5,7 +5,7 @@ use prost_types::Timestamp;
 
 on_both_databases![
     a_created_task_gets_a_version_7_guid,
-    a_task_reads_back_as_it_was_answered,
+    a_task_reads_back_as_create_returned_it,
     every_field_a_caller_may_set_is_kept,
     published_is_1_unless_sent,
     published_keeps_any_number_from_0,
@@ -42,7 +42,7 @@ async fn a_created_task_gets_a_version_7_guid(client: Client) {
     assert_eq!(parsed.hyphenated().to_string(), guid);
 }
 
-async fn a_task_reads_back_as_it_was_answered(client: Client) {
+async fn a_task_reads_back_as_create_returned_it(client: Client) {
     let created = client.given_task(full_task()).await;
     let read = client.get_task(&created.guid).await.accepted();
     assert_eq!(read, created);

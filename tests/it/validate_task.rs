@@ -16,7 +16,7 @@ mod walkthroughs;
 
 use crate::kit::prelude::*;
 
-/// A question that ends up in `components.7.NAME`, with texts of its own.
+/// An observation whose answer sets `components.7.NAME`. Its title and answers differ in text.
 fn asks(name: &str, keys: &[&str]) -> Step {
     let values = keys
         .iter()
@@ -69,7 +69,7 @@ fn clean() -> Vec<Step> {
     ]
 }
 
-/// The same with these options.
+/// The request with these options.
 fn with_options(request: ValidateTaskRequest, options: ValidationOptions) -> ValidateTaskRequest {
     ValidateTaskRequest {
         options: Some(options),
@@ -84,7 +84,7 @@ async fn findings(client: &Client, steps: Vec<Step>) -> Vec<Finding> {
 }
 
 /// Asserts that the steps have one finding, which is of this rule and step and at this
-/// path of it. The whole task has no step.
+/// path of it.
 async fn only_finding(
     client: &Client,
     steps: Vec<Step>,
@@ -107,7 +107,7 @@ async fn only_finding(
     finding.clone()
 }
 
-/// The rules of findings with the steps they are about, sorted.
+/// The rules and paths of findings, sorted.
 fn places(findings: &[Finding]) -> Vec<(&str, &str)> {
     let mut places: Vec<_> = findings
         .iter()

@@ -77,11 +77,13 @@ impl CompiledGroup {
     }
 
     /// Computes the truth of each condition for a value that is not known.
-    pub(super) fn compute_truth_if_unknown(&mut self, variables: &[Variable]) {
+    pub(super) fn compute_truth_of_unknown_values(&mut self, variables: &[Variable]) {
         for node in &mut self.nodes {
             match node {
-                CompiledNode::Group(group) => group.compute_truth_if_unknown(variables),
-                CompiledNode::Condition(condition) => condition.compute_truth_if_unknown(variables),
+                CompiledNode::Group(group) => group.compute_truth_of_unknown_values(variables),
+                CompiledNode::Condition(condition) => {
+                    condition.compute_truth_of_unknown_values(variables)
+                }
             }
         }
     }
@@ -135,7 +137,7 @@ impl CompiledCondition {
         }
     }
 
-    fn compute_truth_if_unknown(&mut self, variables: &[Variable]) {
+    fn compute_truth_of_unknown_values(&mut self, variables: &[Variable]) {
         let variable = variables.get(self.variable.0);
         let answers = variable.and_then(|variable| variable.possible.answers());
         self.truth_if_unknown = match answers {

@@ -29,7 +29,8 @@ impl ReferencedTask {
     }
 }
 
-/// Adds a violation if a subtask step's sent product is not that of its task.
+/// Adds a violation if the product that was sent for a subtask step is not that of the task
+/// to which the step refers.
 pub fn check_subtask_product(
     sent: ProductId,
     task_product: ProductId,

@@ -22,7 +22,7 @@ struct NeededCondition<'a> {
 /// them can be left out. Empty if none were found.
 ///
 /// A step needs its own conditions and those of the task that it refers to. It also needs
-/// those of the subtask step that enters its task, if there is only one such step.
+/// those of the subtask step that enters its task, if walkthroughs enter the task only once.
 pub fn find(
     guide: &Guide,
     walkthroughs: &Walkthroughs,
@@ -62,8 +62,8 @@ fn add_task<'a>(task: &'a GuideTask, needed: &mut Vec<NeededCondition<'a>>) {
     add_group(task.dependencies.as_ref(), &place, needed);
 }
 
-/// Adds the conditions of the subtask step that enters the step's task, if there is only one
-/// such step. Conditions on variables that are set between the two steps are left out.
+/// Adds the conditions of the subtask step that enters the step's task, if walkthroughs enter
+/// the task only once. Conditions on variables that are set between the two steps are left out.
 fn add_entry<'a>(
     guide: &'a Guide,
     walkthroughs: &Walkthroughs,

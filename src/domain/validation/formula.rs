@@ -13,7 +13,7 @@ impl Literal {
     pub const FALSE: Self = Self(1);
 
     fn of(node: usize) -> Self {
-        // Formulas end far below this at `Formula::is_full`.
+        // `Formula::is_full` is reached long before a node's index exceeds this.
         Self(u32::try_from(node << 1).unwrap_or(u32::MAX - 1))
     }
 

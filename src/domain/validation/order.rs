@@ -6,8 +6,9 @@ use crate::domain::analysis::{Guide, StepPosition};
 
 use super::walk::walk;
 
-/// The first and last place of each step, and the last place of each task. A task that
-/// several subtask steps enter has several places, and so have its steps.
+/// When a walk comes to each step first and last, and when it last comes to a subtask step of
+/// each task, counted in visited steps. A task that several subtask steps enter is visited
+/// several times, and so are its steps.
 #[derive(Debug)]
 pub struct GuideOrder {
     steps: HashMap<StepPosition, (usize, usize)>,
@@ -45,7 +46,7 @@ impl GuideOrder {
         self.steps.get(&step).map(|(_, last)| *last)
     }
 
-    /// The last place at which a task's dependencies are read.
+    /// When a walk last reads the dependencies of a task.
     pub fn last_of_task(&self, task: usize) -> Option<usize> {
         self.tasks.get(&task).copied()
     }

@@ -126,7 +126,7 @@ rules! {
     "Delete the observation, or read its answer. If the answer is only meant for people, suppress this finding."
 
     UnusedAnswer "observation/unused-answer" Info
-    "Conditions distinguish other answers of the observation, but none distinguishes this one from no answer."
+    "Conditions distinguish other answers of the observation. For this one, each has the same outcome as if nothing was answered."
     "Conditions read `charge_light = off`, and none names the answer `steady`."
     "Add what follows from the answer, or leave it as it is if nothing does."
 

@@ -87,7 +87,7 @@ pub fn status(precondition: Precondition) -> Status {
     build(Code::FailedPrecondition, message, details)
 }
 
-/// The description of each violation where there may be several; else it is the message.
+/// A short description for each violation; without one, it is the message.
 fn short_description(precondition: &Precondition) -> Option<&'static str> {
     match precondition {
         Precondition::AbsentSteps { .. } => Some("the document does not list the step"),

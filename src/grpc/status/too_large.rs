@@ -53,7 +53,7 @@ fn too_large(what: &str, limit: usize) -> Status {
     too_large_with(what, limit, "")
 }
 
-/// The same, with what the caller can do.
+/// The same, with what follows the limit, such as what the caller can do.
 fn too_large_with(what: &str, limit: usize, remedy: &str) -> Status {
     without_retry(build(
         Code::ResourceExhausted,

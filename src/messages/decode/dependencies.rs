@@ -46,7 +46,7 @@ pub fn with_shorthand(
     decoded.or(parsed)
 }
 
-/// What an update does to the dependencies. Only a document's shorthand counts.
+/// What an update does to the dependencies. A shorthand counts in a document only.
 pub fn edit(
     mask: &Mask,
     message: Option<v1::DependencyGroup>,

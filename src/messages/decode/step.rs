@@ -132,7 +132,8 @@ fn kind(
     StepKind::titled(step_type, title?, cost?, feedback)
 }
 
-/// Checks the fields of a step without a valid type by the rules of every type.
+/// Checks a step whose type is missing or unknown, by those rules that are the same for all
+/// types that have the field.
 fn untyped(message: &mut v1::Step, at: &mut Field<'_>) -> Option<StepKind> {
     let title = sent_text(std::mem::take(&mut message.title));
     let _: Option<Title> = title.and_then(|title| non_blank_text(title, at.field("title")));

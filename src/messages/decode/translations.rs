@@ -1,5 +1,5 @@
-//! Translations of a task or step, one for each language. What a caller writes is
-//! locked unless it says otherwise.
+//! Translations of a task or step, one for each language. A translation that a caller
+//! creates or replaces is locked unless it says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -29,7 +29,7 @@ pub fn reference(reference: Reference) -> v1::Reference {
         }
     };
     v1::Reference {
-        kind: kind_number(kind).into(),
+        kind: reference_kind(kind).into(),
         place: Some(reference_place(place)),
         operator,
         targets,
@@ -51,7 +51,7 @@ fn reference_place(place: ReferencePlace) -> v1::Place {
     }
 }
 
-fn kind_number(kind: ReferenceKind) -> v1::ReferenceKind {
+fn reference_kind(kind: ReferenceKind) -> v1::ReferenceKind {
     match kind {
         ReferenceKind::Subtask => v1::ReferenceKind::Subtask,
         ReferenceKind::Wiring => v1::ReferenceKind::Wiring,

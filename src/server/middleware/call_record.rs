@@ -174,6 +174,7 @@ impl Drop for CallRecord {
             account,
             subject = caller.map_or("", |caller| caller.subject.as_str()),
             peer = self.pending.as_ref().map(|call| field::display(call.peer())),
+            // The id of the call; not the `request_id` that a client chooses for retries.
             request_id = %self.id,
             trace_id = self.trace.map(field::display),
             bytes_in = self.received.bytes.load(Relaxed),

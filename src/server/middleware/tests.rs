@@ -153,7 +153,8 @@ async fn a_panic_is_logged_with_its_id_and_the_connection_serves_on() {
         move || log.clone()
     });
     let _logging = tracing::subscriber::set_default(subscriber.finish());
-    // With a single dispatcher, tracing asks the one of another test's thread.
+    // With one dispatcher, the thread that first reaches a log statement decides whether it is
+    // enabled: maybe that of another test, which has no subscriber. With two, tracing asks both.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let mut client = TaskServiceClient::new(served(stub).await);
     let mut get = async || {

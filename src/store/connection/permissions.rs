@@ -55,7 +55,7 @@ pub async fn check_permissions(
         ));
     }
     let missing = Statement::from_string(backend(db), missing_permissions(needed));
-    // The tables by what they lack, as GRANT has them.
+    // Tables by the permissions that they lack, which are written as in a GRANT.
     let mut tables = BTreeMap::<String, Vec<String>>::new();
     for row in db.query_all_raw(missing).await.map_err(failed)? {
         let table = row.try_get_by_index(0).map_err(failed)?;

@@ -44,7 +44,7 @@ const WIRING: ReferringSteps = ReferringSteps {
 };
 
 impl Account {
-    /// A page of references in order. Any page but the last may be short or even empty.
+    /// A page of references in order. It may be short or even empty although others follow.
     pub async fn list_references(
         &self,
         filter: &ReferenceFilter,

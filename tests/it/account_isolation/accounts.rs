@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{reference_fields::Names, response::CallResult};
 use crate::kit::prelude::*;
 
-/// Every text of the other account.
+/// The names and titles of the other account's resources, which no other account has.
 const SECRET: &str = "sealed7ledger";
 
 /// The account that calls.
@@ -22,7 +22,7 @@ pub struct CallingAccount {
 }
 
 impl CallingAccount {
-    /// Creates the same resources in every account.
+    /// Creates the resources in the client's account: the same for each account that calls.
     pub async fn with_resources(client: &Client) -> Self {
         let task = client.given_task(task("Mine")).await;
         let observation = client.given_step(full_step(&task)).await;

@@ -73,7 +73,7 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
     }
     assert!(
         without_case.is_empty(),
-        "what does another account's id do here? {without_case:#?}"
+        "these fields have no case; add them to CASES, or to PLAIN_FIELDS: {without_case:#?}"
     );
     let cases = CASES.iter().enumerate();
     let stale: Vec<_> = cases
@@ -158,7 +158,7 @@ impl ReferenceCheck<'_> {
         assert_eq!(malformed.reason(), case.malformed, "{named}: {malformed:?}");
         let nil = self.send(case, place, &ids.nil).await;
         match case.names {
-            // Without a number there is no id.
+            // The nil id of a role is 0, which counts as missing.
             Names::Role => assert_eq!(nil.reason(), case.nil(), "{named}: {nil:?}"),
             _ => assert_eq!(nil, absent, "{named}: nil, absent"),
         }

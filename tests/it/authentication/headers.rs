@@ -171,7 +171,6 @@ async fn an_unknown_scope_permits_nothing(client: Client) {
     for scopes in ["", "everything", "READ", "read,write"] {
         let odd = client.with_scopes(scopes);
         let failure = odd.list_roles(0, "").await.refused();
-        assert_ne!(failure.code, Code::Internal, "{failure:?}");
         assert!(
             [Code::PermissionDenied, Code::Unauthenticated].contains(&failure.code),
             "{scopes:?}: {failure:?}"

@@ -148,7 +148,7 @@ async fn the_log_says_why_a_token_is_not_accepted() {
 }
 
 #[test]
-fn a_file_with_another_key_than_a_public_one_says_how_to_make_that() {
+fn a_private_key_or_certificate_is_refused_with_how_to_get_its_public_key() {
     let directory = tempfile::tempdir().expect("a directory");
     let pair = Authority::new().make("issuer");
     for (text, part) in [

@@ -511,7 +511,7 @@ fn a_new_database_is_partitioned_by_account() {
         .run()
         .succeeded();
     let again = migrate_with_partitions(&database, 4).succeeded();
-    let expected = "the schema is up to date, which has 4 partitions of each table";
+    let expected = "the schema is up to date, with 4 partitions of each table";
     assert!(again.stdout.starts_with(expected), "{}", again.stdout);
     let line = migrate_with_partitions(&database, 8).failure(1);
     let expected = "--partitions is 8, but the tables of this database have 4 partitions each";

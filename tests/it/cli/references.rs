@@ -14,11 +14,11 @@ on_both_databases![
     a_task_is_referred_to_by_subtask_steps,
     every_page_is_listed,
     nothing_found_is_no_failure,
-    an_own_name_comes_with_the_full_name_to_ask_for,
+    a_search_for_an_own_name_names_the_search_for_the_full_name,
     tables_fit_the_terminal,
     no_word_is_broken_on_a_narrow_terminal,
     what_was_looked_for_is_named_with_what_may_be_meant,
-    a_full_name_comes_with_the_own_name_to_ask_for,
+    a_search_for_a_full_name_names_the_search_for_the_own_name,
 ];
 
 const REACTS: &str = "--variable=components.1204.reacts";
@@ -177,7 +177,7 @@ fn what_was_looked_for_is_named_with_what_may_be_meant(cli: Cli) {
     }
 }
 
-fn a_full_name_comes_with_the_own_name_to_ask_for(cli: Cli) {
+fn a_search_for_a_full_name_names_the_search_for_the_own_name(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let args = ["references", "--variable=components.1204.reacts"];
     let output = cli.command(&args).run().succeeded();
@@ -188,7 +188,7 @@ fn a_full_name_comes_with_the_own_name_to_ask_for(cli: Cli) {
     assert_eq!(output.stderr, expected);
 }
 
-fn an_own_name_comes_with_the_full_name_to_ask_for(cli: Cli) {
+fn a_search_for_an_own_name_names_the_search_for_the_full_name(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let args = ["references", "--task", task, "--variable"];
     let named = "`expertise references --variable components.1204.reacts` lists them";

@@ -15,13 +15,13 @@ on_both_databases![
     ids_are_read_in_any_case,
     a_step_may_be_listed_once,
     changed_fixed_fields_are_ignored_and_listed,
-    references_of_other_steps_are_ignored_and_listed,
+    subtask_fields_of_other_types_of_steps_are_ignored_and_listed,
     unchanged_fixed_fields_are_not_listed,
     shorthand_is_applied,
     conflicting_shorthand_is_refused,
     every_step_is_checked,
     steps_of_a_question_that_is_refused_are_checked,
-    everything_is_checked_against_the_merged_task,
+    translations_are_counted_after_the_merge,
     renaming_the_task_renames_subtask_steps_everywhere,
     a_subtask_step_may_refer_to_another_task_from_now_on,
     a_step_cannot_refer_to_a_missing_task,
@@ -266,7 +266,7 @@ async fn exported(client: &Client) -> TaskDocument {
     client.exported(&made.guid).await
 }
 
-/// Gives the task and the steps of a document another product, type and task.
+/// Gives the task another product and type, and its first step another product, type and task.
 fn mistake(document: &mut TaskDocument) {
     let task = document.task.as_mut().unwrap();
     task.product_id = Some(PRODUCT + 1);
@@ -362,7 +362,7 @@ async fn every_step_is_checked(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
-async fn everything_is_checked_against_the_merged_task(client: Client) {
+async fn translations_are_counted_after_the_merge(client: Client) {
     let rows = |from: char| {
         let keys = ('a'..='z').map(move |last| format!("{from}{last}"));
         keys.map(|key| (key, task_translation("x")))
@@ -530,7 +530,7 @@ async fn references_of_stored_steps_are_checked(client: Client) {
     assert_eq!(client.get_step(&wired.guid).await.accepted(), wired);
 }
 
-async fn references_of_other_steps_are_ignored_and_listed(client: Client) {
+async fn subtask_fields_of_other_types_of_steps_are_ignored_and_listed(client: Client) {
     let (made, step) = rich(&client).await;
     let sent = Step {
         subtask_id: made.guid.clone(),

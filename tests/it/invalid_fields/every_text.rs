@@ -1,5 +1,5 @@
 //! Every text that a task or step has in the contract, found by reflection: U+0000, and more
-//! than any text may hold, is refused, or ignored and not answered.
+//! than any text may hold, is refused, or ignored and left out of the response.
 
 use bytes::Bytes;
 use prost::Message;
@@ -43,9 +43,9 @@ async fn every_text_is_checked(client: &Client, call: &str, request: Vec<u8>) {
                     let expected = [Code::InvalidArgument, Code::Aborted];
                     assert!(expected.contains(&refused.code()), "{path}: {refused:?}");
                 }
-                Ok(answer) => {
-                    let answer = json(&contract.response(call, &answer)).to_string();
-                    assert!(!answer.contains(&shown), "{path} is not checked");
+                Ok(response) => {
+                    let response = json(&contract.response(call, &response)).to_string();
+                    assert!(!response.contains(&shown), "{path} is not checked");
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     a_known_key_keeps_its_task,
     a_new_text_renames_the_task_and_its_wiring_step,
-    a_new_order_of_values_changes_their_positions,
+    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_document_imports_the_managed_task_again,
     a_managed_task_without_a_document_keeps_its_steps,
     an_appended_step_follows_those_of_a_renamed_managed_task,
@@ -18,7 +18,7 @@ on_both_databases![
     switching_linked_on_creates_tasks,
     an_omitted_question_keeps_its_links,
     a_wiring_step_that_is_not_listed_stays_with_its_observation,
-    a_wiring_step_that_is_not_listed_is_no_other_step_that_refers_to_its_task,
+    an_ordinary_subtask_step_is_not_taken_for_an_unlisted_wiring_step,
     a_wiring_step_that_is_listed_moves,
     a_wiring_step_without_its_id_is_recognised,
     a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted,
@@ -80,7 +80,7 @@ async fn a_new_text_renames_the_task_and_its_wiring_step(client: Client) {
     }
 }
 
-async fn a_new_order_of_values_changes_their_positions(client: Client) {
+async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
     let before = managed_by(&client, &question).await;
     let sent = changed(&client, &made, |config| config.values.rotate_left(1));
@@ -295,7 +295,7 @@ async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Cli
     }
 }
 
-async fn a_wiring_step_that_is_not_listed_is_no_other_step_that_refers_to_its_task(client: Client) {
+async fn an_ordinary_subtask_step_is_not_taken_for_an_unlisted_wiring_step(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A")]).await;
     let managed = managed_by(&client, &question).await.remove(0);
     let ordinary = client.given_step(subtask(&made, &managed)).await;
@@ -458,10 +458,18 @@ async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
         step.translations.insert("de".to_owned(), row);
     }
     client.imported(sent.clone()).await;
+    assert_eq!(translated_steps(&client, &made.guid).await, 1_000);
     for step in &mut sent.steps[1..] {
         step.guid.clear();
         step.translations.clear();
     }
     client.imported(sent).await;
     assert_eq!(client.step_order(&made.guid).await, made.steps);
+    assert_eq!(translated_steps(&client, &made.guid).await, 0);
+}
+
+/// How many steps of a task have translations.
+async fn translated_steps(client: &Client, task: &str) -> usize {
+    let steps = client.exported(task).await.steps.into_iter();
+    steps.filter(|step| !step.translations.is_empty()).count()
 }

@@ -6,7 +6,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     a_new_text_renames_the_managed_task_and_its_wiring_step,
     a_new_text_reaches_steps_of_other_tasks,
-    a_new_order_of_values_changes_their_positions,
+    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_removed_key_unlinks_its_task,
     switching_linked_off_unlinks_all_tasks,
     only_imports_add_keys,
@@ -21,8 +21,12 @@ on_both_databases![
     a_wiring_step_cannot_refer_to_another_task,
 ];
 
-/// Updates the question, which must go well.
-async fn ask(client: &Client, step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
+/// The step after an update of its question, which must succeed.
+async fn updated_question(
+    client: &Client,
+    step: &Step,
+    change: impl FnOnce(&mut FeedbackConfig),
+) -> Step {
     let update = update(step, change);
     client.updated_step(update, &["feedback_config"]).await
 }
@@ -50,7 +54,7 @@ async fn import_only(client: &Client, step: &Step, change: impl FnOnce(&mut Feed
 async fn a_new_text_renames_the_managed_task_and_its_wiring_step(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
-    let after = ask(&client, &question, |config| {
+    let after = updated_question(&client, &question, |config| {
         config.values[0].value = "Renamed".to_owned();
     });
     let after = after.await;
@@ -81,17 +85,17 @@ async fn a_new_text_reaches_steps_of_other_tasks(client: Client) {
     let managed = managed_by(&client, &question).await.remove(0);
     let elsewhere = client.given_task(task("Elsewhere")).await;
     let step = client.given_step(subtask(&elsewhere, &managed)).await;
-    ask(&client, &question, |config| {
+    updated_question(&client, &question, |config| {
         config.values[0].value = "Renamed".to_owned()
     })
     .await;
     assert_eq!(now(&client, &step).await.title, "Renamed");
 }
 
-async fn a_new_order_of_values_changes_their_positions(client: Client) {
+async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
     let before = managed_by(&client, &question).await;
-    ask(&client, &question, |config| config.values.swap(0, 2)).await;
+    updated_question(&client, &question, |config| config.values.swap(0, 2)).await;
     for (task, idx) in before.iter().zip([2, 1, 0]) {
         let after = client.get_task(&task.guid).await.accepted();
         assert_eq!((after.idx, &after.name), (idx, &task.name));
@@ -104,7 +108,7 @@ async fn a_new_order_of_values_changes_their_positions(client: Client) {
 async fn a_removed_key_unlinks_its_task(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
-    let after = ask(&client, &question, |config| {
+    let after = updated_question(&client, &question, |config| {
         config.values.remove(0);
     });
     let after = after.await;
@@ -118,7 +122,7 @@ async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     for linked in [Some(false), None] {
         let (_, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
         let before = managed_by(&client, &question).await;
-        let after = ask(&client, &question, |config| config.linked = linked).await;
+        let after = updated_question(&client, &question, |config| config.linked = linked).await;
         assert!(answers_of(&after).iter().all(|value| value.link.is_empty()));
         for (task, step) in before.iter().zip(&wiring) {
             unlinked(&client, task, step).await;
@@ -161,7 +165,7 @@ async fn a_linked_text_has_200_code_points(client: Client) {
     failure.violates(&[("step.feedback_config[0].values[0].value", "FIELD_TOO_LONG")]);
     assert_eq!(client.tasks_with_steps().await, before);
     let most = "🔧".repeat(200);
-    let after = ask(&client, &question, |config| {
+    let after = updated_question(&client, &question, |config| {
         config.values[0].value.clone_from(&most)
     })
     .await;
@@ -209,7 +213,7 @@ async fn a_dry_update_renames_and_unlinks_nothing(client: Client) {
 async fn an_update_that_changes_nothing_keeps_every_version(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = client.tasks_with_steps().await;
-    assert_eq!(ask(&client, &question, |_| {}).await, question);
+    assert_eq!(updated_question(&client, &question, |_| {}).await, question);
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
@@ -230,7 +234,7 @@ async fn other_fields_of_a_wiring_step_may_change(client: Client) {
 async fn an_unlinked_wiring_step_may_refer_to_another_task(client: Client) {
     let (_, question, wiring) = guide(&client, &[("a", "A")]).await;
     let other = client.given_task(task("Other")).await;
-    ask(&client, &question, |config| config.linked = None).await;
+    updated_question(&client, &question, |config| config.linked = None).await;
     let update = step_of(&wiring[0].guid).with_subtask_id(other.guid.clone());
     let after = client.updated_step(update, &[]).await;
     assert_eq!(

@@ -298,7 +298,7 @@ impl Edit {
                 return;
             }
             EditKind::Name(_) | EditKind::OmitTaskId => {
-                return self.rename(document.task.get_or_insert_default());
+                return self.edit_task(document.task.get_or_insert_default());
             }
             _ if count == 0 => return,
             _ => {}
@@ -331,7 +331,7 @@ impl Edit {
         }
     }
 
-    fn rename(&self, task: &mut Task) {
+    fn edit_task(&self, task: &mut Task) {
         match &self.kind {
             EditKind::Name(text) => TEXTS[*text].clone_into(&mut task.name),
             _ => task.guid.clear(),
@@ -547,7 +547,7 @@ async fn import_again(
     if outcome.is_err() && !unchanged {
         allowed.extend((absent == AbsentSteps::Unspecified).then_some("ABSENT_STEPS"));
         allowed.extend(deep.then_some("NESTING_TOO_DEEP"));
-        // An omitted question cannot be created.
+        // An observation that is created, as its id is left out too, needs its question.
         let omits_question = edits
             .iter()
             .any(|edit| matches!(edit.kind, EditKind::OmitQuestion));

@@ -4,7 +4,7 @@
 //!
 //! - the key of a map on the way to a violation, cut to 64 characters, as in
 //!   `step.translations["de"].title`: without it nobody would find the violation;
-//! - ids, as the service writes them, and the path of a call that there is not.
+//! - ids, as the service writes them, and the path of a call of an unknown rpc.
 //!
 //! A log line holds the account and the subject of accepted credentials, and the
 //! path of the call. Nothing else that was sent is repeated anywhere: no other
@@ -12,8 +12,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
-/// The mark in texts, tokens and metadata. Its last character is not searched for, as
-/// tests overwrite it.
+/// The mark in texts, tokens and metadata.
 pub const TEXT: &str = "canary4text7";
 /// The mark in keys of maps. It is no longer than a part of a language tag may be.
 pub const KEY: &str = "linnet4k";
@@ -22,7 +21,8 @@ pub const PASSWORD: &str = "siskin4password";
 /// The secret that signs tokens.
 pub const SECRET: &str = "redpoll4secret of 32 bytes or more";
 
-/// The marks in a text, in any of their forms, but for those that are allowed.
+/// The marks in a text, in any of their forms, but for those that are allowed. Their last
+/// character is not searched for, as tests overwrite it.
 pub fn found(text: &str, allowed: &[&str]) -> Vec<String> {
     let text = text.to_lowercase();
     let marks = [TEXT, KEY, PASSWORD, SECRET].into_iter();

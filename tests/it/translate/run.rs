@@ -32,7 +32,7 @@ impl TranslateProgress for Failures {
     }
 }
 
-/// Settings without pauses for an account of its own.
+/// Settings for account 42, with retries that do not pause.
 pub fn config(server: &str, engine: &str) -> TranslateConfig {
     TranslateConfig {
         connection: ConnectionConfig {

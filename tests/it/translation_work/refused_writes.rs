@@ -130,7 +130,7 @@ async fn nothing_is_written_when_one_is_malformed(client: Client) {
     assert!(read.translations.is_empty());
 }
 
-/// Values of a text of this many code points at most that are refused.
+/// Values that are refused in a field of at most `limit` code points, with the reasons.
 fn bad_lines(limit: usize) -> [(String, &'static str); 4] {
     [
         ("🔧".repeat(limit + 1), "FIELD_TOO_LONG"),

@@ -144,14 +144,17 @@ fn step() -> impl Strategy<Value = GuideStep> {
         })
 }
 
-fn task(steps: std::ops::Range<usize>, own: f64) -> impl Strategy<Value = GuideTask> {
+fn task(
+    steps: std::ops::Range<usize>,
+    dependencies_probability: f64,
+) -> impl Strategy<Value = GuideTask> {
     (
         prop_oneof![
             3 => Just(LEVELS.to_vec()),
             1 => subsequence(LEVELS.to_vec(), 1..=2),
         ],
         prop::bool::weighted(0.9),
-        prop::option::weighted(own, group()),
+        prop::option::weighted(dependencies_probability, group()),
         vec(step(), steps),
     )
         .prop_map(|(roles, published, dependencies, steps)| GuideTask {
@@ -194,9 +197,13 @@ pub struct Shown {
     pub begins: bool,
     /// The root's dependencies do not hold in some walkthrough.
     pub root_fails: bool,
+    /// Published steps that some walkthrough comes to, seen or not.
     pub comes: BTreeSet<Position>,
+    /// Those whose dependencies do not hold in some walkthrough that comes to them.
     pub fails: BTreeSet<Position>,
+    /// Those that some walkthrough sees.
     pub sees: BTreeSet<Position>,
+    /// The same two of tasks.
     pub task_comes: BTreeSet<usize>,
     pub task_fails: BTreeSet<usize>,
     /// Pairs of observations that one walkthrough sees.

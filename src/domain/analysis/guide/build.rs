@@ -102,11 +102,11 @@ impl GuideDraft {
         }
         for task in &mut tasks {
             if let Some(group) = &mut task.dependencies {
-                group.compute_truth_if_unknown(&variables);
+                group.compute_truth_of_unknown_values(&variables);
             }
             for step in task.steps.iter_mut().flatten() {
                 if let Some(group) = &mut step.dependencies {
-                    group.compute_truth_if_unknown(&variables);
+                    group.compute_truth_of_unknown_values(&variables);
                 }
             }
         }

@@ -50,8 +50,9 @@ impl GuideState {
 /// The value that the answers give a variable by its other name: an account-wide variable by
 /// its own name, and vice versa.
 ///
-/// A task's own name may stand for several account-wide names, which then must have one value.
-/// It does not take a value that only observations of other tasks have as a key.
+/// A variable's name within a task may stand for several account-wide names. Then the answers
+/// must give all of them one value. A name within a task does not take a value that only
+/// observations of other tasks have as a key.
 fn by_other_name<'a>(
     guide: &Guide,
     answers: &'a Answers,

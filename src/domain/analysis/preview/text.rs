@@ -10,7 +10,7 @@ use crate::domain::{
     translation::{Language, StepOverlay},
 };
 
-/// The languages of a preview, in the order of preference. The source comes after all.
+/// The languages of a preview, in the order of preference. The source is the last choice.
 #[derive(Clone, Debug, Default)]
 pub struct TextLanguages(Vec<Language>);
 

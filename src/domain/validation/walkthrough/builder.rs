@@ -80,14 +80,14 @@ impl WalkthroughBuilder<'_> {
         self.formula.and(unanswered)
     }
 
-    /// Adds the visits of the task that was entered last. `begins` is whether a walkthrough
-    /// enters it.
-    pub(super) fn go_through(&mut self, begins: Literal, entered: &mut Vec<usize>) {
+    /// Adds the visits of the steps of the task that was entered last, and of the tasks that
+    /// these steps enter. `enters` is whether the walkthrough enters the task.
+    pub(super) fn go_through(&mut self, enters: Literal, entered: &mut Vec<usize>) {
         let guide = self.guide;
         let Some(task) = entered.last().copied() else {
             return;
         };
-        let mut comes = begins;
+        let mut comes = enters;
         for (index, step) in guide.steps(task).iter().enumerate() {
             if !self.unpublished.shows_step(step) || self.formula.is_full() {
                 continue;
@@ -235,7 +235,8 @@ impl WalkthroughBuilder<'_> {
     }
 }
 
-/// Whether a variable may have a value before the guide begins, however it is read.
+/// Whether a variable may have a value before the guide begins, even if no condition reads it
+/// before an observation sets it.
 fn may_be_answered_at_start(variable: &Variable) -> bool {
     match variable.possible {
         PossibleValues::Anything => true,

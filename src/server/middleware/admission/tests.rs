@@ -70,7 +70,8 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-/// Waits for a permit, which is given or refused before this deadline.
+/// Waits for a permit with a deadline of ten seconds. Panics if it is neither given nor
+/// refused by then.
 async fn acquire(
     queue: &WorkQueue,
     slot: Option<QueueSlot>,
@@ -82,7 +83,7 @@ async fn acquire(
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_wait_for_a_permit_half_of_their_time() {
+async fn calls_wait_for_a_permit_until_half_of_the_time_to_their_deadline() {
     let queue = WorkQueue::new(MIB);
     let mut held = Vec::new();
     for _ in 0..MAX_CALLS_IN_WORK {

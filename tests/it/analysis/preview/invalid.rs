@@ -1,4 +1,4 @@
-//! Requests that are refused, each limit by one.
+//! Requests that are refused. Those beyond a limit exceed it by one.
 
 use super::observation;
 use crate::kit::prelude::*;

@@ -7,11 +7,11 @@ on_both_databases![
     pages_list_every_step_once_in_order,
     other_fields_are_on_every_page,
     a_token_belongs_to_its_request,
-    a_token_ends_with_the_state_of_the_guide,
+    a_token_is_invalid_after_its_guide_has_changed,
     a_token_lasts_while_other_guides_change,
     a_fingerprint_changes_with_its_guide_alone,
     a_page_ends_before_it_is_too_large,
-    a_page_is_not_larger_for_its_bodies,
+    bodies_count_for_the_size_of_a_page,
 ];
 
 async fn guide(client: &Client) -> Task {
@@ -83,7 +83,7 @@ async fn a_token_belongs_to_its_request(client: Client) {
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
-async fn a_token_ends_with_the_state_of_the_guide(client: Client) {
+async fn a_token_is_invalid_after_its_guide_has_changed(client: Client) {
     let task = guide(&client).await;
     let request = preview_of(&task.guid).with_page_size(2);
     let token = client.previewed(request.clone()).await.next_page_token;
@@ -131,7 +131,7 @@ async fn a_page_ends_before_it_is_too_large(client: Client) {
     assert_eq!(client.previewed(rest).await.steps.len(), 2);
 }
 
-async fn a_page_is_not_larger_for_its_bodies(client: Client) {
+async fn bodies_count_for_the_size_of_a_page(client: Client) {
     let step = document_step(StepType::Information, "large").with_body("x".repeat(2_000_000));
     let task = client.imported(document("Large", vec![step; 3])).await;
     let mut request = preview_of(&task.guid).expanding(vec!["body".to_owned()]);

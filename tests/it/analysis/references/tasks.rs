@@ -10,7 +10,7 @@ on_both_databases![
     an_unlinked_task_is_an_ordinary_subtask,
     a_reference_names_its_task_and_the_title_of_its_step,
     a_step_that_refers_elsewhere_is_no_longer_listed,
-    what_delete_task_refuses_by_is_listed,
+    references_that_prevent_delete_task_are_listed,
 ];
 
 async fn a_task_that_nothing_refers_to_has_none(client: Client) {
@@ -110,7 +110,7 @@ async fn a_step_that_refers_elsewhere_is_no_longer_listed(client: Client) {
     assert_eq!(places(&client, of_task(&after)).await, []);
 }
 
-async fn what_delete_task_refuses_by_is_listed(client: Client) {
+async fn references_that_prevent_delete_task_are_listed(client: Client) {
     let used = client.given_task(task("Used")).await;
     let parent = client.given_task(task("Parent")).await;
     client.given_step(subtask(&used, &used)).await;

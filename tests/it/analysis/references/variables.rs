@@ -12,10 +12,10 @@ on_both_databases![
     conditions_of_tasks_and_steps_read_by_full_name,
     a_path_and_a_variable_make_one_name,
     each_condition_is_listed_with_its_path_operator_and_targets,
-    a_name_of_a_task_needs_the_task,
+    an_own_name_is_found_only_with_its_task,
     a_name_that_only_other_tasks_set_is_read_for_the_account,
     a_task_limits_what_is_listed,
-    an_account_wide_name_that_is_also_a_tasks_own_is_read_by_both,
+    a_condition_reads_an_account_wide_name_and_an_equal_own_name,
     an_answer_keeps_observations_that_have_it,
     an_answer_keeps_conditions_of_which_a_target_equals_it,
     greater_and_less_count_for_every_answer,
@@ -149,7 +149,7 @@ async fn each_condition_is_listed_with_its_path_operator_and_targets(client: Cli
     );
 }
 
-async fn a_name_of_a_task_needs_the_task(client: Client) {
+async fn an_own_name_is_found_only_with_its_task(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let sets = client
         .given_step(observation(&task, "light", &["on"]))
@@ -226,7 +226,7 @@ async fn a_task_limits_what_is_listed(client: Client) {
     }
 }
 
-async fn an_account_wide_name_that_is_also_a_tasks_own_is_read_by_both(client: Client) {
+async fn a_condition_reads_an_account_wide_name_and_an_equal_own_name(client: Client) {
     let name = "components.7.light";
     let task = client.given_task(task("Guide")).await;
     let own = client.given_step(observation(&task, name, &["on"])).await;
