@@ -40,7 +40,7 @@ pub use self::{
     out::print,
     translate::translate,
 };
-pub use crate::terminal::print_error;
+pub use crate::terminal::print_message;
 use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},
@@ -156,7 +156,7 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     match (send(config).await, &config.command) {
         // The other exit codes of `diff` say whether there are differences.
         (Err(error), ClientCommand::Diff(_)) => {
-            print_error(&format!("expertise: {error}"));
+            print_message(error);
             Ok(ExitCode::from(diff::EXIT_FAILED))
         }
         (outcome, _) => outcome,

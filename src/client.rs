@@ -204,12 +204,16 @@ pub(crate) async fn call_with_retries<T, F: Future<Output = Result<T, Status>>>(
 /// Whether the same call may succeed another time.
 pub(crate) fn is_transient(status: &Status) -> bool {
     match status.code() {
-        Code::Unavailable | Code::Aborted | Code::DeadlineExceeded | Code::Cancelled => true,
-        Code::ResourceExhausted => status
-            .get_details_error_info()
-            .is_some_and(|info| info.reason == "OVERLOADED"),
+        Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled => true,
+        Code::Aborted => !has_reason(status, "ETAG_MISMATCH"),
+        Code::ResourceExhausted => has_reason(status, "OVERLOADED"),
         _ => is_connection_lost(status),
     }
+}
+
+fn has_reason(status: &Status, reason: &str) -> bool {
+    let info = status.get_details_error_info();
+    info.is_some_and(|info| info.reason == reason)
 }
 
 /// Whether the server sent this status. Only one that this client makes has a source.

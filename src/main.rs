@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Err(ConfigError::Usage(error)) => error.exit(),
         Err(ConfigError::Settings(wrong)) => {
             for wrong in wrong.iter() {
-                cli::print_error(&format!("expertise: {wrong}"));
+                cli::print_message(wrong);
             }
             return ExitCode::from(WRONG_SETTINGS);
         }
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             let message = invocation.with_names_as_given(&format!("{error:#}"));
-            cli::print_error(&format!("expertise: {message}"));
+            cli::print_message(message);
             match is_wrong_setting(&error) {
                 true => ExitCode::from(WRONG_SETTINGS),
                 false => ExitCode::FAILURE,
@@ -68,7 +68,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let command_line = || expertise::config::command_line(version::text());
     if let Command::Config | Command::Token(_) = invocation.command {
         for warning in &invocation.warnings {
-            cli::print_error(&format!("expertise: {warning}"));
+            cli::print_message(warning);
         }
     }
     match &invocation.command {
@@ -89,7 +89,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
                 // The filter of the log may leave warnings out.
                 match enabled!(Level::WARN) {
                     true => warn!("{warning}"),
-                    false => cli::print_error(&format!("expertise: {warning}")),
+                    false => cli::print_message(warning),
                 }
             }
             return run_async(invocation);

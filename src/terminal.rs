@@ -1,11 +1,22 @@
 //! Texts for a terminal.
 
-use std::io::{self, Write};
+use std::{
+    fmt,
+    io::{self, Write},
+};
 
 /// Prints a line to standard error. A failure to do so is ignored: there is no other
 /// place to report it.
 pub fn print_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Prints an error or a warning of this program to standard error. Its lines are sanitized, as
+/// it may name files.
+pub fn print_message(message: impl fmt::Display) {
+    let message = message.to_string();
+    let lines: Vec<String> = message.lines().map(sanitize).collect();
+    print_error(&format!("expertise: {}", lines.join("\n")));
 }
 
 /// Replaces control characters, line separators and bidirectional formatting by spaces.

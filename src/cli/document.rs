@@ -5,9 +5,8 @@ mod contract_values;
 mod json_error;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt,
-    marker::PhantomData,
     sync::LazyLock,
 };
 
@@ -17,7 +16,7 @@ use prost_reflect::{
     SerializeOptions,
 };
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
+    Deserializer, Serialize, Serializer,
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
     ser::SerializeMap,
 };
@@ -112,7 +111,8 @@ pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
         }));
     }
     let descriptor = descriptor("expertise.v1.TaskDocument")?;
-    read_json(text, PhantomData::<UniqueNames>)?;
+    let shape = JsonShape::Message(descriptor.clone());
+    read_json(text, UniqueNames(&shape))?;
     let message = read_json(text, AnyMessage(descriptor))?;
     message.transcode_to().map_err(|_| {
         DocumentError::Malformed(MalformedDocument {
@@ -153,62 +153,67 @@ impl<'de> DeserializeSeed<'de> for AnyMessage {
     }
 }
 
-/// Any JSON in which the names within each object are unique. Without this check one of
-/// two values would be lost.
-struct UniqueNames;
+/// JSON of this shape in which the names within each object are unique, in either spelling of a
+/// field. Without this check one of two values would be lost.
+struct UniqueNames<'a>(&'a JsonShape);
 
-impl<'de> Deserialize<'de> for UniqueNames {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self)
+impl<'de> DeserializeSeed<'de> for UniqueNames<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for UniqueNames {
-    type Value = Self;
+impl<'de> Visitor<'de> for UniqueNames<'_> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self, A::Error> {
-        while elements.next_element::<Self>()?.is_some() {}
-        Ok(self)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while elements.next_element_seed(Self(self.0))?.is_some() {}
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self, A::Error> {
-        let mut names = HashSet::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let mut names = HashMap::new();
         while let Some(name) = entries.next_key::<String>()? {
-            if names.contains(&name) {
-                return Err(A::Error::custom(format!("`{name}` appears twice")));
+            let (field, shape) = self.0.member(&name);
+            if let Some(other) = names.insert(field, name.clone()) {
+                return Err(A::Error::custom(match other == name {
+                    true => format!("`{name}` appears twice"),
+                    false => format!("`{name}` and `{other}` are the same field"),
+                }));
             }
-            names.insert(name);
-            entries.next_value::<Self>()?;
+            entries.next_value_seed(UniqueNames(&shape))?;
         }
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -312,6 +317,21 @@ impl JsonShape {
                 Self::Message(message.clone())
             }
             _ => Self::Plain,
+        }
+    }
+
+    /// The name in the contract and the shape of an object's member.
+    fn member(&self, name: &str) -> (String, Self) {
+        match self {
+            Self::Message(message) => {
+                let field = message.get_field_by_name(name);
+                match field.or_else(|| message.get_field_by_json_name(name)) {
+                    Some(field) => (field.name().to_owned(), Self::of(&field.kind())),
+                    None => (name.to_owned(), Self::Plain),
+                }
+            }
+            Self::Map(value) => (name.to_owned(), Self::clone(value)),
+            Self::Plain => (name.to_owned(), Self::Plain),
         }
     }
 }

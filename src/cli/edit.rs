@@ -15,7 +15,7 @@ use super::{
     CliError, changes, confirm, document,
     field_line::SentText,
     findings::Findings,
-    out::{print, print_error, sanitize, step_count},
+    out::{print, print_error, print_message, sanitize, step_count},
     plan::{
         IgnoredStepFields, LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths,
         has_same_paths, keep_edited_conditions, match_to_stored, missing_fields_error,
@@ -92,7 +92,7 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 return Ok(give_up(client, &file, "it is not imported", ""));
             }
             Err(error) => {
-                print_error(&format!("expertise: {error}"));
+                print_message(&error);
                 if let CliError::ChangedSince(guid) = &error {
                     return Ok(give_up_changed(client, &file, guid));
                 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::CliError;
-pub(super) use crate::terminal::{print_error, sanitize, sanitize_json};
+pub(super) use crate::terminal::{print_error, print_message, sanitize, sanitize_json};
 
 /// Prints to standard output, and fails where the text cannot be kept, as on a full
 /// disk. A reader that has closed its end is no failure.

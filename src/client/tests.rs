@@ -1,8 +1,9 @@
-//! Tests of pauses between attempts.
+//! Tests of pauses between attempts, and of what is attempted again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use backon::BackoffBuilder;
+use tonic_types::{ErrorDetails, StatusExt};
 
 use super::*;
 
@@ -30,4 +31,13 @@ fn pauses_double_up_to_a_limit_and_vary() {
     assert!(long.iter().all(|pause| *pause <= MAX_BACKOFF), "{long:?}");
     assert!(long.iter().collect::<HashSet<_>>().len() > 1);
     assert!(pauses(Duration::ZERO).iter().all(Duration::is_zero));
+}
+
+#[test]
+fn a_write_conflict_is_transient_and_another_etag_is_not() {
+    for (reason, expected) in [("WRITE_CONFLICT", true), ("ETAG_MISMATCH", false)] {
+        let details = ErrorDetails::with_error_info(reason, "expertise.v1", HashMap::new());
+        let status = Status::with_error_details(Code::Aborted, "concurrent", details);
+        assert_eq!(is_transient(&status), expected, "{reason}");
+    }
 }

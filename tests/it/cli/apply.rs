@@ -731,4 +731,7 @@ fn what_is_no_directory_is_refused(cli: Cli) {
     let error = apply(&cli, &missing, &[]).failure(1);
     let expected = format!("expertise: there is no directory {}: ", missing.display());
     assert!(error.starts_with(&expected), "{error}");
+    let hostile = apply(&cli, Path::new("a\u{1b}[31m\u{202e}b"), &[]).failure(1);
+    let expected = "expertise: there is no directory a [31m b: ";
+    assert!(hostile.starts_with(expected), "{hostile}");
 }

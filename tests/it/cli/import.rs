@@ -374,19 +374,34 @@ fn a_dry_run_stores_nothing(cli: Cli) {
 }
 
 fn a_duplicate_json_name_is_refused(cli: Cli) {
-    let output = cli
-        .command(&["import", "a.json"])
-        .file(
-            "a.json",
-            "{\"task\": {\"name\": \"A\", \"product_id\": 1, \"name\": \"B\"}}",
-        )
-        .run();
-    let line = output.failure(1);
-    assert!(
-        line.contains("it is not a guide: task: `name` appears twice"),
-        "{line}"
+    for (task, error) in [
+        (
+            r#"{"name": "A", "name": "B"}"#,
+            "task: `name` appears twice",
+        ),
+        (
+            r#"{"parent_guid": "A", "parentGuid": "B"}"#,
+            "task: `parentGuid` and `parent_guid` are the same field",
+        ),
+    ] {
+        let output = cli
+            .command(&["import", "a.json"])
+            .file("a.json", &format!("{{\"task\": {task}}}"))
+            .run();
+        let line = output.failure(1);
+        assert!(
+            line.contains(&format!("it is not a guide: {error}")),
+            "{line}"
+        );
+    }
+    // Names within a value of the user are not spellings of a field.
+    let document = guide("A").replace(
+        "\"title\"",
+        "\"instructions\": [{\"a_b\": 1, \"aB\": 2}], \"title\"",
     );
-    assert_eq!(count_standard_tasks(&cli), 0);
+    let output = cli.command(&["import", "a.json"]).file("a.json", &document);
+    output.run().succeeded();
+    assert_eq!(count_standard_tasks(&cli), 1);
 }
 
 fn snake_case_and_camel_case_names_are_read(cli: Cli) {
