@@ -133,13 +133,16 @@ fn validate_locally(
         document: &document,
     };
     let names_languages = !options.languages.is_empty();
-    let (decoded, options) = decode::all(|violations: &mut Violations| {
+    let options = decode::all(|violations: &mut Violations| {
         let field = decode::Field::root("options", violations);
-        let options = decode::options::options(Some(options.clone()), field);
-        let decoded = decode::document::unstored(document.clone(), violations);
-        Some((decoded?, options))
+        Some(decode::options::options(Some(options.clone()), field))
     })
-    .map_err(|violations| invalid(violations, &sent))?;
+    .map_err(|violations| invalid("the options are refused", &violations, &sent))?;
+    let refused = |violations| invalid("an import would refuse it", &violations, &sent);
+    let decoded = decode::all(|violations: &mut Violations| {
+        decode::document::unstored(document.clone(), violations)
+    })
+    .map_err(refused)?;
     let account = AccountId::parse("lint").ok_or(document::DocumentError::Contract)?;
     let context = WriteContext {
         account,
@@ -153,7 +156,7 @@ fn validate_locally(
         unchecked,
     } = match validate_alone(decoded, options, &context) {
         Ok(found) => found,
-        Err(Error::Invalid(violations)) => return Err(invalid(violations, &sent)),
+        Err(Error::Invalid(violations)) => return Err(refused(violations)),
         Err(error) => return Err(CliError::Invalid(error.to_string())),
     };
     Ok(LintFindings {
@@ -166,8 +169,8 @@ fn validate_locally(
     })
 }
 
-/// The error of a document that an import would refuse, with a line for each violation.
-fn invalid(violations: Violations, sent: &SentText<'_>) -> CliError {
+/// An error with a line for each violation.
+fn invalid(error: &str, violations: &Violations, sent: &SentText<'_>) -> CliError {
     let kept = violations.kept().iter();
     let lines = kept.map(|violation| {
         let (path, description) = (&violation.path, &violation.description);
@@ -179,7 +182,7 @@ fn invalid(violations: Violations, sent: &SentText<'_>) -> CliError {
         0 => {}
         more => lines.push(format!("  and {more} more")),
     }
-    CliError::Invalid(format!("an import would refuse it:\n{}", lines.join("\n")))
+    CliError::Invalid(format!("{error}:\n{}", lines.join("\n")))
 }
 
 async fn validate_stored(

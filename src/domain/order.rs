@@ -227,7 +227,7 @@ fn keep_known(
             }
             (None, Some(low), Some(high)) => Place::between(low, high)?,
             (None, _, None) => numbering.append()?,
-            // No step is inserted before the first existing one.
+            // No place is made before the first existing one: all steps are renumbered.
             (None, None, Some(_)) => return None,
         };
         numbering = numbering.with(&place);

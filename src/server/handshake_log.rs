@@ -57,8 +57,8 @@ pub fn cause(error: &io::Error) -> &'static str {
         }
         Some(Error::InvalidCertificate(error)) => certificate_cause(error),
         Some(Error::AlertReceived(_)) => {
-            "the client refused it: it may not trust the certificate in EXPERTISE_TLS_CERT_FILE, or \
-             use another name for the server"
+            "the client refused the handshake: perhaps it does not trust the certificate in \
+             EXPERTISE_TLS_CERT_FILE, or the certificate is for another server name"
         }
         Some(Error::InvalidMessage(_)) => "the client does not use TLS: its URL must be https",
         Some(Error::NoApplicationProtocol) => "the client does not offer HTTP/2",

@@ -17,8 +17,8 @@ use super::{
 
 /// Connections that wait to be accepted.
 const LISTEN_BACKLOG: u32 = 1024;
-/// Accepted connections that are admitted at once. More than may be delayed, so that these never
-/// keep others from being accepted.
+/// Accepted connections that are admitted at once: a few more than can be delayed, so that
+/// delayed ones never keep others from being accepted.
 const MAX_ADMISSIONS: usize = MAX_DELAYED_CONNECTIONS + 16;
 
 /// Accepted connections. After a failure, accepting continues after a pause.

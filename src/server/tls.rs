@@ -78,7 +78,7 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
         );
     }
     let config = config.with_single_cert(chain, key);
-    let mut config = config.map_err(|error| TlsError::CertificateOrKey(mismatch(&error)))?;
+    let mut config = config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
     Ok(ServerTls {
         acceptor: TlsAcceptor::from(Arc::new(config)),
@@ -91,7 +91,7 @@ const UNUSABLE_KEY: &str =
     "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519";
 
 /// Why certificate and key cannot be used, without the words of rustls.
-fn mismatch(error: &rustls::Error) -> &'static str {
+fn why_unusable(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
             "the certificate and the key do not belong together"

@@ -12,7 +12,7 @@ on_both_databases![
     managed_tasks_stand_below_their_values,
     a_managed_task_is_exported_by_itself,
     an_export_imports_onto_itself_and_changes_nothing,
-    a_document_without_task_ids_imports_as_a_copy,
+    a_document_without_the_id_of_its_task_imports_as_a_copy,
     a_copy_is_complete_and_refers_to_itself,
     a_copy_leaves_the_original_alone,
     a_copy_refers_to_tasks_outside_as_the_original_does,
@@ -137,16 +137,16 @@ async fn an_export_imports_onto_itself_and_changes_nothing(client: Client) {
     assert_eq!(client.exported(&made.guid).await, exported);
 }
 
-/// The document without the id of its task.
-fn unnamed(mut document: TaskDocument) -> TaskDocument {
+/// The document without the id of its outermost task.
+fn without_task_id(mut document: TaskDocument) -> TaskDocument {
     let task = document.task.as_mut().expect("the task");
     task.guid.clear();
     document
 }
 
-async fn a_document_without_task_ids_imports_as_a_copy(client: Client) {
+async fn a_document_without_the_id_of_its_task_imports_as_a_copy(client: Client) {
     let (made, _) = guide(&client).await;
-    let copy = unnamed(client.exported(&made.guid).await);
+    let copy = without_task_id(client.exported(&made.guid).await);
     let response = client.import(copy).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
     let copy = response.task.unwrap();
@@ -166,7 +166,7 @@ async fn a_document_without_task_ids_imports_as_a_copy(client: Client) {
 async fn a_copy_is_complete_and_refers_to_itself(client: Client) {
     let (made, _) = guide(&client).await;
     let original = client.exported(&made.guid).await;
-    let copy = client.imported(unnamed(original.clone())).await;
+    let copy = client.imported(without_task_id(original.clone())).await;
     let copy = client.exported(&copy.guid).await;
     let old: Vec<String> = documents_in(&original)
         .iter()
@@ -181,7 +181,7 @@ async fn a_copy_leaves_the_original_alone(client: Client) {
     let (made, _) = guide(&client).await;
     let before = client.tasks_with_steps().await;
     let original = client.exported(&made.guid).await;
-    client.imported(unnamed(original.clone())).await;
+    client.imported(without_task_id(original.clone())).await;
     let mut after = client.tasks_with_steps().await;
     after.truncate(before.len());
     assert_eq!(after, before);
@@ -191,7 +191,7 @@ async fn a_copy_leaves_the_original_alone(client: Client) {
 async fn a_copy_refers_to_tasks_outside_as_the_original_does(client: Client) {
     let (made, outside) = guide(&client).await;
     let copy = client
-        .imported(unnamed(client.exported(&made.guid).await))
+        .imported(without_task_id(client.exported(&made.guid).await))
         .await;
     let step = client.get_step(&copy.steps[3]).await.accepted();
     assert_eq!(step.subtask_id, outside.guid);
@@ -213,14 +213,14 @@ async fn an_export_may_be_imported_into_another_account(client: Client) {
     let other = client.other_account();
     let failure = other.import(original.clone()).await.refused();
     failure.is_task_not_found(&made.guid);
-    let copy = other.imported(unnamed(original.clone())).await;
+    let copy = other.imported(without_task_id(original.clone())).await;
     let copy = other.exported(&copy.guid).await;
     assert_eq!(canonical(copy), canonical(original));
 }
 
 async fn an_export_that_refers_outside_stays_in_its_account(client: Client) {
     let (made, outside) = guide(&client).await;
-    let copy = unnamed(client.exported(&made.guid).await);
+    let copy = without_task_id(client.exported(&made.guid).await);
     let other = client.other_account();
     other
         .import(copy)

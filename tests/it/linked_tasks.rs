@@ -13,7 +13,7 @@ on_both_databases![
     several_observations_have_their_own_tasks,
     a_wiring_step_that_is_listed_stays_where_it_is_listed,
     a_listed_wiring_step_keeps_its_fields,
-    fields_that_a_wiring_step_takes_from_its_task_are_not_listed,
+    fields_that_a_wiring_step_takes_from_its_task_are_not_listed_as_ignored,
     the_documents_of_values_are_imported_with_them,
     documents_of_values_nest,
     the_name_and_product_in_a_values_document_are_ignored_and_listed,
@@ -179,7 +179,7 @@ async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     assert_eq!((after.body, after.tags), (wiring.body, wiring.tags));
 }
 
-async fn fields_that_a_wiring_step_takes_from_its_task_are_not_listed(client: Client) {
+async fn fields_that_a_wiring_step_takes_from_its_task_are_not_listed_as_ignored(client: Client) {
     let link = unknown_guid();
     let titled = wires(&link).titled("value 0");
     let steps = vec![observation_asking(question_with(&[&link])), titled];

@@ -15,7 +15,7 @@ mod writes;
 on_both_databases![
     every_task_and_step_is_missing_in_every_language,
     a_written_row_needs_no_translation,
-    a_row_is_missing_in_its_language_alone,
+    a_row_serves_its_own_language_alone,
     an_empty_row_is_not_missing,
     a_deleted_row_is_missing_again,
     a_deleted_step_needs_no_translation,
@@ -166,7 +166,7 @@ async fn a_written_row_needs_no_translation(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
-async fn a_row_is_missing_in_its_language_alone(client: Client) {
+async fn a_row_serves_its_own_language_alone(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let work = client.translation_work(&["de", "de-CH", "fr"]).await;
     let missing = |language: &str| {
@@ -218,16 +218,16 @@ async fn an_unlocked_name_is_outdated_once_the_task_is_renamed(client: Client) {
 async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let instructions = vec![object(json!({"tool": "wrench", "size": 14}))];
-    let without_body = Step::default();
+    let empty = Step::default();
     let changes = [
         ("title", Step::default().titled("Look")),
         ("body", Step::default().with_body("<p>Other</p>")),
-        ("body", without_body.clone()),
+        ("body", empty.clone()),
         (
             "instructions",
             Step::default().with_instructions(instructions),
         ),
-        ("instructions", without_body),
+        ("instructions", empty),
     ];
     for (mask, change) in changes {
         let step = given_unlocked_step(&client, &guide).await;

@@ -68,7 +68,7 @@ impl Plan {
             created_ts: _,
             modified_ts: _,
         } = sent;
-        let (dependencies, refused) = conditions(dependencies, dependency_shorthand);
+        let (dependencies, refused_shorthand) = conditions(dependencies, dependency_shorthand);
         let translations = translations.into_iter().map(|(tag, row)| {
             let locked = Some(row.locked.unwrap_or(true));
             (tag, TaskTranslation { locked, ..row })
@@ -83,7 +83,7 @@ impl Plan {
                 false => name,
             },
             dependencies: self.field(dependencies, stored.dependencies.clone()),
-            dependency_shorthand: refused,
+            dependency_shorthand: refused_shorthand,
             published: self
                 .field(published, stored.published)
                 .or(Some(DEFAULT_PUBLISHED)),
@@ -125,7 +125,7 @@ impl Plan {
         } = sent;
         let stored = stored.clone();
         let is_subtask = stored.r#type() == StepType::Subtask;
-        let (dependencies, refused) = conditions(dependencies, dependency_shorthand);
+        let (dependencies, refused_shorthand) = conditions(dependencies, dependency_shorthand);
         // A wiring step refers to its managed task, whatever is sent.
         let keeps_subtask = subtask_id.is_empty() || !stored.link.is_empty();
         Step {
@@ -136,7 +136,7 @@ impl Plan {
             body: self.field(body, stored.body.clone()),
             cost: self.field(cost, stored.cost).or(Some(0)),
             dependencies: self.field(dependencies, stored.dependencies.clone()),
-            dependency_shorthand: refused,
+            dependency_shorthand: refused_shorthand,
             feedback_config: self.question(feedback_config, &stored),
             instructions: self.list(instructions, stored.instructions.clone()),
             looping: self.field(looping, stored.looping.clone()),
@@ -209,12 +209,13 @@ impl Plan {
 
 /// A step that the import creates, with the defaults of what its document leaves out.
 pub(in crate::cli) fn new_step(sent: Step) -> Step {
-    let (dependencies, refused) = conditions(sent.dependencies, sent.dependency_shorthand);
+    let (dependencies, refused_shorthand) =
+        conditions(sent.dependencies, sent.dependency_shorthand);
     Step {
         published: sent.published.or(Some(DEFAULT_PUBLISHED)),
         cost: sent.cost.or(Some(0)),
         dependencies,
-        dependency_shorthand: refused,
+        dependency_shorthand: refused_shorthand,
         ..sent
     }
 }

@@ -99,7 +99,7 @@ impl CreateStep {
     }
 }
 
-/// A step, and what an update or deletion of it may change.
+/// A step, and what an update of it may change.
 #[derive(Debug)]
 pub struct StepSnapshot {
     /// The step.

@@ -68,10 +68,10 @@ struct Planner<'a> {
     managed_target: Option<TaskId>,
     /// The depth of the task that is planned at the moment, counted from the outermost.
     depth: usize,
-    /// Limits of the managed target's depth, which only the store knows.
+    /// Limits of the managed target's depth. The store checks them, as only it knows that depth.
     depth_limits: Vec<DepthLimit>,
-    /// Whether the tasks that the current task manages are planned. They are only checked if
-    /// it would get too many steps.
+    /// Whether the tasks that the current task manages are planned. If it would get too many
+    /// steps, they are checked, but not planned.
     plans_managed_tasks: bool,
     /// The planned tasks; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,

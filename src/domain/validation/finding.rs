@@ -37,8 +37,8 @@ pub struct Finding {
     pub example: Vec<(String, String)>,
     /// The access levels that it concerns; empty if it does not depend on the level.
     pub levels: Vec<AccessLevel>,
-    /// The place by which findings are sorted: the index among the own tasks, and the index of
-    /// the step, if it is about one.
+    /// What findings are sorted by: the index of the task among the root and the tasks that it
+    /// manages, and the index of the step, if it is about one.
     pub order: (usize, Option<usize>),
 }
 
@@ -56,8 +56,8 @@ pub struct FindingPlace {
 }
 
 impl FindingPlace {
-    /// A field of a task of a guide; no field for an empty path. A managed task without a
-    /// document has no fields there, so its place is the value that manages it.
+    /// A field of a task of a guide, or the task itself for an empty path. A managed task without
+    /// a document is not in the request, so its place is the value that manages it.
     pub fn of_task(task: &GuideTask, path: &str) -> Self {
         let path = match task.source.origin.as_ref().map(|origin| &origin.path) {
             None => path.to_owned(),
@@ -73,7 +73,7 @@ impl FindingPlace {
         }
     }
 
-    /// A field of a step of a guide; no field for an empty path.
+    /// A field of a step of a guide, or the step itself for an empty path.
     pub fn of_step(task: &GuideTask, step: &GuideStep, path: &str) -> Self {
         let path = match step.source.origin.as_ref().map(|origin| &origin.path) {
             None => path.to_owned(),

@@ -14,8 +14,8 @@ use super::formula::{Formula, Literal, NodeValues};
 const MAX_DECISIONS: u64 = 100_000;
 /// Most decisions of one question, so that a hard one leaves some for the others.
 const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
-/// A decision counts as 1, plus the number of nodes that the question depends on, divided by
-/// this and rounded down.
+/// A decision counts as 1, and as 1 more for each full set of this many nodes that the question
+/// depends on.
 const NODES_PER_DECISION: u64 = 256;
 /// Most nodes of the questions that are asked when no decision is left. The solver still answers
 /// those that need none, but giving it a question takes time.
@@ -100,6 +100,7 @@ impl<'a> Search<'a> {
     /// A search that has tried a few random assignments.
     pub fn new(formula: &'a Formula) -> Self {
         let mut search = Self::without_random_assignments(formula);
+        // Nothing is found yet, so each round evaluates 64 random assignments.
         for _ in 0..RANDOM_ROUNDS {
             search.evaluate_found();
         }

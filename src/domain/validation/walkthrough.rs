@@ -62,7 +62,8 @@ pub struct Visit {
     /// The task that it refers to.
     pub subtask: Option<TaskVisit>,
     /// For each answer, whether the walkthrough chooses it, and its index. Answers that no
-    /// condition distinguishes are one; empty if no condition reads the answer.
+    /// condition distinguishes share one entry. The list is empty if no condition reads the
+    /// answer.
     answers: Vec<(Literal, usize)>,
 }
 
@@ -71,8 +72,8 @@ pub struct Visit {
 pub struct TaskVisit {
     /// The task.
     pub task: usize,
-    /// Whether the walkthrough comes to it: the subtask step is visible, apart from
-    /// the task's dependencies.
+    /// Whether the walkthrough comes to it: the subtask step is visible if the task's
+    /// dependencies hold, too.
     pub comes: Literal,
     /// Whether its dependencies hold there.
     pub holds: Literal,

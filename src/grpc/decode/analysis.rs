@@ -25,7 +25,7 @@ pub struct SentGuide {
 }
 
 impl SentGuide {
-    /// Adds the violations in its document to those of its request, if there are any.
+    /// Adds the violations in its document to those of its request, if the request has any.
     pub fn add_violations(&self, violations: &mut Violations) {
         match &self.source {
             GuideSource::Document(document) => {

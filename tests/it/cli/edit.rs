@@ -202,7 +202,7 @@ fn a_script_in_place_of_an_editor_ends(cli: Cli) {
     );
     let given_up = "the text was refused too often, and nothing is imported: the text is kept in ";
     assert!(output.stderr.contains(given_up), "{}", output.stderr);
-    // The line in the comment is that of the file with its comments.
+    // The line number in the comment counts the comment lines, too.
     let seen = fs::read_to_string(directory.path().join("seen")).expect("a file");
     let first = seen.lines().next().expect("a comment");
     let (_, number) = first.split_once(" at line ").expect(first);
@@ -388,7 +388,7 @@ json.dump(guide, open(path, \"w\"))"
 }
 
 /// A guide of two steps, the second with a condition that has a shorthand.
-fn given_condition(cli: &Cli) -> String {
+fn given_guide_with_condition(cli: &Cli) -> String {
     let document = json!({
         "task": {"name": "Conditions", "product_id": 7},
         "steps": [
@@ -411,7 +411,7 @@ fn import(cli: &Cli, document: &Value) -> String {
 }
 
 fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
-    let guid = given_condition(&cli);
+    let guid = given_guide_with_condition(&cli);
     let scripts = tempfile::tempdir().expect("a directory");
     let directory = tempfile::tempdir().expect("a directory");
     let run = |lines: &str| edit(&cli, &guid, &python(&scripts, lines), &directory).succeeded();
@@ -427,13 +427,13 @@ fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
     let output = run("del steps[1][\"dependency_shorthand\"]");
     assert_eq!(output.stderr, "nothing is changed\n");
     assert_eq!(shorthand(), "components.7.colour = green");
-    // Edited conditions are what counts beside the shorthand that was exported.
+    // If the shorthand is left as it was exported, the edited conditions count.
     run("steps[1][\"dependencies\"][\"nodes\"][0][\"condition\"][\"variable\"] = \"size\"");
     assert_eq!(shorthand(), "components.7.size = green");
 }
 
 fn a_shorthand_that_contradicts_edited_conditions_is_refused(cli: Cli) {
-    let guid = given_condition(&cli);
+    let guid = given_guide_with_condition(&cli);
     let before = cli.export(&guid);
     let scripts = tempfile::tempdir().expect("a directory");
     let directory = tempfile::tempdir().expect("a directory");
@@ -567,7 +567,7 @@ fn printed_commands_have_the_given_flags(cli: Cli) {
 
 fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
-    let other = given_condition(&cli);
+    let other = given_guide_with_condition(&cli);
     let scripts = tempfile::tempdir().expect("a directory");
     let lines = format!(
         "steps.append({{\"product_id\": 1204, \"type\": \"STEP_TYPE_SUBTASK\", \

@@ -107,6 +107,15 @@ fn findings_fit_a_terminal_of_80_columns() {
 }
 
 #[test]
+fn options_that_are_refused_are_no_fault_of_the_file() {
+    let output = command(&["lint", &example_guide(BROKEN), "--variable="]).run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let expected = ": the options are refused:\n  options.known_variables[0]: ";
+    let printed = [output.stdout, output.stderr].concat();
+    assert!(printed.contains(expected), "{printed}");
+}
+
+#[test]
 fn options_leave_out_findings() {
     let broken = example_guide(BROKEN);
     let all = places(&lint_json(&[&broken]));

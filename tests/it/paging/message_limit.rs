@@ -49,7 +49,7 @@ async fn a_page_ends_early_rather_than_exceed_the_largest_message() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_is_named_as_the_request() {
+async fn the_error_of_a_request_that_is_too_large_says_that_it_is_the_request() {
     let (client, server) = limited().await;
     let task = client.given_task(task("Guide")).await;
     let step = information_step(&task, "Step").with_body("x".repeat(LIMIT));

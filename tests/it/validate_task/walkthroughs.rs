@@ -212,7 +212,7 @@ async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Clien
     }
 }
 
-/// `5e00` is a number like 5 and another text than "5".
+/// The step can be seen: the value "5e00" equals the number 5, but is not the text "5".
 async fn a_number_may_be_spelled_in_another_way(client: Client) {
     for (five, spelled) in [(5_f64, "5"), (50.0, "50"), (0.05, "0.05")] {
         let nodes = vec![

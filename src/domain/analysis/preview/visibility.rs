@@ -206,8 +206,8 @@ impl StepParts {
     }
 }
 
-/// Goes through the guide, lists the steps of the listed levels, and looks for the next
-/// observation below them.
+/// Goes through the guide, lists the steps down to the depth of the preview, and looks for the
+/// next observation below it.
 struct PreviewWalk<'a> {
     guide: &'a Guide,
     state: &'a GuideState,
@@ -242,7 +242,7 @@ impl PreviewWalk<'_> {
         }
     }
 
-    /// Lists a step if its level is listed, and returns whether it is visible.
+    /// Lists a step if it is not below the depth of the preview. Returns whether it is visible.
     fn list(
         &mut self,
         position: StepPosition,

@@ -71,7 +71,7 @@ fn a_hard_question_is_undecided_and_later_ones_are_answered() {
 }
 
 #[test]
-fn without_decisions_left_what_needs_none_is_answered_up_to_a_number_of_nodes() {
+fn without_decisions_left_easy_questions_are_answered_until_no_nodes_are_left() {
     let mut formula = Formula::new();
     let (a, b) = (formula.input(), formula.input());
     let both = formula.and([a, b]);
