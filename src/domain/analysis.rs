@@ -28,7 +28,7 @@ pub use references::{
     AnswerFilter, Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
     ReferencePlace, VariableFilter,
 };
-pub use symbols::{ChangedSymbols, NamesVariables, Symbol, SymbolRole, changed_symbols};
+pub use symbols::{ChangedSymbols, NameUse, NamesVariables, Symbol, changed_symbols};
 pub use truth::Truth;
 pub use value::{TargetSet, VariableValue, numeric_text};
 pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};

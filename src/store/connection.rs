@@ -64,9 +64,10 @@ const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
 const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// The pages that SQLite's writing connection keeps at most, as kibibytes below zero. By default
-/// it keeps 2 MB, and reads most pages of a larger file again for each write. Connections that
-/// read keep the default: each write makes them drop their pages.
-const SQLITE_WRITER_CACHE: &str = "-32768";
+/// it keeps 2 MB, and reads most pages of a larger file again for each write. With many more, commits
+/// take longer: after a page was split, SQLite looks at each page that it keeps. Connections
+/// that read keep the default: each write makes them drop their pages.
+const SQLITE_WRITER_CACHE: &str = "-8192";
 /// Pages of 4 KiB in the write-ahead log before a checkpoint. The default is 1,000; with more, pages
 /// that many writes change, such as those of an index, are copied less often.
 const SQLITE_CHECKPOINT_PAGES: &str = "4000";

@@ -95,7 +95,7 @@ impl StepColumns {
         };
         format!(
             "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \
-             s.published, {texts}, s.subtask_id, s.subtask_pid, s.link, {r_data}, s.version, \
+             s.published, {texts}, s.subtask_id, s.subtask_pid, s.is_link, {r_data}, s.version, \
              s.dirty_record, s.created_ts, s.modified_ts, {body} AS body, \
              {translations} AS translations"
         )
@@ -134,7 +134,11 @@ pub fn read_step(
         let kind = StepKind::titled(step_type, own, cost, feedback);
         kind.ok_or(StoreError::Corrupt("feedback_config"))?
     };
-    let link = row.take::<Option<Uuid>>()?.map(TaskId);
+    let is_link: bool = row.take()?;
+    let link = is_link.then(|| kind.subtask().map(|subtask| subtask.task));
+    let link = link
+        .map(|link| link.ok_or(StoreError::Corrupt("is_link")))
+        .transpose()?;
     let r_data: Option<_> = json_columns::optional(row.take()?, "r_data")?;
     let revision = Revision {
         version: row.take()?,
@@ -218,6 +222,9 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         .transpose()
         .map_err(|_| StoreError::Corrupt("r_data"))?;
     let subtask = kind.subtask();
+    if link.is_some() && link != subtask.map(|subtask| subtask.task) {
+        return Err(StoreError::Corrupt("link"));
+    }
     let row = step::Model {
         account_id: account.as_str().to_owned(),
         guid: guid.0,
@@ -238,7 +245,7 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         tags: json_columns::write_list(&tags),
         subtask_id: subtask.map(|subtask| subtask.task.0),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
-        link: link.map(|task| task.0),
+        is_link: link.is_some(),
         r_data,
         size: listed,
         body_size: bodies,

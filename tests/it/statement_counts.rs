@@ -90,6 +90,33 @@ async fn assert_keys_begin_with_the_account(url: &str) {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn partitions_refer_to_those_with_their_number() {
+    let url = empty_postgres("foreign_keys_of_partitions");
+    create_partitions(&url, 2);
+    let mut connection = PgConnection::connect(&url).await.expect("a connection");
+    let keys = sqlx::query_as::<_, (String, String)>(
+        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint \
+         WHERE contype = 'f' AND connamespace = 'public'::regnamespace",
+    );
+    let mut keys = keys.fetch_all(&mut connection).await.expect("the keys");
+    keys.sort_unstable();
+    let tables = [
+        ("step_translations", "steps"),
+        ("steps", "tasks"),
+        ("steps", "tasks"),
+        ("task_translations", "tasks"),
+        ("tasks", "tasks"),
+    ];
+    let in_partition = |number: u32| {
+        tables.map(|(from, to)| (format!("{from}_p{number}"), format!("{to}_p{number}")))
+    };
+    let mut expected = [in_partition(0), in_partition(1)].concat();
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn postgres_finds_rows_by_their_ids_before_it_has_statistics() {
     let url = empty_postgres("plans");
     migrate(&DatabaseUrl::parse(&url).expect("the URL of a database"))

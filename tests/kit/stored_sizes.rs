@@ -45,10 +45,10 @@ pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, acc
 
 /// Symbols of tasks and steps that do not exist, with zeros to fit [`Row`].
 const ORPHANS: [&str; 2] = [
-    "SELECT task, CAST(role AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
+    "SELECT task, CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
      FROM task_symbols WHERE account_id = $1 \
      AND task NOT IN (SELECT guid FROM tasks WHERE account_id = $1)",
-    "SELECT step, CAST(role AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
+    "SELECT step, CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
      FROM step_symbols WHERE account_id = $1 \
      AND step NOT IN (SELECT guid FROM steps WHERE account_id = $1)",
 ];

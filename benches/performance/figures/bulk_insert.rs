@@ -43,7 +43,7 @@ const POSTGRES: Dialect = Dialect {
               WHERE table_name = '{table}' ORDER BY ordinal_position",
     numbers: |count| format!("generate_series(1, {count}) g(n)"),
     id: |n| format!("('0100' || lpad(to_hex({n}), 12, '0') || '8000000000000000')::uuid"),
-    symbol: "decode(lpad(to_hex(n), 32, '0'), 'hex')",
+    symbol: "lpad(to_hex(n), 32, '0')::uuid",
     fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
 
 use crate::domain::{
     dependency::{Group, Node},
@@ -14,54 +15,48 @@ use crate::domain::{
 
 use super::names::{account_name, full_name};
 
-/// The digest of a name: the first bytes of its SHA-256.
+/// The digest of a name and of what is done with it: the first bytes of a SHA-256. They are
+/// kept as a UUID, which both databases store and compare as 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Symbol(pub [u8; 16]);
+pub struct Symbol(pub Uuid);
 
 /// What a task or step does with a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SymbolRole {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameUse {
     /// It is an observation that sets the name for the whole account.
     Sets,
     /// One of its conditions reads the name, of the account or of its task.
     Reads,
-    /// It is an observation that sets the name within its task.
-    SetsInTask,
 }
 
 /// The names that a task or step reads and sets, as symbols.
-pub type Symbols = BTreeSet<(SymbolRole, Symbol)>;
-
-impl SymbolRole {
-    /// The number in the index.
-    pub fn number(self) -> i32 {
-        match self {
-            Self::Sets => 1,
-            Self::Reads => 2,
-            Self::SetsInTask => 3,
-        }
-    }
-}
+pub type Symbols = BTreeSet<Symbol>;
 
 impl Symbol {
-    /// The symbol of a full name, wherever it is read, or set for the whole account.
-    pub fn of_name(name: &str) -> Self {
-        Self::of(Sha256::new(), name)
+    /// The symbol of a full name that is used so.
+    pub fn new(used: NameUse, name: &str) -> Self {
+        Self::of(
+            match used {
+                NameUse::Sets => b"sets",
+                NameUse::Reads => b"read",
+            },
+            name,
+        )
     }
 
     /// The symbol of a name that is set within a task. It differs from task to task, so
     /// that a search in one task skips the others.
     pub fn of_own_name(task: TaskId, name: &str) -> Self {
-        Self::of(Sha256::new().chain_update(task.0.as_bytes()), name)
+        Self::of(task.0.as_bytes(), name)
     }
 
-    fn of(hash: Sha256, name: &str) -> Self {
-        let hash = hash.chain_update(name).finalize();
+    fn of(prefix: &[u8], name: &str) -> Self {
+        let hash = Sha256::new().chain_update(prefix).chain_update(name);
         let mut symbol = [0; 16];
-        for (byte, hashed) in symbol.iter_mut().zip(hash) {
+        for (byte, hashed) in symbol.iter_mut().zip(hash.finalize()) {
             *byte = hashed;
         }
-        Self(symbol)
+        Self(Uuid::from_bytes(symbol))
     }
 }
 
@@ -97,10 +92,9 @@ impl NamesVariables for Step {
         let mut symbols = Symbols::new();
         add_read(self.content.dependencies.as_ref(), &mut symbols);
         if let Some(name) = observed_name(self) {
-            let of_account = Symbol::of_name(&account_name(self.product, name));
-            symbols.insert((SymbolRole::Sets, of_account));
-            let of_task = Symbol::of_own_name(self.task, name);
-            symbols.insert((SymbolRole::SetsInTask, of_task));
+            let of_account = account_name(self.product, name);
+            symbols.insert(Symbol::new(NameUse::Sets, &of_account));
+            symbols.insert(Symbol::of_own_name(self.task, name));
         }
         symbols
     }
@@ -117,8 +111,7 @@ fn add_read(group: Option<&Group>, symbols: &mut Symbols) {
         match node {
             Node::Group(group) => add_read(Some(group), symbols),
             Node::Condition(condition) => {
-                let symbol = Symbol::of_name(&full_name(condition));
-                symbols.insert((SymbolRole::Reads, symbol));
+                symbols.insert(Symbol::new(NameUse::Reads, &full_name(condition)));
             }
         }
     }
@@ -128,9 +121,9 @@ fn add_read(group: Option<&Group>, symbols: &mut Symbols) {
 #[derive(Debug, Default)]
 pub struct ChangedSymbols {
     /// Those that are new.
-    pub added: Vec<(SymbolRole, Symbol)>,
+    pub added: Vec<Symbol>,
     /// Those that are gone.
-    pub dropped: Vec<(SymbolRole, Symbol)>,
+    pub dropped: Vec<Symbol>,
 }
 
 /// How the symbols of a task or step change. Computes no digest if no name changes.
@@ -155,10 +148,15 @@ mod tests {
     #[test]
     fn the_symbols_of_names_are_fixed() {
         // They are stored: another digest would need every row written again.
-        let hex = |Symbol(bytes)| bytes.map(|byte: u8| format!("{byte:02x}")).concat();
+        let hex = |Symbol(symbol)| symbol.simple().to_string();
+        let light = "components.1.light";
         assert_eq!(
-            hex(Symbol::of_name("components.1.light")),
-            "c0fdfc89da604a53c335174f84aad94a"
+            hex(Symbol::new(NameUse::Sets, light)),
+            "b211cdfdcfdc82e4b9c2389622d25705"
+        );
+        assert_eq!(
+            hex(Symbol::new(NameUse::Reads, light)),
+            "76659f0efdc5cd838663a51fd6ec8fc5"
         );
         assert_eq!(
             hex(Symbol::of_own_name(TaskId(Uuid::nil()), "light")),
@@ -171,6 +169,6 @@ mod tests {
         let one = Symbol::of_own_name(TaskId(Uuid::nil()), "light");
         let other = Symbol::of_own_name(TaskId(Uuid::max()), "light");
         assert_ne!(one, other);
-        assert_ne!(one, Symbol::of_name("light"));
+        assert_ne!(one, Symbol::new(NameUse::Sets, "light"));
     }
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{
     domain::{
         analysis::{
-            OutsideSetter, OutsideSetters, Symbol, SymbolRole, TargetSet, account_name, full_name,
+            NameUse, OutsideSetter, OutsideSetters, Symbol, TargetSet, account_name, full_name,
         },
         dependency::{Group, Node},
         ids::{AccountId, StepId, TaskId},
@@ -20,7 +20,7 @@ use crate::{
         error::StoreError,
         json_columns,
         row_reader::RowReader,
-        values::{Placeholder, Values, list},
+        values::{Values, list},
     },
 };
 
@@ -65,27 +65,25 @@ impl AccountNames<'_> {
         self.read.is_empty() && self.set.is_empty()
     }
 
-    /// A WITH clause with the table `given`: the symbol of each name, and the role to search
-    /// for, which is that of setters for a name that the guide reads, and the reverse.
+    /// A WITH clause with the table `given`: the symbols to search for, those of setters for
+    /// names that the guide reads, and the reverse. `used` is [`number`] of the use.
     fn bind(&self, values: &mut Values) -> String {
-        let read = self.read.iter().map(|name| (name, SymbolRole::Sets));
-        let set = self.set.iter().map(|name| (name, SymbolRole::Reads));
-        let rows = list(read.chain(set).map(|(name, role)| {
-            let symbol = bind_symbol(Symbol::of_name(name), values);
-            format!("({symbol}, {})", role.number())
+        let read = self.read.iter().map(|name| (name, NameUse::Sets));
+        let set = self.set.iter().map(|name| (name, NameUse::Reads));
+        let rows = list(read.chain(set).map(|(name, used)| {
+            let Symbol(symbol) = Symbol::new(used, name);
+            format!("({}, {})", values.bind(symbol), number(used))
         }));
-        format!("WITH given (symbol, role) AS (VALUES {rows})")
+        format!("WITH given (symbol, used) AS (VALUES {rows})")
     }
 
-    /// Keeps the read names that something outside sets, and the set names that something
-    /// outside reads.
-    fn retain(&mut self, setters: &HashSet<Symbol>, readers: &HashSet<Symbol>) {
+    /// Keeps the names whose symbols something outside has.
+    fn retain(&mut self, outside: &HashSet<Symbol>) {
         // Without symbols to keep, no name is hashed.
-        let is_kept = |symbols: &HashSet<Symbol>, name| {
-            !symbols.is_empty() && symbols.contains(&Symbol::of_name(name))
-        };
-        self.read.retain(|name| is_kept(setters, name));
-        self.set.retain(|name| is_kept(readers, name));
+        let is_kept =
+            |used, name| !outside.is_empty() && outside.contains(&Symbol::new(used, name));
+        self.read.retain(|name| is_kept(NameUse::Sets, name));
+        self.set.retain(|name| is_kept(NameUse::Reads, name));
     }
 }
 
@@ -108,8 +106,8 @@ pub async fn retain_used_outside(
     let mut select = |kind: &str| {
         let account = values.bind(account.as_str());
         format!(
-            "SELECT y.symbol, y.role, y.{kind} FROM given g CROSS JOIN {kind}_symbols y \
-             WHERE y.account_id = {account} AND y.symbol = g.symbol AND y.role = g.role"
+            "SELECT y.symbol, y.{kind} FROM given g CROSS JOIN {kind}_symbols y \
+             WHERE y.account_id = {account} AND y.symbol = g.symbol"
         )
     };
     let sql = format!(
@@ -123,22 +121,15 @@ pub async fn retain_used_outside(
         // There are too many rows to tell, so all names are kept.
         return Ok(());
     }
-    let mut setters = HashSet::new();
-    let mut readers = HashSet::new();
+    let mut outside = HashSet::new();
     for row in rows {
         let mut row = RowReader::new(&row);
-        let symbol = take_symbol(&mut row)?;
-        let role: i32 = row.take()?;
+        let symbol = Symbol(row.take()?);
         if !inside.ids.contains(&row.take()?) {
-            let used = if role == SymbolRole::Sets.number() {
-                &mut setters
-            } else {
-                &mut readers
-            };
-            used.insert(symbol);
+            outside.insert(symbol);
         }
     }
-    names.retain(&setters, &readers);
+    names.retain(&outside);
     Ok(())
 }
 
@@ -158,12 +149,12 @@ pub async fn find_outside_uses(
     let given = names.bind(&mut values);
     let mut selects = Vec::new();
     if !names.read.is_empty() {
-        let users = users_sql("step", SymbolRole::Sets, account, &mut values);
+        let users = users_sql("step", NameUse::Sets, account, &mut values);
         selects.push(format!("{users} LIMIT {}", max_setters + 1));
     }
     if !names.set.is_empty() {
         for kind in ["step", "task"] {
-            let users = users_sql(kind, SymbolRole::Reads, account, &mut values);
+            let users = users_sql(kind, NameUse::Reads, account, &mut values);
             selects.push(format!("{users} LIMIT {}", max_readers + 1));
         }
     }
@@ -177,11 +168,11 @@ pub async fn find_outside_uses(
     let (mut setter_count, mut reader_count) = (0, 0);
     for row in db.query_all_raw(statement).await? {
         let mut row = RowReader::new(&row);
-        let role: i32 = row.take()?;
+        let used: i32 = row.take()?;
         let guid: Uuid = row.take()?;
         let task = TaskId(row.take()?);
         let is_inside = inside.ids.contains(&guid) || inside.replaced.contains(&task);
-        if role == SymbolRole::Sets.number() {
+        if used == number(NameUse::Sets) {
             setter_count += 1;
             if !is_inside {
                 add_setter((StepId(guid), task), &mut row, &names.read, &mut setters)?;
@@ -218,23 +209,29 @@ pub async fn find_outside_uses(
     })
 }
 
-/// The query for the steps or tasks that the index has for the `given` symbols of a role.
-fn users_sql(kind: &str, role: SymbolRole, account: &AccountId, values: &mut Values) -> String {
-    let columns = match (kind, role) {
-        ("task", _) => "r.guid AS task, r.product_id, r.name AS title, r.dependencies AS used",
-        (_, SymbolRole::Reads) => "r.task, r.product_id, r.title, r.dependencies AS used",
-        (_, SymbolRole::Sets | SymbolRole::SetsInTask) => {
-            "r.task, r.product_id, r.title, r.feedback_config AS used"
-        }
+/// The number of a use in SQL.
+fn number(used: NameUse) -> i32 {
+    match used {
+        NameUse::Sets => 1,
+        NameUse::Reads => 2,
+    }
+}
+
+/// The query for the steps or tasks that the index has for the `given` symbols of a use.
+fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values) -> String {
+    let columns = match (kind, used) {
+        ("task", _) => "r.guid AS task, r.product_id, r.name AS title, r.dependencies AS names",
+        (_, NameUse::Reads) => "r.task, r.product_id, r.title, r.dependencies AS names",
+        (_, NameUse::Sets) => "r.task, r.product_id, r.title, r.feedback_config AS names",
     };
-    let role = role.number();
+    let used = number(used);
     let of_symbols = values.bind(account.as_str());
     let of_rows = values.bind(account.as_str());
     format!(
-        "SELECT {role} AS role, r.guid, {columns} FROM ( \
+        "SELECT {used} AS used, r.guid, {columns} FROM ( \
            SELECT DISTINCT {kind} AS guid FROM {kind}_symbols \
-           WHERE account_id = {of_symbols} AND role = {role} \
-             AND symbol IN (SELECT symbol FROM given WHERE role = {role}) \
+           WHERE account_id = {of_symbols} \
+             AND symbol IN (SELECT symbol FROM given WHERE used = {used}) \
          ) y CROSS JOIN {kind}s r WHERE r.account_id = {of_rows} AND r.guid = y.guid \
          ORDER BY r.guid"
     )
@@ -291,16 +288,4 @@ fn add_readers(
             }
         }
     }
-}
-
-/// Binds a symbol and returns its placeholder.
-pub fn bind_symbol(Symbol(bytes): Symbol, values: &mut Values) -> Placeholder {
-    values.bind(bytes.to_vec())
-}
-
-/// Reads the symbol in the next column of a row.
-pub fn take_symbol(row: &mut RowReader<'_>) -> Result<Symbol, StoreError> {
-    let bytes: &[u8] = row.take()?;
-    let bytes = bytes.try_into();
-    bytes.map(Symbol).map_err(|_| StoreError::Corrupt("symbol"))
 }

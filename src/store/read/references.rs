@@ -34,12 +34,12 @@ struct ReferringSteps {
 
 const SUBTASKS: ReferringSteps = ReferringSteps {
     kind: ReferenceKind::Subtask,
-    condition: "subtask_id = $2 AND link IS NULL",
+    condition: "subtask_id = $2 AND is_link = false",
     field: "subtask_id",
 };
 const WIRING: ReferringSteps = ReferringSteps {
     kind: ReferenceKind::Wiring,
-    condition: "link = $2 AND subtask_id = $2",
+    condition: "subtask_id = $2 AND is_link = true",
     field: "link",
 };
 

@@ -17,6 +17,7 @@ const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
 /// types that differ between the databases. `{by_key}` has SQLite store rows in the key only.
+/// `{foreign_keys}` are those of [`FOREIGN_KEYS`].
 const TABLES: [&str; 10] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
@@ -65,9 +66,7 @@ const TABLES: [&str; 10] = [
         mvn_ts bigint,
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
-        PRIMARY KEY (account_id, guid),
-        CONSTRAINT tasks_parent FOREIGN KEY (account_id, parent_guid)
-            REFERENCES tasks (account_id, guid)
+        PRIMARY KEY (account_id, guid){foreign_keys}
     )",
     "CREATE TABLE task_translations (
         account_id {text} NOT NULL,
@@ -76,12 +75,11 @@ const TABLES: [&str; 10] = [
         locked boolean NOT NULL,
         name text,
         made_name text NOT NULL,
-        PRIMARY KEY (account_id, task, language),
-        CONSTRAINT task_translations_task FOREIGN KEY (account_id, task)
-            REFERENCES tasks (account_id, guid) ON DELETE CASCADE
+        PRIMARY KEY (account_id, task, language){foreign_keys}
     )",
     // The body comes last, so that SQLite reads the other columns without reading it. A link is
-    // the subtask, whose foreign key it shares.
+    // always the subtask, so only whether it is one is stored. A CHECK would cost PostgreSQL more:
+    // it parses the condition again for each statement.
     "CREATE TABLE steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,
@@ -102,7 +100,7 @@ const TABLES: [&str; 10] = [
         tags text,
         subtask_id {uuid},
         subtask_pid bigint,
-        link {uuid},
+        is_link boolean NOT NULL,
         r_data text,
         size bigint NOT NULL,
         body_size bigint NOT NULL,
@@ -113,13 +111,7 @@ const TABLES: [&str; 10] = [
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
         body text,
-        PRIMARY KEY (account_id, guid),
-        CONSTRAINT steps_task FOREIGN KEY (account_id, task)
-            REFERENCES tasks (account_id, guid),
-        CONSTRAINT steps_subtask FOREIGN KEY (account_id, subtask_id)
-            REFERENCES tasks (account_id, guid),
-        CONSTRAINT steps_link CHECK
-            (link IS NULL OR (link = subtask_id AND subtask_id IS NOT NULL))
+        PRIMARY KEY (account_id, guid){foreign_keys}
     )",
     "CREATE TABLE step_translations (
         account_id {text} NOT NULL,
@@ -132,26 +124,32 @@ const TABLES: [&str; 10] = [
         made_title text NOT NULL,
         made_rest {bytes} NOT NULL,
         body text,
-        PRIMARY KEY (account_id, step, language),
-        CONSTRAINT step_translations_step FOREIGN KEY (account_id, step)
-            REFERENCES steps (account_id, guid) ON DELETE CASCADE
+        PRIMARY KEY (account_id, step, language){foreign_keys}
     )",
     // Without foreign keys, which PostgreSQL checks row by row: the write that deletes a task or
     // step deletes its rows.
     "CREATE TABLE task_symbols (
         account_id {text} NOT NULL,
-        symbol {bytes} NOT NULL,
-        role integer NOT NULL,
+        symbol {uuid} NOT NULL,
         task {uuid} NOT NULL,
-        PRIMARY KEY (account_id, symbol, role, task)
+        PRIMARY KEY (account_id, symbol, task)
     ){by_key}",
     "CREATE TABLE step_symbols (
         account_id {text} NOT NULL,
-        symbol {bytes} NOT NULL,
-        role integer NOT NULL,
+        symbol {uuid} NOT NULL,
         step {uuid} NOT NULL,
-        PRIMARY KEY (account_id, symbol, role, step)
+        PRIMARY KEY (account_id, symbol, step)
     ){by_key}",
+];
+
+/// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
+/// that row, and what happens when it is deleted. Without that, it cannot be deleted.
+const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
+    ("tasks", "parent_guid", "tasks", ""),
+    ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
+    ("steps", "task", "tasks", ""),
+    ("steps", "subtask_id", "tasks", ""),
+    ("step_translations", "step", "steps", " ON DELETE CASCADE"),
 ];
 
 /// All indexes. All but the last are partial, on a column that their queries compare.
@@ -159,7 +157,7 @@ const TABLES: [&str; 10] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 8] = [
+const INDEXES: [&str; 7] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
@@ -167,10 +165,9 @@ const INDEXES: [&str; 8] = [
     // It holds the id, so that the list of a task's steps is read without their rows.
     "CREATE INDEX steps_order ON steps (account_id, task, position, fraction, guid)
      WHERE task IS NOT NULL",
-    "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid)
+    // It holds whether they are links, so that these are found without the rows of the others.
+    "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid, is_link)
      WHERE subtask_id IS NOT NULL",
-    "CREATE INDEX steps_link_task ON steps (account_id, link)
-     WHERE link IS NOT NULL",
     "CREATE INDEX task_symbols_task ON task_symbols (account_id, task)
      WHERE task IS NOT NULL",
     "CREATE INDEX step_symbols_step ON step_symbols (account_id, step)
@@ -242,20 +239,44 @@ fn is_of_accounts(table: &str) -> bool {
 
 /// The statements that create a table. A table of account data has partitions, unless
 /// their number is 0.
+///
+/// A foreign key of a table with partitions would have PostgreSQL lock and search all partitions
+/// of the other table for each row. The rows of an account are in partitions of the same number, so
+/// each partition has foreign keys to that of the other table.
 fn partitioned(table: String, partitions: u16) -> Vec<String> {
     let name = table_name(&table);
     if partitions == 0 || !is_of_accounts(&table) {
-        return vec![table];
+        let keys = foreign_keys(name, "").map(|key| format!(", {key}"));
+        return vec![table.replace("{foreign_keys}", &keys.collect::<String>())];
     }
     let part = |number| {
+        let suffix = format!("_p{number}");
+        let keys: Vec<String> = foreign_keys(name, &suffix).collect();
+        let keys = match keys.as_slice() {
+            [] => String::new(),
+            keys => format!("({}) ", keys.join(", ")),
+        };
         format!(
-            "CREATE TABLE {name}_p{number} PARTITION OF {name} \
+            "CREATE TABLE {name}{suffix} PARTITION OF {name} {keys}\
              FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
         )
     };
     let parts: Vec<String> = (0..partitions).map(part).collect();
+    let table = table.replace("{foreign_keys}", "");
     let whole = format!("{table} PARTITION BY HASH (account_id)");
     [vec![whole], parts].concat()
+}
+
+/// The foreign keys of a table, as constraints. `suffix` follows the name of the table that each
+/// refers to.
+fn foreign_keys(table: &str, suffix: &str) -> impl Iterator<Item = String> {
+    let keys = FOREIGN_KEYS.iter().filter(move |(of, ..)| *of == table);
+    keys.map(move |(table, column, refers_to, on_delete)| {
+        format!(
+            "CONSTRAINT {table}_{column}_fkey FOREIGN KEY (account_id, {column}) \
+             REFERENCES {refers_to}{suffix} (account_id, guid){on_delete}"
+        )
+    })
 }
 
 /// 32 random bytes.

@@ -25,8 +25,8 @@ use crate::{
 };
 
 /// What a deletion reads of a step.
-const STEP_TO_DELETE: &str = "SELECT task, link, feedback_config, version, dirty_record, \
-    created_ts, modified_ts FROM steps WHERE account_id = $1 AND guid = $2";
+const STEP_TO_DELETE: &str = "SELECT task, CASE WHEN is_link THEN subtask_id END, feedback_config, \
+    version, dirty_record, created_ts, modified_ts FROM steps WHERE account_id = $1 AND guid = $2";
 
 /// Whether the tasks that a step manages are locked with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,10 @@ impl Tx {
         let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
         let heads = self.lock_tasks(&all).await?;
         let step = step::Column::Guid.eq(guid.0);
-        let wiring = || step::Column::Link.is_in(managed.iter().map(|task| task.0));
+        let wiring = || {
+            let leads_to_managed = step::Column::SubtaskId.is_in(managed.iter().map(|task| task.0));
+            leads_to_managed.and(step::Column::IsLink.eq(true))
+        };
         let mut locked = match managed.is_empty() {
             true => self.lock_steps(step).await?,
             false => self.lock_steps(step.or(wiring())).await?,
@@ -166,9 +169,10 @@ impl Tx {
             let found: Vec<(Uuid, Option<Uuid>)> = step::Entity::find()
                 .select_only()
                 .column(step::Column::Guid)
-                .column(step::Column::Link)
+                .column(step::Column::SubtaskId)
                 .filter(step::Column::AccountId.eq(self.account_id()))
                 .filter(step::Column::Guid.is_in(steps.iter().copied()))
+                .filter(step::Column::IsLink.eq(true))
                 .into_tuple()
                 .all(&self.db)
                 .await?;

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::sql::{Deletion, RowChange, Upsert};
 use crate::{
     domain::{
-        analysis::{ChangedSymbols, Symbol, SymbolRole, changed_symbols},
+        analysis::{ChangedSymbols, Symbol, changed_symbols},
         changes::{Changes, StepChange, TaskChange},
         ids::{AccountId, StepId},
     },
@@ -25,15 +25,13 @@ impl<M> SymbolRows<M> {
         dropped: Vec::new(),
     };
 
-    fn add(&mut self, id: Uuid, change: ChangedSymbols, row: impl Fn(Vec<u8>, i32) -> M) {
+    fn add(&mut self, id: Uuid, change: ChangedSymbols, row: impl Fn(Uuid) -> M) {
         let ChangedSymbols { added, dropped } = change;
-        let cells = |(role, Symbol(bytes)): (SymbolRole, Symbol)| (bytes.to_vec(), role.number());
-        let added = added.into_iter().map(cells);
         self.added
-            .extend(added.map(|(symbol, role)| row(symbol, role)));
-        let dropped = dropped.into_iter().map(cells);
-        let dropped = dropped.map(|(symbol, role)| vec![symbol.into(), role.into(), id.into()]);
-        self.dropped.extend(dropped);
+            .extend(added.into_iter().map(|Symbol(symbol)| row(symbol)));
+        let dropped = dropped.into_iter();
+        self.dropped
+            .extend(dropped.map(|Symbol(symbol)| vec![symbol.into(), id.into()]));
     }
 }
 
@@ -57,34 +55,30 @@ pub fn symbol_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> 
             }
         };
         let guid = after.guid.0;
-        tasks.add(
-            guid,
-            changed_symbols(before, after.as_ref()),
-            |symbol, role| task_symbol::ActiveModel {
+        tasks.add(guid, changed_symbols(before, after.as_ref()), |symbol| {
+            task_symbol::ActiveModel {
                 account_id: Set(account.as_str().to_owned()),
                 symbol: Set(symbol),
-                role: Set(role),
                 task: Set(guid),
-            },
-        );
+            }
+        });
     }
     let mut steps = SymbolRows::EMPTY;
     for change in &changes.steps {
         let StepChange { before, after, .. } = change;
         let guid = after.guid.0;
         let changed = changed_symbols(before.as_deref(), after.as_ref());
-        steps.add(guid, changed, |symbol, role| step_symbol::ActiveModel {
+        steps.add(guid, changed, |symbol| step_symbol::ActiveModel {
             account_id: Set(account.as_str().to_owned()),
             symbol: Set(symbol),
-            role: Set(role),
             step: Set(guid),
         });
     }
     vec![
         RowChange::Upsert(Upsert::new(tasks.added)),
         RowChange::Upsert(Upsert::new(steps.added)),
-        deletion("task_symbols", &["symbol", "role", "task"], tasks.dropped),
-        deletion("step_symbols", &["symbol", "role", "step"], steps.dropped),
+        deletion("task_symbols", &["symbol", "task"], tasks.dropped),
+        deletion("step_symbols", &["symbol", "step"], steps.dropped),
         deletion("task_symbols", &["task"], deleted_tasks),
         deletion("step_symbols", &["step"], deleted_steps),
     ]

@@ -10,8 +10,8 @@ use crate::{
     domain::{
         Result,
         analysis::{
-            Reference, ReferenceCursor, ReferenceKind, ReferencePage, ReferencePlace, Symbol,
-            SymbolRole, VariableFilter,
+            NameUse, Reference, ReferenceCursor, ReferenceKind, ReferencePage, ReferencePlace,
+            Symbol, VariableFilter,
         },
         dependency::Group,
         ids::{StepId, TaskId},
@@ -21,7 +21,6 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns,
-        read::outside::{bind_symbol, take_symbol},
         row_reader::RowReader,
         statement,
         values::{Values, list},
@@ -33,15 +32,6 @@ const MAX_STATEMENTS: usize = 4;
 /// Most tasks and steps that one statement examines. The first statement for setters, and
 /// for readers, only examines as many as the page has room for.
 const MAX_EXAMINED_ROWS: usize = 2_000;
-
-/// How a variable is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum VariableUse {
-    /// Observations set it.
-    Sets,
-    /// Conditions read it.
-    Reads,
-}
 
 /// A task or step that the index names for a variable.
 struct NamedRow {
@@ -89,15 +79,15 @@ impl Account {
         let first = ReferenceCursor::start_of(ReferenceKind::Sets);
         let mut cursor = after.unwrap_or(first);
         let mut items = Vec::new();
-        for used in [VariableUse::Sets, VariableUse::Reads] {
-            let kind = used.kind();
-            if kind < cursor.kind || (used == VariableUse::Sets && !may_have_setters) {
+        for used in [NameUse::Sets, NameUse::Reads] {
+            let kind = kind_of(used);
+            if kind < cursor.kind || (used == NameUse::Sets && !may_have_setters) {
                 continue;
             }
             if kind > cursor.kind {
                 cursor = ReferenceCursor::start_of(kind);
             }
-            let skips_own = used == VariableUse::Reads && !may_have_setters;
+            let skips_own = used == NameUse::Reads && !may_have_setters;
             let statements_needed = 1 + usize::from(skips_own);
             let mut limit = size + 1 - items.len();
             loop {
@@ -140,7 +130,7 @@ impl Account {
     async fn named_rows(
         &self,
         filter: &VariableFilter,
-        used: VariableUse,
+        used: NameUse,
         cursor: &ReferenceCursor,
         limit: usize,
     ) -> Result<NamedRows, StoreError> {
@@ -150,16 +140,16 @@ impl Account {
             task,
             answer: _,
         } = filter;
-        let Symbol(symbol) = Symbol::of_name(name);
+        let Symbol(symbol) = Symbol::new(used, name);
         let mut values: Vec<Value> = vec![
-            symbol.to_vec().into(),
+            symbol.into(),
             cursor.id.into(),
             limit_value(limit.saturating_add(1)),
         ];
         values.extend(task.map(|task| Value::from(task.0)));
-        if let (VariableUse::Sets, Some(task)) = (used, task) {
+        if let (NameUse::Sets, Some(task)) = (used, task) {
             let Symbol(own) = Symbol::of_own_name(*task, name);
-            values.push(own.to_vec().into());
+            values.push(own.into());
         }
         let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some());
         let statement = statement(backend(db), &self.id, sql, values);
@@ -190,22 +180,17 @@ impl Account {
             return Ok(());
         }
         let db = self.reader();
-        let role = SymbolRole::SetsInTask.number();
         let mut values = Values::in_order();
         let account = values.bind(self.id.as_str());
-        let given = list(
-            symbols
-                .keys()
-                .map(|symbol| bind_symbol(*symbol, &mut values)),
-        );
+        let given = list(symbols.keys().map(|Symbol(symbol)| values.bind(*symbol)));
         let sql = format!(
             "SELECT symbol FROM step_symbols WHERE account_id = {account} \
-             AND symbol IN ({given}) AND role = {role}"
+             AND symbol IN ({given})"
         );
         let statement = values.statement(sql, backend(db), &self.id);
         let mut own: BTreeSet<TaskId> = BTreeSet::new();
         for row in db.query_all_raw(statement).await? {
-            let symbol = take_symbol(&mut RowReader::new(&row))?;
+            let symbol = Symbol(RowReader::new(&row).take()?);
             own.extend(symbols.get(&symbol));
         }
         rows.retain(|row| !own.contains(&row.place.task));
@@ -217,11 +202,11 @@ impl Account {
 ///
 /// Its parameters: account, symbol, the id of the cursor, the number of rows, the task, and
 /// the symbol of the task's own name.
-fn named_rows_sql(used: VariableUse, in_one_task: bool, with_cursor_row: bool) -> String {
+fn named_rows_sql(used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
     let steps = index_rows_sql("step", used, in_one_task, with_cursor_row);
     let (found, column) = match used {
-        VariableUse::Sets => (steps, "s.feedback_config"),
-        VariableUse::Reads => {
+        NameUse::Sets => (steps, "s.feedback_config"),
+        NameUse::Reads => {
             let tasks = index_rows_sql("task", used, in_one_task, with_cursor_row);
             let both = format!("{tasks} UNION ALL {steps} ORDER BY id LIMIT $4");
             (both, "s.dependencies")
@@ -243,21 +228,11 @@ fn named_rows_sql(used: VariableUse, in_one_task: bool, with_cursor_row: bool) -
 }
 
 /// The query for the ids and sizes of the rows of one table, `step` or `task`.
-fn index_rows_sql(
-    table: &str,
-    used: VariableUse,
-    in_one_task: bool,
-    with_cursor_row: bool,
-) -> String {
-    let role = match used {
-        VariableUse::Sets => SymbolRole::Sets.number(),
-        VariableUse::Reads => SymbolRole::Reads.number(),
+fn index_rows_sql(table: &str, used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
+    let named = match used {
+        NameUse::Sets if in_one_task => "y.symbol IN ($2, $6)",
+        NameUse::Sets | NameUse::Reads => "y.symbol = $2",
     };
-    let mut named = format!("y.symbol = $2 AND y.role = {role}");
-    if in_one_task && used == VariableUse::Sets {
-        let own = SymbolRole::SetsInTask.number();
-        named = format!("({named} OR y.symbol = $6 AND y.role = {own})");
-    }
     let (in_step, of_task) = match table {
         "step" => (1, "r.task = $5"),
         _ => (0, "r.guid = $5"),
@@ -280,7 +255,7 @@ fn index_rows_sql(
 
 impl NamedRow {
     /// Reads a row with the columns of a step and of a task, one of which are null.
-    fn read(row: &mut RowReader<'_>, used: VariableUse) -> Result<Self, StoreError> {
+    fn read(row: &mut RowReader<'_>, used: NameUse) -> Result<Self, StoreError> {
         let step: Option<Uuid> = row.take()?;
         let step_task: Option<Uuid> = row.take()?;
         let step_title: Option<String> = row.take()?;
@@ -296,8 +271,8 @@ impl NamedRow {
             title: step_title.or(name).unwrap_or_default(),
         };
         let column = match used {
-            VariableUse::Sets => NamedColumn::Question(product.unwrap_or_default(), of_step),
-            VariableUse::Reads => NamedColumn::Dependencies(of_step.or(of_task)),
+            NameUse::Sets => NamedColumn::Question(product.unwrap_or_default(), of_step),
+            NameUse::Reads => NamedColumn::Dependencies(of_step.or(of_task)),
         };
         Ok(Self { place, column })
     }
@@ -340,11 +315,9 @@ impl NamedRow {
     }
 }
 
-impl VariableUse {
-    fn kind(self) -> ReferenceKind {
-        match self {
-            Self::Sets => ReferenceKind::Sets,
-            Self::Reads => ReferenceKind::Reads,
-        }
+fn kind_of(used: NameUse) -> ReferenceKind {
+    match used {
+        NameUse::Sets => ReferenceKind::Sets,
+        NameUse::Reads => ReferenceKind::Reads,
     }
 }

@@ -29,7 +29,8 @@ pub struct Model {
     pub tags: Option<String>,
     pub subtask_id: Option<Uuid>,
     pub subtask_pid: Option<i64>,
-    pub link: Option<Uuid>,
+    /// Whether the subtask is the step's link.
+    pub is_link: bool,
     pub r_data: Option<String>,
     /// [`StepSize::listed`](crate::domain::size::StepSize::listed).
     pub size: i64,

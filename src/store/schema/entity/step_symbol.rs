@@ -11,10 +11,7 @@ pub struct Model {
     pub account_id: String,
     /// [`Symbol`](crate::domain::analysis::Symbol).
     #[sea_orm(primary_key, auto_increment = false)]
-    pub symbol: Vec<u8>,
-    /// [`SymbolRole::number`](crate::domain::analysis::SymbolRole::number).
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub role: i32,
+    pub symbol: Uuid,
     #[sea_orm(primary_key, auto_increment = false)]
     pub step: Uuid,
 }

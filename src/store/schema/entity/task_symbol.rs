@@ -1,4 +1,4 @@
-//! The names that tasks read and set, as symbols.
+//! The names that the conditions of tasks read, as symbols.
 
 use sea_orm::entity::prelude::*;
 
@@ -11,10 +11,7 @@ pub struct Model {
     pub account_id: String,
     /// [`Symbol`](crate::domain::analysis::Symbol).
     #[sea_orm(primary_key, auto_increment = false)]
-    pub symbol: Vec<u8>,
-    /// [`SymbolRole::number`](crate::domain::analysis::SymbolRole::number).
-    #[sea_orm(primary_key, auto_increment = false)]
-    pub role: i32,
+    pub symbol: Uuid,
     #[sea_orm(primary_key, auto_increment = false)]
     pub task: Uuid,
 }

@@ -7,16 +7,16 @@ use crate::store::schema::entity::step_symbol;
 #[test]
 fn batches_have_all_rows_in_order_and_take_no_more_memory_than_they_need() {
     for count in [0, 1, MAX_ROWS, MAX_ROWS + 1, 5 * MAX_ROWS + 7] {
-        let row = |role: usize| step_symbol::ActiveModel {
+        let ids = || (0..count).map(|number| Uuid::from_u128(number as u128));
+        let row = |step| step_symbol::ActiveModel {
             account_id: Set("42".to_owned()),
-            symbol: Set(Vec::new()),
-            role: Set(i32::try_from(role).unwrap_or_default()),
-            step: Set(Uuid::nil()),
+            symbol: Set(Uuid::nil()),
+            step: Set(step),
         };
-        let rows = Upsert::new((0..count).map(row).collect());
+        let rows = Upsert::new(ids().map(row).collect());
         let batches = rows.batches();
         assert_eq!(batches.len(), count.div_ceil(MAX_ROWS));
-        let mut roles = Vec::new();
+        let mut steps = Vec::new();
         for batch in batches {
             for column in &batch.columns {
                 let (cells, capacity) = (column.cells.len(), column.cells.capacity());
@@ -25,10 +25,9 @@ fn batches_have_all_rows_in_order_and_take_no_more_memory_than_they_need() {
             let cells = batch
                 .columns
                 .into_iter()
-                .filter(|column| column.name == "role");
-            roles.extend(cells.flat_map(|column| column.cells));
+                .filter(|column| column.name == "step");
+            steps.extend(cells.flat_map(|column| column.cells));
         }
-        let expected = (0..count).map(|role| Value::from(i32::try_from(role).unwrap_or_default()));
-        assert!(roles.into_iter().eq(expected), "{count}");
+        assert!(steps.into_iter().eq(ids().map(Value::from)), "{count}");
     }
 }

@@ -246,9 +246,9 @@ impl Batch {
             // id stands for its task, and no task has this id.
             let sql = format!(
                 "INSERT INTO steps (account_id, guid, task, position, fraction, kind, \
-                 product_id, title, cost, published, size, body_size, rest_digest, \
+                 product_id, title, cost, published, is_link, size, body_size, rest_digest, \
                  language_count, version, dirty_record, created_ts, modified_ts) \
-                 SELECT $1, {guid}, {guid}, {position}, {fraction}, 0, 0, '', 0, 0, 0, 0, '', \
+                 SELECT $1, {guid}, {guid}, {position}, {fraction}, 0, 0, '', 0, 0, false, 0, 0, '', \
                  0, 0, false, 0, 0 FROM {given} WHERE true ON CONFLICT (account_id, guid) \
                  DO UPDATE SET position = excluded.position, fraction = excluded.fraction"
             );
@@ -263,7 +263,7 @@ impl Batch {
             let revision = next_revision("steps", &mut values, context);
             let ids = values.bind_all(steps.iter().map(|step| step.0));
             let sql = format!(
-                "UPDATE steps SET {revision}, link = NULL \
+                "UPDATE steps SET {revision}, is_link = false \
                  WHERE account_id = $1 AND guid IN ({ids})"
             );
             self.push(sql, values);
