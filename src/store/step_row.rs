@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     domain::{
+        Error,
         ids::{AccountId, StepId, TaskId},
         order::Place,
         revision::Revision,
@@ -134,11 +135,7 @@ pub fn read_step(
         let kind = StepKind::titled(step_type, own, cost, feedback);
         kind.ok_or(StoreError::Corrupt("feedback_config"))?
     };
-    let is_link: bool = row.take()?;
-    let link = is_link.then(|| kind.subtask().map(|subtask| subtask.task));
-    let link = link
-        .map(|link| link.ok_or(StoreError::Corrupt("is_link")))
-        .transpose()?;
+    let link = read_link(row.take()?, kind.subtask().map(|subtask| subtask.task))?;
     let r_data: Option<_> = json_columns::optional(row.take()?, "r_data")?;
     let revision = Revision {
         version: row.take()?,
@@ -172,6 +169,15 @@ pub fn read_step(
         revision,
     };
     Ok((step, place))
+}
+
+/// The link of a step.
+pub fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, StoreError> {
+    match (is_link, subtask) {
+        (true, None) => Err(StoreError::Corrupt("is_link")),
+        (true, subtask) => Ok(subtask),
+        (false, _) => Ok(None),
+    }
 }
 
 /// The fields of the task of a subtask step.
@@ -223,7 +229,7 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         .map_err(|_| StoreError::Corrupt("r_data"))?;
     let subtask = kind.subtask();
     if link.is_some() && link != subtask.map(|subtask| subtask.task) {
-        return Err(StoreError::Corrupt("link"));
+        return Err(Error::Internal("a link that is not the subtask".to_owned()).into());
     }
     let row = step::Model {
         account_id: account.as_str().to_owned(),

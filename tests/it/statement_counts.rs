@@ -31,8 +31,8 @@ async fn postgres_gets_few_statements_however_many_steps() {
     few_statements_however_many_steps(&url).await;
 }
 
-/// Every index and both ends of every foreign key with its first column, and every
-/// table without a primary key or without accounts.
+/// Every index and both ends of every foreign key with its first column, and every table with
+/// `account_id` or with what it lacks.
 const KEYS: &str = "
     SELECT format('index %s of %s', i.relname, t.relname), a.attname::text
     FROM pg_index x
@@ -90,25 +90,31 @@ async fn assert_keys_begin_with_the_account(url: &str) {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn partitions_refer_to_those_with_their_number() {
+async fn foreign_keys_stay_within_a_partition_number() {
     let url = empty_postgres("foreign_keys_of_partitions");
     create_partitions(&url, 2);
     let mut connection = PgConnection::connect(&url).await.expect("a connection");
     let keys = sqlx::query_as::<_, (String, String)>(
-        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint \
+        "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint \
          WHERE contype = 'f' AND connamespace = 'public'::regnamespace",
     );
     let mut keys = keys.fetch_all(&mut connection).await.expect("the keys");
     keys.sort_unstable();
     let tables = [
-        ("step_translations", "steps"),
-        ("steps", "tasks"),
-        ("steps", "tasks"),
-        ("task_translations", "tasks"),
-        ("tasks", "tasks"),
+        ("step_translations", "step", "steps", " ON DELETE CASCADE"),
+        ("steps", "subtask_id", "tasks", ""),
+        ("steps", "task", "tasks", ""),
+        ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
+        ("tasks", "parent_guid", "tasks", ""),
     ];
     let in_partition = |number: u32| {
-        tables.map(|(from, to)| (format!("{from}_p{number}"), format!("{to}_p{number}")))
+        tables.map(|(from, column, to, on_delete)| {
+            let key = format!(
+                "FOREIGN KEY (account_id, {column}) \
+                 REFERENCES {to}_p{number}(account_id, guid){on_delete}"
+            );
+            (format!("{from}_p{number}"), key)
+        })
     };
     let mut expected = [in_partition(0), in_partition(1)].concat();
     expected.sort_unstable();

@@ -1,5 +1,5 @@
-//! Symbols: digests of the names that tasks and steps read and set. The database indexes
-//! symbols, as names can be too long for an index.
+//! Symbols: digests of the names that tasks and steps read and set, each for one use. The
+//! database indexes symbols, as names can be too long for an index.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub enum NameUse {
 pub type Symbols = BTreeSet<Symbol>;
 
 impl Symbol {
-    /// The symbol of a full name that is used so.
+    /// The symbol of a full name and a use.
     pub fn new(used: NameUse, name: &str) -> Self {
         Self::of(
             match used {

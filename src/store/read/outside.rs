@@ -66,13 +66,13 @@ impl AccountNames<'_> {
     }
 
     /// A WITH clause with the table `given`: the symbols to search for, those of setters for
-    /// names that the guide reads, and the reverse. `used` is [`number`] of the use.
+    /// names that the guide reads, and the reverse. `used` is the use as a number.
     fn bind(&self, values: &mut Values) -> String {
         let read = self.read.iter().map(|name| (name, NameUse::Sets));
         let set = self.set.iter().map(|name| (name, NameUse::Reads));
         let rows = list(read.chain(set).map(|(name, used)| {
             let Symbol(symbol) = Symbol::new(used, name);
-            format!("({}, {})", values.bind(symbol), number(used))
+            format!("({}, {})", values.bind(symbol), use_number(used))
         }));
         format!("WITH given (symbol, used) AS (VALUES {rows})")
     }
@@ -172,7 +172,7 @@ pub async fn find_outside_uses(
         let guid: Uuid = row.take()?;
         let task = TaskId(row.take()?);
         let is_inside = inside.ids.contains(&guid) || inside.replaced.contains(&task);
-        if used == number(NameUse::Sets) {
+        if used == use_number(NameUse::Sets) {
             setter_count += 1;
             if !is_inside {
                 add_setter((StepId(guid), task), &mut row, &names.read, &mut setters)?;
@@ -210,7 +210,7 @@ pub async fn find_outside_uses(
 }
 
 /// The number of a use in SQL.
-fn number(used: NameUse) -> i32 {
+fn use_number(used: NameUse) -> i32 {
     match used {
         NameUse::Sets => 1,
         NameUse::Reads => 2,
@@ -220,11 +220,11 @@ fn number(used: NameUse) -> i32 {
 /// The query for the steps or tasks that the index has for the `given` symbols of a use.
 fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values) -> String {
     let columns = match (kind, used) {
-        ("task", _) => "r.guid AS task, r.product_id, r.name AS title, r.dependencies AS names",
-        (_, NameUse::Reads) => "r.task, r.product_id, r.title, r.dependencies AS names",
-        (_, NameUse::Sets) => "r.task, r.product_id, r.title, r.feedback_config AS names",
+        ("task", _) => "r.guid AS task, r.product_id, r.name AS title, r.dependencies",
+        (_, NameUse::Reads) => "r.task, r.product_id, r.title, r.dependencies",
+        (_, NameUse::Sets) => "r.task, r.product_id, r.title, r.feedback_config",
     };
-    let used = number(used);
+    let used = use_number(used);
     let of_symbols = values.bind(account.as_str());
     let of_rows = values.bind(account.as_str());
     format!(

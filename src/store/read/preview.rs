@@ -22,7 +22,7 @@ use crate::{
     },
     store::{
         Account, backend, connection::Purpose, error::StoreError, json_columns, placeholders,
-        row_reader::RowReader, statement,
+        row_reader::RowReader, statement, values::list,
     },
 };
 
@@ -172,7 +172,10 @@ impl Account {
 }
 
 /// The statement that reads bodies of sources and translations; `None` without any.
-fn bodies_sql(sources: Vec<Uuid>, overlays: Vec<(Uuid, String)>) -> Option<(String, Vec<Value>)> {
+pub(super) fn bodies_sql(
+    sources: Vec<Uuid>,
+    overlays: Vec<(Uuid, String)>,
+) -> Option<(String, Vec<Value>)> {
     let mut parts = Vec::new();
     if !sources.is_empty() {
         parts.push(format!(
@@ -185,13 +188,12 @@ fn bodies_sql(sources: Vec<Uuid>, overlays: Vec<(Uuid, String)>) -> Option<(Stri
         let first = 2 + sources.len();
         let pairs = (0..overlays.len()).map(|index| {
             let number = first + 2 * index;
-            format!("(l.step = ${number} AND l.language = ${})", number + 1)
+            format!("(${number}, ${})", number + 1)
         });
-        let pairs: Vec<String> = pairs.collect();
         parts.push(format!(
             "SELECT l.step, l.language, l.body FROM step_translations l \
-             WHERE l.account_id = $1 AND ({})",
-            pairs.join(" OR ")
+             WHERE l.account_id = $1 AND (l.step, l.language) IN (VALUES {})",
+            list(pairs)
         ));
     }
     let of_overlays = overlays

@@ -3,7 +3,7 @@
 //!
 //! A call sends at most four statements and examines a bounded number of tasks and steps.
 
-mod variables;
+pub(super) mod variables;
 
 use sea_orm::{ConnectionTrait, EntityTrait, Value};
 use uuid::Uuid;

@@ -1,12 +1,19 @@
 #![allow(clippy::expect_used)]
 
 use sea_orm::{ConnectionTrait, Statement};
+use uuid::Uuid;
 
-use super::{guide::tasks_below_sql, task_tree::tree_sql};
-use crate::store::{Account, backend};
+use super::{
+    guide::tasks_below_sql, preview::bodies_sql, references::variables::named_rows_sql,
+    task_tree::tree_sql,
+};
+use crate::{
+    domain::analysis::NameUse,
+    store::{Account, backend},
+};
 
-/// How SQLite finds rows, a line for each table.
-async fn plan(account: &Account, sql: &str) -> Vec<String> {
+/// How SQLite finds the rows of a statement, a line for each table.
+pub async fn plan(account: &Account, sql: &str) -> Vec<String> {
     let db = account.reader();
     let explain = Statement::from_string(backend(db), format!("EXPLAIN QUERY PLAN {sql}"));
     let rows = db.query_all_raw(explain).await.expect("a plan");
@@ -26,4 +33,44 @@ async fn sqlite_finds_the_tasks_of_a_guide_without_reading_those_of_the_account(
             assert!(by_id, "{sql}: {plan:#?}");
         }
     }
+}
+
+#[tokio::test]
+async fn sqlite_sorts_a_few_rows_rather_than_read_all_of_the_account() {
+    let account = Account::for_tests().await;
+    for (table, condition) in [
+        ("steps", "task IN ($2)"),
+        ("steps", "task = $2 AND feedback_config LIKE $3"),
+        ("steps", "subtask_id IN ($2, $3)"),
+        (
+            "steps",
+            "(guid = $2 OR (subtask_id IN ($3) AND is_link = true))",
+        ),
+        ("tasks", "parent_guid = $2"),
+    ] {
+        let rows = format!("FROM {table} WHERE account_id = $1 AND {condition}");
+        let plan = plan(&account, &format!("SELECT guid {rows} ORDER BY guid")).await;
+        let by_account = plan.iter().find(|line| line.contains("(account_id=?)"));
+        assert_eq!(by_account, None, "{rows}: {plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn sqlite_finds_what_one_task_names_among_its_steps() {
+    let account = Account::for_tests().await;
+    for used in [NameUse::Sets, NameUse::Reads] {
+        let plan = plan(&account, &named_rows_sql(used, true, false)).await;
+        let by_task = "(account_id=? AND task=?)";
+        assert!(plan.iter().any(|line| line.contains(by_task)), "{plan:#?}");
+    }
+}
+
+#[tokio::test]
+async fn sqlite_finds_bodies_of_translations_by_their_keys() {
+    let account = Account::for_tests().await;
+    let overlays = ["de", "fr"].map(|language| (Uuid::now_v7(), language.to_owned()));
+    let (sql, _) = bodies_sql(Vec::new(), overlays.into()).expect("a statement");
+    let plan = plan(&account, &sql).await;
+    let by_key = "(account_id=? AND step=? AND language=?)";
+    assert!(plan.iter().any(|line| line.contains(by_key)), "{plan:#?}");
 }

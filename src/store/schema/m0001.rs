@@ -17,7 +17,7 @@ const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
 /// types that differ between the databases. `{by_key}` has SQLite store rows in the key only.
-/// `{foreign_keys}` are those of [`FOREIGN_KEYS`].
+/// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
 const TABLES: [&str; 10] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
@@ -78,8 +78,8 @@ const TABLES: [&str; 10] = [
         PRIMARY KEY (account_id, task, language){foreign_keys}
     )",
     // The body comes last, so that SQLite reads the other columns without reading it. A link is
-    // always the subtask, so only whether it is one is stored. A CHECK would cost PostgreSQL more:
-    // it parses the condition again for each statement.
+    // always the subtask's id, so a flag is enough. A CHECK instead would be parsed by
+    // PostgreSQL for each statement.
     "CREATE TABLE steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,
@@ -143,7 +143,7 @@ const TABLES: [&str; 10] = [
 ];
 
 /// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
-/// that row, and what happens when it is deleted. Without that, it cannot be deleted.
+/// that row, and its ON DELETE; if empty, that row cannot be deleted.
 const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
     ("tasks", "parent_guid", "tasks", ""),
     ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
@@ -165,7 +165,7 @@ const INDEXES: [&str; 7] = [
     // It holds the id, so that the list of a task's steps is read without their rows.
     "CREATE INDEX steps_order ON steps (account_id, task, position, fraction, guid)
      WHERE task IS NOT NULL",
-    // It holds whether they are links, so that these are found without the rows of the others.
+    // It holds `is_link`, so that wiring steps are found without reading other subtask steps.
     "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid, is_link)
      WHERE subtask_id IS NOT NULL",
     "CREATE INDEX task_symbols_task ON task_symbols (account_id, task)
@@ -173,6 +173,42 @@ const INDEXES: [&str; 7] = [
     "CREATE INDEX step_symbols_step ON step_symbols (account_id, step)
      WHERE step IS NOT NULL",
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
+];
+
+/// Statistics for SQLite, which it reads with the schema: a table, an index, the number of rows
+/// in it, and how many of them are equal in the first column, in the first two, and so on.
+///
+/// Without statistics SQLite believes that an account has ten rows, and reads all of them in
+/// the order of their ids rather than sort those of one task. The numbers are those of an account
+/// with 10,000 tasks of 100 steps.
+const SQLITE_STATISTICS: [(&str, &str, &str); 15] = [
+    ("roles", "sqlite_autoindex_roles_1", "30 30 1"),
+    (
+        "request_outcomes",
+        "sqlite_autoindex_request_outcomes_1",
+        "10000 10000 1",
+    ),
+    ("request_outcomes", "request_outcomes_age", "10000 10000 1"),
+    ("tasks", "sqlite_autoindex_tasks_1", "10000 10000 1"),
+    ("tasks", "tasks_product", "10000 10000 100 1"),
+    ("tasks", "tasks_parent_guid", "1000 1000 5"),
+    (
+        "task_translations",
+        "sqlite_autoindex_task_translations_1",
+        "10000 10000 10 1",
+    ),
+    ("steps", "sqlite_autoindex_steps_1", "1000000 1000000 1"),
+    ("steps", "steps_order", "1000000 1000000 100 1 1 1"),
+    ("steps", "steps_subtask_id", "100000 100000 10 1 1"),
+    (
+        "step_translations",
+        "sqlite_autoindex_step_translations_1",
+        "1000000 1000000 10 1",
+    ),
+    ("task_symbols", "task_symbols", "10000 10000 100 1"),
+    ("task_symbols", "task_symbols_task", "10000 10000 2 1"),
+    ("step_symbols", "step_symbols", "1000000 1000000 100 1"),
+    ("step_symbols", "step_symbols_step", "1000000 1000000 2 1"),
 ];
 
 impl MigrationName for Migration {
@@ -186,8 +222,8 @@ impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
         let (text, uuid, bytes, by_key) = match manager.get_database_backend() {
-            // SQLite compares text byte by byte by default. WITHOUT ROWID stores narrow rows
-            // in the primary key only.
+            // SQLite compares text byte by byte by default. `uuid_text` is SeaORM's name of the
+            // type; the value is a blob. WITHOUT ROWID stores narrow rows in the primary key only.
             DbBackend::Sqlite => ("text", "uuid_text", "blob", " WITHOUT ROWID"),
             _ => ("text COLLATE \"C\"", "uuid", "bytea", ""),
         };
@@ -204,6 +240,12 @@ impl MigrationTrait for Migration {
         }
         for index in INDEXES {
             db.execute_unprepared(index).await?;
+        }
+        if manager.get_database_backend() == DbBackend::Sqlite {
+            // The first ANALYZE makes the table of statistics, the second one reads it.
+            db.execute_unprepared("ANALYZE").await?;
+            db.execute_unprepared(&sqlite_statistics()).await?;
+            db.execute_unprepared("ANALYZE sqlite_schema").await?;
         }
         let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
         let values = [PAGE_KEY.into(), secret().into()];
@@ -240,9 +282,9 @@ fn is_of_accounts(table: &str) -> bool {
 /// The statements that create a table. A table of account data has partitions, unless
 /// their number is 0.
 ///
-/// A foreign key of a table with partitions would have PostgreSQL lock and search all partitions
-/// of the other table for each row. The rows of an account are in partitions of the same number, so
-/// each partition has foreign keys to that of the other table.
+/// For a foreign key to a table with partitions, PostgreSQL would lock all of them to check a row.
+/// The rows of an account are in partitions of the same number, so each partition refers to
+/// the one with its number.
 fn partitioned(table: String, partitions: u16) -> Vec<String> {
     let name = table_name(&table);
     if partitions == 0 || !is_of_accounts(&table) {
@@ -277,6 +319,16 @@ fn foreign_keys(table: &str, suffix: &str) -> impl Iterator<Item = String> {
              REFERENCES {refers_to}{suffix} (account_id, guid){on_delete}"
         )
     })
+}
+
+/// The statement that puts [`SQLITE_STATISTICS`] in place of those of empty tables.
+fn sqlite_statistics() -> String {
+    let rows = SQLITE_STATISTICS
+        .map(|(table, index, statistics)| format!("('{table}', '{index}', '{statistics}')"));
+    format!(
+        "DELETE FROM sqlite_stat1; INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES {}",
+        rows.join(", ")
+    )
 }
 
 /// 32 random bytes.

@@ -21,12 +21,13 @@ use crate::{
         read::{large_step, steps},
         row_reader::RowReader,
         schema::entity::step,
+        step_row::read_link,
     },
 };
 
 /// What a deletion reads of a step.
-const STEP_TO_DELETE: &str = "SELECT task, CASE WHEN is_link THEN subtask_id END, feedback_config, \
-    version, dirty_record, created_ts, modified_ts FROM steps WHERE account_id = $1 AND guid = $2";
+const STEP_TO_DELETE: &str = "SELECT task, is_link, subtask_id, feedback_config, version, \
+     dirty_record, created_ts, modified_ts FROM steps WHERE account_id = $1 AND guid = $2";
 
 /// Whether the tasks that a step manages are locked with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,8 @@ impl Tx {
         };
         let mut row = RowReader::new(&row);
         let task = TaskId(row.take()?);
-        let link = row.take::<Option<Uuid>>()?.map(TaskId);
+        let is_link = row.take()?;
+        let link = read_link(is_link, row.take::<Option<Uuid>>()?.map(TaskId))?;
         let feedback = json_columns::read_feedback(row.take()?)?;
         Ok(Some(StepToDelete {
             task,
@@ -166,7 +168,7 @@ impl Tx {
     async fn read_links(&self, wiring: &[Uuid]) -> Result<Vec<(StepId, TaskId)>, StoreError> {
         let mut links = Vec::with_capacity(wiring.len());
         for steps in wiring.chunks(MAX_IDS_PER_STATEMENT) {
-            let found: Vec<(Uuid, Option<Uuid>)> = step::Entity::find()
+            let found: Vec<(Uuid, Uuid)> = step::Entity::find()
                 .select_only()
                 .column(step::Column::Guid)
                 .column(step::Column::SubtaskId)
@@ -177,7 +179,7 @@ impl Tx {
                 .all(&self.db)
                 .await?;
             let found = found.into_iter();
-            links.extend(found.filter_map(|(step, link)| Some((StepId(step), TaskId(link?)))));
+            links.extend(found.map(|(step, link)| (StepId(step), TaskId(link))));
         }
         Ok(links)
     }

@@ -202,7 +202,7 @@ impl Account {
 ///
 /// Its parameters: account, symbol, the id of the cursor, the number of rows, the task, and
 /// the symbol of the task's own name.
-fn named_rows_sql(used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
+pub fn named_rows_sql(used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
     let steps = index_rows_sql("step", used, in_one_task, with_cursor_row);
     let (found, column) = match used {
         NameUse::Sets => (steps, "s.feedback_config"),
@@ -254,7 +254,7 @@ fn index_rows_sql(table: &str, used: NameUse, in_one_task: bool, with_cursor_row
 }
 
 impl NamedRow {
-    /// Reads a row with the columns of a step and of a task, one of which are null.
+    /// Reads a row with the columns of a step and of a task, the columns of one of them are null.
     fn read(row: &mut RowReader<'_>, used: NameUse) -> Result<Self, StoreError> {
         let step: Option<Uuid> = row.take()?;
         let step_task: Option<Uuid> = row.take()?;
