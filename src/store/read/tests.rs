@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How SQLite finds the rows of a statement, a line for each table.
-pub async fn plan(account: &Account, sql: &str) -> Vec<String> {
+async fn plan(account: &Account, sql: &str) -> Vec<String> {
     let db = account.reader();
     let explain = Statement::from_string(backend(db), format!("EXPLAIN QUERY PLAN {sql}"));
     let rows = db.query_all_raw(explain).await.expect("a plan");

@@ -254,7 +254,7 @@ fn index_rows_sql(table: &str, used: NameUse, in_one_task: bool, with_cursor_row
 }
 
 impl NamedRow {
-    /// Reads a row with the columns of a step and of a task, the columns of one of them are null.
+    /// Reads a row with the columns of a step and of a task; those of one of them are null.
     fn read(row: &mut RowReader<'_>, used: NameUse) -> Result<Self, StoreError> {
         let step: Option<Uuid> = row.take()?;
         let step_task: Option<Uuid> = row.take()?;
