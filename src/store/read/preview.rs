@@ -191,8 +191,8 @@ pub(super) fn bodies_sql(
             format!("(${number}, ${})", number + 1)
         });
         parts.push(format!(
-            "SELECT l.step, l.language, l.body FROM step_translations l \
-             WHERE l.account_id = $1 AND (l.step, l.language) IN (VALUES {})",
+            "SELECT step, language, body FROM step_translations \
+             WHERE account_id = $1 AND (step, language) IN (VALUES {})",
             list(pairs)
         ));
     }
