@@ -238,11 +238,8 @@ fn is_unsent(status: &Status) -> bool {
 fn may_have_taken_effect(status: &Status) -> bool {
     match status.get_details_error_info() {
         Some(info) => {
-            let unknown = info
-                .metadata
-                .get("outcome")
-                .is_some_and(|it| it == "unknown");
-            unknown || status.code() == Code::DeadlineExceeded
+            let outcome = info.metadata.get("outcome").map(String::as_str);
+            outcome == Some("unknown") || status.code() == Code::DeadlineExceeded
         }
         None => match status.code() {
             Code::Aborted | Code::ResourceExhausted => false,

@@ -56,6 +56,24 @@ async fn sqlite_sorts_a_few_rows_rather_than_read_all_of_the_account() {
 }
 
 #[tokio::test]
+async fn sqlite_has_statistics_of_each_index_of_accounts() {
+    let account = Account::for_tests().await;
+    let db = account.reader();
+    // Tables without rowids have no index for their key; its statistics have the table's name.
+    let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' \
+         AND tbl_name NOT IN ('accounts', 'server_keys', 'seaql_migrations') \
+         UNION ALL SELECT name FROM sqlite_schema WHERE sql LIKE '%WITHOUT ROWID'";
+    let names = async |sql: String| {
+        let statement = Statement::from_string(backend(db), format!("{sql} ORDER BY 1"));
+        let rows = db.query_all_raw(statement).await.expect("the names");
+        let names = rows.iter().map(|row| row.try_get_by_index(0));
+        names.collect::<Result<Vec<String>, _>>().expect("texts")
+    };
+    let with_statistics = names("SELECT idx FROM sqlite_stat1".to_owned()).await;
+    assert_eq!(with_statistics, names(indexes.to_owned()).await);
+}
+
+#[tokio::test]
 async fn sqlite_finds_what_one_task_names_among_its_steps() {
     let account = Account::for_tests().await;
     for used in [NameUse::Sets, NameUse::Reads] {

@@ -176,40 +176,27 @@ const INDEXES: [&str; 7] = [
 ];
 
 /// Statistics for SQLite, which it reads with the schema: a table, an index, the number of rows
-/// in it, and how many of them are equal in the first column, in the first two, and so on.
+/// in it, and how many rows have equal values in the first column, in the first two, and so on.
 ///
 /// Without statistics SQLite believes that an account has ten rows, and reads all of them in
 /// the order of their ids rather than sort those of one task. The numbers are those of an account
 /// with 10,000 tasks of 100 steps.
-const SQLITE_STATISTICS: [(&str, &str, &str); 15] = [
-    ("roles", "sqlite_autoindex_roles_1", "30 30 1"),
-    (
-        "request_outcomes",
-        "sqlite_autoindex_request_outcomes_1",
-        "10000 10000 1",
-    ),
-    ("request_outcomes", "request_outcomes_age", "10000 10000 1"),
-    ("tasks", "sqlite_autoindex_tasks_1", "10000 10000 1"),
-    ("tasks", "tasks_product", "10000 10000 100 1"),
-    ("tasks", "tasks_parent_guid", "1000 1000 5"),
-    (
-        "task_translations",
-        "sqlite_autoindex_task_translations_1",
-        "10000 10000 10 1",
-    ),
-    ("steps", "sqlite_autoindex_steps_1", "1000000 1000000 1"),
-    ("steps", "steps_order", "1000000 1000000 100 1 1 1"),
-    ("steps", "steps_subtask_id", "100000 100000 10 1 1"),
-    (
-        "step_translations",
-        "sqlite_autoindex_step_translations_1",
-        "1000000 1000000 10 1",
-    ),
-    ("task_symbols", "task_symbols", "10000 10000 100 1"),
-    ("task_symbols", "task_symbols_task", "10000 10000 2 1"),
-    ("step_symbols", "step_symbols", "1000000 1000000 100 1"),
-    ("step_symbols", "step_symbols_step", "1000000 1000000 2 1"),
-];
+const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+        ('roles', 'sqlite_autoindex_roles_1', '30 30 1'),
+        ('request_outcomes', 'sqlite_autoindex_request_outcomes_1', '10000 10000 1'),
+        ('request_outcomes', 'request_outcomes_age', '10000 10000 1'),
+        ('tasks', 'sqlite_autoindex_tasks_1', '10000 10000 1'),
+        ('tasks', 'tasks_product', '10000 10000 100 1'),
+        ('tasks', 'tasks_parent_guid', '1000 1000 5'),
+        ('task_translations', 'sqlite_autoindex_task_translations_1', '10000 10000 10 1'),
+        ('steps', 'sqlite_autoindex_steps_1', '1000000 1000000 1'),
+        ('steps', 'steps_order', '1000000 1000000 100 1 1 1'),
+        ('steps', 'steps_subtask_id', '100000 100000 10 1 1'),
+        ('step_translations', 'sqlite_autoindex_step_translations_1', '1000000 1000000 10 1'),
+        ('task_symbols', 'task_symbols', '10000 10000 100 1'),
+        ('task_symbols', 'task_symbols_task', '10000 10000 2 1'),
+        ('step_symbols', 'step_symbols', '1000000 1000000 100 1'),
+        ('step_symbols', 'step_symbols_step', '1000000 1000000 2 1')";
 
 impl MigrationName for Migration {
     fn name(&self) -> &'static str {
@@ -242,10 +229,15 @@ impl MigrationTrait for Migration {
             db.execute_unprepared(index).await?;
         }
         if manager.get_database_backend() == DbBackend::Sqlite {
-            // The first ANALYZE makes the table of statistics, the second one reads it.
-            db.execute_unprepared("ANALYZE").await?;
-            db.execute_unprepared(&sqlite_statistics()).await?;
-            db.execute_unprepared("ANALYZE sqlite_schema").await?;
+            // The first ANALYZE makes the table of statistics, the last one reads it.
+            for statement in [
+                "ANALYZE",
+                "DELETE FROM sqlite_stat1",
+                SQLITE_STATISTICS,
+                "ANALYZE sqlite_schema",
+            ] {
+                db.execute_unprepared(statement).await?;
+            }
         }
         let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
         let values = [PAGE_KEY.into(), secret().into()];
@@ -319,16 +311,6 @@ fn foreign_keys(table: &str, suffix: &str) -> impl Iterator<Item = String> {
              REFERENCES {refers_to}{suffix} (account_id, guid){on_delete}"
         )
     })
-}
-
-/// The statement that puts [`SQLITE_STATISTICS`] in place of those of empty tables.
-fn sqlite_statistics() -> String {
-    let rows = SQLITE_STATISTICS
-        .map(|(table, index, statistics)| format!("('{table}', '{index}', '{statistics}')"));
-    format!(
-        "DELETE FROM sqlite_stat1; INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES {}",
-        rows.join(", ")
-    )
 }
 
 /// 32 random bytes.
