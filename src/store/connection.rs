@@ -2,6 +2,7 @@
 
 mod advice;
 mod database;
+mod driver;
 mod epoch;
 mod migrations;
 mod no_connection;
@@ -45,10 +46,10 @@ use probe::HealthProbe;
 
 pub use advice::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use database::Database;
+use driver::DriverPool;
+pub use driver::PoolSize;
 pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;
-use pool::Pool;
-pub use pool::PoolSize;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Purpose, Transaction};
 
@@ -365,7 +366,11 @@ async fn open_sqlite_pool(
         })
         .connect_with(options)
         .await?;
-    Ok(Database::new(Pool::Sqlite(pool), Pooling::Session, epoch))
+    Ok(Database::new(
+        DriverPool::Sqlite(pool),
+        Pooling::Session,
+        epoch,
+    ))
 }
 
 /// Reads the secret that signs page tokens.

@@ -17,6 +17,7 @@ use sea_orm::{
 use tracing::Instrument;
 
 use super::{
+    driver::DriverPool,
     epoch::ConnectionEpoch,
     no_connection::NoConnectionLog,
     pool::{Pool, PooledConnection},
@@ -104,9 +105,9 @@ impl<F> Drop for BeginGuard<'_, F> {
 
 impl Database {
     /// A pool without metrics.
-    pub fn new(pool: Pool, pooling: Pooling, epoch: &Arc<ConnectionEpoch>) -> Self {
+    pub fn new(pool: DriverPool, pooling: Pooling, epoch: &Arc<ConnectionEpoch>) -> Self {
         Self {
-            pool,
+            pool: Pool::new(pool, epoch),
             pooling,
             epoch: Arc::clone(epoch),
             pool_name: "unmeasured",
@@ -144,9 +145,9 @@ impl Database {
 
     /// Logs why PostgreSQL had no connection in time; does nothing on SQLite.
     pub fn log_why_no_connection(&self) {
-        match &self.pool {
-            Pool::Postgres(pool) => self.no_connection.report(pool),
-            Pool::Sqlite(_) => {}
+        match &self.pool.driver {
+            DriverPool::Postgres(pool) => self.no_connection.report(pool),
+            DriverPool::Sqlite(_) => {}
         }
     }
 
@@ -158,7 +159,7 @@ impl Database {
             sql.push_str(TRANSACTION_SETTINGS);
         }
         let connection = self.acquire().await?;
-        let metrics = self.metrics.clone();
+        let (backend, metrics) = (self.pool.backend(), self.metrics.clone());
         let begin = async move {
             let mut connection = connection;
             if let Err(error) = connection.begin(sql).await {
@@ -166,7 +167,7 @@ impl Database {
                 connection.execute_unprepared("ROLLBACK").await.ok();
                 return Err(error);
             }
-            Ok(Transaction::begun(connection, metrics))
+            Ok(Transaction::begun(connection, backend, metrics))
         };
         BeginGuard::new(&self.epoch, begin).await
     }

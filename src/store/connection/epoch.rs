@@ -54,6 +54,11 @@ impl ConnectionEpoch {
         opened >= self.oldest_usable.load(Ordering::SeqCst)
     }
 
+    /// Another number after connections were expired or invalidated.
+    pub fn number(&self) -> u64 {
+        self.oldest_usable.load(Ordering::SeqCst)
+    }
+
     fn now(&self) -> u64 {
         START_MICROS + micros(self.start.elapsed())
     }

@@ -1,119 +1,224 @@
-//! Pools of the driver's connections, which run SeaORM's statements.
+//! A pool over the driver's, which keeps connections for the next call.
 //!
-//! SeaORM's own executor would copy the text and the values of each statement, such as a
-//! body of 16 MB, and begins a transaction with an isolation level in two round trips.
+//! When a connection is returned to the driver's pool, the driver asks the database whether it
+//! still works, and nobody else can use it meanwhile. After a statement that has ended this tells
+//! nothing new, and takes about as long as a small statement.
 
-use std::sync::Arc;
+use std::{
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use sea_orm::{
-    ConnAcquireErr, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
-    SqlxPostgresConnector, SqlxSqliteConnector, Statement, Values,
+    ConnAcquireErr, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, Statement,
 };
-use sea_query_sqlx::SqlxValues;
-use sqlx::{
-    AssertSqlSafe, Executor, PgPool, Postgres, SqlSafeStr, SqlStr, Sqlite, SqlitePool,
-    pool::PoolConnection, query_with, raw_sql,
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep, timeout},
 };
-use sqlx_core::transaction::TransactionManager;
+
+use super::{
+    driver::{DriverConnection, DriverPool, PoolSize},
+    epoch::ConnectionEpoch,
+};
+
+/// How long a connection may be used before it is returned to the driver's pool, whose checks
+/// close old and invalidated ones.
+const MAX_LEASE: Duration = Duration::from_secs(1);
+/// How long a connection is kept unused. One that was idle for longer may have been cut.
+pub const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
 
 /// A pool of connections of either driver.
+///
+/// A connection goes back to the driver's pool after an error, a cancelled statement or an open
+/// transaction, when all connections have been invalidated, and otherwise after [`MAX_LEASE`] or
+/// [`UNCHECKED_IDLE_TIME`].
 #[derive(Clone)]
-pub enum Pool {
-    Postgres(PgPool),
-    Sqlite(SqlitePool),
+pub struct Pool {
+    pub driver: DriverPool,
+    kept: Arc<KeptConnections>,
+    /// One for each connection that may be in use. There are never more in use and kept than the
+    /// driver's pool may have, so that whoever has a permit finds a connection in either.
+    permits: Arc<Semaphore>,
 }
 
-/// How many connections a pool has.
-pub struct PoolSize {
-    /// Connections that are open.
-    pub open: u32,
-    /// Those of them that are not in use.
-    pub idle: usize,
-    /// Most connections.
-    pub max: u32,
+/// A connection taken from the driver's pool.
+struct Lease {
+    connection: DriverConnection,
+    begun: Instant,
+    /// [`ConnectionEpoch::number`] when it was taken.
+    epoch: u64,
 }
 
-/// A connection that returns to its pool when it is dropped.
-pub enum PooledConnection {
-    Postgres(PoolConnection<Postgres>),
-    Sqlite(PoolConnection<Sqlite>),
+/// Connections between two uses.
+struct KeptConnections {
+    epoch: Arc<ConnectionEpoch>,
+    state: Mutex<KeptState>,
 }
 
-/// Evaluates an expression for the pool or connection of either driver.
-macro_rules! for_driver {
-    ($self:expr, $inner:ident => $result:expr) => {
-        match $self {
-            Self::Postgres($inner) => $result,
-            Self::Sqlite($inner) => $result,
-        }
-    };
+#[derive(Default)]
+struct KeptState {
+    /// Each with the time of its last use, in the order of these times.
+    leases: Vec<(Lease, Instant)>,
+    /// Whether a task returns those that are idle.
+    has_sweeper: bool,
+    closed: bool,
+}
+
+/// A connection in use, which returns to its pool when it is dropped.
+pub struct PooledConnection {
+    /// `None` only while it is dropped.
+    lease: Option<Lease>,
+    /// Whether every statement has ended, and without an error.
+    all_ended: bool,
+    in_transaction: bool,
+    kept: Arc<KeptConnections>,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Pool {
-    pub fn backend(&self) -> DbBackend {
-        match self {
-            Self::Postgres(_) => DbBackend::Postgres,
-            Self::Sqlite(_) => DbBackend::Sqlite,
+    pub fn new(driver: DriverPool, epoch: &Arc<ConnectionEpoch>) -> Self {
+        let permits = driver.size().max as usize;
+        Self {
+            driver,
+            kept: Arc::new(KeptConnections {
+                epoch: Arc::clone(epoch),
+                state: Mutex::default(),
+            }),
+            permits: Arc::new(Semaphore::new(permits)),
         }
+    }
+
+    pub fn backend(&self) -> DbBackend {
+        self.driver.backend()
     }
 
     pub fn size(&self) -> PoolSize {
-        for_driver!(self, pool => PoolSize {
-            open: pool.size(),
-            idle: pool.num_idle(),
-            max: pool.options().get_max_connections(),
-        })
+        let mut size = self.driver.size();
+        size.idle += self.kept.lock().leases.len();
+        size
     }
 
-    /// The pool as SeaORM's migrations need it.
+    /// The driver's pool as SeaORM's migrations need it. Connections that are kept here return
+    /// to it.
     pub fn for_migrations(&self) -> DatabaseConnection {
-        match self {
-            Self::Postgres(pool) => SqlxPostgresConnector::from_sqlx_postgres_pool(pool.clone()),
-            Self::Sqlite(pool) => SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.clone()),
-        }
+        self.kept.return_all();
+        self.driver.for_migrations()
     }
 
+    /// Waits until all connections are returned, and closes them.
     pub async fn close(&self) {
-        for_driver!(self, pool => pool.close().await);
+        self.kept.lock().closed = true;
+        self.kept.return_all();
+        self.driver.close().await;
     }
 
     /// Waits for a connection.
     pub async fn acquire(&self) -> Result<PooledConnection, DbErr> {
-        let acquired = match self {
-            Self::Postgres(pool) => pool.acquire().await.map(PooledConnection::Postgres),
-            Self::Sqlite(pool) => pool.acquire().await.map(PooledConnection::Sqlite),
+        let permit = self.permit().await?;
+        let lease = match self.kept.take() {
+            Some(lease) => lease,
+            None => Lease {
+                epoch: self.kept.epoch.number(),
+                connection: self.driver.acquire().await?,
+                begun: Instant::now(),
+            },
         };
-        acquired.map_err(|error| match error {
-            sqlx::Error::PoolTimedOut => DbErr::ConnectionAcquire(ConnAcquireErr::Timeout),
-            sqlx::Error::PoolClosed => DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed),
-            error => DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))),
+        Ok(PooledConnection {
+            lease: Some(lease),
+            all_ended: true,
+            in_transaction: false,
+            kept: Arc::clone(&self.kept),
+            _permit: permit,
         })
+    }
+
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, DbErr> {
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let permit = Arc::clone(&self.permits).acquire_owned();
+        match timeout(self.driver.acquire_timeout(), permit).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) => Err(DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)),
+            Err(_) => Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)),
+        }
+    }
+}
+
+impl KeptConnections {
+    /// The connection that was used last, unless it is too old.
+    fn take(&self) -> Option<Lease> {
+        let (lease, last_used) = self.lock().leases.pop()?;
+        let is_usable = last_used.elapsed() < UNCHECKED_IDLE_TIME && self.may_keep(&lease);
+        is_usable.then_some(lease)
+    }
+
+    /// Keeps a connection for the next use, or returns it to the driver's pool.
+    fn keep(self: &Arc<Self>, mut lease: Lease) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if !self.may_keep(&lease) {
+            return;
+        }
+        lease.connection.shrink_buffers();
+        let mut state = self.lock();
+        if state.closed {
+            return;
+        }
+        state.leases.push((lease, Instant::now()));
+        if !mem::replace(&mut state.has_sweeper, true) {
+            runtime.spawn(Arc::clone(self).return_idle());
+        }
+    }
+
+    fn may_keep(&self, lease: &Lease) -> bool {
+        lease.begun.elapsed() < MAX_LEASE && lease.epoch == self.epoch.number()
+    }
+
+    /// Returns idle connections to the driver's pool until none is left.
+    async fn return_idle(self: Arc<Self>) {
+        loop {
+            sleep(UNCHECKED_IDLE_TIME).await;
+            let mut state = self.lock();
+            let is_idle =
+                |(_, last_used): &(Lease, Instant)| last_used.elapsed() >= UNCHECKED_IDLE_TIME;
+            let idle = state
+                .leases
+                .iter()
+                .take_while(|lease| is_idle(lease))
+                .count();
+            state.leases.drain(..idle);
+            if state.leases.is_empty() {
+                state.has_sweeper = false;
+                return;
+            }
+        }
+    }
+
+    /// Returns all connections to the driver's pool.
+    fn return_all(&self) {
+        self.lock().leases.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PooledConnection {
-    pub fn backend(&self) -> DbBackend {
-        match self {
-            Self::Postgres(_) => DbBackend::Postgres,
-            Self::Sqlite(_) => DbBackend::Sqlite,
-        }
-    }
-
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
-        let (sql, values) = sql_and_values(statement);
-        for_driver!(self, connection => {
-            let executed = query_with(sql, values).execute(&mut **connection).await;
-            executed.map(ExecResult::from).map_err(query_error)
-        })
+        self.run(async |connection| connection.execute(statement).await)
+            .await
     }
 
     /// Runs statements without values that are not prepared.
     pub async fn execute_unprepared(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
-        let sql = AssertSqlSafe(sql.to_owned());
-        for_driver!(self, connection => {
-            let executed = connection.execute(raw_sql(sql)).await;
-            executed.map(ExecResult::from).map_err(query_error)
-        })
+        self.run(async |connection| connection.execute_unprepared(sql).await)
+            .await
     }
 
     /// The first row, or `None`.
@@ -121,71 +226,67 @@ impl PooledConnection {
         &mut self,
         statement: Statement,
     ) -> Result<Option<QueryResult>, DbErr> {
-        let (sql, values) = sql_and_values(statement);
-        for_driver!(self, connection => {
-            let row = query_with(sql, values).fetch_optional(&mut **connection).await;
-            row.map(|row| row.map(QueryResult::from)).map_err(query_error)
-        })
+        self.run(async |connection| connection.fetch_optional(statement).await)
+            .await
     }
 
     /// All rows.
     pub async fn fetch_all(&mut self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        let (sql, values) = sql_and_values(statement);
-        for_driver!(self, connection => {
-            let rows = query_with(sql, values).fetch_all(&mut **connection).await;
-            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect()).map_err(query_error)
-        })
+        self.run(async |connection| connection.fetch_all(statement).await)
+            .await
     }
 
     /// Begins a transaction by a statement that may be followed by others.
     pub async fn begin(&mut self, sql: String) -> Result<(), DbErr> {
-        let sql = AssertSqlSafe(sql).into_sql_str();
-        for_driver!(self, connection => begin(connection, sql).await.map_err(query_error))
+        self.in_transaction = true;
+        self.run(async |connection| connection.begin(sql).await)
+            .await
     }
 
     pub async fn commit(&mut self) -> Result<(), DbErr> {
-        for_driver!(self, connection => commit(connection).await.map_err(query_error))
+        self.run(async |connection| connection.commit().await)
+            .await?;
+        self.in_transaction = false;
+        Ok(())
     }
 
     pub async fn rollback(&mut self) -> Result<(), DbErr> {
-        for_driver!(self, connection => rollback(connection).await.map_err(query_error))
+        self.run(async |connection| connection.rollback().await)
+            .await?;
+        self.in_transaction = false;
+        Ok(())
     }
 
     /// Has the driver roll back an open transaction before it uses the connection again.
     pub fn start_rollback(&mut self) {
-        for_driver!(self, connection => start_rollback(connection));
+        if let Some(lease) = &mut self.lease {
+            lease.connection.start_rollback();
+        }
+    }
+
+    /// Runs a statement. If it fails or is cancelled, the connection will not be kept.
+    async fn run<T>(
+        &mut self,
+        statement: impl AsyncFnOnce(&mut DriverConnection) -> Result<T, DbErr>,
+    ) -> Result<T, DbErr> {
+        let others_ended = mem::replace(&mut self.all_ended, false);
+        let closed = || DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed);
+        let lease = self.lease.as_mut().ok_or_else(closed)?;
+        let outcome = statement(&mut lease.connection).await;
+        self.all_ended = others_ended && outcome.is_ok();
+        outcome
     }
 }
 
-async fn begin<DB: sqlx::Database>(
-    connection: &mut PoolConnection<DB>,
-    sql: SqlStr,
-) -> Result<(), sqlx::Error> {
-    DB::TransactionManager::begin(connection, Some(sql)).await
+impl Drop for PooledConnection {
+    // Before the permit is free, so that whoever gets it finds the connection.
+    fn drop(&mut self) {
+        let may_keep = self.all_ended && !self.in_transaction;
+        if let Some(lease) = self.lease.take_if(|_| may_keep) {
+            self.kept.keep(lease);
+        }
+    }
 }
 
-async fn commit<DB: sqlx::Database>(
-    connection: &mut PoolConnection<DB>,
-) -> Result<(), sqlx::Error> {
-    DB::TransactionManager::commit(connection).await
-}
-
-async fn rollback<DB: sqlx::Database>(
-    connection: &mut PoolConnection<DB>,
-) -> Result<(), sqlx::Error> {
-    DB::TransactionManager::rollback(connection).await
-}
-
-fn start_rollback<DB: sqlx::Database>(connection: &mut PoolConnection<DB>) {
-    DB::TransactionManager::start_rollback(connection);
-}
-
-/// The text of a statement, and its values for the driver.
-fn sql_and_values(Statement { sql, values, .. }: Statement) -> (AssertSqlSafe<String>, SqlxValues) {
-    let values = values.unwrap_or_else(|| Values(Vec::new()));
-    (AssertSqlSafe(sql), SqlxValues(values))
-}
-
-fn query_error(error: sqlx::Error) -> DbErr {
-    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
-}
+#[cfg(test)]
+mod tests;

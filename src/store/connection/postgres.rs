@@ -12,8 +12,9 @@ use tracing::info;
 use super::{
     OpenError, advice,
     database::{Database, Pooling},
+    driver::DriverPool,
     epoch::ConnectionEpoch,
-    pool::Pool,
+    pool::UNCHECKED_IDLE_TIME,
     pooler,
 };
 use crate::config::PostgresUrl;
@@ -34,9 +35,6 @@ const SESSION_SETTINGS: &str =
 const ONE_PLAN_ON_PARTITIONS: &str = "SELECT \
      set_config('plan_cache_mode', 'force_generic_plan', false) FROM pg_class \
      WHERE oid = to_regclass('steps') AND relkind = 'p'";
-/// How long a connection is reused without a check after its last use. One that was idle
-/// for longer may have been cut.
-const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
 /// How long the check of an idle connection may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may take to finish a cancelled statement. It is longer than
@@ -109,13 +107,12 @@ fn open_pool(
             let usable = release_epoch.includes(about.age);
             Box::pin(async move {
                 let keep = usable && finishes_cancelled_statements(connection).await;
-                // Buffers keep the size of the largest body that they held.
                 connection.shrink_buffers();
                 Ok(keep)
             })
         })
         .connect_lazy_with(options);
-    Database::new(Pool::Postgres(pool), pooling, epoch)
+    Database::new(DriverPool::Postgres(pool), pooling, epoch)
 }
 
 /// Connects, and returns whether PgBouncer is between the service and the database. `setting`

@@ -46,10 +46,14 @@ pub struct Transaction {
 
 impl Transaction {
     /// A transaction that has begun on the connection.
-    pub fn begun(connection: PooledConnection, metrics: Option<Arc<StoreMetrics>>) -> Self {
+    pub fn begun(
+        connection: PooledConnection,
+        backend: DbBackend,
+        metrics: Option<Arc<StoreMetrics>>,
+    ) -> Self {
         Self {
-            backend: connection.backend(),
             connection: Mutex::new(connection),
+            backend,
             metrics,
         }
     }

@@ -1,0 +1,106 @@
+//! Which connections are kept, on an SQLite database in memory.
+
+#![allow(clippy::expect_used)]
+
+use sqlx::{SqlitePool, sqlite::SqlitePoolOptions};
+use tokio::{task::yield_now, time};
+
+use super::*;
+
+/// A pool of one connection.
+async fn pool() -> Pool {
+    let options = SqlitePoolOptions::new().max_connections(1);
+    let driver: SqlitePool = options.connect("sqlite::memory:").await.expect("a pool");
+    Pool::new(
+        DriverPool::Sqlite(driver),
+        &Arc::new(ConnectionEpoch::new()),
+    )
+}
+
+async fn run(pool: &Pool, sql: &str) -> Result<ExecResult, DbErr> {
+    pool.acquire().await?.execute_unprepared(sql).await
+}
+
+fn kept(pool: &Pool) -> usize {
+    pool.kept.lock().leases.len()
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_after_its_statements_and_transactions_have_ended() {
+    let pool = pool().await;
+    for _ in 0..2 {
+        run(&pool, "SELECT 1").await.expect("a statement");
+        assert_eq!(kept(&pool), 1);
+        assert_eq!(pool.size().idle, 1);
+    }
+    let mut connection = pool.acquire().await.expect("a connection");
+    assert_eq!(kept(&pool), 0);
+    connection.begin("BEGIN".to_owned()).await.expect("BEGIN");
+    connection.commit().await.expect("COMMIT");
+    drop(connection);
+    assert_eq!(kept(&pool), 1);
+}
+
+#[tokio::test]
+async fn after_an_error_or_in_a_transaction_it_returns_to_the_driver() {
+    let pool = pool().await;
+    run(&pool, "no SQL").await.expect_err("a syntax error");
+    assert_eq!(kept(&pool), 0);
+    let mut connection = pool.acquire().await.expect("a connection");
+    connection.begin("BEGIN".to_owned()).await.expect("BEGIN");
+    connection.start_rollback();
+    drop(connection);
+    assert_eq!(kept(&pool), 0);
+    // The transaction was rolled back.
+    let mut connection = pool.acquire().await.expect("a connection");
+    connection.begin("BEGIN".to_owned()).await.expect("BEGIN");
+}
+
+#[tokio::test]
+async fn a_cancelled_statement_returns_its_connection_to_the_driver() {
+    let pool = pool().await;
+    let mut connection = pool.acquire().await.expect("a connection");
+    let slow = "WITH RECURSIVE numbers (n) AS \
+         (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000000) \
+         SELECT count(*) FROM numbers";
+    let mut statement = Box::pin(connection.execute_unprepared(slow));
+    let polled = futures_util::poll!(&mut statement);
+    assert!(polled.is_pending());
+    drop(statement);
+    drop(connection);
+    assert_eq!(kept(&pool), 0);
+    run(&pool, "SELECT 1").await.expect("a statement");
+}
+
+#[tokio::test]
+async fn invalidated_and_idle_connections_return_to_the_driver() {
+    let pool = pool().await;
+    run(&pool, "SELECT 1").await.expect("a statement");
+    pool.kept.epoch.expire();
+    assert!(pool.kept.take().is_none());
+
+    run(&pool, "SELECT 1").await.expect("a statement");
+    assert_eq!(kept(&pool), 1);
+    time::pause();
+    time::sleep(UNCHECKED_IDLE_TIME * 3).await;
+    time::resume();
+    assert_eq!(kept(&pool), 0);
+    run(&pool, "SELECT 1").await.expect("a statement");
+}
+
+#[tokio::test]
+async fn a_pool_that_keeps_a_connection_can_be_closed() {
+    let pool = pool().await;
+    let in_use = pool.acquire().await.expect("a connection");
+    let closing = pool.clone();
+    let closed = tokio::spawn(async move { closing.close().await });
+    while !pool.kept.lock().closed {
+        yield_now().await;
+    }
+    drop(in_use);
+    closed.await.expect("it is closed");
+    assert_eq!(kept(&pool), 0);
+    let refused = run(&pool, "SELECT 1").await.expect_err("it is closed");
+    let reason = DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed);
+    assert_eq!(refused, reason);
+}
