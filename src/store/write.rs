@@ -34,7 +34,7 @@ mod translations;
 
 use std::{sync::Arc, time::Instant};
 
-use sea_orm::QueryResult;
+use sea_orm::{DbBackend, QueryResult, Statement};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
@@ -47,6 +47,7 @@ use crate::{
     domain::{Error, Outage, Result, changes::Changes, decide::WriteContext},
 };
 
+use sql::Script;
 use statements::DecidedWrite;
 use transaction::{
     CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
@@ -66,12 +67,20 @@ trait Operation: Send + Sync + 'static {
     /// The result for the caller.
     type Answer: Send + 'static;
 
+    /// The snapshot of a decision that needs nothing of what is stored. Then `read` is not
+    /// called.
+    fn without_reading(&self) -> Option<Self::Snapshot> {
+        None
+    }
+
     /// Reads without locks, with one statement at most; `None` when the decision needs
     /// locks.
     fn read(
         &self,
-        tx: &Tx,
-    ) -> impl Future<Output = Result<Option<Self::Snapshot>, StoreError>> + Send;
+        _tx: &Tx,
+    ) -> impl Future<Output = Result<Option<Self::Snapshot>, StoreError>> + Send {
+        std::future::ready(Ok(None))
+    }
 
     /// Locks what the write is about to change, and reads it.
     fn read_locked(
@@ -114,18 +123,46 @@ struct PendingWrite<O: Operation> {
     retry: Option<RetryKey<O::Answer>>,
 }
 
+/// A decided write as one statement.
+struct PreparedWrite<A> {
+    script: Statement,
+    /// The answer if the guard of the script changes a row.
+    answer: A,
+}
+
 impl<O: Operation> PendingWrite<O> {
+    /// Decides a write that needs nothing of what is stored, before its turn comes. `None` if it
+    /// reads or needs locks.
+    fn prepare(
+        &self,
+        context: &WriteContext,
+        backend: DbBackend,
+    ) -> Result<Option<PreparedWrite<O::Answer>>, StoreError> {
+        if !self.may_be_optimistic() {
+            return Ok(None);
+        }
+        let Some(stored) = self.operation.without_reading() else {
+            return Ok(None);
+        };
+        let (changes, answer) = self.operation.decide(stored, context)?;
+        if changes.is_empty() || !changes.depth_limits.is_empty() {
+            return Ok(None);
+        }
+        self.scripted(changes, answer, context, backend)
+    }
+
     /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
     /// Nothing is written then, nor on a domain error.
     async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         // The statements that read a large step see one state only under locks.
-        if self.mode == WriteMode::ValidateOnly
-            || self.path == WritePath::LockedOnly
-            || tx.large_read_permit.is_some()
-        {
+        if !self.may_be_optimistic() || tx.large_read_permit.is_some() {
             return Ok(None);
         }
-        let Some(stored) = self.operation.read(tx).await? else {
+        let stored = match self.operation.without_reading() {
+            Some(stored) => Some(stored),
+            None => self.operation.read(tx).await?,
+        };
+        let Some(stored) = stored else {
             return Ok(None);
         };
         let (changes, answer) = self.operation.decide(stored, &tx.context)?;
@@ -133,21 +170,48 @@ impl<O: Operation> PendingWrite<O> {
             return Ok(Some(WriteOutcome::Done(answer)));
         }
         tx.check_depths(&changes).await?;
-        let write = DecidedWrite {
-            outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
-            changes,
-            context: &tx.context,
-            backend: tx.backend(),
-        };
-        let Some(script) = write.script()? else {
-            return Ok(None);
-        };
-        let script = script.statement(tx.backend(), tx.account());
+        match self.scripted(changes, answer, &tx.context, tx.backend())? {
+            Some(prepared) => self.run_prepared(tx, prepared).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Runs a script. `None` if the guard matched no row, so that nothing is written.
+    async fn run_prepared(
+        &self,
+        tx: &Tx,
+        PreparedWrite { script, answer }: PreparedWrite<O::Answer>,
+    ) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         let Some(guard) = tx.run_script(script).await? else {
             return Ok(None);
         };
         let answer = self.operation.complete(answer, &guard)?;
         Ok(Some(WriteOutcome::Done(answer)))
+    }
+
+    fn may_be_optimistic(&self) -> bool {
+        self.mode == WriteMode::Store && self.path != WritePath::LockedOnly
+    }
+
+    /// Changes as one script; `None` if they need locks.
+    fn scripted(
+        &self,
+        changes: Changes,
+        answer: O::Answer,
+        context: &WriteContext,
+        backend: DbBackend,
+    ) -> Result<Option<PreparedWrite<O::Answer>>, StoreError> {
+        let write = DecidedWrite {
+            outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            changes,
+            context,
+            backend,
+        };
+        let prepared = |script: Script| PreparedWrite {
+            script: script.statement(backend, &context.account),
+            answer,
+        };
+        Ok(write.script()?.map(prepared))
     }
 
     /// Runs the write in a transaction, under locks.

@@ -79,10 +79,6 @@ impl Operation for ImportWrite {
     type Snapshot = ImportSnapshot;
     type Answer = Imported;
 
-    async fn read(&self, _: &Tx) -> Result<Option<ImportSnapshot>, StoreError> {
-        Ok(None)
-    }
-
     /// Locks the task with everything below it and the tasks that subtask steps name, in the
     /// order of ids. Steps that change are locked after the decision; others may change
     /// meanwhile.

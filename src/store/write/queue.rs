@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, DbBackend};
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -22,7 +22,7 @@ use tokio::{
 use tracing::{Instrument, Span};
 
 use super::{
-    LargeReadPermit, Operation, PendingWrite,
+    LargeReadPermit, Operation, PendingWrite, PreparedWrite,
     transaction::{
         CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
@@ -109,11 +109,17 @@ impl WriteQueue {
         large_read_permit: Option<LargeReadPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
+        let prepared = match &large_read_permit {
+            // It is run under locks.
+            Some(_) => None,
+            None => write.prepare(&account.write_context(), DbBackend::Sqlite)?,
+        };
         let (outcome_sender, mut outcome) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         let job = QueuedWrite {
             account: account.clone(),
             write: Arc::clone(write),
+            prepared,
             large_read_permit,
             caller: Arc::clone(caller),
             log_span: Span::current(),
@@ -202,6 +208,8 @@ fn not_begun(error: StoreError) -> StoreError {
 struct QueuedWrite<O: Operation> {
     account: Account,
     write: Arc<PendingWrite<O>>,
+    /// The write as a script, for its first run.
+    prepared: Option<PreparedWrite<O::Answer>>,
     large_read_permit: Option<LargeReadPermit>,
     caller: Arc<CallerLiveness>,
     /// The span that names the call in the log.
@@ -270,7 +278,8 @@ impl<O: Operation> QueuedWrite<O> {
             WriteConnection::Transaction(Arc::clone(transaction)),
             self.large_read_permit.clone(),
         );
-        let run = AssertUnwindSafe(run_in_group(&self.write, &tx, in_savepoint)).catch_unwind();
+        let run = run_in_group(&self.write, self.prepared.take(), &tx, in_savepoint);
+        let run = AssertUnwindSafe(run).catch_unwind();
         let (outcome, state) = run.await.unwrap_or_else(|_| {
             let panic = Error::Internal("a write panicked".to_owned());
             (Err(panic.into()), TransactionState::MustRollBack)
@@ -282,13 +291,18 @@ impl<O: Operation> QueuedWrite<O> {
 
 async fn run_in_group<O: Operation>(
     write: &PendingWrite<O>,
+    prepared: Option<PreparedWrite<O::Answer>>,
     tx: &Tx,
     in_savepoint: bool,
 ) -> (
     Result<WriteOutcome<O::Answer>, StoreError>,
     TransactionState,
 ) {
-    match write.run_optimistic(tx).await {
+    let outcome = match prepared {
+        Some(prepared) => write.run_prepared(tx, prepared).await,
+        None => write.run_optimistic(tx).await,
+    };
+    match outcome {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
         Err(error @ (StoreError::Domain(_) | StoreError::NeedsLargeReadPermit(_))) => {

@@ -33,8 +33,8 @@ impl Operation for CreateRole {
     type Snapshot = ();
     type Answer = Role;
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(Some(()))
+    fn without_reading(&self) -> Option<()> {
+        Some(())
     }
 
     async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {
@@ -68,8 +68,8 @@ impl Operation for DeleteRole {
     type Snapshot = ();
     type Answer = ();
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(Some(()))
+    fn without_reading(&self) -> Option<()> {
+        Some(())
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<(), StoreError> {

@@ -72,8 +72,8 @@ impl Operation for CreateTask {
     type Snapshot = ();
     type Answer = Task;
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(Some(()))
+    fn without_reading(&self) -> Option<()> {
+        Some(())
     }
 
     async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {
@@ -116,10 +116,6 @@ impl Operation for UpdateTask {
 impl Operation for DeleteTask {
     type Snapshot = TaskToDelete;
     type Answer = ();
-
-    async fn read(&self, _: &Tx) -> Result<Option<TaskToDelete>, StoreError> {
-        Ok(None)
-    }
 
     async fn read_locked(&self, tx: &Tx) -> Result<TaskToDelete, StoreError> {
         let guid = self.guid;

@@ -12,10 +12,6 @@ impl Operation for PanickingWrite {
     type Snapshot = ();
     type Answer = ();
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(None)
-    }
-
     async fn read_locked(&self, tx: &Tx) -> Result<(), StoreError> {
         let delete = tx.statement("DELETE FROM roles WHERE account_id = $1", []);
         tx.db.execute_raw(delete).await?;

@@ -55,10 +55,6 @@ impl Operation for WriteTranslations {
     type Snapshot = TranslationSnapshot;
     type Answer = Vec<TranslationOutcome>;
 
-    async fn read(&self, _: &Tx) -> Result<Option<TranslationSnapshot>, StoreError> {
-        Ok(None)
-    }
-
     async fn read_locked(&self, tx: &Tx) -> Result<TranslationSnapshot, StoreError> {
         let mut stored = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
