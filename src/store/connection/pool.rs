@@ -117,14 +117,15 @@ impl Pool {
 
     /// Waits for a connection.
     pub async fn acquire(&self) -> Result<PooledConnection, DbErr> {
-        let permit = self.permit().await?;
-        let lease = match self.kept.take() {
-            Some(lease) => lease,
-            None => Lease {
-                epoch: self.kept.epoch.number(),
-                connection: self.driver.acquire().await?,
-                begun: Instant::now(),
-            },
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+        let kept = permit.as_ref().and_then(|_| self.kept.take());
+        let (lease, permit) = match (kept, permit) {
+            // Without a timer.
+            (Some(lease), Some(permit)) => (lease, permit),
+            (_, permit) => {
+                let waited = timeout(self.driver.acquire_timeout(), self.wait(permit)).await;
+                waited.unwrap_or(Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)))?
+            }
         };
         Ok(PooledConnection {
             lease: Some(lease),
@@ -135,16 +136,26 @@ impl Pool {
         })
     }
 
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, DbErr> {
-        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
-            return Ok(permit);
-        }
-        let permit = Arc::clone(&self.permits).acquire_owned();
-        match timeout(self.driver.acquire_timeout(), permit).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) => Err(DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)),
-            Err(_) => Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)),
-        }
+    async fn wait(
+        &self,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<(Lease, OwnedSemaphorePermit), DbErr> {
+        let permit = match permit {
+            Some(permit) => permit,
+            None => {
+                let permit = Arc::clone(&self.permits).acquire_owned().await;
+                permit.map_err(|_| closed())?
+            }
+        };
+        let lease = match self.kept.take() {
+            Some(lease) => lease,
+            None => Lease {
+                epoch: self.kept.epoch.number(),
+                connection: self.driver.acquire().await?,
+                begun: Instant::now(),
+            },
+        };
+        Ok((lease, permit))
     }
 }
 
@@ -270,7 +281,6 @@ impl PooledConnection {
         statement: impl AsyncFnOnce(&mut DriverConnection) -> Result<T, DbErr>,
     ) -> Result<T, DbErr> {
         let others_ended = mem::replace(&mut self.all_ended, false);
-        let closed = || DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed);
         let lease = self.lease.as_mut().ok_or_else(closed)?;
         let outcome = statement(&mut lease.connection).await;
         self.all_ended = others_ended && outcome.is_ok();
@@ -286,6 +296,10 @@ impl Drop for PooledConnection {
             self.kept.keep(lease);
         }
     }
+}
+
+fn closed() -> DbErr {
+    DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed)
 }
 
 #[cfg(test)]

@@ -93,14 +93,23 @@ async fn a_pool_that_keeps_a_connection_can_be_closed() {
     let pool = pool().await;
     let in_use = pool.acquire().await.expect("a connection");
     let closing = pool.clone();
-    let closed = tokio::spawn(async move { closing.close().await });
+    let task = tokio::spawn(async move { closing.close().await });
     while !pool.kept.lock().closed {
         yield_now().await;
     }
     drop(in_use);
-    closed.await.expect("it is closed");
+    task.await.expect("it is closed");
     assert_eq!(kept(&pool), 0);
     let refused = run(&pool, "SELECT 1").await.expect_err("it is closed");
-    let reason = DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed);
-    assert_eq!(refused, reason);
+    assert_eq!(refused, closed());
+}
+
+#[tokio::test]
+async fn waiting_for_a_connection_ends() {
+    let pool = pool().await;
+    let _in_use = pool.acquire().await.expect("a connection");
+    time::pause();
+    let waited = run(&pool, "SELECT 1").await;
+    let timed_out = DbErr::ConnectionAcquire(ConnAcquireErr::Timeout);
+    assert_eq!(waited.expect_err("none is free"), timed_out);
 }
