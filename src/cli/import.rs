@@ -210,7 +210,7 @@ impl FileImporter<'_> {
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
-    /// and with --request-id, whose repetition finds its own task.
+    /// and with --request-id: an import repeated with it creates no other task.
     async fn task_with_same_name(&mut self, task: &Task) -> Option<String> {
         let ImportArgs {
             as_new,

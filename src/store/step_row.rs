@@ -59,7 +59,7 @@ impl StepColumns {
 
     /// The columns of a step `s`, in the order in which [`read_step`] takes them.
     pub fn columns(self, backend: DbBackend) -> String {
-        let (array, rows, cast) = json_functions(backend);
+        let (array, aggregate, cast) = json_functions(backend);
         let null = format!("NULL{cast}");
         let unless_large = |sql: &str| match self.max_bytes {
             Some(max) => format!("CASE WHEN {} <= {max} THEN {sql} END", self.size_sql()),
@@ -84,7 +84,7 @@ impl StepColumns {
         let translations = || {
             unless_large(&format!(
                 "CASE WHEN s.language_count > 0 THEN \
-               (SELECT {rows}({array}(l.language, l.locked, l.title, l.instructions, \
+               (SELECT {aggregate}({array}(l.language, l.locked, l.title, l.instructions, \
                                       l.feedback_config, {overlay_body})){cast} \
                 FROM step_translations l \
                 WHERE l.account_id = $1 AND l.step = s.guid) END"

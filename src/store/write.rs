@@ -123,7 +123,7 @@ struct PendingWrite<O: Operation> {
     retry: Option<RetryKey<O::Answer>>,
 }
 
-/// A decided write as one statement.
+/// A decided write as a script that is ready to be sent.
 struct PreparedWrite<A> {
     script: Statement,
     /// The answer if the guard of the script changes a row.
@@ -344,7 +344,8 @@ impl Account {
         let permit = large_read_permit.as_ref();
         match self.attempt_optimistic(write, permit, caller).await {
             Ok(Some(outcome)) => return Ok(outcome),
-            // Run it under locks, which waits for the other transaction.
+            // Run it under locks, which waits for the other transaction, or finds a server that
+            // takes writes.
             Ok(None) | Err(StoreError::Conflict | StoreError::Unavailable(Outage::ReadOnly)) => {}
             Err(error) => return Err(error),
         }
@@ -408,8 +409,8 @@ impl Account {
             }
             (Ok(_), WriteMode::Store) => commit(self.writer(), transaction).await?,
             (Ok(_), WriteMode::ValidateOnly) => roll_back(transaction).await?,
-            // Keep the first error: SQLite may have rolled back already. No connection is
-            // used again inside a transaction.
+            // Keep the first error. If the rollback fails, the driver repeats it before the
+            // connection is used again.
             (Err(_), _) => drop(roll_back(transaction).await),
         }
         outcome

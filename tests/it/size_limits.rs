@@ -15,7 +15,7 @@ const ACCOUNT: &str = "limits";
 on_own_databases![
     a_task_too_large_to_return_is_refused,
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
-    a_guide_too_large_to_export_is_read_step_by_step,
+    a_guide_too_large_to_export_can_be_read_step_by_step,
     a_guide_whose_texts_exceed_a_message_is_not_analysed,
     a_list_of_findings_leaves_out_guides_that_are_too_large,
     a_guide_with_one_large_step_is_analysed_while_the_whole_fits,
@@ -55,7 +55,7 @@ async fn a_task_too_large_to_return_is_refused(url: String) {
     assert_eq!(client.get_task(&small.guid).await.accepted(), small);
 }
 
-/// Whether a step is created without locks or, as a subtask step, under them.
+/// This holds for a step that is created without locks and, as a subtask step, under them.
 async fn a_task_takes_no_more_steps_than_it_can_be_returned_with(url: String) {
     let client = client(&url).await;
     let full = task("Full").with_dependencies(conditions_of(LIMIT - 10_000));
@@ -75,7 +75,7 @@ async fn a_task_takes_no_more_steps_than_it_can_be_returned_with(url: String) {
     assert_eq!(client.step_order(&task.guid).await.len(), count);
 }
 
-async fn a_guide_too_large_to_export_is_read_step_by_step(url: String) {
+async fn a_guide_too_large_to_export_can_be_read_step_by_step(url: String) {
     let client = client(&url).await;
     let task = client.given_task(task("Guide")).await;
     let body = "x".repeat(LIMIT / 4);
@@ -128,7 +128,7 @@ async fn a_guide_whose_texts_exceed_a_message_is_not_analysed(url: String) {
     );
 }
 
-/// A step may be far larger than the others, in whichever of its tasks it is.
+/// One step may be far larger than the others, in whichever task of the guide it is.
 async fn a_guide_with_one_large_step_is_analysed_while_the_whole_fits(url: String) {
     let client = client(&url).await;
     let large = |task: &Task| information_step(task, "Large").depending_on(conditions_of(30_000));

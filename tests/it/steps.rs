@@ -7,7 +7,7 @@ on_both_databases![
     a_step_reads_back_as_create_returned_it,
     every_field_a_caller_may_set_is_kept,
     each_type_can_be_created,
-    a_titles_400_code_points_are_accepted,
+    a_title_of_400_code_points_is_accepted,
     cost_is_0_unless_sent,
     a_solution_may_cost_0_or_2_and_more,
     a_solution_may_not_cost_1_or_less_than_0,
@@ -85,7 +85,7 @@ async fn each_type_can_be_created(client: Client) {
     assert_eq!(created.r#type(), StepType::Subtask);
 }
 
-async fn a_titles_400_code_points_are_accepted(client: Client) {
+async fn a_title_of_400_code_points_is_accepted(client: Client) {
     let task = a_task(&client).await;
     for character in ["x", "🔧"] {
         let title = character.repeat(400);
@@ -388,7 +388,7 @@ const NOT_IN_A_FULL_STEP: [&str; 12] = [
     "modified_ts",
 ];
 
-/// The sample that other tests store and read back has every field of the contract.
+/// The sample that other tests store and read back has every other field of the contract.
 #[test]
 fn a_full_step_sets_every_field_that_a_caller_may_set() {
     use prost::Message as _;

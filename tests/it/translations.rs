@@ -7,15 +7,15 @@ on_both_databases![
     a_row_is_locked_unless_it_says_otherwise,
     an_unlocked_row_that_is_written_again_is_locked,
     a_write_to_a_text_leaves_the_lock_as_it_was,
-    a_write_to_a_text_that_makes_the_row_locks_it,
+    a_write_to_a_text_locks_a_row_that_it_creates,
     responses_always_carry_the_lock,
     tags_are_stored_in_canonical_case,
     a_tag_in_another_case_is_the_same_row,
     two_tags_that_become_one_are_refused,
     a_malformed_tag_is_refused,
-    a_language_tag_has_1000_characters,
+    a_language_tag_has_1000_characters_at_most,
     a_hundred_languages_are_accepted_and_one_more_is_not,
-    the_merged_languages_are_counted,
+    the_limit_of_languages_counts_stored_ones_too,
     a_translated_name_has_the_limits_of_the_name,
     a_steps_texts_have_the_limits_of_the_fields,
     a_row_may_translate_nothing_yet,
@@ -69,7 +69,7 @@ async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
     }
 }
 
-async fn a_write_to_a_text_that_makes_the_row_locks_it(client: Client) {
+async fn a_write_to_a_text_locks_a_row_that_it_creates(client: Client) {
     let guid = client.given_task(task("Fresh")).await.guid;
     let update = task_of(&guid).with_translations(in_language("de", row("y", None)));
     let updated = client.updated_task(update, &["translations.de.name"]).await;
@@ -157,7 +157,7 @@ async fn a_malformed_tag_is_refused(client: Client) {
     failure.violates_below("step.translations", "FIELD_INVALID");
 }
 
-async fn a_language_tag_has_1000_characters(client: Client) {
+async fn a_language_tag_has_1000_characters_at_most(client: Client) {
     let longest = format!("de-x-ab{}", "-abcdefgh".repeat(110)) + "-ab";
     assert_eq!(longest.len(), 1_000);
     let of = |tag: &str| task("Pump").with_translations(in_language(tag, task_translation("x")));
@@ -177,7 +177,7 @@ async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {
     failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
 }
 
-async fn the_merged_languages_are_counted(client: Client) {
+async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
     let tags = tags(101);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
     let guid = client.given_task(in_languages(&tags[..100])).await.guid;

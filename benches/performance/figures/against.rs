@@ -68,7 +68,7 @@ pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 4] = [
     ),
     (
         "update_step_answers",
-        "UpdateStep, answers of conditions by mask",
+        "UpdateStep, other answers in conditions by mask",
         |fixture| requests::update_compared_answers(&fixture.steps),
     ),
     (

@@ -57,7 +57,7 @@ pub const DELETE_STEP_POSTGRES: &str = "WITH s AS (DELETE FROM steps \
      UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
      modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND EXISTS (SELECT 1 FROM s)";
 
-/// The same as several statements in one string.
+/// The same for SQLite, written as several statements in one string.
 pub const DELETE_STEP_SQLITE: &str = "BEGIN IMMEDIATE; \
      DELETE FROM steps WHERE account_id = $1 AND guid = $2 AND etag = $6; \
      UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
@@ -94,7 +94,7 @@ pub const WRITE_TRANSLATIONS_POSTGRES: &str = concat!(
 );
 
 /// The same for SQLite: account and values of each translation, then etag, now, account
-/// and the steps.
+/// and the steps. Unlike there, steps with a locked translation are changed, too.
 pub fn write_translations_sqlite(count: usize) -> String {
     let row = vec!["(?, ?, ?, ?, ?, ?)"; count].join(", ");
     let steps = vec!["?"; count].join(", ");
@@ -149,7 +149,7 @@ pub const CREATE_STEP_POSTGRES: &str = concat!(
     "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t"
 );
 
-/// The same as several statements in one string.
+/// The same for SQLite, written as several statements in one string.
 pub const CREATE_STEP_SQLITE: &str = concat!(
     "BEGIN IMMEDIATE; ",
     update_task!(),

@@ -19,7 +19,7 @@ use super::{
     walkthrough::step_type,
 };
 
-/// Checks the own tasks and their steps.
+/// Checks the guide's task, the tasks that it manages, and their steps.
 pub fn check(report: &mut Report<'_>) {
     let languages = languages(report);
     for own in report.own_tasks() {

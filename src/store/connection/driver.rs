@@ -105,7 +105,7 @@ impl DriverConnection {
         })
     }
 
-    /// Runs statements without values that are not prepared.
+    /// Runs statements that have no values, without preparing them.
     pub async fn execute_unprepared(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         let sql = AssertSqlSafe(sql.to_owned());
         for_driver!(self, connection => {
@@ -135,7 +135,7 @@ impl DriverConnection {
         })
     }
 
-    /// Begins a transaction by a statement that may be followed by others.
+    /// Begins a transaction. `sql` is its BEGIN and the statements, if any, that are sent with it.
     pub async fn begin(&mut self, sql: String) -> Result<(), DbErr> {
         let sql = AssertSqlSafe(sql).into_sql_str();
         for_driver!(self, connection => begin(connection, sql).await.map_err(query_error))
@@ -149,8 +149,8 @@ impl DriverConnection {
         for_driver!(self, connection => rollback(connection).await.map_err(query_error))
     }
 
-    /// Frees what buffers take beyond their usual size. They keep the size of the largest body
-    /// that they held.
+    /// Frees what buffers take beyond their usual size. Otherwise they stay as large as the
+    /// largest body that they held.
     pub fn shrink_buffers(&mut self) {
         for_driver!(self, connection => connection.shrink_buffers());
     }

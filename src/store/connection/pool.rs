@@ -226,7 +226,7 @@ impl PooledConnection {
             .await
     }
 
-    /// Runs statements without values that are not prepared.
+    /// Runs statements that have no values, without preparing them.
     pub async fn execute_unprepared(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         self.run(async |connection| connection.execute_unprepared(sql).await)
             .await
@@ -247,7 +247,7 @@ impl PooledConnection {
             .await
     }
 
-    /// Begins a transaction by a statement that may be followed by others.
+    /// Begins a transaction. `sql` is its BEGIN and the statements, if any, that are sent with it.
     pub async fn begin(&mut self, sql: String) -> Result<(), DbErr> {
         self.in_transaction = true;
         self.run(async |connection| connection.begin(sql).await)

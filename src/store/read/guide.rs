@@ -336,12 +336,12 @@ fn subtasks<'a>(steps: impl Iterator<Item = &'a SourceStep>) -> BTreeSet<TaskId>
 
 /// The columns of a task `t` for [`Account::read_head`].
 fn head_columns(backend: DbBackend, level: &str) -> String {
-    let (array, rows, cast) = json_functions(backend);
+    let (array, aggregate, cast) = json_functions(backend);
     let columns = tasks::columns_without_steps(backend);
     format!(
         "CAST({level} AS integer) AS level, t.step_count, \
          CASE WHEN t.language_count > 0 THEN \
-           (SELECT {rows}({array}(l.language, false, l.made_name <> t.name, false)){cast} \
+           (SELECT {aggregate}({array}(l.language, false, l.made_name <> t.name, false)){cast} \
             FROM task_translations l \
             WHERE l.account_id = $1 AND l.task = t.guid) END AS overlays, \
          {columns}"
@@ -350,7 +350,7 @@ fn head_columns(backend: DbBackend, level: &str) -> String {
 
 /// The columns of a step `s` for [`Account::steps_of`].
 fn step_columns(backend: DbBackend) -> String {
-    let (array, rows, cast) = json_functions(backend);
+    let (array, aggregate, cast) = json_functions(backend);
     let without_bodies = StepColumns {
         bodies: false,
         ..StepColumns::ALL
@@ -359,7 +359,7 @@ fn step_columns(backend: DbBackend) -> String {
     format!(
         "(s.body IS NOT NULL) AS has_body, s.body_size, \
          CASE WHEN s.language_count > 0 THEN \
-           (SELECT {rows}({array}(l.language, l.body IS NOT NULL, l.made_title <> s.title, \
+           (SELECT {aggregate}({array}(l.language, l.body IS NOT NULL, l.made_title <> s.title, \
                                   l.made_rest <> s.rest_digest)){cast} \
             FROM step_translations l \
             WHERE l.account_id = $1 AND l.step = s.guid) END AS overlays, \

@@ -77,11 +77,11 @@ fn step_ids_sql(backend: DbBackend) -> String {
 }
 
 fn columns_with(backend: DbBackend, step_ids: &str) -> String {
-    let (array, rows, cast) = json_functions(backend);
+    let (array, aggregate, cast) = json_functions(backend);
     format!(
         "{COLUMNS}, {step_ids} AS step_guids, \
          CASE WHEN t.language_count > 0 THEN \
-           (SELECT {rows}({array}(l.language, l.locked, l.name)){cast} FROM task_translations l \
+           (SELECT {aggregate}({array}(l.language, l.locked, l.name)){cast} FROM task_translations l \
             WHERE l.account_id = $1 AND l.task = t.guid) END AS translations"
     )
 }

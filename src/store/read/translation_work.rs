@@ -41,7 +41,8 @@ struct ExaminedRow {
     bytes: i64,
     /// How many languages it has, requested or not; at most [`MAX_LANGUAGES`].
     languages: i64,
-    rows: Option<String>,
+    /// Its translations into the requested languages, as JSON.
+    translations: Option<String>,
 }
 
 /// A language, whether its translation is locked, and whether it was made from the current
@@ -241,7 +242,7 @@ impl Account {
 /// SQL for at most `$3` tasks or steps `r`, each with its translations into `languages`, a
 /// list of placeholders.
 fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str) -> String {
-    let (array, rows, cast) = json_functions(backend);
+    let (array, aggregate, cast) = json_functions(backend);
     let (table, overlays, key, bytes, fresh) = if steps {
         (
             "steps",
@@ -262,9 +263,9 @@ fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str
     format!(
         "SELECT r.guid, {bytes} AS bytes, r.language_count AS languages, \
            CASE WHEN r.language_count > 0 THEN \
-             (SELECT {rows}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
+             (SELECT {aggregate}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
               WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) \
-           END AS rows \
+           END AS translations \
          FROM {table} r WHERE r.account_id = $1 AND {condition} \
          ORDER BY r.guid LIMIT $3"
     )
@@ -281,18 +282,19 @@ impl WorkPageBuilder {
             guid,
             bytes,
             languages,
-            rows,
+            translations,
         } = examined;
-        let has_all_languages =
+        let is_at_language_limit =
             usize::try_from(languages).is_ok_and(|count| count >= MAX_LANGUAGES);
-        let rows: Vec<StoredTranslation> = json_columns::list(rows.as_deref(), "translations")?;
+        let translations: Vec<StoredTranslation> =
+            json_columns::list(translations.as_deref(), "translations")?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let resumed = self.cursor.guid == guid;
         let done = if resumed { self.cursor.languages } else { 0 };
         for (index, language) in filter.languages.iter().enumerate().skip(done) {
-            let row = rows.iter().find(|row| row.0 == language.as_str());
-            let state = match row {
-                None if has_all_languages => None,
+            let stored = translations.iter().find(|row| row.0 == language.as_str());
+            let state = match stored {
+                None if is_at_language_limit => None,
                 None => Some(TranslationState::Missing),
                 Some(StoredTranslation(_, locked, fresh)) if !locked.get() && !fresh.get() => {
                     Some(TranslationState::Outdated)

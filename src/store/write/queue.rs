@@ -56,8 +56,9 @@ trait Job: Send {
         in_savepoint: bool,
     ) -> BoxFuture<'a, TransactionState>;
 
-    /// Tells the caller how the write went, or that it was not stored.
-    fn end(self: Box<Self>, stored: Result<(), StoreError>);
+    /// Answers the caller with the write's own outcome, or with the error of the shared
+    /// transaction.
+    fn end(self: Box<Self>, shared: Result<(), StoreError>);
 }
 
 /// The state of the shared transaction after a write.
@@ -238,14 +239,14 @@ impl<O: Operation> Job for QueuedWrite<O> {
         Box::pin(run.instrument(log_span))
     }
 
-    fn end(self: Box<Self>, stored: Result<(), StoreError>) {
+    fn end(self: Box<Self>, shared: Result<(), StoreError>) {
         if let Some(enqueued) = self.enqueued
             && !self.claimed.load(Ordering::SeqCst)
         {
             // No transaction could begin.
             self.account.metrics().record_write_wait(enqueued.elapsed());
         }
-        let outcome = match (stored, self.outcome) {
+        let outcome = match (shared, self.outcome) {
             (Ok(()), Some(outcome)) => outcome,
             // It was not run, as its caller had gone.
             (Ok(()), None) => Err(StoreError::Conflict),

@@ -79,8 +79,8 @@ fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
 fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
     let target = import(&cli, &empty_guide("Target"));
     let referring = import(&cli, &referring_to("Referring", &target));
-    let step: Value = serde_json::from_str(&cli.export(&referring)).expect("JSON");
-    let step = text(&step["steps"][0]["guid"]);
+    let document: Value = serde_json::from_str(&cli.export(&referring)).expect("JSON");
+    let step = text(&document["steps"][0]["guid"]);
     let output = cli.command(&["delete", &target, "--force"]).run();
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
     let lines: Vec<&str> = output.stderr.lines().collect();

@@ -12,7 +12,7 @@ on_both_databases![
     ten_thousand_steps_are_the_most,
     an_etag_needs_the_id_of_the_task,
     documents_nest_eight_deep,
-    a_linked_text_has_200_code_points,
+    a_linked_text_has_200_code_points_at_most,
     linked_is_for_observations_only,
     a_document_in_a_value_that_is_not_linked_is_listed,
     a_document_in_a_translation_is_refused,
@@ -196,7 +196,7 @@ async fn documents_nest_eight_deep(client: Client) {
     client.import(exported).await.accepted();
 }
 
-async fn a_linked_text_has_200_code_points(client: Client) {
+async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     for character in ["x", "🔧"] {
         let text = character.repeat(201);
         let steps = vec![linked_observation(&[("a", "A"), ("b", &text)])];

@@ -11,7 +11,7 @@ on_both_databases![
     switching_linked_off_unlinks_all_tasks,
     only_imports_add_keys,
     only_imports_switch_linked_on,
-    a_linked_text_has_200_code_points,
+    a_linked_text_has_200_code_points_at_most,
     an_update_of_other_fields_leaves_links_alone,
     a_mask_that_clears_the_question_is_refused,
     a_dry_update_renames_and_unlinks_nothing,
@@ -155,7 +155,7 @@ async fn only_imports_switch_linked_on(client: Client) {
     import_only(&client, &plain, |config| config.linked = Some(true)).await;
 }
 
-async fn a_linked_text_has_200_code_points(client: Client) {
+async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
     let long = update(&question, |config| {

@@ -36,7 +36,7 @@ fn page(page_size: i32, page_token: &str) -> ListTranslationWorkRequest {
     }
 }
 
-/// Two guides of two steps each, one of them done in one language.
+/// Two guides of two steps each. In each guide, one step is done in one language.
 async fn given_guides(client: &Client) {
     for name in ["Pump", "Valve"] {
         let task = client.given_task(task(name)).await;
@@ -217,8 +217,8 @@ async fn a_token_of_another_call_is_refused(client: Client) {
     listed.refused().violates(&BAD_TOKEN);
 }
 
-/// Reads all pages, none of which may be too large or empty: the bytes of each item's
-/// body, and the number of pages.
+/// Reads all pages, none of which may be too large or empty. Returns the size of each step's
+/// body with its language, and the number of pages.
 async fn bodies(
     client: &Client,
     mut request: ListTranslationWorkRequest,
@@ -276,7 +276,7 @@ async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
         expected.extend(LANGUAGES.map(|language| (size, language.to_owned())));
     }
     assert_eq!(found, expected);
-    // Two of the small, one of the small, each of the large.
+    // Pages: two small items, one small item, and each large item alone.
     assert!((4..=6).contains(&pages), "{pages} pages");
 }
 
@@ -320,7 +320,7 @@ async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client)
     let task = client.given_task(task("Pump")).await;
     client.given_steps(&task, &["a", "b", "c", "d"]).await;
     let whole = client.translation_work(&LANGUAGES).await;
-    // Of the steps, the languages of the first and one of the second.
+    // Three items of the task, three of the first step, and one of the second.
     let first = client
         .list_translation_work(page(3 + 4, ""))
         .await

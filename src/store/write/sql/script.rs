@@ -10,7 +10,7 @@ pub struct Effect {
     before: String,
     uses: GuardUse,
     after: String,
-    verified: bool,
+    must_change: bool,
 }
 
 /// What stands between the two texts of an effect.
@@ -28,7 +28,7 @@ impl Effect {
             before: insert,
             uses: GuardUse::Row,
             after: String::new(),
-            verified: false,
+            must_change: false,
         }
     }
 
@@ -39,7 +39,7 @@ impl Effect {
             before: insert,
             uses: GuardUse::Condition,
             after: on_conflict,
-            verified: false,
+            must_change: false,
         }
     }
 
@@ -50,14 +50,15 @@ impl Effect {
             before: delete,
             uses: GuardUse::Condition,
             after: String::new(),
-            verified: false,
+            must_change: false,
         }
     }
 
-    /// The effect must change a row, else the script fails and is rolled back.
-    pub fn verified(self) -> Self {
+    /// The effect must change a row, else PostgreSQL rolls the script back. On SQLite nothing
+    /// can have changed since the guard.
+    pub fn must_change(self) -> Self {
         Self {
-            verified: true,
+            must_change: true,
             ..self
         }
     }
@@ -79,7 +80,7 @@ impl Effect {
 /// *Invariant:* the guard changes one row or none; when it changes none, no effect takes
 /// place. No lock is needed beforehand: on PostgreSQL the guard waits for whoever changes the
 /// row and then sees the row as that transaction has left it. The guard must check everything that
-/// the write relies on; otherwise the effects must be [verified](Effect::verified).
+/// the write relies on; otherwise an effect [must change](Effect::must_change) a row.
 pub struct Script {
     /// An INSERT, UPDATE or DELETE with its condition.
     pub guard: String,
@@ -136,12 +137,12 @@ impl Script {
         for (index, effect) in effects.iter().enumerate() {
             sql.push_str(&format!(", effect{index} AS ("));
             effect.push_onto(&mut sql, "guard", "EXISTS (SELECT 1 FROM guard)");
-            sql.push_str(if effect.verified {
+            sql.push_str(if effect.must_change {
                 " RETURNING 1)"
             } else {
                 ")"
             });
-            if effect.verified {
+            if effect.must_change {
                 // A division by zero (SQLSTATE 22012) rolls the statement back.
                 answer.push_str(&format!(", 1 / (SELECT count(*) FROM effect{index})"));
             }

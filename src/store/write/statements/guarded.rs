@@ -165,7 +165,7 @@ pub fn delete_step(
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");
     Script {
         // The step may change while the guard waits for the task.
-        effects: vec![Effect::delete(format!("DELETE FROM steps WHERE {step}")).verified()],
+        effects: vec![Effect::delete(format!("DELETE FROM steps WHERE {step}")).must_change()],
         ..script_of_guard(guard, "guid", guard_row, values)
     }
 }
