@@ -64,6 +64,8 @@ struct KeptState {
     leases: Vec<(Lease, Instant)>,
     /// Whether a task returns those that are idle.
     has_sweeper: bool,
+    /// Where the driver's pool takes connections back.
+    runtime: Option<Handle>,
     closed: bool,
 }
 
@@ -183,6 +185,7 @@ impl KeptConnections {
         state.leases.push((lease, Instant::now()));
         if !mem::replace(&mut state.has_sweeper, true) {
             runtime.spawn(Arc::clone(self).return_idle());
+            state.runtime = Some(runtime);
         }
     }
 
@@ -217,6 +220,15 @@ impl KeptConnections {
 
     fn lock(&self) -> MutexGuard<'_, KeptState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for KeptConnections {
+    // The driver's connections panic when they are dropped outside a runtime.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _entered = state.runtime.as_ref().map(Handle::enter);
+        state.leases.clear();
     }
 }
 

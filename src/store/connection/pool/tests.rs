@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used)]
 
 use sqlx::{SqlitePool, sqlite::SqlitePoolOptions};
-use tokio::{task::yield_now, time};
+use tokio::{runtime::Runtime, task::yield_now, time};
 
 use super::*;
 
@@ -112,4 +112,30 @@ async fn waiting_for_a_connection_ends() {
     let waited = run(&pool, "SELECT 1").await;
     let timed_out = DbErr::ConnectionAcquire(ConnAcquireErr::Timeout);
     assert_eq!(waited.expect_err("none is free"), timed_out);
+}
+
+/// A runtime, and a pool that keeps a connection.
+fn runtime_and_pool() -> (Runtime, Pool) {
+    let runtime = Runtime::new().expect("a runtime");
+    let pool = runtime.block_on(async {
+        let pool = pool().await;
+        run(&pool, "SELECT 1").await.expect("a statement");
+        pool
+    });
+    assert_eq!(kept(&pool), 1);
+    (runtime, pool)
+}
+
+#[test]
+fn a_pool_can_be_dropped_after_its_runtime() {
+    let (runtime, pool) = runtime_and_pool();
+    drop(runtime);
+    drop(pool);
+}
+
+#[test]
+fn a_runtime_can_be_dropped_after_its_pool() {
+    let (runtime, pool) = runtime_and_pool();
+    drop(pool);
+    drop(runtime);
 }
