@@ -1,5 +1,5 @@
-//! The time of parts of a call, to find causes; `docs/performance.md` has no figures of
-//! these.
+//! The time of parts of a call, to find what makes it slow; `docs/performance.md` has no
+//! figures of these.
 //!
 //! Uses only the public items of the crate. Decoding is measured with requests that have
 //! one violation, so that they never reach the store.

@@ -362,7 +362,7 @@ impl Config {
             ),
             None => values.refuse(
                 MESSAGE,
-                format!("at most {inflight}, or {inflight_name} must be raised to it"),
+                format!("at most {inflight}, or {inflight_name} must be at least {largest}"),
             ),
         }
     }

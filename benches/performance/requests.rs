@@ -116,8 +116,8 @@ fn ends_of(tasks: &[String]) -> Vec<(String, String)> {
     ends.collect()
 }
 
-/// CreateStep at the end of the last task, and of the one before it after 5,000 steps, as a task
-/// may have at most 10,000.
+/// CreateStep at the end of one task: of the last, and after 5,000 steps of the one before it. A
+/// task may have at most 10,000.
 pub fn create_step_of_one_task(tasks: &[String]) -> Arc<Requests> {
     const STEPS_OF_ONE: usize = 5_000;
     let tasks = tasks.to_vec();

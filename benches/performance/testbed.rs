@@ -18,7 +18,7 @@ use super::{
     cluster::Cluster,
     floor::{ACCOUNT, CreateMode},
     load::{self, LoadSpec, Measured, Requests},
-    process::ServerProcess,
+    process::{ServerProcess, binary},
     scratch::Scratch,
     usage::{self, Processes},
 };
@@ -61,7 +61,7 @@ pub enum Program {
     Service,
     /// The service, of another build.
     OtherBuild,
-    /// The floor.
+    /// The floor: the minimal server that the service is compared with.
     Floor(CreateMode),
 }
 
@@ -121,13 +121,8 @@ impl Testbed {
     /// Starts a server on a database.
     pub fn serve(&self, program: Program, name: &str, database: &str) -> Server {
         let settings = [("EXPERTISE_DATABASE_URL", database)];
-        let process = match program {
-            Program::Service => ServerProcess::start(name, &settings),
-            Program::OtherBuild | Program::Floor(_) => {
-                ServerProcess::start_program(self.command(program), name, &settings)
-                    .unwrap_or_else(|log| panic!("{name} did not start: {log}"))
-            }
-        };
+        let process = ServerProcess::start_program(self.command(program), name, &settings)
+            .unwrap_or_else(|log| panic!("{name} did not start: {log}"));
         let cluster = self.cluster.as_ref();
         Server {
             processes: Processes {
@@ -146,7 +141,7 @@ impl Testbed {
             command
         };
         match program {
-            Program::Service => Command::new(env!("CARGO_BIN_EXE_expertise")),
+            Program::Service => Command::new(binary()),
             Program::OtherBuild => {
                 Command::new(self.other_build.as_ref().expect("the option --against"))
             }

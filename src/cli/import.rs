@@ -157,7 +157,7 @@ impl FileImporter<'_> {
                 effect: "finds the task by its name",
             };
             let error = transfer::with_advice(self.client, error, &guid, &apply);
-            ImportFailure::Refused(match &planned.stored {
+            ImportFailure::CallFailed(match &planned.stored {
                 Some(stored) if error.reason == "ABSENT_STEPS" => with_titles(error, stored),
                 Some(_) | None => sent.with_places(error),
             })
@@ -262,7 +262,7 @@ impl FileImporter<'_> {
             // The import would fail in the same way. After other errors it may succeed, as when
             // a token lacks only the scope `read`.
             Err(error) if error.unreachable || error.code == "UNAUTHENTICATED" => {
-                return Err(ImportFailure::Refused(error));
+                return Err(ImportFailure::CallFailed(error));
             }
             Err(_) => return Ok(PlannedImport::unread(kind, document)),
         };

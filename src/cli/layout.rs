@@ -14,7 +14,7 @@ const RESET: &str = "\u{1b}[0m";
 /// The fewest columns that a text gets, however deep it is indented.
 const TEXT_COLUMNS_MIN: usize = 20;
 
-/// The width of a terminal, in columns; `None` if the stream is none.
+/// The width of a terminal, in columns; `None` if the stream is no terminal.
 fn terminal_width(terminal: &Term) -> Option<usize> {
     let (_, columns) = terminal.size_checked()?;
     Some(usize::from(columns))
@@ -127,8 +127,8 @@ impl TableColumn {
         }
     }
 
-    /// The fewest columns that a cell needs.
-    fn columns_min(self, cell: &str) -> usize {
+    /// The least width that a cell needs on a terminal.
+    fn width_min(self, cell: &str) -> usize {
         match self {
             Self::Text(_) => {
                 let words = cell.split_whitespace().map(console::measure_text_width);
@@ -147,7 +147,7 @@ pub(super) fn table<const N: usize>(columns: [TableColumn; N], rows: Vec<[String
             return 0;
         };
         let cells = rows.iter().filter_map(|row| row.get(index));
-        let cells = cells.map(|cell| column.columns_min(cell));
+        let cells = cells.map(|cell| column.width_min(cell));
         cells.max().unwrap_or(0).max(column.name().len())
     });
     let padding = usize::from(PADDING_COLUMNS);

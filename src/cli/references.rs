@@ -89,8 +89,8 @@ pub(super) async fn references(
     }
 }
 
-/// Says what was looked for and not found, and what may be meant. `document` is the task whose
-/// own name it is.
+/// Says what was looked for and not found, and what may be meant. `document` is the task that
+/// `--task` names.
 async fn print_nothing_found(
     client: &Client,
     references: &ReferencesArgs,
@@ -140,12 +140,14 @@ fn in_guide(document: &TaskDocument, variable: &str, has_answer: bool) -> Option
 
 /// The own names of the observations of a task.
 fn own_names(document: &TaskDocument) -> impl Iterator<Item = &str> {
-    let configs = document.steps.iter().flat_map(|step| &step.feedback_config);
+    let steps = document.steps.iter();
+    let observations = steps.filter(|step| step.r#type() == StepType::Observation);
+    let configs = observations.flat_map(|step| &step.feedback_config);
     configs.map(|config| config.name.as_str())
 }
 
-/// Names the variable as other guides, and conditions with a path, read it: an observation
-/// sets both its own name and the full one.
+/// Prints a command for each full name of the variable. Other guides read it by that name, and so
+/// do conditions with a `path`: an observation sets both its own name and the full one.
 fn print_full_names(client: &Client, document: &TaskDocument, variable: &str) {
     let sets = |step: &&Step| {
         let mut configs = step.feedback_config.iter();

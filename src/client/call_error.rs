@@ -86,8 +86,8 @@ impl CallError {
             _ if !reason.is_empty() => text,
             Some(error) if answered => connect_error::later_call(address, error),
             Some(error) => connect_error::first_call(address, error),
-            // A server or proxy cancelled the call. If this client had timed out, the status
-            // would have a source.
+            // A server or proxy cancelled the call, which is taken for a time-out there. When
+            // this client times out, the status has a source and is handled above.
             None if status.code() == Code::Cancelled => connect_error::timed_out(address),
             None => connect_error::unexpected_answer(address, &text),
         };

@@ -50,7 +50,7 @@ const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
 /// The longest name of an unknown parameter that is shown, in bytes.
 const MAX_SHOWN_NAME_BYTES: usize = 40;
 
-/// What a URL must be, by what is wrong with it.
+/// What a URL must be, for errors; each of these four texts answers one fault.
 const ENCODED_PASSWORD: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters \
                                 @ / ? # % of a password percent-encoded";
 const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \

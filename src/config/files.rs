@@ -1,5 +1,5 @@
-//! Files and directories that a server needs, checked before it starts, so that all that
-//! is wrong is reported at once. The contents of key files for tokens are checked when they are read.
+//! Files and directories that a server needs, checked before it starts, so that all that is wrong
+//! is reported at once. The contents of key files for tokens are checked when they are read.
 
 use std::{fs, path::Path};
 

@@ -19,7 +19,7 @@ const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 
 /// Variables that are no settings: of builds, and of tests. Those of tests that begin with
 /// [`TEST_PREFIX`] are not listed.
-const OTHER_VARIABLES: [&str; 14] = [
+const OTHER_VARIABLES: [&str; 15] = [
     "EXPERTISE_ADDRESS",
     "EXPERTISE_CANCELLED_CALLS",
     "EXPERTISE_COMMIT",
@@ -30,6 +30,7 @@ const OTHER_VARIABLES: [&str; 14] = [
     "EXPERTISE_FUZZ_SEED",
     "EXPERTISE_LOAD",
     "EXPERTISE_LOAD_BINARY",
+    "EXPERTISE_METRICS_ADDRESS",
     "EXPERTISE_OUTAGE_ROUNDS",
     "EXPERTISE_PACKAGING_PROFILE",
     "EXPERTISE_REQUIRE_POSTGRES",

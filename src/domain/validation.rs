@@ -1,8 +1,9 @@
 //! Finds what is wrong with a guide.
 //!
 //! Most rules check one condition, observation or step. Rules about walkthroughs are
-//! decided exactly: `walkthrough` makes one boolean formula of all walkthroughs, and
-//! `search` decides what can be true in it.
+//! decided exactly, or counted as undecided where the search reaches its limit.
+//! `walkthrough` makes one boolean formula of all walkthroughs, and `search` decides what
+//! can be true in it.
 
 mod alone;
 mod classes;

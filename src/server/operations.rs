@@ -165,7 +165,7 @@ impl OperationsEndpoint {
 
     fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let format = ExpositionFormat::accepted(headers);
-        match self.open_metrics() {
+        match self.open_metrics_text() {
             Some(metrics) => {
                 let metrics = format.convert(metrics);
                 response(StatusCode::OK, format.content_type(), metrics)
@@ -174,7 +174,7 @@ impl OperationsEndpoint {
         }
     }
 
-    fn open_metrics(&self) -> Option<String> {
+    fn open_metrics_text(&self) -> Option<String> {
         self.sampled.sample(&self.sources);
         let mut text = String::new();
         encode_registry(&mut text, &self.registry).ok()?;

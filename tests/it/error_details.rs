@@ -7,7 +7,7 @@ mod every_violation;
 on_both_databases![
     every_violation_is_reported,
     the_first_violations_reason_is_that_of_the_whole,
-    fifty_violations_are_reported_and_the_cut_is_said,
+    at_most_fifty_violations_are_reported_and_the_cut_is_said,
     long_paths_do_not_overflow_the_details,
     a_missing_resource_is_named,
     the_field_that_names_a_missing_resource_is_named,
@@ -82,17 +82,17 @@ fn words(failure: &Failure) -> String {
     format!("{} {:?}", failure.message, failure.details)
 }
 
-async fn fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
+async fn at_most_fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
     let task = client.given_task(task("Guide")).await;
-    let with_long_tags =
+    let with_invalid_tags =
         |count: usize| information_step(&task, "tagged").with_tags(vec!["\0".to_owned(); count]);
-    let failure = client.create_step(with_long_tags(50)).await.refused();
+    let failure = client.create_step(with_invalid_tags(50)).await.refused();
     let violations = failure.violations();
     assert!(violations.len() <= 50, "{violations:?}");
     // Short paths and descriptions may still reach 4 KiB before they are fifty.
     assert!(violations.len() >= 20, "{violations:?}");
 
-    let failure = client.create_step(with_long_tags(321)).await.refused();
+    let failure = client.create_step(with_invalid_tags(321)).await.refused();
     let violations = failure.violations();
     assert!((20..=50).contains(&violations.len()), "{violations:?}");
     let missing = 321 - violations.len();

@@ -1,5 +1,5 @@
-//! The contract as the running server describes it by reflection: its calls, and
-//! every field of their requests.
+//! The contract: its calls, and every field of their requests. [`Contract`] is what the running
+//! server describes by reflection; [`methods`] and [`descriptor`] are of the library.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -18,7 +18,7 @@ use tonic_reflection::pb::v1::{
 use super::client::Client;
 
 const PACKAGE: &str = "expertise.v1";
-/// How deep a message type may nest in itself: documents hold steps that hold
+/// How often [`walk`] enters messages of one type on a path: documents hold steps that hold
 /// documents.
 const DEPTH: usize = 2;
 
@@ -151,6 +151,7 @@ impl FieldPath {
     pub fn kind(&self) -> Kind {
         match self.last().kind() {
             Kind::Message(entry) if self.is_key => entry.map_entry_key_field().kind(),
+            Kind::Message(entry) if self.last().is_map() => entry.map_entry_value_field().kind(),
             kind => kind,
         }
     }

@@ -141,7 +141,7 @@ pub fn empty_postgres(name: &str) -> String {
     let (url, log) = postgres_of_this_run();
     let name = match log {
         Some(_) => name.to_owned(),
-        // Later runs delete databases of this name from a server that they share.
+        // On a server that runs share, later ones delete databases whose names begin like this.
         None => format!("expertise_test_{}", uuid::Uuid::now_v7().simple()),
     };
     postgres::make_database_in(url, &name)
@@ -199,8 +199,8 @@ pub fn start(config: Config) -> SocketAddr {
             };
             let address = server.local_addr();
             let sender = started.clone();
-            let is_open = || drop(sender.send(Ok(address)));
-            if let Err(error) = server.serve(is_open, std::future::pending()).await {
+            let on_open = || drop(sender.send(Ok(address)));
+            if let Err(error) = server.serve(on_open, std::future::pending()).await {
                 let _ = started.send(Err(format!("{database}: {error:?}")));
             }
         });

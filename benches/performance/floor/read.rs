@@ -1,5 +1,5 @@
-//! The services of the floor, except AnalysisService. Rpcs that read are implemented here; each
-//! that writes is in a module of its own.
+//! The services of the floor (a minimal server, see `floor.rs`), except AnalysisService. Rpcs that
+//! read are implemented here; each that writes is in a module of its own.
 
 use expertise::proto::v1::{
     step_service_server::StepService, task_service_server::TaskService,
@@ -54,7 +54,7 @@ impl StepService for Floor {
         let steps = rows.into_iter().take(page).map(|StepRow(step)| step);
         Ok(Response::new(ListStepsResponse {
             steps: steps.collect(),
-            // As long as a token of the service.
+            // It has the length of a token of the service.
             next_page_token: if more { "t".repeat(88) } else { String::new() },
         }))
     }

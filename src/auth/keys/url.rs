@@ -23,11 +23,11 @@ use super::{
     parse::{self, KeyFormatError},
 };
 
-/// Shorter than [`FETCH_INTERVAL`], so that there is one fetch at a time.
+/// Shorter than [`MIN_FETCH_INTERVAL`], so that there is one fetch at a time.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The least time between fetches after the first: callers who make up key ids must not
 /// flood the issuer.
-const FETCH_INTERVAL: Duration = Duration::from_secs(10);
+const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(10);
 /// How often keys are fetched again even without an unknown id, so that a key that the
 /// issuer has withdrawn is dropped.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10 * 60);
@@ -158,7 +158,7 @@ impl KeyUrl {
         }
         let (ended, has_ended) = watch::channel(false);
         *last = LastFetch {
-            next: now + FETCH_INTERVAL,
+            next: now + MIN_FETCH_INTERVAL,
             has_ended: has_ended.clone(),
         };
         let this = Arc::clone(self);

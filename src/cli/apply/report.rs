@@ -40,7 +40,7 @@ pub(super) struct ApplyReport {
     pub steps: usize,
     pub changes: Vec<Change>,
     pub ignored_paths: Vec<String>,
-    /// What explains ignored fields of steps, in place of their paths.
+    /// Lines that explain ignored fields of steps. They are printed instead of the paths.
     pub ignored_of_steps: IgnoredStepFields,
     /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
@@ -155,7 +155,8 @@ pub(super) struct ApplyCounts {
     unchanged: usize,
     deleted: usize,
     pub failed: usize,
-    /// A line for each task of the account that no document is of, unless they are deleted.
+    /// A line for each task of the account without a document in the directory. Empty with
+    /// --prune, and for JSON.
     pub surplus: Vec<String>,
 }
 

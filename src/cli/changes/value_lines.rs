@@ -21,7 +21,7 @@ const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_VALUE_CHARS: usize = 200;
 /// The field whose values are conditions.
 const DEPENDENCIES: &str = "dependencies";
-/// The field whose values are the answers of an observation.
+/// The field that has the question of an observation.
 const FEEDBACK_CONFIG: &str = "feedback_config";
 /// The member of a `feedback_config` that has the answers.
 const ANSWERS: &str = "values";
@@ -132,7 +132,7 @@ fn answers(values: Option<&Value>) -> Vec<(String, String)> {
     let answer = |answer: &Value| {
         let key = answer.get("key").and_then(Value::as_str);
         let text = answer.get("value").map_or_else(String::new, value_text);
-        (sanitize(key.unwrap_or_default()), shortened(&text))
+        (sanitize(key.unwrap_or_default()), text)
     };
     values.map(answer).collect()
 }
@@ -143,13 +143,14 @@ fn answer_lines(before: &[(String, String)], after: &[(String, String)]) -> Vec<
         found.map(|(_, text)| text.clone())
     };
     let gone = before.iter().filter(|(key, _)| text(after, key).is_none());
-    let gone = gone.map(|(key, text)| removed(&format!("answer {key}: {text}")));
+    let gone = gone.map(|(key, text)| removed(&format!("answer {key}: {}", shortened(text))));
     let mut lines: Vec<String> = gone.collect();
     for (key, new) in after {
         match text(before, key) {
-            None => lines.push(added(&format!("answer {key}: {new}"))),
+            None => lines.push(added(&format!("answer {key}: {}", shortened(new)))),
             Some(old) if old != *new => {
-                lines.push(changed(&format!("~ answer {key}"), &old, new));
+                let (old, new) = (shortened(&old), shortened(new));
+                lines.push(changed(&format!("~ answer {key}"), &old, &new));
             }
             Some(_) => {}
         }

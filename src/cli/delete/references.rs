@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    cli::{out::sanitize, tasks},
+    cli::{PAGE_SIZE, out::sanitize, tasks},
     client::Client,
     proto::v1::{ListReferencesRequest, Reference, ReferenceKind},
 };
@@ -63,11 +63,12 @@ impl fmt::Display for Referrer {
     }
 }
 
-/// The first steps that keep a task from being deleted. None if they cannot be read, as the
+/// The first steps that keep a task from being deleted. Empty if they cannot be read, as the
 /// refusal of the deletion is shown all the same.
 pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
     let message = ListReferencesRequest {
         task: task.to_owned(),
+        page_size: PAGE_SIZE,
         ..ListReferencesRequest::default()
     };
     let page = client

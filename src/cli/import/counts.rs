@@ -42,14 +42,14 @@ impl ImportCounts {
                 self.not_tried += 1;
                 return;
             }
-            ImportFailure::Refused(error) if error.caller_refused => {
+            ImportFailure::CallFailed(error) if error.caller_refused => {
                 self.stopped = Some("the server refuses the calls of this caller");
             }
             // The client has already retried; other files would fail too.
-            ImportFailure::Refused(error) if error.unreachable => {
+            ImportFailure::CallFailed(error) if error.unreachable => {
                 self.stopped = Some("the server cannot be reached");
             }
-            ImportFailure::Refused(_)
+            ImportFailure::CallFailed(_)
             | ImportFailure::Unreadable(_)
             | ImportFailure::Directory
             | ImportFailure::TooLarge { .. }
@@ -57,7 +57,7 @@ impl ImportCounts {
             | ImportFailure::Interrupted => {}
         }
         self.undecided += match failure {
-            ImportFailure::Refused(error) => usize::from(error.undecided),
+            ImportFailure::CallFailed(error) => usize::from(error.undecided),
             ImportFailure::Interrupted => 1,
             ImportFailure::Unreadable(_)
             | ImportFailure::Directory

@@ -52,7 +52,7 @@ pub enum ImportFailure {
     #[error(transparent)]
     Malformed(#[from] DocumentError),
     #[error("{0}")]
-    Refused(CallError),
+    CallFailed(CallError),
     #[error("interrupted: the server may still import it")]
     Interrupted,
     #[error("not tried, as {0}")]
@@ -100,7 +100,7 @@ impl FileReport {
             Err(failure) => failure,
         };
         out::print_error(&self.failure_text(failure));
-        if let ImportFailure::Refused(error) = failure
+        if let ImportFailure::CallFailed(error) = failure
             && error.undecided
         {
             out::print_error(&format!(
@@ -184,7 +184,9 @@ impl Serialize for FileReport {
             Err(failure) => {
                 object.serialize_entry("outcome", "failed")?;
                 match failure {
-                    ImportFailure::Refused(refusal) => object.serialize_entry("error", refusal)?,
+                    ImportFailure::CallFailed(refusal) => {
+                        object.serialize_entry("error", refusal)?
+                    }
                     ImportFailure::Malformed(DocumentError::Malformed(malformed)) => {
                         let error = json!({
                             "message": failure.to_string(),

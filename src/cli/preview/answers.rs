@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     cli::{out::sanitize, wording},
-    proto::v1::{PreviewQuestion, PreviewTaskResponse},
+    proto::v1::{PreviewQuestion, PreviewTaskResponse, StepType},
 };
 
 /// The most names or keys that a warning lists.
@@ -14,15 +14,16 @@ const MAX_LISTED: usize = 20;
 pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> Vec<String> {
     let questions = || {
         let steps = preview.steps.iter();
-        steps.filter_map(|step| step.question.as_ref())
+        let observations = steps.filter(|step| step.r#type() == StepType::Observation);
+        observations.filter_map(|step| step.question.as_ref())
     };
     let names: BTreeSet<&str> = questions().map(|it| it.name.as_str()).collect();
     let unused = preview.unused_answers.iter().map(|name| {
         let asked = match names.is_empty() {
-            true => "it has no observations".to_owned(),
+            true => "the preview has no observations".to_owned(),
             false => {
                 let names = wording::list(names.iter().copied(), MAX_LISTED);
-                format!("its observations are {names}")
+                format!("the observations of the preview are {names}")
             }
         };
         format!("unused answer: nothing in the guide reads or sets {name:?}; {asked}")
@@ -40,7 +41,8 @@ pub fn warnings(answers: &[(String, String)], preview: &PreviewTaskResponse) -> 
     unused.chain(unknown).map(|line| sanitize(&line)).collect()
 }
 
-/// Whether the question sets the variable: its own name, or the full name for the account.
+/// Whether the question may set the variable: its own name, or a full name that ends in it. The
+/// product in a full name is not compared, as a preview does not say it.
 pub fn sets(question: &PreviewQuestion, variable: &str) -> bool {
     let full = variable.strip_prefix("components.");
     let name = full.and_then(|full| full.split_once('.'));

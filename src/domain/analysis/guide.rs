@@ -168,7 +168,7 @@ impl Guide {
         self.steps(position.task).get(position.step)
     }
 
-    /// The id of a task in responses: its own if it is stored, else that of the document.
+    /// The id of a task in responses: its own if it is stored, else the one in the document.
     pub fn guid_of(&self, task: TaskId) -> Option<TaskId> {
         let held = self.indexes.get(&task);
         match held.and_then(|index| self.tasks.get(*index)) {

@@ -1,7 +1,7 @@
 //! A decoded document.
 //!
-//! Only the planner knows whether a task or step of the document exists, so each is
-//! decoded as a new one and as an update.
+//! Only the planner knows which tasks and steps of nested documents exist. What may exist there
+//! is decoded as a new one and as an update.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,8 @@ pub struct DocumentStep {
     pub title: Option<String>,
     /// The step to create, if none is stored.
     pub new: Result<Box<NewStep>, Violations>,
-    /// The update of the stored step; `None` if none can be stored.
+    /// The update of the stored step; `None` if none can exist, as the step has no id or the
+    /// import creates the outermost task.
     pub patch: Option<Box<StepPatch>>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
@@ -107,7 +108,8 @@ pub struct DocumentStep {
 /// The managed task of a value.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentValue {
-    /// The document's ids of the task.
+    /// The ids that the document has for the task: the value's `link`, and the id in the nested
+    /// document.
     pub ids: Vec<TaskId>,
     /// The task with its steps, if the document has them. Most values have none.
     pub document: Option<Box<Document>>,

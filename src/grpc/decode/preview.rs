@@ -53,7 +53,7 @@ impl PageCursor for GuideCursor {
     }
 }
 
-/// Decodes a request of PreviewTask: the call, and whether traces are wanted.
+/// Decodes a request of PreviewTask: the call, and whether traces of conditions are returned.
 pub fn preview_task(
     message: v1::PreviewTaskRequest,
     tokens: &PageTokens<'_>,

@@ -13,7 +13,7 @@ use crate::domain::{
     violation::Reason,
 };
 
-/// The declared variables of a list.
+/// The variables that a list `known_variables` declares.
 pub fn known_variables(names: Vec<String>, mut list: Field<'_>) -> KnownVariables {
     if !list.at_most(names.len(), MAX_VARIABLE_NAMES) {
         return KnownVariables::default();

@@ -117,7 +117,7 @@ impl ResponseBody {
             Err(other) => other,
         };
         match frame.trailers_ref().and_then(Status::from_header_map) {
-            // Nothing succeeds after its deadline, the last byte included.
+            // A call succeeds only if its response is complete before the deadline.
             Some(status) if status.code() == Code::Ok && self.is_late() => {
                 let ResponseResources {
                     scope, deadline, ..

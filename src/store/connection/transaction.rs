@@ -29,8 +29,8 @@ impl Purpose {
             (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
-            // On partitioned tables a session plans each statement once, for all values. A write
-            // may be planned anew, for its number of rows.
+            // On partitioned tables `ONE_PLAN_ON_PARTITIONS` forces one plan for all values. A
+            // write may be planned anew, for its number of rows.
             (Self::Write, _) => "BEGIN; SET LOCAL plan_cache_mode = auto",
             (Self::Statement, _) => "BEGIN",
         }

@@ -73,7 +73,8 @@ impl Account {
         let account = self.clone();
         run_to_end(async move {
             let read = match account.read_preview(&call, None).await {
-                // The transaction has ended: whoever has a permit may wait for its connection.
+                // The transaction has ended, so that this wait holds no connection: a call with a
+                // permit may need that one to go on.
                 Err(StoreError::NeedsLargeReadPermit(_)) => {
                     let permit = account.large_read_permit().await;
                     account.read_preview(&call, permit.as_ref()).await

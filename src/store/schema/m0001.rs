@@ -16,7 +16,7 @@ pub struct Migration;
 const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
-/// types that differ between the databases. `{by_key}` has SQLite store rows in the key only.
+/// types that differ between the databases. `{by_key}` makes SQLite store rows in the key only.
 /// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
 const TABLES: [&str; 10] = [
     "CREATE TABLE accounts (
@@ -78,8 +78,8 @@ const TABLES: [&str; 10] = [
         PRIMARY KEY (account_id, task, language){foreign_keys}
     )",
     // The body comes last, so that SQLite reads the other columns without reading it. A link is
-    // always the subtask's id, so a flag is enough. A CHECK instead would be parsed by
-    // PostgreSQL for each statement.
+    // always the subtask's id, so a flag says whether there is one. A column with the id would
+    // need a CHECK that it is the subtask's, which PostgreSQL would parse for each statement.
     "CREATE TABLE steps (
         account_id {text} NOT NULL,
         guid {uuid} NOT NULL,

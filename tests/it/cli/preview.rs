@@ -66,8 +66,8 @@ fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
 
 fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
     cli.import_guides(&[RESTART]);
-    let unused = "unused answer: nothing in the guide reads or sets \"other\"; its observations are \
-                  reacts\n";
+    let unused = "unused answer: nothing in the guide reads or sets \"other\"; the observations of \
+                  the preview are reacts\n";
     let unknown = |name: &str| {
         format!(
             "unknown answer: {name:?} has no answer \"nope\"; its answers are yes, slowly, no\n"

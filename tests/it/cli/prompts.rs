@@ -75,7 +75,7 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     };
     let original = name();
     let directory = tempfile::tempdir().expect("a directory");
-    // Each time the editor adds a letter to the name.
+    // Each time the editor adds an exclamation mark to the name.
     let edit = format!("edit {guid} --editor \"sed -i '0,/with mistakes/s//with mistakes!/'\"");
     let answer = |typed: &str| {
         let environment = [

@@ -162,7 +162,7 @@ fn each_mistake_stops_the_start_with_a_line_that_names_it() {
         (
             &[("EXPERTISE_MAX_MESSAGE_BYTES", "1073741824")],
             "EXPERTISE_MAX_MESSAGE_BYTES is \"1073741824\": it must be at most 536870912, or \
-             EXPERTISE_MAX_INFLIGHT_BYTES must be raised to it",
+             EXPERTISE_MAX_INFLIGHT_BYTES must be at least 1073741824",
         ),
         (&[("EXPERTISE_REQUEST_TIMEOUT", "30")], "with its unit"),
         (&[("EXPERTISE_LOG", "verbose")], "off, error, warn"),

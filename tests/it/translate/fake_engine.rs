@@ -15,7 +15,7 @@ use tokio::{
 
 /// A request to the engine.
 pub struct EngineRequest {
-    /// How many requests there were before.
+    /// How many requests for a translation there were before.
     pub number: usize,
     /// The body as it came.
     pub body: String,

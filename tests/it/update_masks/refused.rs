@@ -4,7 +4,7 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     a_path_that_the_message_does_not_have_is_refused_at_its_place,
-    a_path_into_another_field_is_refused,
+    a_path_into_a_field_other_than_translations_is_refused,
     a_path_with_a_list_index_is_refused,
     a_path_too_deep_into_translations_is_refused,
     a_malformed_language_in_a_path_is_refused,
@@ -54,7 +54,7 @@ async fn a_path_that_the_message_does_not_have_is_refused_at_its_place(client: C
     }
 }
 
-async fn a_path_into_another_field_is_refused(client: Client) {
+async fn a_path_into_a_field_other_than_translations_is_refused(client: Client) {
     for path in ["dependencies.operator", "name.x", "created_ts.seconds"] {
         refusal(&client, &["name", path])
             .await
@@ -148,6 +148,7 @@ async fn the_path_that_was_probably_meant_is_named(client: Client) {
             "; perhaps `translations.LANGUAGE` is meant.",
         ),
         (
+            // In camel case, and misspelt.
             "dependencySorthand",
             "; perhaps `dependency_shorthand` is meant, which an update ignores.",
         ),

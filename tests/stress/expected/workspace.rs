@@ -193,8 +193,8 @@ impl Workspace {
         self.ids.insert(placeholder.to_owned(), id.to_owned());
     }
 
-    /// Derives the fields of managed tasks, the links of their subtask steps, and the
-    /// titles of all subtask steps.
+    /// Derives the fields of managed tasks and the titles of all subtask steps. Clears the links
+    /// of steps whose task is no longer managed.
     pub fn derive_fields(&mut self) {
         let mut managed = BTreeMap::new();
         for ExpectedTask { task, steps, .. } in &self.tasks {

@@ -89,7 +89,7 @@ async fn invalidated_and_idle_connections_return_to_the_driver() {
 }
 
 #[tokio::test]
-async fn a_pool_that_keeps_a_connection_can_be_closed() {
+async fn a_connection_returned_to_a_closing_pool_is_not_kept() {
     let pool = pool().await;
     let in_use = pool.acquire().await.expect("a connection");
     let closing = pool.clone();
