@@ -14,30 +14,18 @@ mod postgres;
 mod postgres_server;
 mod probe;
 mod replica;
+mod sqlite;
 mod transaction;
 
-use std::{
-    fs, future::ready, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr, sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sea_orm::EntityTrait;
-use sqlx::{
-    ConnectOptions as _, Connection,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{
-    Writers,
-    metrics::StoreMetrics,
-    schema::entity::server_key,
-    write::{WriteQueue, WriteSlots},
-};
+use super::{Writers, metrics::StoreMetrics, schema::entity::server_key, write::WriteSlots};
 use crate::config::{DatabaseUrl, PostgresUrl};
 
-use database::Pooling;
 pub use migrations::SchemaChange;
 use migrations::{OldSchemaPolicy, prepare_partitions, prepare_schema};
 use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
@@ -46,7 +34,6 @@ use probe::HealthProbe;
 
 pub use advice::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use database::Database;
-use driver::DriverPool;
 pub use driver::PoolSize;
 pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;
@@ -55,26 +42,6 @@ pub use transaction::{Purpose, Transaction};
 
 /// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
-/// Connections that read from SQLite.
-const MAX_SQLITE_READERS: u32 = 4;
-/// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
-/// stop and be woken again within it.
-const SQLITE_ROW_BUFFER: usize = 1_024;
-/// How long a write waits for another process that holds the SQLite file.
-const SQLITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a locked SQLite file is opened again.
-const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// The pages that SQLite's writing connection keeps at most, as kibibytes below zero. By default
-/// it keeps 2 MB, and reads most pages of a larger file again for each write. With many more, commits
-/// take longer: after a page was split, SQLite looks at each page that it keeps. Connections
-/// that read keep the default: each write makes them drop their pages.
-const SQLITE_WRITER_CACHE: &str = "-8192";
-/// Pages of 4 KiB in the write-ahead log before a checkpoint. The default is 1,000; with more, pages
-/// that many writes change, such as those of an index, are copied less often.
-const SQLITE_CHECKPOINT_PAGES: &str = "4000";
-/// How long a call waits for an SQLite connection. It is longer than
-/// [`postgres::ACQUIRE_TIMEOUT`], as all writes queue for one connection, large ones too.
-const SQLITE_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long `migrate` waits for a PostgreSQL that cannot be reached.
 const MIGRATE_WAIT: Duration = Duration::from_secs(10);
 /// The pause between two attempts to reach PostgreSQL.
@@ -135,6 +102,9 @@ pub struct DatabaseConnections {
     pub writer: Database,
     /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
     pub reader: Database,
+    /// Where writes read and are decided before their turn. `None` on PostgreSQL, and for an SQLite
+    /// database in memory, which has one connection.
+    pub preparer: Option<Database>,
     /// For checks of the database's health.
     pub probe: HealthProbe,
     /// Decides which open connections may still be used.
@@ -150,7 +120,8 @@ pub struct DatabaseConnections {
 impl DatabaseConnections {
     /// Records the size and use of each pool.
     pub fn sample_pools(&self, metrics: &StoreMetrics) {
-        for database in [&self.writer, &self.reader] {
+        let pools = [&self.writer, &self.reader].into_iter();
+        for database in pools.chain(&self.preparer) {
             metrics.sample_pool(database.pool_name, &database.pool.size());
         }
     }
@@ -160,6 +131,9 @@ impl DatabaseConnections {
     pub async fn close(&self) {
         self.probe.close().await;
         self.reader.close().await;
+        if let Some(preparer) = &self.preparer {
+            preparer.close().await;
+        }
         self.writer.close().await;
     }
 }
@@ -171,8 +145,8 @@ pub async fn connect(
     options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
     let url = match database {
-        DatabaseUrl::SqliteFile(path) => return open_sqlite_file(path, options).await,
-        DatabaseUrl::SqliteMemory => return open_sqlite_memory(&options.metrics).await,
+        DatabaseUrl::SqliteFile(path) => return sqlite::open_file(path, options).await,
+        DatabaseUrl::SqliteMemory => return sqlite::open_memory(&options.metrics).await,
         DatabaseUrl::Postgres(url) => url,
     };
     let begun = Instant::now();
@@ -196,107 +170,6 @@ pub async fn connect(
         }
         sleep(RETRY_INTERVAL).await;
     }
-}
-
-async fn open_sqlite_file(
-    path: &Path,
-    options: &ConnectOptions,
-) -> Result<DatabaseConnections, OpenError> {
-    let ConnectOptions {
-        migrate, metrics, ..
-    } = options;
-    let epoch = Arc::new(ConnectionEpoch::new());
-    let file_error = |err| advice::file_error(path, &err);
-    let file = || SqliteConnectOptions::new().filename(path);
-    let old_schema = OldSchemaPolicy::of_setting(*migrate);
-    if old_schema == OldSchemaPolicy::Refuse && is_absent(path) {
-        return Err(OpenError::NoFile {
-            path: path.display().to_string(),
-        });
-    }
-    create_private(path);
-    let options = with_sqlite_settings(file())
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .pragma("cache_size", SQLITE_WRITER_CACHE)
-        .pragma("wal_autocheckpoint", SQLITE_CHECKPOINT_PAGES);
-    let mut writer = open_sqlite_writer(options, &epoch)
-        .await
-        .map_err(file_error)?;
-    // Without permission to write the file, SQLite opens it read-only and reports no error.
-    advice::check_writable(path)?;
-    let schema_change = prepare_schema(&writer, old_schema).await?;
-    let page_key = page_key(&writer).await?;
-    writer.measure("writer", metrics);
-    let reading = || with_sqlite_settings(file()).read_only(true);
-    let reader = open_sqlite_pool(MAX_SQLITE_READERS, reading(), &epoch);
-    let mut reader = reader.await.map_err(file_error)?;
-    reader.measure("reader", metrics);
-    let probe = open_sqlite_pool(1, reading(), &epoch);
-    let probe = probe.await.map_err(file_error)?;
-    Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_ACQUIRE_TIMEOUT)),
-        writer,
-        reader,
-        probe: HealthProbe::Sqlite(probe),
-        epoch,
-        page_key,
-        schema_change,
-    })
-}
-
-/// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not
-/// wait when it sets the journal mode, and several servers may open a new file at once.
-async fn open_sqlite_writer(
-    options: SqliteConnectOptions,
-    epoch: &Arc<ConnectionEpoch>,
-) -> Result<Database, sqlx::Error> {
-    let begun = Instant::now();
-    loop {
-        match open_sqlite_pool(1, options.clone(), epoch).await {
-            Err(err) if advice::is_locked(&err) && begun.elapsed() < SQLITE_BUSY_TIMEOUT => {
-                sleep(SQLITE_RETRY_INTERVAL).await;
-            }
-            opened => return opened,
-        }
-    }
-}
-
-/// Creates a missing file that only this user may read. SQLite gives the files beside it the
-/// same mode. A file that exists is left as it is; after any other error SQLite fails, too, and
-/// its error is reported.
-fn create_private(file: &Path) {
-    let mut options = fs::File::options();
-    let _ = options.write(true).create_new(true).mode(0o600).open(file);
-}
-
-/// Whether a file is not there, but could be created in its directory.
-fn is_absent(file: &Path) -> bool {
-    let directory = file.parent().unwrap_or(Path::new(""));
-    let directory_exists = directory.as_os_str().is_empty() || directory.is_dir();
-    directory_exists && matches!(file.try_exists(), Ok(false))
-}
-
-/// A database in memory exists as long as its one connection.
-async fn open_sqlite_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnections, OpenError> {
-    let epoch = Arc::new(ConnectionEpoch::new());
-    let options =
-        SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
-    let mut writer = open_sqlite_pool(1, with_sqlite_settings(options), &epoch)
-        .await
-        .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
-    let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
-    let page_key = page_key(&writer).await?;
-    writer.measure("shared", metrics);
-    Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::start(writer.clone(), SQLITE_ACQUIRE_TIMEOUT)),
-        reader: writer.clone(),
-        probe: HealthProbe::Sqlite(writer.clone()),
-        writer,
-        epoch,
-        page_key,
-        schema_change,
-    })
 }
 
 async fn open_postgres(
@@ -326,51 +199,13 @@ async fn open_postgres(
     Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),
+        preparer: None,
         probe: HealthProbe::postgres(options, pool),
         epoch,
         page_key,
         schema_change,
         writers: Writers::Slots(slots),
     })
-}
-
-/// Adds the settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log
-/// at each COMMIT, so a write that was answered is durable.
-fn with_sqlite_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
-    options
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(SQLITE_BUSY_TIMEOUT)
-        .row_buffer_size(SQLITE_ROW_BUFFER)
-        .disable_statement_logging()
-}
-
-async fn open_sqlite_pool(
-    connections: u32,
-    options: SqliteConnectOptions,
-    epoch: &Arc<ConnectionEpoch>,
-) -> Result<Database, sqlx::Error> {
-    let open_epoch = Arc::clone(epoch);
-    let pool = SqlitePoolOptions::new()
-        .min_connections(1)
-        .max_connections(connections)
-        .acquire_timeout(SQLITE_ACQUIRE_TIMEOUT)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-        // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
-        // believes that it is still open and could not begin another one.
-        .before_acquire(move |connection, about| {
-            let usable = open_epoch.includes(about.age) && !connection.is_in_transaction();
-            Box::pin(ready(Ok(usable)))
-        })
-        .connect_with(options)
-        .await?;
-    Ok(Database::new(
-        DriverPool::Sqlite(pool),
-        Pooling::Session,
-        epoch,
-    ))
 }
 
 /// Reads the secret that signs page tokens.

@@ -34,7 +34,7 @@ mod translations;
 
 use std::{sync::Arc, time::Instant};
 
-use sea_orm::{DbBackend, QueryResult, Statement};
+use sea_orm::{QueryResult, Statement};
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
@@ -47,7 +47,6 @@ use crate::{
     domain::{Error, Outage, Result, changes::Changes, decide::WriteContext},
 };
 
-use sql::Script;
 use statements::DecidedWrite;
 use transaction::{
     CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
@@ -66,12 +65,6 @@ trait Operation: Send + Sync + 'static {
     type Snapshot: Send;
     /// The result for the caller.
     type Answer: Send + 'static;
-
-    /// The snapshot of a decision that needs nothing of what is stored. Then `read` is not
-    /// called.
-    fn without_reading(&self) -> Option<Self::Snapshot> {
-        None
-    }
 
     /// Reads without locks, with one statement at most; `None` when the decision needs
     /// locks.
@@ -123,6 +116,14 @@ struct PendingWrite<O: Operation> {
     retry: Option<RetryKey<O::Answer>>,
 }
 
+/// A write without locks, as far as it is before it writes.
+enum Prepared<A> {
+    NeedsLocks,
+    /// Nothing changes.
+    Unchanged(A),
+    Script(PreparedWrite<A>),
+}
+
 /// A decided write as a script that is ready to be sent.
 struct PreparedWrite<A> {
     script: Statement,
@@ -131,48 +132,45 @@ struct PreparedWrite<A> {
 }
 
 impl<O: Operation> PendingWrite<O> {
-    /// Decides a write that needs nothing of what is stored, before its turn comes. `None` if it
-    /// reads or needs locks.
-    fn prepare(
-        &self,
-        context: &WriteContext,
-        backend: DbBackend,
-    ) -> Result<Option<PreparedWrite<O::Answer>>, StoreError> {
-        if !self.may_be_optimistic() {
-            return Ok(None);
+    /// Reads and decides without locks.
+    async fn prepare(&self, tx: &Tx) -> Result<Prepared<O::Answer>, StoreError> {
+        // The statements that read a large step see one state only under locks.
+        if self.mode == WriteMode::ValidateOnly
+            || self.path == WritePath::LockedOnly
+            || tx.large_read_permit.is_some()
+        {
+            return Ok(Prepared::NeedsLocks);
         }
-        let Some(stored) = self.operation.without_reading() else {
-            return Ok(None);
+        let Some(stored) = self.operation.read(tx).await? else {
+            return Ok(Prepared::NeedsLocks);
         };
-        let (changes, answer) = self.operation.decide(stored, context)?;
-        if changes.is_empty() || !changes.depth_limits.is_empty() {
-            return Ok(None);
+        let (changes, answer) = self.operation.decide(stored, &tx.context)?;
+        if changes.is_empty() {
+            return Ok(Prepared::Unchanged(answer));
         }
-        self.scripted(changes, answer, context, backend)
+        tx.check_depths(&changes).await?;
+        let write = DecidedWrite {
+            outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            changes,
+            context: &tx.context,
+            backend: tx.backend(),
+        };
+        Ok(match write.script()? {
+            Some(script) => Prepared::Script(PreparedWrite {
+                script: script.statement(tx.backend(), tx.account()),
+                answer,
+            }),
+            None => Prepared::NeedsLocks,
+        })
     }
 
     /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
     /// Nothing is written then, nor on a domain error.
     async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
-        // The statements that read a large step see one state only under locks.
-        if !self.may_be_optimistic() || tx.large_read_permit.is_some() {
-            return Ok(None);
-        }
-        let stored = match self.operation.without_reading() {
-            Some(stored) => Some(stored),
-            None => self.operation.read(tx).await?,
-        };
-        let Some(stored) = stored else {
-            return Ok(None);
-        };
-        let (changes, answer) = self.operation.decide(stored, &tx.context)?;
-        if changes.is_empty() {
-            return Ok(Some(WriteOutcome::Done(answer)));
-        }
-        tx.check_depths(&changes).await?;
-        match self.scripted(changes, answer, &tx.context, tx.backend())? {
-            Some(prepared) => self.run_prepared(tx, prepared).await,
-            None => Ok(None),
+        match self.prepare(tx).await? {
+            Prepared::NeedsLocks => Ok(None),
+            Prepared::Unchanged(answer) => Ok(Some(WriteOutcome::Done(answer))),
+            Prepared::Script(prepared) => self.run_prepared(tx, prepared).await,
         }
     }
 
@@ -187,31 +185,6 @@ impl<O: Operation> PendingWrite<O> {
         };
         let answer = self.operation.complete(answer, &guard)?;
         Ok(Some(WriteOutcome::Done(answer)))
-    }
-
-    fn may_be_optimistic(&self) -> bool {
-        self.mode == WriteMode::Store && self.path != WritePath::LockedOnly
-    }
-
-    /// Changes as one script; `None` if they need locks.
-    fn scripted(
-        &self,
-        changes: Changes,
-        answer: O::Answer,
-        context: &WriteContext,
-        backend: DbBackend,
-    ) -> Result<Option<PreparedWrite<O::Answer>>, StoreError> {
-        let write = DecidedWrite {
-            outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
-            changes,
-            context,
-            backend,
-        };
-        let prepared = |script: Script| PreparedWrite {
-            script: script.statement(backend, &context.account),
-            answer,
-        };
-        Ok(write.script()?.map(prepared))
     }
 
     /// Runs the write in a transaction, under locks.

@@ -1,5 +1,6 @@
 //! Group commit on SQLite, which has one writer. Writes that arrive while others run share their
-//! transaction, and so its COMMIT, which is most of what a write costs on a disk.
+//! transaction, and so its COMMIT, which is most of what a write costs on a disk. What a write
+//! without locks reads and decides is done before it is queued, see [`WriteQueue::prepare`].
 //!
 //! *Invariants:* nobody is answered before the COMMIT; a failed write is rolled back to
 //! its savepoint without touching the others; a single write starts at once.
@@ -14,7 +15,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::ConnectionTrait;
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
@@ -22,7 +23,7 @@ use tokio::{
 use tracing::{Instrument, Span};
 
 use super::{
-    LargeReadPermit, Operation, PendingWrite, PreparedWrite,
+    LargeReadPermit, Operation, PendingWrite, Prepared, PreparedWrite,
     transaction::{
         CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
@@ -43,6 +44,8 @@ const GROUP_TIME: Duration = Duration::from_millis(4);
 /// Writes in the order of their arrival.
 pub struct WriteQueue {
     jobs: mpsc::UnboundedSender<Box<dyn Job>>,
+    /// See [`DatabaseConnections::preparer`](crate::store::connection::DatabaseConnections).
+    preparer: Option<Database>,
     wait_timeout: Duration,
 }
 
@@ -73,10 +76,14 @@ enum TransactionState {
 impl WriteQueue {
     /// Starts the queue's task, which ends when the queue is dropped. A write that waits
     /// longer than `wait_timeout` to begin is refused.
-    pub fn start(writer: Database, wait_timeout: Duration) -> Self {
+    pub fn start(writer: Database, preparer: Option<Database>, wait_timeout: Duration) -> Self {
         let (jobs, queue) = mpsc::unbounded_channel();
         tokio::spawn(run_jobs(writer, queue));
-        Self { jobs, wait_timeout }
+        Self {
+            jobs,
+            preparer,
+            wait_timeout,
+        }
     }
 
     /// Runs a write; again when it loses against another process.
@@ -103,6 +110,22 @@ impl WriteQueue {
         Err(Error::WriteConflict.into())
     }
 
+    /// Reads and decides a write before its turn, while others write. What it read is guarded by
+    /// its version.
+    async fn prepare<O: Operation>(
+        &self,
+        account: &Account,
+        write: &PendingWrite<O>,
+        large_read_permit: &Option<LargeReadPermit>,
+    ) -> Result<Prepared<O::Answer>, StoreError> {
+        let Some(preparer) = &self.preparer else {
+            return Ok(Prepared::NeedsLocks);
+        };
+        let connection = WriteConnection::Autocommit(preparer.clone());
+        let tx = Tx::of(account, connection, large_read_permit.clone());
+        write.prepare(&tx).await
+    }
+
     async fn enqueue<O: Operation>(
         &self,
         account: &Account,
@@ -110,10 +133,10 @@ impl WriteQueue {
         large_read_permit: Option<LargeReadPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let prepared = match &large_read_permit {
-            // It is run under locks.
-            Some(_) => None,
-            None => write.prepare(&account.write_context(), DbBackend::Sqlite)?,
+        let prepared = match self.prepare(account, write, &large_read_permit).await? {
+            Prepared::Unchanged(answer) => return Ok(WriteOutcome::Done(answer)),
+            Prepared::Script(prepared) => Some(prepared),
+            Prepared::NeedsLocks => None,
         };
         let (outcome_sender, mut outcome) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
@@ -209,7 +232,7 @@ fn not_begun(error: StoreError) -> StoreError {
 struct QueuedWrite<O: Operation> {
     account: Account,
     write: Arc<PendingWrite<O>>,
-    /// The write as a script, for its first run.
+    /// The write as a script, for its first run. `None` if it needs locks or was not prepared.
     prepared: Option<PreparedWrite<O::Answer>>,
     large_read_permit: Option<LargeReadPermit>,
     caller: Arc<CallerLiveness>,
@@ -301,7 +324,12 @@ async fn run_in_group<O: Operation>(
 ) {
     let outcome = match prepared {
         Some(prepared) => write.run_prepared(tx, prepared).await,
-        None => write.run_optimistic(tx).await,
+        None => Ok(None),
+    };
+    // Without locks again, as what was read may have changed since, or was not read.
+    let outcome = match outcome {
+        Ok(None) => write.run_optimistic(tx).await,
+        outcome => outcome,
     };
     match outcome {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),

@@ -33,8 +33,8 @@ impl Operation for CreateRole {
     type Snapshot = ();
     type Answer = Role;
 
-    fn without_reading(&self) -> Option<()> {
-        Some(())
+    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
+        Ok(Some(()))
     }
 
     async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {
@@ -68,8 +68,8 @@ impl Operation for DeleteRole {
     type Snapshot = ();
     type Answer = ();
 
-    fn without_reading(&self) -> Option<()> {
-        Some(())
+    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
+        Ok(Some(()))
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<(), StoreError> {

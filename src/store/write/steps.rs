@@ -62,20 +62,22 @@ impl Operation for CreateStep {
     type Snapshot = NewStepSnapshot;
     type Answer = (Step, Placement);
 
-    fn without_reading(&self) -> Option<NewStepSnapshot> {
-        let is_plain_append = self.new.kind.subtask().is_none() && self.prevstep.is_none();
-        is_plain_append.then(|| snapshot(Insertion::at_end(Placement::Appended)))
-    }
-
     async fn read(&self, tx: &Tx) -> Result<Option<NewStepSnapshot>, StoreError> {
-        let (None, Some(prevstep)) = (self.new.kind.subtask(), self.prevstep) else {
+        if self.new.kind.subtask().is_some() {
             return Ok(None);
+        }
+        let insertion = match self.prevstep {
+            None => Some(Insertion::at_end(Placement::Appended)),
+            Some(prevstep) => match tx.neighbours(self.new.task, prevstep).await? {
+                None => Some(Insertion::at_end(Placement::AppendedPrevstepUnknown)),
+                Some((neighbours, version)) => Insertion::after(&neighbours, version),
+            },
         };
-        let insertion = match tx.neighbours(self.new.task, prevstep).await? {
-            None => Some(Insertion::at_end(Placement::AppendedPrevstepUnknown)),
-            Some((neighbours, version)) => Insertion::after(&neighbours, version),
-        };
-        Ok(insertion.map(snapshot))
+        Ok(insertion.map(|insertion| NewStepSnapshot {
+            insertion,
+            target: None,
+            step_count: None,
+        }))
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<NewStepSnapshot, StoreError> {
@@ -98,15 +100,6 @@ impl Operation for CreateStep {
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
         self.clone().into_changes(stored, context)
-    }
-}
-
-/// What the decision of a step that refers to no other task needs.
-fn snapshot(insertion: Insertion) -> NewStepSnapshot {
-    NewStepSnapshot {
-        insertion,
-        target: None,
-        step_count: None,
     }
 }
 

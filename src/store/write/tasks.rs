@@ -72,8 +72,8 @@ impl Operation for CreateTask {
     type Snapshot = ();
     type Answer = Task;
 
-    fn without_reading(&self) -> Option<()> {
-        Some(())
+    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
+        Ok(Some(()))
     }
 
     async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {

@@ -1,0 +1,192 @@
+//! The connections to SQLite.
+
+use std::{
+    fs, future::ready, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr, sync::Arc,
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions as _, Connection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    ConnectOptions, DatabaseConnections, OpenError, advice,
+    database::{Database, Pooling},
+    driver::DriverPool,
+    epoch::ConnectionEpoch,
+    migrations::{OldSchemaPolicy, prepare_schema},
+    page_key,
+    probe::HealthProbe,
+};
+use crate::store::{Writers, metrics::StoreMetrics, write::WriteQueue};
+
+/// Connections that read from SQLite.
+const MAX_READERS: u32 = 4;
+/// Connections on which writes to SQLite read what they change. Such reads are short, so a few
+/// are enough; long reads of other calls do not delay them.
+const MAX_PREPARERS: u32 = 2;
+/// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
+/// stop and be woken again within it.
+const ROW_BUFFER: usize = 1_024;
+/// How long a write waits for another process that holds the SQLite file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a locked SQLite file is opened again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// The pages that SQLite's writing connection keeps at most, as kibibytes below zero. By default
+/// it keeps 2 MB, and reads most pages of a larger file again for each write. With many more, commits
+/// take longer: after a page was split, SQLite looks at each page that it keeps. Connections
+/// that read keep the default: each write makes them drop their pages.
+const WRITER_CACHE: &str = "-8192";
+/// Pages of 4 KiB in the write-ahead log before a checkpoint. The default is 1,000; with more, pages
+/// that many writes change, such as those of an index, are copied less often.
+const CHECKPOINT_PAGES: &str = "4000";
+/// How long a call waits for an SQLite connection. It is longer than
+/// [that of PostgreSQL](super::postgres::ACQUIRE_TIMEOUT), as all writes queue for one
+/// connection, large ones too.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Opens a file, and creates it if `options` permit that.
+pub async fn open_file(
+    path: &Path,
+    options: &ConnectOptions,
+) -> Result<DatabaseConnections, OpenError> {
+    let ConnectOptions {
+        migrate, metrics, ..
+    } = options;
+    let epoch = Arc::new(ConnectionEpoch::new());
+    let file_error = |err| advice::file_error(path, &err);
+    let file = || SqliteConnectOptions::new().filename(path);
+    let old_schema = OldSchemaPolicy::of_setting(*migrate);
+    if old_schema == OldSchemaPolicy::Refuse && is_absent(path) {
+        return Err(OpenError::NoFile {
+            path: path.display().to_string(),
+        });
+    }
+    create_private(path);
+    let options = with_settings(file())
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .pragma("cache_size", WRITER_CACHE)
+        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
+    let mut writer = open_writer(options, &epoch).await.map_err(file_error)?;
+    // Without permission to write the file, SQLite opens it read-only and reports no error.
+    advice::check_writable(path)?;
+    let schema_change = prepare_schema(&writer, old_schema).await?;
+    let page_key = page_key(&writer).await?;
+    writer.measure("writer", metrics);
+    let reading = || with_settings(file()).read_only(true);
+    let reader = open_pool(MAX_READERS, reading(), &epoch);
+    let mut reader = reader.await.map_err(file_error)?;
+    reader.measure("reader", metrics);
+    let probe = open_pool(1, reading(), &epoch);
+    let probe = probe.await.map_err(file_error)?;
+    let preparer = pool_options(MAX_PREPARERS, &epoch).connect_lazy_with(reading());
+    let mut preparer = Database::new(DriverPool::Sqlite(preparer), Pooling::Session, &epoch);
+    preparer.measure("preparer", metrics);
+    let preparer = Some(preparer);
+    let queue = WriteQueue::start(writer.clone(), preparer.clone(), ACQUIRE_TIMEOUT);
+    Ok(DatabaseConnections {
+        writers: Writers::Queue(queue),
+        preparer,
+        writer,
+        reader,
+        probe: HealthProbe::Sqlite(probe),
+        epoch,
+        page_key,
+        schema_change,
+    })
+}
+
+/// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not
+/// wait when it sets the journal mode, and several servers may open a new file at once.
+async fn open_writer(
+    options: SqliteConnectOptions,
+    epoch: &Arc<ConnectionEpoch>,
+) -> Result<Database, sqlx::Error> {
+    let begun = Instant::now();
+    loop {
+        match open_pool(1, options.clone(), epoch).await {
+            Err(err) if advice::is_locked(&err) && begun.elapsed() < BUSY_TIMEOUT => {
+                sleep(RETRY_INTERVAL).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Creates a missing file that only this user may read. SQLite gives the files beside it the
+/// same mode. A file that exists is left as it is; after any other error SQLite fails, too, and
+/// its error is reported.
+fn create_private(file: &Path) {
+    let mut options = fs::File::options();
+    let _ = options.write(true).create_new(true).mode(0o600).open(file);
+}
+
+/// Whether a file is not there, but could be created in its directory.
+fn is_absent(file: &Path) -> bool {
+    let directory = file.parent().unwrap_or(Path::new(""));
+    let directory_exists = directory.as_os_str().is_empty() || directory.is_dir();
+    directory_exists && matches!(file.try_exists(), Ok(false))
+}
+
+/// Opens a database in memory, which exists as long as its one connection.
+pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnections, OpenError> {
+    let epoch = Arc::new(ConnectionEpoch::new());
+    let options =
+        SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
+    let mut writer = open_pool(1, with_settings(options), &epoch)
+        .await
+        .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
+    let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
+    let page_key = page_key(&writer).await?;
+    writer.measure("shared", metrics);
+    Ok(DatabaseConnections {
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), None, ACQUIRE_TIMEOUT)),
+        reader: writer.clone(),
+        preparer: None,
+        probe: HealthProbe::Sqlite(writer.clone()),
+        writer,
+        epoch,
+        page_key,
+        schema_change,
+    })
+}
+
+/// Adds the settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log
+/// at each COMMIT, so a write that was answered is durable.
+fn with_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    options
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .row_buffer_size(ROW_BUFFER)
+        .disable_statement_logging()
+}
+
+async fn open_pool(
+    connections: u32,
+    options: SqliteConnectOptions,
+    epoch: &Arc<ConnectionEpoch>,
+) -> Result<Database, sqlx::Error> {
+    let pool = pool_options(connections, epoch).min_connections(1);
+    let pool = DriverPool::Sqlite(pool.connect_with(options).await?);
+    Ok(Database::new(pool, Pooling::Session, epoch))
+}
+
+fn pool_options(connections: u32, epoch: &Arc<ConnectionEpoch>) -> SqlitePoolOptions {
+    let open_epoch = Arc::clone(epoch);
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
+        // believes that it is still open and could not begin another one.
+        .before_acquire(move |connection, about| {
+            let usable = open_epoch.includes(about.age) && !connection.is_in_transaction();
+            Box::pin(ready(Ok(usable)))
+        })
+}
