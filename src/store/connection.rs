@@ -102,9 +102,6 @@ pub struct DatabaseConnections {
     pub writer: Database,
     /// For reads. On SQLite read-only connections, on PostgreSQL the same pool.
     pub reader: Database,
-    /// Where writes read and are decided before their turn. `None` on PostgreSQL, and for an SQLite
-    /// database in memory, which has one connection.
-    pub preparer: Option<Database>,
     /// For checks of the database's health.
     pub probe: HealthProbe,
     /// Decides which open connections may still be used.
@@ -120,8 +117,7 @@ pub struct DatabaseConnections {
 impl DatabaseConnections {
     /// Records the size and use of each pool.
     pub fn sample_pools(&self, metrics: &StoreMetrics) {
-        let pools = [&self.writer, &self.reader].into_iter();
-        for database in pools.chain(&self.preparer) {
+        for database in [&self.writer, &self.reader] {
             metrics.sample_pool(database.pool_name, &database.pool.size());
         }
     }
@@ -131,9 +127,6 @@ impl DatabaseConnections {
     pub async fn close(&self) {
         self.probe.close().await;
         self.reader.close().await;
-        if let Some(preparer) = &self.preparer {
-            preparer.close().await;
-        }
         self.writer.close().await;
     }
 }
@@ -199,7 +192,6 @@ async fn open_postgres(
     Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),
-        preparer: None,
         probe: HealthProbe::postgres(options, pool),
         epoch,
         page_key,

@@ -34,7 +34,7 @@ mod translations;
 
 use std::{sync::Arc, time::Instant};
 
-use sea_orm::{QueryResult, Statement};
+use sea_orm::QueryResult;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
@@ -116,37 +116,23 @@ struct PendingWrite<O: Operation> {
     retry: Option<RetryKey<O::Answer>>,
 }
 
-/// A write without locks, as far as it is before it writes.
-enum Prepared<A> {
-    NeedsLocks,
-    /// Nothing changes.
-    Unchanged(A),
-    Script(PreparedWrite<A>),
-}
-
-/// A decided write as a script that is ready to be sent.
-struct PreparedWrite<A> {
-    script: Statement,
-    /// The answer if the guard of the script changes a row.
-    answer: A,
-}
-
 impl<O: Operation> PendingWrite<O> {
-    /// Reads and decides without locks.
-    async fn prepare(&self, tx: &Tx) -> Result<Prepared<O::Answer>, StoreError> {
+    /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
+    /// Nothing is written then, nor on a domain error.
+    async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
         // The statements that read a large step see one state only under locks.
         if self.mode == WriteMode::ValidateOnly
             || self.path == WritePath::LockedOnly
             || tx.large_read_permit.is_some()
         {
-            return Ok(Prepared::NeedsLocks);
+            return Ok(None);
         }
         let Some(stored) = self.operation.read(tx).await? else {
-            return Ok(Prepared::NeedsLocks);
+            return Ok(None);
         };
         let (changes, answer) = self.operation.decide(stored, &tx.context)?;
         if changes.is_empty() {
-            return Ok(Prepared::Unchanged(answer));
+            return Ok(Some(WriteOutcome::Done(answer)));
         }
         tx.check_depths(&changes).await?;
         let write = DecidedWrite {
@@ -155,31 +141,10 @@ impl<O: Operation> PendingWrite<O> {
             context: &tx.context,
             backend: tx.backend(),
         };
-        Ok(match write.script()? {
-            Some(script) => Prepared::Script(PreparedWrite {
-                script: script.statement(tx.backend(), tx.account()),
-                answer,
-            }),
-            None => Prepared::NeedsLocks,
-        })
-    }
-
-    /// Runs the write as a script. `None` if it needs locks or the guard matched no row.
-    /// Nothing is written then, nor on a domain error.
-    async fn run_optimistic(&self, tx: &Tx) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
-        match self.prepare(tx).await? {
-            Prepared::NeedsLocks => Ok(None),
-            Prepared::Unchanged(answer) => Ok(Some(WriteOutcome::Done(answer))),
-            Prepared::Script(prepared) => self.run_prepared(tx, prepared).await,
-        }
-    }
-
-    /// Runs a script. `None` if the guard matched no row, so that nothing is written.
-    async fn run_prepared(
-        &self,
-        tx: &Tx,
-        PreparedWrite { script, answer }: PreparedWrite<O::Answer>,
-    ) -> Result<Option<WriteOutcome<O::Answer>>, StoreError> {
+        let Some(script) = write.script()? else {
+            return Ok(None);
+        };
+        let script = script.statement(tx.backend(), tx.account());
         let Some(guard) = tx.run_script(script).await? else {
             return Ok(None);
         };

@@ -24,9 +24,6 @@ use crate::store::{Writers, metrics::StoreMetrics, write::WriteQueue};
 
 /// Connections that read from SQLite.
 const MAX_READERS: u32 = 4;
-/// Connections on which writes to SQLite read what they change. Such reads are short, so a few
-/// are enough; long reads of other calls do not delay them.
-const MAX_PREPARERS: u32 = 2;
 /// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
 /// stop and be woken again within it.
 const ROW_BUFFER: usize = 1_024;
@@ -82,14 +79,8 @@ pub async fn open_file(
     reader.measure("reader", metrics);
     let probe = open_pool(1, reading(), &epoch);
     let probe = probe.await.map_err(file_error)?;
-    let preparer = pool_options(MAX_PREPARERS, &epoch).connect_lazy_with(reading());
-    let mut preparer = Database::new(DriverPool::Sqlite(preparer), Pooling::Session, &epoch);
-    preparer.measure("preparer", metrics);
-    let preparer = Some(preparer);
-    let queue = WriteQueue::start(writer.clone(), preparer.clone(), ACQUIRE_TIMEOUT);
     Ok(DatabaseConnections {
-        writers: Writers::Queue(queue),
-        preparer,
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), ACQUIRE_TIMEOUT)),
         writer,
         reader,
         probe: HealthProbe::Sqlite(probe),
@@ -143,9 +134,8 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);
     Ok(DatabaseConnections {
-        writers: Writers::Queue(WriteQueue::start(writer.clone(), None, ACQUIRE_TIMEOUT)),
+        writers: Writers::Queue(WriteQueue::start(writer.clone(), ACQUIRE_TIMEOUT)),
         reader: writer.clone(),
-        preparer: None,
         probe: HealthProbe::Sqlite(writer.clone()),
         writer,
         epoch,
@@ -170,14 +160,9 @@ async fn open_pool(
     options: SqliteConnectOptions,
     epoch: &Arc<ConnectionEpoch>,
 ) -> Result<Database, sqlx::Error> {
-    let pool = pool_options(connections, epoch).min_connections(1);
-    let pool = DriverPool::Sqlite(pool.connect_with(options).await?);
-    Ok(Database::new(pool, Pooling::Session, epoch))
-}
-
-fn pool_options(connections: u32, epoch: &Arc<ConnectionEpoch>) -> SqlitePoolOptions {
     let open_epoch = Arc::clone(epoch);
-    SqlitePoolOptions::new()
+    let pool = SqlitePoolOptions::new()
+        .min_connections(1)
         .max_connections(connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(None)
@@ -189,4 +174,11 @@ fn pool_options(connections: u32, epoch: &Arc<ConnectionEpoch>) -> SqlitePoolOpt
             let usable = open_epoch.includes(about.age) && !connection.is_in_transaction();
             Box::pin(ready(Ok(usable)))
         })
+        .connect_with(options)
+        .await?;
+    Ok(Database::new(
+        DriverPool::Sqlite(pool),
+        Pooling::Session,
+        epoch,
+    ))
 }

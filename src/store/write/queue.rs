@@ -1,6 +1,5 @@
 //! Group commit on SQLite, which has one writer. Writes that arrive while others run share their
-//! transaction, and so its COMMIT, which is most of what a write costs on a disk. What a write
-//! without locks reads and decides is done before it is queued, see [`WriteQueue::prepare`].
+//! transaction, and so its COMMIT, which is most of what a write costs on a disk.
 //!
 //! *Invariants:* nobody is answered before the COMMIT; a failed write is rolled back to
 //! its savepoint without touching the others; a single write starts at once.
@@ -23,7 +22,7 @@ use tokio::{
 use tracing::{Instrument, Span};
 
 use super::{
-    LargeReadPermit, Operation, PendingWrite, Prepared, PreparedWrite,
+    LargeReadPermit, Operation, PendingWrite,
     transaction::{
         CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
     },
@@ -44,8 +43,6 @@ const GROUP_TIME: Duration = Duration::from_millis(4);
 /// Writes in the order of their arrival.
 pub struct WriteQueue {
     jobs: mpsc::UnboundedSender<Box<dyn Job>>,
-    /// See [`DatabaseConnections::preparer`](crate::store::connection::DatabaseConnections).
-    preparer: Option<Database>,
     wait_timeout: Duration,
 }
 
@@ -76,14 +73,10 @@ enum TransactionState {
 impl WriteQueue {
     /// Starts the queue's task, which ends when the queue is dropped. A write that waits
     /// longer than `wait_timeout` to begin is refused.
-    pub fn start(writer: Database, preparer: Option<Database>, wait_timeout: Duration) -> Self {
+    pub fn start(writer: Database, wait_timeout: Duration) -> Self {
         let (jobs, queue) = mpsc::unbounded_channel();
         tokio::spawn(run_jobs(writer, queue));
-        Self {
-            jobs,
-            preparer,
-            wait_timeout,
-        }
+        Self { jobs, wait_timeout }
     }
 
     /// Runs a write; again when it loses against another process.
@@ -110,22 +103,6 @@ impl WriteQueue {
         Err(Error::WriteConflict.into())
     }
 
-    /// Reads and decides a write before its turn, while others write. What it read is guarded by
-    /// its version.
-    async fn prepare<O: Operation>(
-        &self,
-        account: &Account,
-        write: &PendingWrite<O>,
-        large_read_permit: &Option<LargeReadPermit>,
-    ) -> Result<Prepared<O::Answer>, StoreError> {
-        let Some(preparer) = &self.preparer else {
-            return Ok(Prepared::NeedsLocks);
-        };
-        let connection = WriteConnection::Autocommit(preparer.clone());
-        let tx = Tx::of(account, connection, large_read_permit.clone());
-        write.prepare(&tx).await
-    }
-
     async fn enqueue<O: Operation>(
         &self,
         account: &Account,
@@ -133,17 +110,11 @@ impl WriteQueue {
         large_read_permit: Option<LargeReadPermit>,
         caller: &Arc<CallerLiveness>,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let prepared = match self.prepare(account, write, &large_read_permit).await? {
-            Prepared::Unchanged(answer) => return Ok(WriteOutcome::Done(answer)),
-            Prepared::Script(prepared) => Some(prepared),
-            Prepared::NeedsLocks => None,
-        };
         let (outcome_sender, mut outcome) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         let job = QueuedWrite {
             account: account.clone(),
             write: Arc::clone(write),
-            prepared,
             large_read_permit,
             caller: Arc::clone(caller),
             log_span: Span::current(),
@@ -232,8 +203,6 @@ fn not_begun(error: StoreError) -> StoreError {
 struct QueuedWrite<O: Operation> {
     account: Account,
     write: Arc<PendingWrite<O>>,
-    /// The write as a script, for its first run. `None` if it needs locks or was not prepared.
-    prepared: Option<PreparedWrite<O::Answer>>,
     large_read_permit: Option<LargeReadPermit>,
     caller: Arc<CallerLiveness>,
     /// The span that names the call in the log.
@@ -302,8 +271,7 @@ impl<O: Operation> QueuedWrite<O> {
             WriteConnection::Transaction(Arc::clone(transaction)),
             self.large_read_permit.clone(),
         );
-        let run = run_in_group(&self.write, self.prepared.take(), &tx, in_savepoint);
-        let run = AssertUnwindSafe(run).catch_unwind();
+        let run = AssertUnwindSafe(run_in_group(&self.write, &tx, in_savepoint)).catch_unwind();
         let (outcome, state) = run.await.unwrap_or_else(|_| {
             let panic = Error::Internal("a write panicked".to_owned());
             (Err(panic.into()), TransactionState::MustRollBack)
@@ -315,23 +283,13 @@ impl<O: Operation> QueuedWrite<O> {
 
 async fn run_in_group<O: Operation>(
     write: &PendingWrite<O>,
-    prepared: Option<PreparedWrite<O::Answer>>,
     tx: &Tx,
     in_savepoint: bool,
 ) -> (
     Result<WriteOutcome<O::Answer>, StoreError>,
     TransactionState,
 ) {
-    let outcome = match prepared {
-        Some(prepared) => write.run_prepared(tx, prepared).await,
-        None => Ok(None),
-    };
-    // Without locks again, as what was read may have changed since, or was not read.
-    let outcome = match outcome {
-        Ok(None) => write.run_optimistic(tx).await,
-        outcome => outcome,
-    };
-    match outcome {
+    match write.run_optimistic(tx).await {
         Ok(Some(outcome)) => return (Ok(outcome), TransactionState::Usable),
         Ok(None) => {}
         Err(error @ (StoreError::Domain(_) | StoreError::NeedsLargeReadPermit(_))) => {
