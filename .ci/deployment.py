@@ -64,8 +64,8 @@ def main():
     loopback = f"Environment=EXPERTISE_METRICS_LISTEN=127.0.0.1:{METRICS_PORT}\n"
     check("systemd serves metrics on loopback", loopback in unit_text)
     page = pathlib.Path("docs/deploy/README.md").read_text()
-    profile = re.search(r"cargo build .*--profile (\w+)", page).group(1)
-    check("the page of systemd builds what it installs", f"install target/{profile}/expertise {service['ExecStart'].split()[0]}" in page)
+    installed = re.search(r"cargo build .*--(\w+)", page).group(1)
+    check("the page of systemd builds what it installs", f"install target/{installed}/expertise {service['ExecStart'].split()[0]}" in page)
     check("systemd restarts it as often as needed", unit["Unit"]["StartLimitIntervalSec"] == "0")
     check("systemd waits longer than the grace", seconds(service["TimeoutStopSec"]) > grace)
     check("the memory limit in systemd is twice EXPERTISE_MAX_INFLIGHT_BYTES", size(service["MemoryMax"]) == 2 * inflight)
