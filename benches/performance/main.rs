@@ -59,7 +59,7 @@ fn measure(options: &Options) {
     for kind in options.kinds() {
         match Testbed::of(kind, options.against.clone()) {
             Some(testbed) => runtime.block_on(tables.fill(&testbed, options)),
-            None => eprintln!("\n*** PostgreSQL is not installed: only SQLite is measured. ***\n"),
+            None => eprintln!("\n*** PostgreSQL is not installed: it is not measured. ***\n"),
         }
     }
     println!("{}", machine::describe());

@@ -100,7 +100,7 @@ pub(super) async fn find_by_name(
             });
             let named: Vec<String> = named.collect();
             return Err(CliError::TaskName(format!(
-                "{} tasks have the name {:?}: use the guid of one, {}",
+                "{} tasks have the name {:?}: use the guid of one of {}",
                 several.len(),
                 sanitize(name),
                 named.join(", ")
@@ -119,7 +119,7 @@ pub(super) async fn find_by_name(
     })
 }
 
-/// The name that a name in lower case may be a misspelling of.
+/// The name of a task that `lower`, a name in lower case, may be a misspelling of.
 fn closest_name<'a>(lower: &str, tasks: &'a [Task]) -> Option<&'a str> {
     let names: Vec<String> = tasks.iter().map(|task| task.name.to_lowercase()).collect();
     let candidates: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -220,7 +220,8 @@ impl ConnectionState {
         self.received_bytes.load(Relaxed) >= PREFACE_BYTES
     }
 
-    /// Whether it has no calls, nothing to send, and no traffic for a moment.
+    /// Whether its preface has not arrived, or it has no calls, nothing to send, and no traffic
+    /// for a moment.
     fn is_idle(&self) -> bool {
         if !self.has_preface() {
             return true;
@@ -290,7 +291,7 @@ impl TrackedStream {
         ConnectionHandle(Arc::clone(&self.state))
     }
 
-    /// Ready when the peer has been silent for too long.
+    /// Ready when the peer has been silent for too long, or has not sent its preface in time.
     fn poll_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         loop {
             ready!(self.read_timeout.as_mut().poll(context));

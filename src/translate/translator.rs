@@ -22,8 +22,8 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// At most `parallel` requests run at once. While one waits for a retry, another call of
-    /// [`translate`](Self::translate) may run a request in its place, but its own call may not.
+    /// At most `parallel` requests run at once. While one waits for a retry, other calls of
+    /// [`translate`](Self::translate) may use its place, but its own call starts no other request.
     pub fn new(engine: Box<dyn Engine>, from: &str, parallel: usize, retry: RetrySettings) -> Self {
         Self {
             engine,

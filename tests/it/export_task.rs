@@ -19,7 +19,7 @@ on_both_databases![
     an_export_may_be_imported_into_another_account,
     an_export_that_refers_outside_stays_in_its_account,
     a_task_of_another_account_answers_like_one_that_does_not_exist,
-    a_malformed_id_is_refused,
+    a_malformed_id_is_refused_and_one_in_upper_case_is_not,
     export_needs_the_scope_read,
     an_export_shows_one_state_while_names_change,
     an_export_shows_one_state_while_steps_come_and_go,
@@ -28,6 +28,7 @@ on_both_databases![
 /// A guide with full steps, managed tasks that manage others, and subtask steps that
 /// refer to tasks inside, above and outside of it.
 async fn given_guide(client: &Client, outside: &Task) -> Task {
+    // Ids within the document only: of its own task, and of the task that value "a" manages.
     let (root, first) = (unknown_guid(), unknown_guid());
     let refers = |guid: &str| {
         let target = outside.clone().with_guid(guid);
@@ -245,7 +246,7 @@ async fn a_task_of_another_account_answers_like_one_that_does_not_exist(client: 
     assert_eq!(answers[0], answers[1]);
 }
 
-async fn a_malformed_id_is_refused(client: Client) {
+async fn a_malformed_id_is_refused_and_one_in_upper_case_is_not(client: Client) {
     for (guid, reason) in [("", "FIELD_REQUIRED"), ("guide", "FIELD_INVALID")] {
         let failure = client.export(guid).await.refused();
         failure.violates(&[("guid", reason)]);

@@ -31,8 +31,8 @@ async fn postgres_gets_few_statements_however_many_steps() {
     few_statements_however_many_steps(&url).await;
 }
 
-/// Every index and both ends of every foreign key with its first column, and every table with
-/// `account_id` or with what it lacks.
+/// For every index, and for both ends of every foreign key: its first column. For every table:
+/// `account_id`, or which of the two it lacks, a primary key or that column.
 const KEYS: &str = "
     SELECT format('index %s of %s', i.relname, t.relname), a.attname::text
     FROM pg_index x
@@ -178,7 +178,7 @@ async fn references_take_four_statements_at_most(url: &str) {
     let managed = answers_of(&steps[0])[0].link.as_str();
     for (task, variable, answer) in [
         (managed, "", ""),
-        // Every reader reads the task's own name, and none is listed.
+        // Each step reads the `it` that its own task sets, so none is listed.
         ("", "it", ""),
         (guide.guid.as_str(), "it", "off"),
         (guide.guid.as_str(), "age", "2"),
@@ -222,8 +222,7 @@ async fn few_statements_however_many_steps(url: &str) {
 struct Counts(Vec<(&'static str, u64)>);
 
 impl Counts {
-    /// Of imports and exports of a guide with as many steps: a tenth are linked
-    /// values, each of which manages a task with a step.
+    /// Of imports and exports of a [`guide`] with `steps` steps.
     async fn of(store: &Store, client: &Client, steps: usize) -> Self {
         let mut counts = Vec::new();
         let mut before = store.statements();
@@ -269,8 +268,8 @@ async fn import(client: &Client, document: TaskDocument) -> Task {
     imported.accepted().task.expect("the task")
 }
 
-/// A guide of as many steps: a tenth are linked values, each of which manages a task
-/// with a step.
+/// A guide of an observation and `steps` other steps. A tenth of these are the wiring steps of
+/// its linked values, each of which manages a task with a step.
 fn guide(steps: usize) -> TaskDocument {
     let linked = steps / 10;
     let values = (0..linked).map(|n| {

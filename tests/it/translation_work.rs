@@ -31,7 +31,7 @@ on_both_databases![
     a_row_written_together_with_its_source_is_not_outdated,
     an_unchanged_row_sent_with_a_changed_source_is_outdated,
     a_source_that_changed_back_needs_no_translation,
-    a_linked_value_that_changes_outdates_all_that_follows_it,
+    a_linked_value_that_changes_outdates_all_that_has_its_text,
     an_import_that_changes_a_source_outdates_its_rows,
     a_dry_run_outdates_nothing,
 ];
@@ -62,7 +62,7 @@ async fn state(client: &Client, guid: &str) -> Option<TranslationState> {
     states.first().map(TranslationWork::state)
 }
 
-/// The work into German on this resource, which must need one.
+/// The work into German on this resource, which must need a translation.
 async fn work_on(client: &Client, guid: &str) -> TranslationWork {
     let work = client.translation_work(&DE).await;
     let mut own = work.into_iter().filter(|item| item.guid == guid);
@@ -418,7 +418,7 @@ async fn translate_all(client: &Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
-async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client) {
+async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Client) {
     let linked = FeedbackConfig {
         linked: Some(true),
         ..question("answer", &["yes", "no"])
@@ -429,7 +429,7 @@ async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client
         steps: vec![asking],
     };
     let guide = import(&client, document).await;
-    // The guide, the observation, and a task with its step for each value.
+    // The guide, the observation, and for each value a managed task and its wiring step.
     assert_eq!(client.translation_work(&DE).await.len(), 6);
     translate_all(&client).await;
     let asking = client.get_step(&guide.steps[0]).await.accepted();
@@ -447,8 +447,8 @@ async fn a_linked_value_that_changes_outdates_all_that_follows_it(client: Client
     let work = client.translation_work(&DE).await;
     for item in &work[..] {
         let source = item.source.clone().unwrap();
-        let follows = source.name.or(source.title).unwrap();
-        assert!(["Yes!", "Ask"].contains(&&*follows), "{follows}");
+        let text = source.name.or(source.title).unwrap();
+        assert!(["Yes!", "Ask"].contains(&&*text), "{text}");
     }
     assert_eq!(pending(work), expected);
 }

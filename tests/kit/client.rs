@@ -199,7 +199,7 @@ impl Client {
         Ok(response.into_inner().task.expect("the response's task"))
     }
 
-    /// No paths: no mask.
+    /// An empty `mask` sends no mask.
     pub async fn update_task(
         &self,
         task: Task,
@@ -377,7 +377,7 @@ impl Client {
         Ok(response.into_inner().step.expect("the response's step"))
     }
 
-    /// No paths: no mask.
+    /// An empty `mask` sends no mask.
     pub async fn update_step(
         &self,
         step: Step,
@@ -576,7 +576,7 @@ pub fn unknown_guid() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
-/// No paths: no mask.
+/// The mask of these paths; `None` if there are none.
 pub fn field_mask(paths: &[&str]) -> Option<FieldMask> {
     (!paths.is_empty()).then(|| FieldMask {
         paths: paths.iter().map(|path| (*path).to_owned()).collect(),

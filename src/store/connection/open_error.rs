@@ -89,12 +89,12 @@ pub enum OpenError {
     },
     /// Partitions are requested, but SQLite has none.
     #[error(
-        "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
+        "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave out --partitions"
     )]
     PartitionsOfSqlite,
     /// Partitions are requested, but the tables have another number of them.
     #[error(
-        "--partitions is {requested}, but the tables of this database have {found} partitions each, which cannot be changed: use an empty database, or leave it out"
+        "--partitions is {requested}, but the tables of this database have {found} partitions each, which cannot be changed: use an empty database, or leave out --partitions"
     )]
     OtherPartitions {
         /// How many each table has.

@@ -11,8 +11,8 @@ const LEAST_VERSION: i32 = 120_000;
 /// The encoding of what is stored, as PostgreSQL names it.
 const ENCODING: &str = "UTF8";
 
-/// Fails if the server is too old or the database has another encoding, in which most texts
-/// could not be stored.
+/// Fails if the server is too old or the database has another encoding, in which not every
+/// text could be stored.
 pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
     let failed = |err: DbErr| advice::schema_error(&err);
     let sql = "SELECT current_setting('server_version_num')::int, \

@@ -7,7 +7,7 @@ on_both_databases![
     every_text_of_a_task_refuses_nul,
     every_text_of_a_step_refuses_nul,
     json_keys_and_texts_refuse_nul,
-    filters_and_tokens_refuse_nul,
+    ids_masks_and_tokens_refuse_nul,
     updates_refuse_nul_too,
     etags_and_digests_refuse_nul_too,
 ];
@@ -113,7 +113,7 @@ async fn json_keys_and_texts_refuse_nul(client: Client) {
     }
 }
 
-async fn filters_and_tokens_refuse_nul(client: Client) {
+async fn ids_masks_and_tokens_refuse_nul(client: Client) {
     client
         .get_task("\0")
         .await

@@ -307,7 +307,7 @@ async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client
             path.clone()
         };
     });
-    let by_both = suppression(&|one| {
+    let by_rule_and_step = suppression(&|one| {
         one.rule.clone_from(&rule);
         one.task.clone_from(&first.task);
         one.step.clone_from(&step);
@@ -318,7 +318,7 @@ async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client
             &(|one: &Finding| one.rule == rule) as &dyn Fn(&Finding) -> bool,
         ),
         (by_path, &|one| one.path == path && !path.is_empty()),
-        (by_both, &|one| {
+        (by_rule_and_step, &|one| {
             one.rule == rule && one.task == first.task && (step.is_empty() || one.step == step)
         }),
     ] {
