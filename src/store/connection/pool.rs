@@ -62,9 +62,9 @@ struct KeptConnections {
 struct KeptState {
     /// Each with the time of its last use, in the order of these times.
     leases: Vec<(Lease, Instant)>,
-    /// Whether a task returns those that are idle.
-    has_sweeper: bool,
-    /// Where the driver's pool takes connections back.
+    /// Whether [`KeptConnections::return_idle`] runs.
+    returns_idle: bool,
+    /// The runtime that it was started in.
     runtime: Option<Handle>,
     closed: bool,
 }
@@ -122,7 +122,7 @@ impl Pool {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
         let kept = permit.as_ref().and_then(|_| self.kept.take());
         let (lease, permit) = match (kept, permit) {
-            // Without a timer.
+            // The usual case, without a timer.
             (Some(lease), Some(permit)) => (lease, permit),
             (_, permit) => {
                 let waited = timeout(self.driver.acquire_timeout(), self.wait(permit)).await;
@@ -138,6 +138,7 @@ impl Pool {
         })
     }
 
+    /// Waits for a permit, unless one is given, and for a connection.
     async fn wait(
         &self,
         permit: Option<OwnedSemaphorePermit>,
@@ -162,7 +163,7 @@ impl Pool {
 }
 
 impl KeptConnections {
-    /// The connection that was used last, unless it is too old.
+    /// The connection that was used last, unless the driver must check it first.
     fn take(&self) -> Option<Lease> {
         let (lease, last_used) = self.lock().leases.pop()?;
         let is_usable = last_used.elapsed() < UNCHECKED_IDLE_TIME && self.may_keep(&lease);
@@ -183,7 +184,7 @@ impl KeptConnections {
             return;
         }
         state.leases.push((lease, Instant::now()));
-        if !mem::replace(&mut state.has_sweeper, true) {
+        if !mem::replace(&mut state.returns_idle, true) {
             runtime.spawn(Arc::clone(self).return_idle());
             state.runtime = Some(runtime);
         }
@@ -200,14 +201,10 @@ impl KeptConnections {
             let mut state = self.lock();
             let is_idle =
                 |(_, last_used): &(Lease, Instant)| last_used.elapsed() >= UNCHECKED_IDLE_TIME;
-            let idle = state
-                .leases
-                .iter()
-                .take_while(|lease| is_idle(lease))
-                .count();
+            let idle = state.leases.partition_point(is_idle);
             state.leases.drain(..idle);
             if state.leases.is_empty() {
-                state.has_sweeper = false;
+                state.returns_idle = false;
                 return;
             }
         }

@@ -25,6 +25,7 @@ on_both_databases![
     conditions_are_shown_in_words,
     long_conditions_are_shown_one_by_one,
     changed_answers_are_shown_one_by_one,
+    an_answer_that_changes_behind_its_shown_part_is_named,
     added_translations_are_shown_by_field,
     changes_fit_the_terminal,
     findings_of_a_dry_run_fit_the_terminal,
@@ -310,6 +311,27 @@ fn changed_answers_are_shown_one_by_one(cli: Cli) {
         assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
     }
     assert!(!output.stdout.contains("answer yes"), "{}", output.stdout);
+}
+
+fn an_answer_that_changes_behind_its_shown_part_is_named(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let steps = document["steps"].as_array().expect("steps");
+    let asks = |step: &Value| step["feedback_config"][0]["name"] == json!("reacts");
+    let index = steps.iter().position(asks).expect("an observation");
+    let with_answer = |document: &Value, text: &str| {
+        let mut document = document.clone();
+        document["steps"][index]["feedback_config"][0]["values"][0]["value"] = json!(text);
+        document
+    };
+    let long = "x".repeat(300);
+    document = with_answer(&document, &long);
+    cli.import(&document);
+    let output = diff(&cli, &with_answer(&document, &format!("{long}y")), &[]);
+    assert!(
+        output.stdout.contains("~ answer yes: "),
+        "{}",
+        output.stdout
+    );
 }
 
 fn added_translations_are_shown_by_field(cli: Cli) {

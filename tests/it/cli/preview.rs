@@ -12,6 +12,7 @@ on_both_databases![
     steps_are_visible_hidden_or_undetermined,
     explain_says_why,
     answers_that_the_guide_does_not_have_are_named,
+    a_question_of_another_step_is_not_offered_as_an_observation,
     an_answer_of_the_wrong_form_is_refused_by_the_server,
     texts_that_are_not_translated_are_marked,
     a_mark_of_an_outdated_translation_is_explained,
@@ -91,6 +92,17 @@ fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
         assert_eq!(output.json()["task"]["visibility"], "VISIBILITY_VISIBLE");
         assert_eq!(output.stderr, expected, "{answer}");
     }
+}
+
+fn a_question_of_another_step_is_not_offered_as_an_observation(cli: Cli) {
+    let mut step = observation("hard", None);
+    step["type"] = json!("STEP_TYPE_INFORMATION");
+    let document = json!({"task": {"name": "Coffee", "product_id": 7}, "steps": [step]});
+    let args = ["preview", "-", "--answer=other=1"];
+    let output = cli.command(&args).stdin(&document.to_string()).run();
+    let expected = "unused answer: nothing in the guide reads or sets \"other\"; the preview has no \
+                    observations\n";
+    assert_eq!(output.succeeded().stderr, expected);
 }
 
 fn explain_says_why(cli: Cli) {
