@@ -21,11 +21,63 @@ pub trait SpanRecorder: Send + Sync {
     fn record(&self, name: &'static str, duration: Duration, failed: bool);
 }
 
-/// The memory budget that the response of a call counts against.
-pub trait ResponseMemory: Send + Sync {
+/// The memory budget that a call counts against.
+pub trait CallMemory: Send + Sync {
     /// Counts a response of so many bytes before it is made. Returns false, and counts nothing,
     /// if it does not fit.
-    fn try_reserve(&self, bytes: usize) -> bool;
+    fn try_reserve_response(&self, bytes: usize) -> bool;
+
+    /// Counts so many bytes more of what the call's work holds. Returns false, and counts
+    /// nothing, if they do not fit.
+    fn try_reserve_work(&self, bytes: usize) -> bool;
+
+    /// Takes back bytes that [`Self::try_reserve_work`] counted.
+    fn release_work(&self, bytes: usize);
+}
+
+/// Memory that the work of a call holds beside its request and response, such as a guide
+/// that is analysed. It counts against the memory budget until this is dropped.
+pub struct WorkMemory {
+    /// `None` outside of calls, where nothing is counted.
+    memory: Option<Arc<dyn CallMemory>>,
+    bytes: usize,
+}
+
+impl WorkMemory {
+    /// Memory for the current call, of which nothing is held yet.
+    pub fn of_current_call() -> Self {
+        Self {
+            memory: CURRENT.try_with(|call| Arc::clone(&call.memory)).ok(),
+            bytes: 0,
+        }
+    }
+
+    /// Holds so many bytes more. Returns false, and holds no more, if they do not fit beside
+    /// what other calls hold.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let fits = match &self.memory {
+            Some(memory) => memory.try_reserve_work(bytes),
+            None => true,
+        };
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// Holds at least so many bytes in all.
+    pub fn try_grow_to(&mut self, bytes: usize) -> bool {
+        match bytes.checked_sub(self.bytes) {
+            None | Some(0) => true,
+            Some(more) => self.try_grow(more),
+        }
+    }
+}
+
+impl Drop for WorkMemory {
+    fn drop(&mut self) {
+        if let Some(memory) = &self.memory {
+            memory.release_work(self.bytes);
+        }
+    }
 }
 
 /// Where lists and other reads that may lag behind the last writes are sent.
@@ -47,7 +99,7 @@ pub struct CallContext {
     read_from: ReadFrom,
     guard: Weak<()>,
     spans: CallSpans,
-    response: Arc<dyn ResponseMemory>,
+    memory: Arc<dyn CallMemory>,
     _held: Arc<dyn Any + Send + Sync>,
 }
 
@@ -72,13 +124,13 @@ impl CallSpans {
 pub struct CallGuard(Arc<()>);
 
 impl CallContext {
-    /// A call with its id in the log, its deadline, where it reads, where its response is
+    /// A call with its id in the log, its deadline, where it reads, where its memory is
     /// counted, what it holds until its work has ended, and a recorder when its trace is sampled.
     pub fn new(
         id: Uuid,
         deadline: Instant,
         read_from: ReadFrom,
-        response: Arc<dyn ResponseMemory>,
+        memory: Arc<dyn CallMemory>,
         held: impl Any + Send + Sync,
         spans: Option<Arc<dyn SpanRecorder>>,
     ) -> (Self, CallGuard) {
@@ -89,7 +141,7 @@ impl CallContext {
             read_from,
             guard: Arc::downgrade(&guard.0),
             spans: CallSpans(spans),
-            response,
+            memory,
             _held: Arc::new(held),
         };
         (context, guard)
@@ -123,7 +175,7 @@ impl CallContext {
     /// does not fit beside the messages of other calls.
     pub fn try_reserve_response(bytes: usize) -> bool {
         CURRENT
-            .try_with(|call| call.response.try_reserve(bytes))
+            .try_with(|call| call.memory.try_reserve_response(bytes))
             .unwrap_or(true)
     }
 
@@ -147,16 +199,21 @@ impl CallContext {
 mod tests {
     use super::*;
 
-    /// Memory for every response.
     struct Unlimited;
 
-    impl ResponseMemory for Unlimited {
-        fn try_reserve(&self, _: usize) -> bool {
+    impl CallMemory for Unlimited {
+        fn try_reserve_response(&self, _: usize) -> bool {
             true
         }
+
+        fn try_reserve_work(&self, _: usize) -> bool {
+            true
+        }
+
+        fn release_work(&self, _: usize) {}
     }
 
-    fn memory() -> Arc<dyn ResponseMemory> {
+    fn memory() -> Arc<dyn CallMemory> {
         Arc::new(Unlimited)
     }
 

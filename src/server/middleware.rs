@@ -49,7 +49,7 @@ use self::{
 use super::connections::ConnectionHandle;
 use crate::{
     auth::{Authenticator, KeysRead},
-    call_context::{CallContext, ResponseMemory},
+    call_context::{CallContext, CallMemory},
     grpc::status,
     proto::decoded_size::DecodedSizes,
     telemetry::Tracer,
@@ -267,16 +267,10 @@ impl Middleware {
             let permit = self.queue.acquire(slot, bytes, deadline.at).await;
             let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
             let held = (Arc::clone(&memory), Arc::clone(&permit));
-            let response_memory: Arc<dyn ResponseMemory> = Arc::clone(&memory) as _;
+            let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;
             let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _cancel_on_drop) = CallContext::new(
-                call.id(),
-                deadline.at,
-                read_from,
-                response_memory,
-                held,
-                spans,
-            );
+            let (context, _cancel_on_drop) =
+                CallContext::new(call.id(), deadline.at, read_from, call_memory, held, spans);
             let request = Request::from_parts(head, Body::new(body));
             let response = context.scope(call_service(inner, request)).await;
             Ok((

@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::call_context::ResponseMemory;
+use crate::call_context::CallMemory;
 
 /// Up to this size a call is small: it gets memory and a permit beside calls that
 /// hold megabytes.
@@ -99,6 +99,7 @@ impl MemoryBudget {
             budget: Arc::clone(self),
             claim,
             held: AtomicUsize::new(0),
+            work: AtomicUsize::new(0),
         })
     }
 
@@ -119,7 +120,10 @@ impl MemoryBudget {
 pub struct MemoryReservation {
     budget: Arc<MemoryBudget>,
     claim: usize,
+    /// Bytes of its message and response.
     held: AtomicUsize,
+    /// Bytes that its work holds beside them.
+    work: AtomicUsize,
 }
 
 impl MemoryReservation {
@@ -153,27 +157,47 @@ impl MemoryReservation {
         if bytes <= held {
             return Ok(());
         }
-        let grow = |used: usize| {
-            let grown = used.saturating_add(bytes - held);
-            // A call that is alone may have everything.
-            (grown <= limit || used == held).then_some(grown)
-        };
-        let grown = self.budget.used.fetch_update(Relaxed, Relaxed, grow);
-        grown.map_err(|_| self.budget.refuse())?;
+        self.take(bytes - held, limit)?;
         self.held.store(bytes, Relaxed);
         Ok(())
     }
+
+    /// Takes so many bytes more from the budget.
+    fn take(&self, bytes: usize, limit: usize) -> Result<(), AtCapacity> {
+        let own = self.held.load(Relaxed) + self.work.load(Relaxed);
+        let grow = |used: usize| {
+            let grown = used.saturating_add(bytes);
+            // A call that is alone may have everything.
+            (grown <= limit || used == own).then_some(grown)
+        };
+        let grown = self.budget.used.fetch_update(Relaxed, Relaxed, grow);
+        grown.map(drop).map_err(|_| self.budget.refuse())
+    }
 }
 
-impl ResponseMemory for MemoryReservation {
-    fn try_reserve(&self, bytes: usize) -> bool {
+impl CallMemory for MemoryReservation {
+    fn try_reserve_response(&self, bytes: usize) -> bool {
         self.try_hold_response(bytes).is_ok()
+    }
+
+    fn try_reserve_work(&self, bytes: usize) -> bool {
+        let taken = self.take(bytes, self.budget.limit_for(bytes));
+        if taken.is_ok() {
+            self.work.fetch_add(bytes, Relaxed);
+        }
+        taken.is_ok()
+    }
+
+    fn release_work(&self, bytes: usize) {
+        self.work.fetch_sub(bytes, Relaxed);
+        self.budget.used.fetch_sub(bytes, Relaxed);
     }
 }
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(*self.held.get_mut(), Relaxed);
+        let bytes = *self.held.get_mut() + *self.work.get_mut();
+        self.budget.used.fetch_sub(bytes, Relaxed);
     }
 }
 

@@ -66,6 +66,24 @@ fn a_response_counts_even_where_it_does_not_fit() {
     assert!(budget.reserve(10).is_ok());
 }
 
+#[test]
+fn what_the_work_of_a_call_holds_counts_until_it_is_released() {
+    let budget = MemoryBudget::new(64 * MIB);
+    let (first, second) = (reserve(&budget, 10), reserve(&budget, 10));
+    first.cover(10).expect("capacity");
+    second.cover(10).expect("capacity");
+    assert!(first.try_reserve_work(40 * MIB));
+    assert!(!second.try_reserve_work(40 * MIB));
+    assert!(!first.try_reserve_response(40 * MIB));
+    first.release_work(40 * MIB);
+    assert!(second.try_reserve_work(40 * MIB));
+    drop(second);
+    assert_eq!(budget.used(), 10);
+    assert!(first.try_reserve_work(80 * MIB), "alone, it may have all");
+    drop(first);
+    assert_eq!(budget.used(), 0);
+}
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
