@@ -34,7 +34,7 @@ use connection::{
     ReplicaOrPrimary, ReplicaSettings,
 };
 use metrics::StoreMetrics;
-use read::ExpectedTranslations;
+use read::{AnalysisThreads, ExpectedTranslations};
 use write::{WriteQueue, WriteSlots};
 
 pub use connection::{OpenError, SchemaChange, migrate, migrate_partitioned};
@@ -126,6 +126,7 @@ struct Inner {
     replica: Option<Replica>,
     max_message_bytes: usize,
     large_reads: Arc<Semaphore>,
+    analysis_threads: AnalysisThreads,
     expected_translations: ExpectedTranslations,
     metrics: Arc<StoreMetrics>,
 }
@@ -175,6 +176,7 @@ impl Store {
                 replica,
                 max_message_bytes,
                 large_reads: Arc::new(Semaphore::new(MAX_LARGE_READS)),
+                analysis_threads: AnalysisThreads::new(),
                 expected_translations: ExpectedTranslations::default(),
                 metrics,
             }),
@@ -295,6 +297,10 @@ impl Account {
         let permits = Arc::clone(&self.store.inner.large_reads);
         // The semaphore is never closed.
         permits.acquire_owned().await.ok()
+    }
+
+    fn analysis_threads(&self) -> &AnalysisThreads {
+        &self.store.inner.analysis_threads
     }
 
     /// Whether resources of accounts are expected to have translations.

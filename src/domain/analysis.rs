@@ -11,9 +11,11 @@ mod guide;
 mod names;
 pub mod preview;
 mod references;
+mod stop_signal;
 mod symbols;
 mod truth;
 mod value;
+mod value_index;
 mod variable;
 
 pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, TraceReason};
@@ -21,14 +23,16 @@ pub use fingerprint::Fingerprint;
 pub use guide::{
     Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
     MAX_SUBTASK_LEVELS, OverlayState, SourceStep, SourceTask, SourceTasks, StepPosition,
-    SubtaskEntry, of_document,
+    SubtaskEntry, of_document, weight_of,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{
     AnswerFilter, Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
     ReferencePlace, VariableFilter,
 };
+pub use stop_signal::StopSignal;
 pub use symbols::{ChangedSymbols, NameUse, NamesVariables, Symbol, changed_symbols};
 pub use truth::Truth;
 pub use value::{TargetSet, VariableValue, numeric_text};
+pub use value_index::{HoldingValues, ValueIndex};
 pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};

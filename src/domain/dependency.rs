@@ -1,6 +1,6 @@
 //! Conditions under which a task or step is visible.
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -20,6 +20,10 @@ use super::{
 pub const MAX_NESTED_GROUPS: usize = 16;
 /// Most conditions of one resource.
 pub const MAX_CONDITIONS: usize = 1_000;
+/// Most targets of a condition.
+pub const MAX_TARGETS: usize = 1_000;
+/// Most bytes of the targets of a condition, as a JSON list.
+pub const MAX_TARGET_BYTES: usize = 65_536;
 
 /// How the nodes of a group combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,6 +144,15 @@ impl Group {
         WIRE_OVERHEAD + self.nodes.iter().map(node).sum::<usize>()
     }
 
+    /// How many conditions and targets it has, those of nested groups included.
+    pub fn weight(&self) -> usize {
+        let node = |node: &Node| match node {
+            Node::Group(group) => group.weight(),
+            Node::Condition(condition) => 1 + condition.targets.len(),
+        };
+        self.nodes.iter().map(node).sum()
+    }
+
     /// How many conditions it has, those of nested groups included.
     pub fn conditions(&self) -> usize {
         let node = |node: &Node| match node {
@@ -185,6 +198,26 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, condition: A) -> Result<Node, A::Error> {
         Condition::deserialize(MapAccessDeserializer::new(condition)).map(Node::Condition)
+    }
+}
+
+/// How many bytes targets have as a JSON list without white space.
+pub fn target_json_bytes(targets: &[ConditionTarget]) -> usize {
+    struct ByteCount(usize);
+    impl io::Write for ByteCount {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = ByteCount(0);
+    match serde_json::to_writer(&mut count, targets) {
+        Ok(()) => count.0,
+        Err(_) => usize::MAX,
     }
 }
 

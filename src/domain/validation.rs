@@ -25,8 +25,9 @@ mod walkthrough;
 
 use serde_json::json;
 
-use crate::domain::analysis::{
-    GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS,
+use crate::domain::{
+    analysis::{GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS},
+    ids::TaskId,
 };
 
 pub use alone::{FindingsAlone, UncheckedVariable, validate_alone};
@@ -40,10 +41,11 @@ pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 pub use walkthrough::Unpublished;
 
 use order::GuideOrder;
-use report::Report;
+use report::{Report, finding};
 
-/// The findings of a guide in order, and how many there are.
-pub fn validate(subject: ValidationSubject<'_>) -> (Vec<Finding>, FindingCounts) {
+/// The findings of a guide in order, and how many there are; `None` if nobody waits for
+/// them any more.
+pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, FindingCounts)> {
     let mut report = Report::new(subject);
     let order = GuideOrder::of(subject.guide);
     conditions::check(&mut report, order.as_ref());
@@ -57,13 +59,16 @@ pub fn validate(subject: ValidationSubject<'_>) -> (Vec<Finding>, FindingCounts)
         }
         None => reach::check(&mut report),
     }
+    if report.is_stopped() {
+        return None;
+    }
     let Report {
         mut findings,
         counts,
         ..
     } = report;
-    findings.sort_by(Finding::compare);
-    (findings, counts)
+    Finding::sort(&mut findings);
+    Some((findings, counts))
 }
 
 /// Reports the steps below which subtasks are too deep. Returns the name and the value of the
@@ -77,6 +82,20 @@ fn check_limits(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
             too_deep.then_some(("subtask_levels", MAX_SUBTASK_LEVELS))
         }
     }
+}
+
+/// The finding of a guide that is not read, as it has more than so many bytes; `None` if the
+/// options leave it out.
+pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Option<Finding> {
+    let place = FindingPlace {
+        task: task.to_string(),
+        ..FindingPlace::default()
+    };
+    let facts = [("limit", json!("bytes")), ("most", json!(most))];
+    let message = format!("The guide has more than {most} bytes, and is not looked at.");
+    let mut finding = finding(Rule::TooLarge, place, (0, None), facts, message);
+    finding.severity = options.severity(finding.rule, finding.severity)?;
+    (!options.suppresses(&finding)).then_some(finding)
 }
 
 fn report_too_large(report: &mut Report<'_>, limit: &str, most: usize) {

@@ -6,6 +6,7 @@ mod expected_translations;
 mod guide;
 mod large_page;
 pub mod large_step;
+mod off_runtime;
 mod outside;
 mod preview;
 mod references;
@@ -16,6 +17,7 @@ pub mod tasks;
 mod translation_work;
 mod validation;
 
+use futures_util::future::Either;
 use tracing::Instrument;
 
 use crate::{
@@ -25,6 +27,7 @@ use crate::{
 
 pub use expected_translations::ExpectedTranslations;
 pub use guide::GuideSource;
+pub use off_runtime::AnalysisThreads;
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
@@ -33,13 +36,10 @@ pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall,
 async fn run_to_end<T: Send + 'static>(
     read: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
-    let call = CallContext::current();
-    let read = async move {
-        let outcome = read.await;
-        drop(call);
-        outcome
+    let read = match CallContext::current() {
+        Some(call) => Either::Left(call.scope(read)),
+        None => Either::Right(CallSpans::of_current_call().scope(read)),
     };
-    let read = CallSpans::of_current_call().scope(read);
     tokio::spawn(read.in_current_span())
         .await
         .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))

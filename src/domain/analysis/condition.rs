@@ -7,7 +7,7 @@ use super::{
     names::full_name,
     truth::Truth,
     value::{TargetSet, VariableValue},
-    variable::{Variable, VariableId},
+    variable::{PossibleValues, Variable, VariableId},
 };
 
 /// Why a condition is TRUE, FALSE or UNKNOWN.
@@ -139,13 +139,20 @@ impl CompiledCondition {
 
     fn compute_truth_of_unknown_values(&mut self, variables: &[Variable]) {
         let variable = variables.get(self.variable.0);
-        let answers = variable.and_then(|variable| variable.possible.answers());
-        self.truth_if_unknown = match answers {
-            Some(answers) => {
-                let values = answers.chain([VariableValue::Unanswered]);
-                Truth::of_outcomes(values.map(|value| self.holds(&value)))
+        self.truth_if_unknown = match variable.map(|variable| &variable.possible) {
+            Some(PossibleValues::Keys(keys)) => {
+                match (
+                    keys.is_told_apart(self.operator, &self.targets),
+                    self.operator,
+                ) {
+                    (true, _) => Truth::Unknown,
+                    (false, Comparison::NotEqual) => Truth::True,
+                    (false, Comparison::Equal | Comparison::Greater | Comparison::Less) => {
+                        Truth::False
+                    }
+                }
             }
-            None => self.truth_of_any_value(),
+            Some(PossibleValues::Anything) | None => self.truth_of_any_value(),
         };
     }
 

@@ -25,6 +25,7 @@ mod size;
 
 pub use build::GuideDraft;
 pub use document::of_document;
+pub use size::weight_of;
 
 /// Most steps of an analysed guide. Those of a task that several subtask steps refer to
 /// count at each of them.

@@ -48,19 +48,6 @@ impl Truth {
             LogicalOperator::Or => Self::any(nodes),
         }
     }
-
-    /// TRUE or FALSE if that is the outcome for each possible value, else UNKNOWN. There
-    /// is at least one possible value.
-    pub fn of_outcomes(outcomes: impl IntoIterator<Item = bool>) -> Self {
-        let mut seen = None;
-        for outcome in outcomes {
-            if seen.is_some_and(|seen| seen != outcome) {
-                return Self::Unknown;
-            }
-            seen = Some(outcome);
-        }
-        seen.map_or(Self::Unknown, Self::from)
-    }
 }
 
 impl From<bool> for Truth {

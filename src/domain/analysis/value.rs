@@ -61,12 +61,17 @@ impl TargetSet {
         set
     }
 
+    /// Sorts the targets, and leaves out those that are listed twice.
     fn sort(&mut self) {
         self.texts.sort_unstable();
+        self.texts.dedup();
+        self.bools.sort_unstable();
+        self.bools.dedup();
         // Numbers are finite; `+ 0.0` makes -0 equal to 0 in the total order.
         for numbers in [&mut self.numbers, &mut self.text_numbers] {
             numbers.iter_mut().for_each(|number| *number += 0.0);
             numbers.sort_unstable_by(f64::total_cmp);
+            numbers.dedup();
         }
     }
 
@@ -88,9 +93,24 @@ impl TargetSet {
         &self.texts
     }
 
-    /// The targets that are numbers or numeric, as numbers.
+    /// The targets that are numbers, in order.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.numbers.iter().chain(&self.text_numbers).copied()
+        self.numbers.iter().copied()
+    }
+
+    /// The numbers of the targets that are numeric texts, in order.
+    pub fn text_numbers(&self) -> impl Iterator<Item = f64> {
+        self.text_numbers.iter().copied()
+    }
+
+    /// The targets that are truth values.
+    pub fn bools(&self) -> &[bool] {
+        &self.bools
+    }
+
+    /// How many targets there are.
+    pub fn len(&self) -> usize {
+        self.texts.len() + self.numbers.len() + self.bools.len()
     }
 
     /// Whether a value equals one of the targets.
@@ -165,7 +185,8 @@ pub fn numeric_text(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-fn bool_text(value: bool) -> &'static str {
+/// The text that a truth value equals.
+pub fn bool_text(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
 

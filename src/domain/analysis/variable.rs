@@ -1,15 +1,11 @@
 //! Variables of a guide: who sets them, and which values they can have.
 
-use std::collections::HashSet;
-
-use crate::domain::{
-    dependency::ConditionTarget,
-    ids::{StepId, TaskId},
-};
+use crate::domain::ids::{StepId, TaskId};
 
 use super::{
     guide::{GuideStep, GuideTask, StepPosition},
     value::VariableValue,
+    value_index::ValueIndex,
 };
 
 /// A variable of a guide: its index in [`Guide::variables`](super::Guide::variables).
@@ -64,8 +60,8 @@ pub struct OutsideSetter {
 /// The values that a variable can have. It can always be unanswered, too.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PossibleValues {
-    /// One of these keys, each listed once.
-    Keys(Vec<String>),
+    /// One of these keys.
+    Keys(ValueIndex),
     /// Any text, number or bool.
     Anything,
 }
@@ -105,8 +101,6 @@ impl Variable {
         if !complete || self.is_loop || self.is_declared || self.is_unknown() {
             return PossibleValues::Anything;
         }
-        let mut keys: Vec<String> = Vec::new();
-        let mut seen = HashSet::new();
         let steps = self.setters.iter().filter_map(|setter| {
             let task = tasks.get(setter.task)?;
             task.steps.as_ref()?.get(setter.step)
@@ -114,12 +108,8 @@ impl Variable {
         let inside = steps.flat_map(GuideStep::answer_keys);
         let outside = self.outside.list().iter();
         let outside = outside.flat_map(|setter| setter.keys.iter().map(String::as_str));
-        for key in inside.chain(outside) {
-            if seen.insert(key) {
-                keys.push(key.to_owned());
-            }
-        }
-        PossibleValues::Keys(keys)
+        let keys = inside.chain(outside).map(str::to_owned);
+        PossibleValues::Keys(ValueIndex::new(keys.map(VariableValue::Text).collect()))
     }
 }
 
@@ -127,21 +117,8 @@ impl PossibleValues {
     /// Whether a variable can have the value.
     pub fn may_be(&self, value: &VariableValue) -> bool {
         match self {
-            Self::Keys(keys) => {
-                let mut keys = keys.iter().cloned();
-                *value == VariableValue::Unanswered
-                    || keys.any(|key| value.equals(&ConditionTarget::Text(key)))
-            }
+            Self::Keys(keys) => *value == VariableValue::Unanswered || keys.has(value),
             Self::Anything => true,
-        }
-    }
-
-    /// The keys as values, without [`VariableValue::Unanswered`]; `None` for
-    /// [`PossibleValues::Anything`].
-    pub fn answers(&self) -> Option<impl Iterator<Item = VariableValue>> {
-        match self {
-            Self::Keys(keys) => Some(keys.iter().cloned().map(VariableValue::Text)),
-            Self::Anything => None,
         }
     }
 }

@@ -137,6 +137,13 @@ impl Document {
         }
     }
 
+    /// How many steps it has, those of nested documents included.
+    pub fn step_count(&self) -> usize {
+        let values = self.steps.iter().flat_map(|step| &step.values);
+        let nested = values.filter_map(|value| value.document.as_deref());
+        self.steps.len() + nested.map(Self::step_count).sum::<usize>()
+    }
+
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let values = self.steps.iter().flat_map(|step| &step.values);

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use crate::domain::{
     Error, Result,
     analysis::{
-        Guide, GuideDraft, OverlayState, SourceStep, SourceTask, SourceTasks, of_document,
-        parse_account_name,
+        Guide, GuideDraft, OverlayState, SourceStep, SourceTask, SourceTasks, StopSignal,
+        of_document, parse_account_name,
     },
     decide::WriteContext,
     ids::TaskId,
@@ -74,12 +74,15 @@ pub fn validate_alone(
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);
     }
-    let (findings, counts) = validate(ValidationSubject {
+    let validated = validate(ValidationSubject {
         guide: &guide,
         readers: &BTreeMap::new(),
         options: &options,
         other_guides: OtherGuides::Unknown,
+        stop: StopSignal::NEVER,
     });
+    let (findings, counts) =
+        validated.ok_or_else(|| Error::Internal("a validation stopped".to_owned()))?;
     Ok(FindingsAlone {
         findings,
         counts,

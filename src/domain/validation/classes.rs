@@ -1,16 +1,25 @@
 //! The values of a variable, divided into classes that no condition can tell apart.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::analysis::{CompiledCondition, PossibleValues, VariableValue};
+use crate::domain::analysis::{CompiledCondition, PossibleValues, ValueIndex, VariableValue};
 
 /// The classes of a variable's values. The first contains the unanswered value.
 #[derive(Clone, Debug)]
 pub struct ValueClasses {
-    /// A value of each class.
-    representatives: Vec<VariableValue>,
-    /// The class of each possible key.
-    by_key: HashMap<String, usize>,
+    values: ValueIndex,
+    /// The class of each value.
+    class_of: Vec<usize>,
+    count: usize,
+}
+
+/// The classes for which a condition holds.
+#[derive(Debug)]
+pub struct HoldingClasses {
+    /// The classes that the condition tells apart from the unanswered value, in order.
+    pub classes: Vec<usize>,
+    /// Whether it holds for these classes. For all others it has the opposite outcome.
+    pub holds: bool,
 }
 
 impl ValueClasses {
@@ -24,53 +33,99 @@ impl ValueClasses {
         keys: impl Iterator<Item = &'a str>,
         conditions: &[&CompiledCondition],
     ) -> Self {
-        let mut classes = Self {
-            representatives: Vec::new(),
-            by_key: HashMap::new(),
-        };
-        let mut known = HashMap::new();
-        let mut add = |value: VariableValue| {
-            let outcomes: Vec<bool> = conditions.iter().map(|one| one.holds(&value)).collect();
-            let next = classes.representatives.len();
-            let class = *known.entry(outcomes).or_insert(next);
-            if class == next {
-                classes.representatives.push(value);
-            }
-            class
-        };
-        add(VariableValue::Unanswered);
-        let keys: Vec<String> = match possible {
+        let values = match possible {
             PossibleValues::Keys(keys) => keys.clone(),
             PossibleValues::Anything => {
-                distinguishable_values(conditions).for_each(|value| {
-                    add(value);
-                });
-                keys.map(str::to_owned).collect()
+                let keys = keys.map(|key| VariableValue::Text(key.to_owned()));
+                ValueIndex::new(distinguishable_values(conditions).chain(keys).collect())
             }
         };
-        let by_key = keys.into_iter().map(|key| {
-            let class = add(VariableValue::Text(key.clone()));
-            (key, class)
-        });
-        let by_key = by_key.collect();
-        Self { by_key, ..classes }
+        let mut classes = Self {
+            class_of: vec![Self::UNANSWERED; values.len()],
+            values,
+            count: 1,
+        };
+        // How many values each class has. The first has the unanswered value, too.
+        let mut sizes = vec![1 + classes.values.len()];
+        for condition in conditions {
+            classes.split(condition, &mut sizes);
+        }
+        classes.renumber();
+        classes
+    }
+
+    /// Moves the values that a condition tells apart from others of their class into new
+    /// classes.
+    fn split(&mut self, condition: &CompiledCondition, sizes: &mut Vec<usize>) {
+        let holding = self.values.holding(condition.operator, &condition.targets);
+        let (values, _) = holding.told_apart();
+        let mut moved: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for value in values {
+            let class = self.class_of.get(*value).copied().unwrap_or_default();
+            moved.entry(class).or_default().push(*value);
+        }
+        for (class, values) in moved {
+            let Some(size) = sizes.get_mut(class).filter(|size| **size > values.len()) else {
+                continue;
+            };
+            *size -= values.len();
+            let new = sizes.len();
+            sizes.push(values.len());
+            for value in values {
+                if let Some(class) = self.class_of.get_mut(value) {
+                    *class = new;
+                }
+            }
+        }
+        self.count = sizes.len();
+    }
+
+    /// Numbers the classes in the order of their first values.
+    fn renumber(&mut self) {
+        let mut numbers = vec![None; self.count];
+        if let Some(unanswered) = numbers.first_mut() {
+            *unanswered = Some(Self::UNANSWERED);
+        }
+        let mut next = 1;
+        for class in &mut self.class_of {
+            if let Some(number) = numbers.get_mut(*class) {
+                *class = *number.get_or_insert_with(|| {
+                    next += 1;
+                    next - 1
+                });
+            }
+        }
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.representatives.len()
+        self.count
     }
 
     /// The class of an answer of the guide's observations.
     pub fn of_key(&self, key: &str) -> usize {
-        let class = self.by_key.get(key).copied();
-        class.unwrap_or(Self::UNANSWERED)
+        self.class_of_value(self.values.of_text(key))
     }
 
-    /// Whether a condition holds for each class, in order.
-    pub fn outcomes(&self, condition: &CompiledCondition) -> impl Iterator<Item = bool> {
-        let representatives = self.representatives.iter();
-        representatives.map(|value| condition.holds(value))
+    /// The classes for which one of the conditions holds.
+    pub fn holding(&self, condition: &CompiledCondition) -> HoldingClasses {
+        let holding = self.values.holding(condition.operator, &condition.targets);
+        let (values, holds) = holding.told_apart();
+        let classes = values.iter().map(|value| self.class_of_value(Some(*value)));
+        let mut classes: Vec<usize> = classes.collect();
+        classes.sort_unstable();
+        classes.dedup();
+        HoldingClasses { classes, holds }
+    }
+
+    /// How many steps it takes to find [`Self::holding`].
+    pub fn cost(&self, condition: &CompiledCondition) -> usize {
+        self.values.cost(condition.operator, &condition.targets)
+    }
+
+    fn class_of_value(&self, value: Option<usize>) -> usize {
+        let class = value.and_then(|value| self.class_of.get(value));
+        class.copied().unwrap_or(Self::UNANSWERED)
     }
 }
 
@@ -88,7 +143,7 @@ fn distinguishable_values(
         .collect();
     // Numbers by their bits, as doubles have no total order. Adding 0.0 turns -0 into 0.
     let numbers: BTreeSet<u64> = targets()
-        .flat_map(|targets| targets.numbers())
+        .flat_map(|targets| targets.numbers().chain(targets.text_numbers()))
         .chain([0.0])
         .flat_map(|number| [number.next_down(), number, number.next_up()])
         .filter(|number| number.is_finite())

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     analysis::{
-        CompiledCondition, CompiledGroup, CompiledNode, Guide, PossibleValues, Variable,
-        VariableValue, numeric_text, parse_account_name,
+        CompiledCondition, CompiledGroup, CompiledNode, Guide, PossibleValues, ValueIndex,
+        Variable, numeric_text, parse_account_name,
     },
     dependency::{Comparison, Condition, ConditionTarget, Group, Node},
 };
 
 use super::{
-    finding::{Finding, FindingPlace},
+    finding::{Finding, FindingPlace, shortened},
     order::GuideOrder,
     report::{OtherGuides, OwnStep, OwnTask, Report, target_fact},
     rules::Rule,
@@ -63,25 +63,54 @@ struct ReadCondition<'a, 'p> {
     path: &'p NodePath,
     source: &'a Condition,
     variable: &'a Variable,
+    /// Whether a walk last comes to it before it comes to an observation of the guide that
+    /// sets the variable.
+    is_before_setters: bool,
+}
+
+impl Reader<'_> {
+    /// Where a walk last comes to the task or step.
+    fn last_place(&self, order: &GuideOrder) -> Option<usize> {
+        match self {
+            Self::Task(own) => order.last_of_task(own.index),
+            Self::Step(own) => order.last_of_step(own.position),
+        }
+    }
 }
 
 /// Checks all conditions of the own tasks and their steps.
 pub fn check(report: &mut Report<'_>, order: Option<&GuideOrder>) {
+    let setters = order.map(|order| first_setters(report.subject.guide, order));
+    let places = order.zip(setters.as_deref());
     for own in report.own_tasks() {
         let source = own.task.source.task.dependencies.as_ref();
         let compiled = own.task.dependencies.as_ref();
-        check_group(report, order, Reader::Task(own), source.zip(compiled));
+        check_group(report, places, Reader::Task(own), source.zip(compiled));
     }
     for own in report.own_steps() {
         let source = own.step.source.step.content.dependencies.as_ref();
         let compiled = own.step.dependencies.as_ref();
-        check_group(report, order, Reader::Step(own), source.zip(compiled));
+        check_group(report, places, Reader::Step(own), source.zip(compiled));
     }
+}
+
+/// Where a walk is, and for each variable, where it first comes to an observation that sets it.
+type Places<'a> = (&'a GuideOrder, &'a [Option<usize>]);
+
+fn first_setters(guide: &Guide, order: &GuideOrder) -> Vec<Option<usize>> {
+    let variables = guide.variables.iter();
+    let first = variables.map(|variable| {
+        let setters = variable.setters.iter();
+        setters
+            .filter_map(|setter| order.first_of_step(*setter))
+            .min()
+    });
+    first.collect()
 }
 
 fn check_group<'a>(
     report: &mut Report<'a>,
-    order: Option<&GuideOrder>,
+    places: Option<Places<'_>>,
     reader: Reader<'a>,
     group: Option<(&'a Group, &'a CompiledGroup)>,
 ) {
@@ -94,14 +123,20 @@ fn check_group<'a>(
         compiled,
         &mut NodePath::default(),
         &mut |path, source, compiled| {
-            if let Some(variable) = guide.variables.get(compiled.variable.0) {
+            let variable = guide.variables.get(compiled.variable.0);
+            if let Some(variable) = variable.filter(|_| !report.is_stopped()) {
+                let first = places.and_then(|(order, setters)| {
+                    let setter = setters.get(compiled.variable.0).copied().flatten();
+                    Some((reader.last_place(order)?, setter?))
+                });
                 let condition = ReadCondition {
                     reader,
                     path,
                     source,
                     variable,
+                    is_before_setters: first.is_some_and(|(reader, setter)| reader < setter),
                 };
-                condition.check(report, order);
+                condition.check(report);
             }
         },
     );
@@ -133,7 +168,7 @@ fn visit_conditions<'a>(
 }
 
 impl<'a> ReadCondition<'a, '_> {
-    fn check(&self, report: &mut Report<'a>, order: Option<&GuideOrder>) {
+    fn check(&self, report: &mut Report<'a>) {
         let guide = report.subject.guide;
         if self.variable.is_unknown() && !self.may_be_set_by_unread_guides(report) {
             let names = names_within(guide, self.task());
@@ -146,7 +181,7 @@ impl<'a> ReadCondition<'a, '_> {
         }
         if self.is_read_by_its_only_setter() {
             report.add(self.self_read());
-        } else if order.is_some_and(|order| self.is_answered_later(order)) {
+        } else if self.is_before_setters && !self.variable.outside.may_exist() {
             report.add(self.answered_later(guide));
         }
         match self.source.operator {
@@ -233,22 +268,6 @@ impl<'a> ReadCondition<'a, '_> {
         )
     }
 
-    fn is_answered_later(&self, order: &GuideOrder) -> bool {
-        let setters = &self.variable.setters;
-        let reader = match self.reader {
-            Reader::Task(own) => order.last_of_task(own.index),
-            Reader::Step(own) => order.last_of_step(own.position),
-        };
-        let first = setters
-            .iter()
-            .filter_map(|setter| order.first_of_step(*setter))
-            .min();
-        !self.variable.outside.may_exist()
-            && reader
-                .zip(first)
-                .is_some_and(|(reader, first)| reader < first)
-    }
-
     fn answered_later(&self, guide: &Guide) -> Finding {
         let name = &self.variable.name;
         let mut finding = self.finding(
@@ -270,7 +289,13 @@ impl<'a> ReadCondition<'a, '_> {
         };
         let name = &self.variable.name;
         for (index, target) in self.source.targets.iter().enumerate() {
-            if keys.iter().any(|key| equals(key, target)) {
+            if keys.has_equal(target) {
+                continue;
+            }
+            if report.is_stopped() {
+                return;
+            }
+            if report.only_counts(Rule::UnknownAnswer) {
                 continue;
             }
             let fact = target_fact(target);
@@ -282,9 +307,7 @@ impl<'a> ReadCondition<'a, '_> {
                 message,
             );
             let suggestion = match target {
-                ConditionTarget::Text(text) => {
-                    report.suggest(text, keys.iter().map(String::as_str))
-                }
+                ConditionTarget::Text(text) => report.suggest(text, keys.texts()),
                 ConditionTarget::Number(_) | ConditionTarget::Bool(_) => None,
             };
             let finding = finding.listing_keys(keys).suggesting(suggestion);
@@ -312,7 +335,7 @@ impl<'a> ReadCondition<'a, '_> {
             report.add(finding.hint_at_operator_in_value(target));
         }
         if let PossibleValues::Keys(keys) = &self.variable.possible
-            && !keys.iter().any(|key| numeric_text(key).is_some())
+            && !keys.has_numeric()
         {
             let message = format!("`{operator}` reads `{name}`, which has no numeric answer.");
             let facts = [("variable", json!(name)), ("operator", json!(operator))];
@@ -336,12 +359,16 @@ const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
 /// The most keys that a hint lists.
 const MAX_HINTED_KEYS: usize = 10;
+/// The most characters of each.
+const MAX_HINTED_CHARS: usize = 100;
 
 impl Finding {
     /// Lists the first keys that a target may be.
-    fn listing_keys(mut self, keys: &[String]) -> Self {
-        let listed = keys.iter().take(MAX_HINTED_KEYS);
-        let listed: Vec<String> = listed.map(|key| format!("`{key}`")).collect();
+    fn listing_keys(mut self, keys: &ValueIndex) -> Self {
+        let listed = keys.texts().take(MAX_HINTED_KEYS);
+        let listed: Vec<String> = listed
+            .map(|key| format!("`{}`", shortened(key, MAX_HINTED_CHARS)))
+            .collect();
         let more = match keys.len().saturating_sub(listed.len()) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -367,16 +394,6 @@ impl Finding {
             );
         }
         self
-    }
-}
-
-/// Whether an answer equals a target.
-fn equals(key: &str, target: &ConditionTarget) -> bool {
-    match target {
-        ConditionTarget::Text(text) => key == text,
-        ConditionTarget::Number(_) | ConditionTarget::Bool(_) => {
-            VariableValue::Text(key.to_owned()).equals(target)
-        }
     }
 }
 

@@ -9,19 +9,24 @@ use crate::domain::{
     analysis::{Guide, GuideStep, OverlayState},
     feedback::Feedback,
     step::StepType,
-    translation::{Language, StepOverlay},
+    translation::{Language, MAX_LANGUAGES, StepOverlay},
 };
 
 use super::{
     finding::Finding,
     report::{OwnStep, OwnTask, Report},
+    report_too_large,
     rules::Rule,
     walkthrough::step_type,
 };
 
 /// Checks the guide's task, the tasks that it manages, and their steps.
 pub fn check(report: &mut Report<'_>) {
-    let languages = languages(report);
+    let mut languages = languages(report);
+    if languages.len() > MAX_LANGUAGES {
+        report_too_large(report, "languages", MAX_LANGUAGES);
+        languages.truncate(MAX_LANGUAGES);
+    }
     for own in report.own_tasks() {
         check_steps(report, own);
         for language in &languages {
@@ -29,6 +34,9 @@ pub fn check(report: &mut Report<'_>) {
         }
     }
     for own in report.own_steps() {
+        if report.is_stopped() {
+            return;
+        }
         check_content(report, own);
         for language in &languages {
             check_step_translation(report, own, language);
@@ -114,7 +122,7 @@ fn check_step_translation(report: &mut Report<'_>, own: OwnStep<'_>, language: &
     let overlay = source.step.content.translations.get(language);
     let state = source.overlays.get(language).copied().unwrap_or_default();
     let fields = missing_fields(own.step, overlay, state);
-    if !fields.is_empty() {
+    if !fields.is_empty() && !report.only_counts(Rule::TranslationMissing) {
         let (facts, message) = missing(language, &fields);
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));

@@ -1,6 +1,6 @@
 //! Findings, their places, and their stable ids.
 
-use std::cmp::Ordering;
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -97,6 +97,18 @@ impl FindingPlace {
     }
 }
 
+impl FindingPlace {
+    fn text_bytes(&self) -> usize {
+        let Self {
+            task,
+            step,
+            path,
+            title,
+        } = self;
+        task.len() + step.len() + path.len() + title.len()
+    }
+}
+
 /// The path of a field below that of its resource in a document.
 fn full_path(above: &str, path: &str) -> String {
     match path {
@@ -105,7 +117,100 @@ fn full_path(above: &str, path: &str) -> String {
     }
 }
 
+/// About what an entry of a map of facts takes, beside its texts.
+const FACT_BYTES: usize = 128;
+/// Most characters of a text in a finding. Names of variables have 2,001 at most.
+const MAX_TEXT_CHARS: usize = 2_048;
+/// Most texts of a list in facts, and most places.
+const MAX_LISTED: usize = 100;
+/// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
+const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
+
+/// A text, cut to so many characters with a sign that it was cut.
+pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+    }
+}
+
+fn shorten(text: &mut String) {
+    if let Cow::Owned(short) = shortened(text, MAX_TEXT_CHARS) {
+        *text = short;
+    }
+}
+
 impl Finding {
+    /// Bounds what the finding holds, whatever the guide has in its texts.
+    pub fn shorten(&mut self) {
+        shorten(&mut self.message);
+        shorten(&mut self.hint);
+        for fact in self.facts.values_mut() {
+            match fact {
+                Value::String(text) => shorten(text),
+                Value::Array(list) => {
+                    list.truncate(MAX_LISTED);
+                    for element in list {
+                        if let Value::String(text) = element {
+                            shorten(text);
+                        }
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+            }
+        }
+        self.related.truncate(MAX_LISTED);
+        let example = self.example.iter();
+        let bytes: usize = example.map(|(name, key)| name.len() + key.len()).sum();
+        if bytes > MAX_EXAMPLE_BYTES {
+            self.example.clear();
+        }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub fn bytes(&self) -> usize {
+        let Self {
+            message,
+            hint,
+            facts,
+            place,
+            related,
+            example,
+            rule: _,
+            severity: _,
+            language: _,
+            levels: _,
+            order: _,
+        } = self;
+        let facts = facts.iter();
+        let facts = facts.map(|(name, fact)| {
+            let texts = match fact {
+                Value::String(text) => text.len(),
+                Value::Array(list) => {
+                    let texts = list
+                        .iter()
+                        .map(|element| element.as_str().map_or(0, str::len));
+                    texts.sum::<usize>() + size_of_val(list.as_slice())
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => 0,
+            };
+            FACT_BYTES + name.len() + texts
+        });
+        let example = example.iter();
+        let example =
+            example.map(|(name, key)| size_of::<(String, String)>() + name.len() + key.len());
+        size_of::<Self>()
+            + message.len()
+            + hint.len()
+            + place.text_bytes()
+            + facts.sum::<usize>()
+            + related
+                .iter()
+                .map(|place| size_of_val(place) + place.text_bytes())
+                .sum::<usize>()
+            + example.sum::<usize>()
+    }
+
     /// The id of the finding: the same for the same rule, task, step, path and facts.
     pub fn id(&self) -> String {
         let facts = serde_json::to_string(&self.facts).unwrap_or_default();
@@ -125,12 +230,18 @@ impl Finding {
         format!("{:032x}", u128::from_be_bytes(half))
     }
 
-    /// By the place in the guide, then the path, then the rule, then the id.
-    pub fn compare(&self, other: &Self) -> Ordering {
-        self.order
-            .cmp(&other.order)
-            .then_with(|| self.place.path.cmp(&other.place.path))
-            .then_with(|| self.rule.text().id.cmp(other.rule.text().id))
-            .then_with(|| self.id().cmp(&other.id()))
+    /// Sorts by the place in the guide, then the path, then the rule, then the id.
+    pub fn sort(findings: &mut [Self]) {
+        findings.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
+        // An id takes a digest, so only those that decide are made.
+        for equal in findings.chunk_by_mut(|one, other| one.sort_key() == other.sort_key()) {
+            if equal.len() > 1 {
+                equal.sort_by_cached_key(Self::id);
+            }
+        }
+    }
+
+    fn sort_key(&self) -> ((usize, Option<usize>), &str, &'static str) {
+        (self.order, &self.place.path, self.rule.text().id)
     }
 }

@@ -49,17 +49,22 @@ enum FormulaNode {
 #[derive(Clone, Debug)]
 pub struct Formula {
     nodes: Vec<FormulaNode>,
+    /// How many operands all gates have.
+    operands: usize,
     known: HashMap<Box<[Literal]>, Literal>,
 }
 
 /// Most nodes of a formula.
 const MAX_NODES: usize = 500_000;
+/// Most operands of all its gates.
+const MAX_OPERANDS: usize = 2_000_000;
 
 impl Formula {
     /// A formula of the constants alone.
     pub fn new() -> Self {
         Self {
             nodes: vec![FormulaNode::And(Box::default())],
+            operands: 0,
             known: HashMap::new(),
         }
     }
@@ -69,10 +74,10 @@ impl Formula {
         self.nodes.len()
     }
 
-    /// Whether it has reached `MAX_NODES`. Then further nodes become [`Literal::FALSE`],
-    /// and the formula must not be used.
+    /// Whether it has reached `MAX_NODES` or `MAX_OPERANDS`. Then further nodes become
+    /// [`Literal::FALSE`], and the formula must not be used.
     pub fn is_full(&self) -> bool {
-        self.nodes.len() >= MAX_NODES
+        self.nodes.len() >= MAX_NODES || self.operands >= MAX_OPERANDS
     }
 
     /// The literals of an AND gate; `None` for an input.
@@ -117,6 +122,7 @@ impl Formula {
         if let Some(gate) = self.known.get(&operands) {
             return *gate;
         }
+        self.operands = self.operands.saturating_add(operands.len());
         let gate = self.add(FormulaNode::And(operands.clone()));
         self.known.insert(operands, gate);
         gate

@@ -12,7 +12,7 @@ use crate::domain::{
 };
 
 use super::{
-    conflict,
+    conflict::{Conflict, ConflictSearch},
     finding::Finding,
     formula::Literal,
     observations::{DuplicateName, Together, duplicate_names, report_duplicate, report_duplicates},
@@ -46,7 +46,8 @@ pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let unpublished = report.subject.options.unpublished;
     let duplicates = duplicate_names(report);
-    let Some(mut walkthroughs) = Walkthroughs::new(guide, unpublished) else {
+    let stop = report.subject.stop;
+    let Some(mut walkthroughs) = Walkthroughs::new(guide, unpublished, stop) else {
         report_undecided(report, &duplicates);
         return;
     };
@@ -56,7 +57,8 @@ pub fn check(report: &mut Report<'_>) {
     let seen_together = seen_together(&duplicates, &mut walkthroughs, &by_step);
     let without_outcome = without_outcome(guide, &mut walkthroughs);
 
-    let mut search = Search::new(&walkthroughs.formula);
+    let mut search = Search::new(&walkthroughs.formula, stop);
+    let mut conflicts = ConflictSearch::new(guide, &walkthroughs);
     check_tasks(report, &mut search, &tasks);
     for (duplicate, literal) in duplicates.iter().zip(seen_together) {
         let together = match search.decide(literal) {
@@ -74,7 +76,7 @@ pub fn check(report: &mut Report<'_>) {
     // From the last step: a walkthrough that sees it sees many earlier ones, so that they
     // are decided, too.
     for step in steps.iter().rev() {
-        check_step(report, &walkthroughs, &mut search, step);
+        check_step(report, &mut conflicts, &mut search, step);
     }
     check_outcomes(report, &walkthroughs, &mut search, &without_outcome);
 }
@@ -212,7 +214,7 @@ fn check_always_holds(
 
 fn check_step(
     report: &mut Report<'_>,
-    walkthroughs: &Walkthroughs,
+    conflicts: &mut ConflictSearch<'_>,
     search: &mut Search<'_>,
     step: &StepQuestions<'_>,
 ) {
@@ -221,8 +223,14 @@ fn check_step(
         Possibility::Impossible => {
             let message = "No walkthrough sees the step.".to_owned();
             let mut finding = step.own.finding(Rule::Unreachable, "", [], message);
-            let guide = report.subject.guide;
-            finding.related = conflict::find(guide, walkthroughs, step.own.position);
+            let Conflict {
+                places,
+                is_reducible,
+            } = conflicts.find(step.own.position);
+            if is_reducible {
+                finding.hint = format!("{HINT_AT_REDUCIBLE} {}", finding.hint);
+            }
+            finding.related = places;
             if let Some(end) = end_before(report, &step.own) {
                 finding.hint = hint_after_end(end);
             }
@@ -252,6 +260,9 @@ fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideSte
             && unpublished.shows_step(step)
     })
 }
+
+const HINT_AT_REDUCIBLE: &str = "A set of conditions that cannot hold together is listed. Some of \
+    them may be left out: finding the fewest would take too long.";
 
 fn hint_after_end(end: &GuideStep) -> String {
     format!(

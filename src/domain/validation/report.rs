@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, GuideTask, StepPosition, TargetSet},
+    analysis::{Guide, GuideStep, GuideTask, StepPosition, StopSignal, TargetSet},
     dependency::{Comparison, ConditionTarget},
     ids::TaskId,
     json::number,
 };
 
 use super::{
-    finding::{Finding, FindingPlace},
+    finding::{Finding, FindingPlace, shortened},
     options::ValidationOptions,
     rules::{Rule, Severity},
     walk::walk,
@@ -62,6 +62,8 @@ pub struct ValidationSubject<'a> {
     pub options: &'a ValidationOptions,
     /// Whether its variables were looked up in the other guides of the account.
     pub other_guides: OtherGuides,
+    /// Whether the result is still waited for.
+    pub stop: StopSignal<'a>,
 }
 
 /// Whether it is known what other guides of the account set.
@@ -101,19 +103,21 @@ pub struct Report<'a> {
     /// The guide and its options.
     pub subject: ValidationSubject<'a>,
     own: Vec<OwnTask<'a>>,
-    /// The first `MAX_FINDINGS_KEPT` findings that the options do not leave out.
+    /// The first findings that the options do not leave out, as many as have room.
     pub findings: Vec<Finding>,
+    /// The room for further findings; `None` once one did not fit.
+    bytes_left: Option<usize>,
     /// The counts of all findings, those that are not kept included.
     pub counts: FindingCounts,
-    /// How many pairs of characters may still be compared to suggest names.
+    /// How many candidates and pairs of characters may still be compared to suggest names.
     comparisons_left: usize,
 }
 
-/// Most pairs of characters that are compared to suggest names. A guide with more unknown
+/// Most candidates and pairs of characters that are compared to suggest names. A guide with more unknown
 /// names has suggestions for the first of them.
 pub const MAX_SUGGESTION_COMPARISONS: usize = 20_000_000;
-/// Most findings of a guide that are kept. More are counted.
-const MAX_FINDINGS_KEPT: usize = 100_000;
+/// Most bytes of memory that the findings of a guide take. Those beyond are only counted.
+const MAX_FINDING_BYTES: usize = 32 * 1024 * 1024;
 
 impl<'a> Report<'a> {
     /// A report without findings.
@@ -122,6 +126,7 @@ impl<'a> Report<'a> {
             subject,
             own: own_tasks(subject.guide),
             findings: Vec::new(),
+            bytes_left: Some(MAX_FINDING_BYTES),
             counts: FindingCounts::default(),
             comparisons_left: MAX_SUGGESTION_COMPARISONS,
         }
@@ -174,13 +179,40 @@ impl<'a> Report<'a> {
             self.counts.suppressed += 1;
             return;
         }
+        self.count(severity);
+        finding.shorten();
+        let bytes_left = self.bytes_left;
+        self.bytes_left = bytes_left.and_then(|left| left.checked_sub(finding.bytes()));
+        if self.bytes_left.is_some() {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Whether a finding of the rule is left out, or only counted as there is no room for it;
+    /// then it is counted now. Asked before findings that a guide may have millions of, so
+    /// that they need not be made.
+    pub fn only_counts(&mut self, rule: Rule) -> bool {
+        let options = self.subject.options;
+        let Some(severity) = options.severity(rule, rule.text().severity) else {
+            return true;
+        };
+        let only_counts = self.bytes_left.is_none() && options.suppress.is_empty();
+        if only_counts {
+            self.count(severity);
+        }
+        only_counts
+    }
+
+    /// Whether nobody waits for the findings any more.
+    pub fn is_stopped(&self) -> bool {
+        self.subject.stop.is_given()
+    }
+
+    fn count(&mut self, severity: Severity) {
         match severity {
             Severity::Error => self.counts.errors += 1,
             Severity::Warning => self.counts.warnings += 1,
             Severity::Info => self.counts.infos += 1,
-        }
-        if self.findings.len() < MAX_FINDINGS_KEPT {
-            self.findings.push(finding);
         }
     }
 }
@@ -214,7 +246,8 @@ impl OwnStep<'_> {
     }
 }
 
-fn finding<const N: usize>(
+/// A finding with facts. `order` is what it is sorted by.
+pub fn finding<const N: usize>(
     rule: Rule,
     place: FindingPlace,
     order: (usize, Option<usize>),
@@ -240,11 +273,15 @@ fn finding<const N: usize>(
     }
 }
 
+/// The most characters of a suggestion in a hint. The fact has all of it.
+const MAX_SUGGESTED_CHARS: usize = 200;
+
 impl Finding {
     /// Adds the name that the caller probably meant.
     pub fn suggesting(mut self, name: Option<&str>) -> Self {
         if let Some(name) = name {
-            self.hint = format!("Is `{name}` meant? {}", self.hint);
+            let shown = shortened(name, MAX_SUGGESTED_CHARS);
+            self.hint = format!("Is `{shown}` meant? {}", self.hint);
             let name = Value::String(name.to_owned());
             self.facts.insert("suggestion".to_owned(), name);
         }
@@ -254,7 +291,7 @@ impl Finding {
 
 /// The candidate with the least edit distance: at most 2 or a third of the name's length,
 /// whichever is more.
-/// `None` once too many pairs of characters were compared.
+/// `None` once too many candidates and pairs of characters were compared.
 pub fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -264,8 +301,14 @@ pub fn closest<'c>(
     let max_distance = (length / 3).max(2);
     let mut closest: Option<(usize, &str)> = None;
     for candidate in candidates {
+        *comparisons_left = comparisons_left.checked_sub(1)?;
+        // A character has up to four bytes.
+        let most_bytes = 4 * (length + max_distance);
+        if candidate == name || candidate.len() > most_bytes {
+            continue;
+        }
         let other = candidate.chars().count();
-        if candidate == name || other.abs_diff(length) > max_distance {
+        if other.abs_diff(length) > max_distance {
             continue;
         }
         *comparisons_left = comparisons_left.checked_sub(length * other)?;
@@ -368,7 +411,7 @@ mod tests {
 
     #[test]
     fn the_closest_name_is_looked_for_as_long_as_comparisons_are_left() {
-        for (mut left, found) in [(25, Some("power")), (24, None)] {
+        for (mut left, found) in [(26, Some("power")), (25, None)] {
             assert_eq!(closest("powre", ["power"], &mut left), found);
         }
     }

@@ -9,17 +9,18 @@ use std::{cell::Cell, collections::HashSet};
 use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, lbool};
 
 use super::formula::{Formula, Literal, NodeValues};
+use crate::domain::analysis::StopSignal;
 
 /// Most decisions for a guide.
 const MAX_DECISIONS: u64 = 100_000;
 /// Most decisions of one question, so that a hard one leaves some for the others.
 const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
-/// A decision counts as 1, and as 1 more for each full set of this many nodes that the question
-/// depends on.
-const NODES_PER_DECISION: u64 = 256;
-/// Most nodes of the questions that are asked when no decision is left. The solver still answers
-/// those that need none, but giving it a question takes time.
-const MAX_NODES_WITHOUT_DECISIONS: usize = 4_000_000;
+/// A decision counts as 1, and as 1 more for each full set of this many nodes and operands that
+/// the question depends on.
+const SIZE_PER_DECISION: u64 = 768;
+/// Most nodes and operands of the questions that are asked when no decision is left. The solver
+/// still answers those that need none, but giving it a question takes time.
+const MAX_SIZE_WITHOUT_DECISIONS: usize = 12_000_000;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
 
@@ -82,8 +83,8 @@ pub struct Search<'a> {
     seen: Vec<[bool; 2]>,
     impossible: HashSet<Literal>,
     decisions_left: u64,
-    /// How many nodes further questions may have when no decision is left.
-    nodes_left: usize,
+    /// How many nodes and operands further questions may have when no decision is left.
+    size_left: usize,
     random: u64,
     /// Assignments that the solver found and that are not evaluated yet.
     found: Vec<FoundAssignment>,
@@ -94,12 +95,20 @@ pub struct Search<'a> {
     variables: Vec<(u64, u32)>,
     /// The number of the current question.
     question: u64,
+    stop: StopSignal<'a>,
+}
+
+/// The inputs and gates that a question depends on.
+struct Cone {
+    nodes: Vec<usize>,
+    /// How many nodes and operands they are.
+    size: usize,
 }
 
 impl<'a> Search<'a> {
     /// A search that has tried a few random assignments.
-    pub fn new(formula: &'a Formula) -> Self {
-        let mut search = Self::without_random_assignments(formula);
+    pub fn new(formula: &'a Formula, stop: StopSignal<'a>) -> Self {
+        let mut search = Self::without_random_assignments(formula, stop);
         // Nothing is found yet, so each round evaluates 64 random assignments.
         for _ in 0..RANDOM_ROUNDS {
             search.evaluate_found();
@@ -107,18 +116,19 @@ impl<'a> Search<'a> {
         search
     }
 
-    fn without_random_assignments(formula: &'a Formula) -> Self {
+    fn without_random_assignments(formula: &'a Formula, stop: StopSignal<'a>) -> Self {
         Self {
             formula,
             seen: vec![[false; 2]; formula.len()],
             impossible: HashSet::new(),
             decisions_left: MAX_DECISIONS,
-            nodes_left: MAX_NODES_WITHOUT_DECISIONS,
+            size_left: MAX_SIZE_WITHOUT_DECISIONS,
             random: 0x9E37_79B9_7F4A_7C15,
             found: Vec::new(),
             batch: 1,
             variables: vec![(0, 0); formula.len()],
             question: 0,
+            stop,
         }
     }
 
@@ -208,9 +218,12 @@ impl<'a> Search<'a> {
 
     /// Begins a question: numbers the nodes that the literal depends on, its cone of inputs and
     /// gates, and returns them.
-    fn begin_question(&mut self, literal: Literal) -> Vec<usize> {
+    fn begin_question(&mut self, literal: Literal) -> Cone {
         self.question += 1;
-        let mut cone = Vec::new();
+        let mut cone = Cone {
+            nodes: Vec::new(),
+            size: 0,
+        };
         let mut open = vec![literal.node()];
         while let Some(node) = open.pop() {
             let Some(variable) = self.variables.get_mut(node) else {
@@ -219,9 +232,13 @@ impl<'a> Search<'a> {
             if variable.0 == self.question {
                 continue;
             }
-            *variable = (self.question, u32::try_from(cone.len()).unwrap_or(u32::MAX));
-            cone.push(node);
+            *variable = (
+                self.question,
+                u32::try_from(cone.nodes.len()).unwrap_or(u32::MAX),
+            );
+            cone.nodes.push(node);
             let operands = self.formula.operands(node).unwrap_or_default();
+            cone.size += 1 + operands.len();
             open.extend(operands.iter().map(|operand| operand.node()));
         }
         cone
@@ -229,14 +246,16 @@ impl<'a> Search<'a> {
 
     /// Decides with the solver whether the literal can be true.
     fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
-        if self.decisions_left == 0 && self.nodes_left == 0 {
+        let is_over = self.decisions_left == 0 && self.size_left == 0;
+        if is_over || self.stop.is_given() {
             return (Possibility::Undecided, None);
         }
         let cone = self.begin_question(literal);
         if self.decisions_left == 0 {
-            self.nodes_left = self.nodes_left.saturating_sub(cone.len());
+            self.size_left = self.size_left.saturating_sub(cone.size);
         }
-        let budget = DecisionBudget::new(cone.len(), self.decisions_left);
+        let budget = DecisionBudget::new(cone.size, self.decisions_left, self.stop);
+        let cone = cone.nodes;
         let mut solver = Solver::new(SolverOpts::default(), budget);
         for node in &cone {
             let is_input = self.formula.operands(*node).is_none();
@@ -290,12 +309,12 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn solver_variable(&self, solver: &mut Solver<DecisionBudget>, node: usize) -> Lit {
+    fn solver_variable(&self, solver: &mut Solver<DecisionBudget<'_>>, node: usize) -> Lit {
         let index = self.variables.get(node).map_or(0, |(_, index)| *index);
         Lit::new(solver.var_of_int(index), true)
     }
 
-    fn solver_literal(&self, solver: &mut Solver<DecisionBudget>, literal: Literal) -> Lit {
+    fn solver_literal(&self, solver: &mut Solver<DecisionBudget<'_>>, literal: Literal) -> Lit {
         let variable = self.solver_variable(solver, literal.node());
         if literal.negated() {
             !variable
@@ -307,30 +326,32 @@ impl<'a> Search<'a> {
 
 /// Counts the decisions of a question and ends it when there are too many.
 #[derive(Debug)]
-struct DecisionBudget {
+struct DecisionBudget<'a> {
     spent: Cell<u64>,
     max: u64,
     weight: u64,
+    stop: StopSignal<'a>,
 }
 
-impl DecisionBudget {
-    fn new(nodes: usize, left: u64) -> Self {
-        let nodes = u64::try_from(nodes).unwrap_or(u64::MAX);
-        let weight = 1 + nodes / NODES_PER_DECISION;
+impl<'a> DecisionBudget<'a> {
+    fn new(size: usize, left: u64, stop: StopSignal<'a>) -> Self {
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        let weight = 1 + size / SIZE_PER_DECISION;
         Self {
             // The question itself counts like a decision.
             spent: Cell::new(weight),
             max: left.min(MAX_DECISIONS_PER_QUESTION),
             weight,
+            stop,
         }
     }
 }
 
-impl Callbacks for DecisionBudget {
+impl Callbacks for DecisionBudget<'_> {
     /// The solver asks before each decision.
     fn stop(&self) -> bool {
         self.spent.set(self.spent.get() + self.weight);
-        self.spent.get() > self.max
+        self.spent.get() > self.max || self.stop.is_given()
     }
 }
 

@@ -1,7 +1,11 @@
 //! A guide in the order in which walkthroughs go through it.
 
-use crate::domain::analysis::{
-    CompiledCondition, CompiledGroup, Guide, GuideStep, PossibleValues, StepPosition, SubtaskEntry,
+use crate::domain::{
+    analysis::{
+        CompiledCondition, CompiledGroup, Guide, GuideStep, PossibleValues, StepPosition,
+        SubtaskEntry,
+    },
+    dependency::Comparison,
 };
 
 use super::{classes::VALUES_PER_TARGET, walkthrough::Unpublished};
@@ -89,20 +93,25 @@ impl<'a> Reads<'a> {
         });
     }
 
-    /// About how many comparisons it takes to find the classes of all variables.
-    pub fn comparisons(&self, guide: &Guide) -> usize {
+    /// About how many values and targets are looked up to find the classes of all variables
+    /// and the conditions that hold for them. A condition is looked up at each step of a walk
+    /// that reads it.
+    pub fn lookups(&self, guide: &Guide) -> usize {
         let variables = guide.variables.iter().zip(&self.conditions);
         let each = variables.map(|(variable, conditions)| {
-            let targets = || {
-                conditions
-                    .iter()
-                    .map(|one| one.targets.texts().len() + one.targets.numbers().count())
-            };
+            let targets: usize = conditions.iter().map(|one| one.targets.len()).sum();
+            let bounds = conditions.iter().filter(|one| match one.operator {
+                Comparison::Equal | Comparison::NotEqual => false,
+                Comparison::Greater | Comparison::Less => true,
+            });
             let values = match &variable.possible {
                 PossibleValues::Keys(keys) => keys.len(),
-                PossibleValues::Anything => VALUES_PER_TARGET * targets().sum::<usize>(),
+                PossibleValues::Anything => VALUES_PER_TARGET * targets,
             };
-            values.saturating_mul(conditions.len())
+            // A bound may hold for every value.
+            values
+                .saturating_mul(1 + bounds.count())
+                .saturating_add(2 * targets)
         });
         each.fold(0, usize::saturating_add)
     }

@@ -8,20 +8,21 @@
 mod builder;
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, StepPosition},
+    analysis::{Guide, GuideStep, StepPosition, StopSignal, VariableId},
     step::StepType,
     task::{AccessLevel, Published},
 };
 
 use super::{
+    classes::ValueClasses,
     formula::{Formula, Literal, NodeValues},
     walk::Reads,
 };
 
 use builder::WalkthroughBuilder;
 
-/// Most comparisons of values with conditions to find the classes of values of a guide.
-const MAX_COMPARISONS: usize = 10_000_000;
+/// Most values and targets that are looked up to find the classes of values of a guide.
+const MAX_LOOKUPS: usize = 3_000_000;
 
 /// Whether unpublished tasks and steps count as published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,19 +94,22 @@ pub struct Walkthroughs {
     /// The levels of the task's roles, in classes that see the same tasks. The literal of a
     /// class says whether the walkthrough is for it.
     pub levels: Vec<(Literal, Vec<AccessLevel>)>,
+    /// The classes of each variable that is read.
+    classes: Vec<Option<ValueClasses>>,
 }
 
 impl Walkthroughs {
     /// The walkthroughs of a guide that is within its limits; `None` if its formula would
-    /// be too large.
-    pub fn new(guide: &Guide, unpublished: Unpublished) -> Option<Self> {
+    /// be too large, or to stop.
+    pub fn new(guide: &Guide, unpublished: Unpublished, stop: StopSignal<'_>) -> Option<Self> {
         let reads = Reads::of(guide, unpublished);
-        if reads.comparisons(guide) > MAX_COMPARISONS {
+        if reads.lookups(guide) > MAX_LOOKUPS {
             return None;
         }
         let mut builder = WalkthroughBuilder {
             guide,
             unpublished,
+            stop,
             formula: Formula::new(),
             classes: Vec::new(),
             values: Vec::new(),
@@ -120,19 +124,26 @@ impl Walkthroughs {
         let WalkthroughBuilder {
             guide: _,
             unpublished: _,
+            stop: _,
             formula,
-            classes: _,
+            classes,
             values: _,
             levels,
             visits,
         } = builder;
-        (!formula.is_full()).then_some(Self {
+        (!formula.is_full() && !stop.is_given()).then_some(Self {
             formula,
             begins,
             unanswered,
             visits,
             levels,
+            classes,
         })
+    }
+
+    /// The classes of a variable's values; `None` if no condition reads it.
+    pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses> {
+        self.classes.get(variable.0)?.as_ref()
     }
 
     /// The walkthroughs that end without an outcome, among those that begin with nothing

@@ -1,6 +1,6 @@
 //! Requests of previews.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use prost_types::Value;
 
@@ -93,7 +93,7 @@ pub fn preview_task(
     let SentGuide { source, document } = guide;
     let (after, size) = start?;
     let call = PreviewCall {
-        source,
+        source: Arc::new(source),
         document,
         known,
         options: PreviewOptions {

@@ -10,7 +10,7 @@ use crate::{
     domain::{
         dependency::{
             Comparison, Condition, ConditionTarget, Group, LogicalOperator, MAX_CONDITIONS,
-            MAX_NESTED_GROUPS, Node,
+            MAX_NESTED_GROUPS, MAX_TARGET_BYTES, MAX_TARGETS, Node, target_json_bytes,
         },
         patch::Edit,
         shorthand,
@@ -35,6 +35,14 @@ pub fn with_shorthand(
             .map_err(|error| field.refuse(Reason::ShorthandInvalid, error.to_string()))
             .ok()
     });
+    for node in parsed.iter().flat_map(|group| &group.nodes) {
+        match node {
+            Node::Condition(Condition { targets, .. }) => {
+                limit_targets(targets.len(), targets, &mut field);
+            }
+            Node::Group(_) => {}
+        }
+    }
     if field.violation_count() == before
         && let (Some(decoded), Some(parsed)) = (&decoded, &parsed)
         && decoded != parsed
@@ -161,9 +169,11 @@ fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> 
     if targets.is_empty() {
         list.refuse(Reason::FieldRequired, "needs at least one target");
     }
-    let targets = targets.into_iter().enumerate();
+    let count = targets.len();
+    let targets = targets.into_iter().take(MAX_TARGETS).enumerate();
     let target = |(index, message)| target(message, list.index(index));
-    let targets = targets.filter_map(target).collect();
+    let targets: Vec<ConditionTarget> = targets.filter_map(target).collect();
+    limit_targets(count, &targets, &mut list);
     let path = text(path, field.field("path"));
     Some(Condition {
         variable: variable?,
@@ -171,6 +181,18 @@ fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> 
         targets,
         path: path?,
     })
+}
+
+/// Refuses too many or too long targets of a condition, of which `count` were sent.
+fn limit_targets(count: usize, targets: &[ConditionTarget], field: &mut Field<'_>) {
+    if count > MAX_TARGETS {
+        let description = format!("has more than {MAX_TARGETS} targets");
+        field.refuse(Reason::TooManyElements, description);
+    } else if target_json_bytes(targets) > MAX_TARGET_BYTES {
+        let description =
+            format!("the targets have more than {MAX_TARGET_BYTES} bytes as a JSON list");
+        field.refuse(Reason::FieldTooLong, description);
+    }
 }
 
 fn comparison(symbol: &str, mut field: Field<'_>) -> Option<Comparison> {

@@ -3,23 +3,29 @@
 
 mod budget;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
+use uuid::Uuid;
 
 use self::budget::ReadBudget;
 use super::{
+    off_runtime::run_by_weight,
     outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
     tasks,
 };
 use crate::{
+    call_context::WorkMemory,
     domain::{
         Error,
         analysis::{
             Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
-            SourceTask, SourceTasks, of_document,
+            SourceTask, SourceTasks, of_document, weight_of,
         },
-        ids::TaskId,
+        ids::{AccountId, TaskId},
         import::{AbsentSteps, Document, ImportContext, plan},
         size::stored_count,
         step::ReferencedTask,
@@ -50,6 +56,33 @@ pub enum GuideSource {
     Document(Box<Document>),
 }
 
+/// A guide that was read, before the effort of its analysis.
+pub(super) struct ReadGuide {
+    draft: GuideDraft,
+    outside: OutsideUses,
+    /// What it takes, until it is dropped.
+    memory: WorkMemory,
+}
+
+impl ReadGuide {
+    /// How much work its analysis is.
+    pub fn weight(&self) -> usize {
+        self.draft.weight() + self.outside.weight()
+    }
+
+    /// How many steps it has.
+    pub fn step_count(&self) -> usize {
+        self.draft.steps().count()
+    }
+
+    /// The guide, the conditions elsewhere that read its variables, and the memory that both
+    /// take.
+    pub fn finish(self) -> (Guide, BTreeMap<String, OutsideReaders>, WorkMemory) {
+        let OutsideUses { setters, readers } = self.outside;
+        (self.draft.finish(setters), readers, self.memory)
+    }
+}
+
 /// A task of a guide without its steps, which are read later.
 struct TaskHeadRow {
     source: SourceTask,
@@ -59,10 +92,12 @@ struct TaskHeadRow {
     steps: usize,
 }
 
-/// SQL for these columns of given tasks and of those that subtask steps lead to. SQLite reads
+/// SQL for these columns of given tasks and of those that subtask steps lead to, as many as
+/// have a number of bytes together, which is the last value. SQLite reads
 /// the tables of a CROSS JOIN from left to right. Without it and COALESCE it would read all
 /// subtask steps of the account for each task.
 pub(super) fn tasks_below_sql(columns: &str, given: usize) -> String {
+    let max_bytes = format!("${}", 2 + given);
     let given = placeholders(2, given);
     format!(
         "WITH RECURSIVE below AS ( \
@@ -74,42 +109,51 @@ pub(super) fn tasks_below_sql(columns: &str, given: usize) -> String {
              AND b.level <= {MAX_SUBTASK_LEVELS} \
          ) \
          SELECT {columns} FROM ( \
-           SELECT guid, MIN(level) AS level FROM ( \
-             SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
-           ) found GROUP BY guid \
+           SELECT m.guid, m.level, COUNT(*) OVER () AS found, SUM(h.size) OVER () AS total, \
+                  SUM(h.size) OVER (ORDER BY m.level, m.guid) AS bytes \
+           FROM (SELECT guid, MIN(level) AS level FROM ( \
+                   SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
+                 ) found GROUP BY guid \
+           ) m CROSS JOIN tasks h WHERE h.account_id = $1 AND h.guid = m.guid \
          ) f CROSS JOIN tasks t WHERE t.account_id = $1 AND t.guid = f.guid \
+           AND f.bytes <= {max_bytes} \
          ORDER BY f.level, t.guid"
     )
 }
 
 impl Account {
-    /// Reads a guide in at most five statements.
+    /// Reads a guide in at most five statements, and in two more where it is large.
     pub(super) async fn read_guide(
         &self,
         db: &impl ConnectionTrait,
-        source: &GuideSource,
+        source: &Arc<GuideSource>,
         known: &KnownVariables,
-    ) -> Result<Guide, StoreError> {
-        let draft = self.read_draft(db, source, known).await?;
+    ) -> Result<ReadGuide, StoreError> {
+        let (draft, memory) = self.read_draft(db, source, known).await?;
         let names = AccountNames {
             read: names_read(&draft),
             set: BTreeSet::new(),
         };
         let inside = extent(&draft, BTreeSet::new());
         let outside = find_outside_uses(&names, db, &self.id, &inside).await?;
-        Ok(draft.finish(outside.setters))
+        Ok(ReadGuide {
+            draft,
+            outside,
+            memory,
+        })
     }
 
     /// Reads a guide, and the conditions elsewhere that read its variables, in at most six
-    /// statements. The stored tasks that it `replaced` do not count as elsewhere.
+    /// statements, and in two more where it is large. The stored tasks that it `replaced` do
+    /// not count as elsewhere.
     pub(super) async fn read_guide_and_readers(
         &self,
         db: &impl ConnectionTrait,
-        source: &GuideSource,
+        source: &Arc<GuideSource>,
         replaced: BTreeSet<TaskId>,
         known: &KnownVariables,
-    ) -> Result<(Guide, BTreeMap<String, OutsideReaders>), StoreError> {
-        let draft = self.read_draft(db, source, known).await?;
+    ) -> Result<ReadGuide, StoreError> {
+        let (draft, memory) = self.read_draft(db, source, known).await?;
         let set = draft.account_variables();
         let set = set.filter(|variable| variable.task.is_none() && !variable.setters.is_empty());
         let mut names = AccountNames {
@@ -118,40 +162,52 @@ impl Account {
         };
         let inside = extent(&draft, replaced);
         retain_used_outside(&mut names, db, &self.id, &inside).await?;
-        let OutsideUses { setters, readers } =
-            find_outside_uses(&names, db, &self.id, &inside).await?;
-        Ok((draft.finish(setters), readers))
+        let outside = find_outside_uses(&names, db, &self.id, &inside).await?;
+        Ok(ReadGuide {
+            draft,
+            outside,
+            memory,
+        })
     }
 
     async fn read_draft(
         &self,
         db: &impl ConnectionTrait,
-        source: &GuideSource,
+        source: &Arc<GuideSource>,
         known: &KnownVariables,
-    ) -> Result<GuideDraft, StoreError> {
-        let (root, tasks) = match source {
-            GuideSource::Stored(root) => (*root, self.read_stored_guide(db, *root).await?),
-            GuideSource::Document(document) => self.read_document_guide(db, document).await?,
+    ) -> Result<(GuideDraft, WorkMemory), StoreError> {
+        let mut budget = ReadBudget::new(self.max_message_bytes());
+        let (root, tasks) = match source.as_ref() {
+            GuideSource::Stored(root) => {
+                (*root, self.read_stored_guide(db, *root, &mut budget).await?)
+            }
+            GuideSource::Document(document) => {
+                let source = Arc::clone(source);
+                self.read_document_guide(db, source, document, &mut budget)
+                    .await?
+            }
         };
-        let draft = GuideDraft::new(root, tasks, known);
-        draft.ok_or_else(|| Error::task_not_found(root, "guid").into())
+        let known = known.clone();
+        let weight = weight_of(&tasks);
+        let draft = run_by_weight(weight, move || GuideDraft::new(root, tasks, &known)).await?;
+        let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;
+        Ok((draft, budget.into_memory()))
     }
 
     async fn read_stored_guide(
         &self,
         db: &impl ConnectionTrait,
         root: TaskId,
+        budget: &mut ReadBudget,
     ) -> Result<SourceTasks, StoreError> {
-        let head = self.task_head(db, root).await?;
-        let head = head.ok_or_else(|| Error::task_not_found(root, "guid"))?;
-        let mut budget = ReadBudget::new(self.max_message_bytes());
-        let mut tasks = self.with_steps(db, vec![head], &mut budget).await?;
+        let head = self.task_head(db, root, budget).await?;
+        let mut tasks = self.with_steps(db, vec![head], budget).await?;
         let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
-        let heads = self.tasks_below(db, &subtasks(steps)).await?;
+        let heads = self.tasks_below(db, &subtasks(steps), budget).await?;
         let below = heads
             .into_iter()
             .filter(|head| head.source.task.guid != root);
-        let below = self.with_steps(db, below.collect(), &mut budget).await?;
+        let below = self.with_steps(db, below.collect(), budget).await?;
         tasks.extend(below);
         Ok(tasks)
     }
@@ -161,27 +217,38 @@ impl Account {
     async fn read_document_guide(
         &self,
         db: &impl ConnectionTrait,
+        source: Arc<GuideSource>,
         document: &Document,
+        budget: &mut ReadBudget,
     ) -> Result<(TaskId, SourceTasks), StoreError> {
-        let heads = self.tasks_below(db, &document.subtasks()).await?;
+        let heads = self.tasks_below(db, &document.subtasks(), budget).await?;
         let referenced = heads.iter().map(|head| {
             let task = &head.source.task;
             (task.guid, ReferencedTask::to(task))
         });
-        let context = ImportContext {
-            write: &self.write_context(),
-            existing: None,
-            referenced: &referenced.collect(),
-            absent: AbsentSteps::Refuse,
-        };
-        let (root, mut tasks) = of_document(plan(document, context)?);
+        let referenced: BTreeMap<TaskId, ReferencedTask> = referenced.collect();
+        let write = self.write_context();
+        let planned = run_by_weight(document.step_count(), move || match source.as_ref() {
+            GuideSource::Stored(_) => None,
+            GuideSource::Document(document) => {
+                let context = ImportContext {
+                    write: &write,
+                    existing: None,
+                    referenced: &referenced,
+                    absent: AbsentSteps::Refuse,
+                };
+                Some(plan(document, context).map(of_document))
+            }
+        });
+        let planned = planned.await?;
+        let no_document = || Err(Error::Internal("a guide without a document".to_owned()));
+        let (root, mut tasks) = planned.unwrap_or_else(no_document)?;
         let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
         let has_stored_subtasks = subtasks(steps)
             .into_iter()
             .any(|task| !tasks.contains_key(&task));
         if has_stored_subtasks {
-            let mut budget = ReadBudget::new(self.max_message_bytes());
-            tasks.extend(self.with_steps(db, heads, &mut budget).await?);
+            tasks.extend(self.with_steps(db, heads, budget).await?);
         }
         Ok((root, tasks))
     }
@@ -211,12 +278,28 @@ impl Account {
         &self,
         db: &impl ConnectionTrait,
         guid: TaskId,
-    ) -> Result<Option<TaskHeadRow>, StoreError> {
+        budget: &mut ReadBudget,
+    ) -> Result<TaskHeadRow, StoreError> {
         let columns = head_columns(backend(db), "0");
-        let sql = format!("SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2");
-        let statement = statement(backend(db), &self.id, sql, [Value::from(guid.0)]);
-        let row = db.query_one_raw(statement).await?;
-        row.map(|row| self.read_head(&row)).transpose()
+        let read = async |max_bytes: usize| {
+            let sql = format!(
+                "SELECT t.size, {columns} FROM tasks t \
+                 WHERE t.account_id = $1 AND t.guid = $2 AND t.size <= $3"
+            );
+            let values = [Value::from(guid.0), stored_count(max_bytes).into()];
+            db.query_one_raw(statement(backend(db), &self.id, sql, values))
+                .await
+        };
+        let mut row = read(budget.reserve_unknown(1)?).await?;
+        if row.is_none() {
+            let sql = "SELECT t.size FROM tasks t WHERE t.account_id = $1 AND t.guid = $2";
+            let bytes = self.sum(db, sql, [guid.0.into()]).await?;
+            let bytes = bytes.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
+            budget.reserve(bytes)?;
+            row = read(bytes).await?;
+        }
+        let row = row.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
+        self.read_head(&row, 0, budget)
     }
 
     /// Reads the given tasks, which have depth 1, and those that subtask steps lead to, in
@@ -225,15 +308,51 @@ impl Account {
         &self,
         db: &impl ConnectionTrait,
         tasks: &BTreeSet<TaskId>,
+        budget: &mut ReadBudget,
     ) -> Result<Vec<TaskHeadRow>, StoreError> {
         if tasks.is_empty() {
             return Ok(Vec::new());
         }
-        let sql = tasks_below_sql(&head_columns(backend(db), "f.level"), tasks.len());
-        let values = tasks.iter().map(|task| Value::from(task.0));
+        let columns = head_columns(backend(db), "f.level");
+        let read = async |max_bytes: usize| {
+            let sql = tasks_below_sql(&format!("f.found, t.size, {columns}"), tasks.len());
+            let values = tasks.iter().map(|task| Value::from(task.0));
+            let values = values.chain([stored_count(max_bytes).into()]);
+            db.query_all_raw(statement(backend(db), &self.id, sql, values))
+                .await
+        };
+        let mut rows = read(budget.reserve_unknown(tasks.len())?).await?;
+        let found: i64 = rows
+            .first()
+            .map_or(Ok(1), |row| RowReader::new(row).take())?;
+        if rows.len() < usize::try_from(found).unwrap_or_default() {
+            // Some did not fit. All of them fail if they are more than the budget.
+            let sql = tasks_below_sql("CAST(f.total AS bigint)", tasks.len());
+            let sql = format!("{sql} LIMIT 1");
+            let values = tasks.iter().map(|task| Value::from(task.0));
+            let bytes = self.sum(db, &sql, values.chain([i64::MAX.into()])).await?;
+            let bytes = bytes.unwrap_or_default();
+            budget.reserve(bytes)?;
+            rows = read(bytes).await?;
+        }
+        rows.iter()
+            .map(|row| self.read_head(row, 1, budget))
+            .collect()
+    }
+
+    /// Reads a number of bytes.
+    async fn sum(
+        &self,
+        db: &impl ConnectionTrait,
+        sql: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Option<usize>, StoreError> {
         let statement = statement(backend(db), &self.id, sql, values);
-        let rows = db.query_all_raw(statement).await?;
-        rows.iter().map(|row| self.read_head(row)).collect()
+        let Some(row) = db.query_one_raw(statement).await? else {
+            return Ok(None);
+        };
+        let bytes: Option<i64> = RowReader::new(&row).take()?;
+        Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
     }
 
     /// Reads the steps of tasks in their order. Fails if they have more bytes, without bodies,
@@ -252,14 +371,49 @@ impl Account {
         if count == 0 {
             return Ok(steps);
         }
+        let with_steps = tasks.iter().filter(|head| head.steps > 0);
+        let tasks: Vec<Uuid> = with_steps.map(|head| head.source.task.guid.0).collect();
+        let mut max_bytes = budget.reserve_unknown(count)?;
+        let mut rows = self.step_rows(db, &tasks, count, max_bytes).await?;
+        if rows.len() < count {
+            let sql = format!(
+                "SELECT CAST(SUM(s.size) AS bigint) FROM steps s \
+                 WHERE s.account_id = $1 AND s.task IN ({})",
+                placeholders(2, tasks.len())
+            );
+            let bytes = self.sum(db, &sql, tasks.iter().map(|task| (*task).into()));
+            max_bytes = bytes.await?.unwrap_or_default();
+            budget.reserve(max_bytes)?;
+            rows = self.step_rows(db, &tasks, count, max_bytes).await?;
+        }
+        let account = self.id.clone();
+        let read = move || -> Result<Vec<(SourceStep, usize)>, StoreError> {
+            // A row is freed once it is read.
+            rows.into_iter()
+                .map(|row| read_step_row(&row, &account))
+                .collect()
+        };
+        for (step, bytes) in run_by_weight(count, read).await?? {
+            budget.take_bytes(bytes)?;
+            steps.entry(step.step.task).or_default().push(step);
+        }
+        Ok(steps)
+    }
+
+    /// The rows of the `count` steps of tasks in their order. If all have more than `max_bytes`
+    /// together, those above an equal share are left out.
+    async fn step_rows(
+        &self,
+        db: &impl ConnectionTrait,
+        tasks: &[Uuid],
+        count: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<QueryResult>, StoreError> {
         let columns = step_columns(backend(db));
         let mut values = Values::new();
-        let with_steps = tasks.iter().filter(|head| head.steps > 0);
-        let task_ids = values.bind_all(with_steps.map(|head| head.source.task.guid.0));
-        let max_bytes_per_step = values.bind(stored_count(budget.bytes() / count));
-        let max_bytes = values.bind(stored_count(budget.bytes()));
-        // If no step exceeds an equal share of the budget, all fit. Otherwise the sum decides;
-        // if it is too large, the steps above the share are left out.
+        let task_ids = values.bind_all(tasks.iter().copied());
+        let max_bytes_per_step = values.bind(stored_count(max_bytes / count));
+        let max_bytes = values.bind(stored_count(max_bytes));
         let sql = format!(
             "SELECT s.size, {columns} FROM steps s \
              WHERE s.account_id = $1 AND s.task IN ({task_ids}) \
@@ -269,31 +423,19 @@ impl Account {
              ORDER BY s.task, s.position, s.fraction"
         );
         let statement = values.statement(sql, backend(db), &self.id);
-        let rows = db.query_all_raw(statement).await?;
-        if rows.len() < count {
-            // Steps were left out.
-            return Err(budget.exceeded().into());
-        }
-        for row in rows {
-            let mut row = RowReader::new(&row);
-            budget.take_bytes(row.take()?)?;
-            let has_body = row.take()?;
-            let body_bytes: i64 = row.take()?;
-            let overlays = json_columns::read_overlay_states(row.take()?)?;
-            let (step, _) = read_step(&mut row, &self.id)?;
-            steps.entry(step.task).or_default().push(SourceStep {
-                step,
-                has_body,
-                body_bytes: usize::try_from(body_bytes).unwrap_or(usize::MAX),
-                overlays,
-                origin: None,
-            });
-        }
-        Ok(steps)
+        Ok(db.query_all_raw(statement).await?)
     }
 
-    fn read_head(&self, row: &QueryResult) -> Result<TaskHeadRow, StoreError> {
-        let mut row = RowReader::new(row);
+    /// Reads a task whose columns begin at this one of a row.
+    fn read_head(
+        &self,
+        row: &QueryResult,
+        column: usize,
+        budget: &mut ReadBudget,
+    ) -> Result<TaskHeadRow, StoreError> {
+        let mut row = RowReader::at(row, column);
+        let bytes: i64 = row.take()?;
+        budget.take_bytes(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         let depth: i32 = row.take()?;
         let steps: i64 = row.take()?;
         let overlays = json_columns::read_overlay_states(row.take()?)?;
@@ -308,6 +450,26 @@ impl Account {
             steps: usize::try_from(steps).unwrap_or(usize::MAX),
         })
     }
+}
+
+fn read_step_row(
+    row: &QueryResult,
+    account: &AccountId,
+) -> Result<(SourceStep, usize), StoreError> {
+    let mut row = RowReader::new(row);
+    let bytes: i64 = row.take()?;
+    let has_body = row.take()?;
+    let body_bytes: i64 = row.take()?;
+    let overlays = json_columns::read_overlay_states(row.take()?)?;
+    let (step, _) = read_step(&mut row, account)?;
+    let step = SourceStep {
+        step,
+        has_body,
+        body_bytes: usize::try_from(body_bytes).unwrap_or(usize::MAX),
+        overlays,
+        origin: None,
+    };
+    Ok((step, usize::try_from(bytes).unwrap_or(usize::MAX)))
 }
 
 /// The account-wide names that conditions of a guide read.

@@ -60,6 +60,21 @@ pub struct OutsideUses {
     pub readers: BTreeMap<String, OutsideReaders>,
 }
 
+impl OutsideUses {
+    /// How many keys and targets it has.
+    pub fn weight(&self) -> usize {
+        let setters = self.setters.values().flat_map(OutsideSetters::list);
+        let keys: usize = setters.map(|setter| 1 + setter.keys.len()).sum();
+        let readers = self.readers.values().map(|readers| match readers {
+            OutsideReaders::All(readers) => {
+                readers.iter().map(|reader| 1 + reader.targets.len()).sum()
+            }
+            OutsideReaders::TooMany => 1,
+        });
+        keys + readers.sum::<usize>()
+    }
+}
+
 impl AccountNames<'_> {
     fn is_empty(&self) -> bool {
         self.read.is_empty() && self.set.is_empty()

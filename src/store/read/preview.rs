@@ -1,13 +1,14 @@
 //! Previews: one transaction reads the guide and the bodies of the page that is shown.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use sea_orm::{ConnectionTrait, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::{GuideSource, run_to_end};
+use super::{GuideSource, off_runtime::run_by_weight, run_to_end};
 use crate::{
+    call_context::WorkMemory,
     domain::{
         Result,
         analysis::{
@@ -33,7 +34,7 @@ const LARGE_PAGE_BYTES: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct PreviewCall {
     /// The guide.
-    pub source: GuideSource,
+    pub source: Arc<GuideSource>,
     /// The digest of the document, if the guide is one.
     pub document: Option<[u8; 32]>,
     /// Variables that the caller declares.
@@ -50,7 +51,6 @@ pub struct PreviewCall {
 }
 
 /// A page of a preview.
-#[derive(Debug)]
 pub struct PreviewPage {
     /// The preview of the whole guide.
     pub preview: Preview,
@@ -64,10 +64,12 @@ pub struct PreviewPage {
     pub with_bodies: bool,
     /// The stored bodies of the page, by step and language; `None` for the source.
     pub bodies: BTreeMap<(StepId, Option<Language>), Body>,
+    /// What the guide takes.
+    _memory: WorkMemory,
 }
 
 impl Account {
-    /// Previews a guide. It is read from the primary, in at most six statements. If the page
+    /// Previews a guide. It is read from the primary, in at most eight statements. If the page
     /// has large bodies, all of it is read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
@@ -101,15 +103,28 @@ impl Account {
             size,
         } = call;
         // Ends on return, so that no wait for a permit holds the connection.
-        let db = &self.reader().begin(Purpose::Snapshot).await?;
-        let field = match source {
-            GuideSource::Stored(_) => Path::root("guid"),
-            GuideSource::Document(_) => Path::root("document"),
+        let db = self.reader().begin(Purpose::Snapshot).await?;
+        let field = match source.as_ref() {
+            GuideSource::Stored(_) => "guid",
+            GuideSource::Document(_) => "document",
         };
-        let guide = self.read_guide(db, source, known).await?;
-        let fingerprint = Fingerprint::of(&guide, *document);
-        fingerprint.check_page(after.map(|(_, seen)| seen))?;
-        let preview = Preview::new(guide, options.clone(), &field)?;
+        let read = self.read_guide(&db, source, known).await?;
+        let weight = read.weight();
+        let (document, options, seen) = (*document, options.clone(), after.map(|(_, seen)| seen));
+        let preview = move || {
+            let (guide, _, memory) = read.finish();
+            let fingerprint = Fingerprint::of(&guide, document);
+            fingerprint.check_page(seen)?;
+            let preview = Preview::new(guide, options, &Path::root(field))?;
+            Ok((preview, fingerprint, memory))
+        };
+        // Bodies are read in the same transaction. Without them it need not wait for the preview.
+        let db = Some(db).filter(|_| *bodies);
+        let evaluated: Result<_> = match &db {
+            Some(_) => run_by_weight(weight, preview).await?,
+            None => self.analysis_threads().run_once(weight, preview).await?,
+        };
+        let (preview, fingerprint, memory) = evaluated?;
         let start = after.map_or(0, |(start, _)| start);
         let count = preview.page(start, size.get() as usize, *bodies).len();
         let mut page = PreviewPage {
@@ -119,8 +134,9 @@ impl Account {
             count,
             with_bodies: *bodies,
             bodies: BTreeMap::new(),
+            _memory: memory,
         };
-        if *bodies {
+        if let Some(db) = &db {
             self.read_bodies(db, &mut page, permit).await?;
         }
         Ok(page)

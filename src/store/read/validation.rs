@@ -1,21 +1,22 @@
 //! Validations: one transaction reads a guide, and the conditions elsewhere that read its
 //! variables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use tracing::Instrument;
-
-use super::{GuideSource, run_to_end};
+use super::{GuideSource, guide::ReadGuide, run_to_end};
 use crate::{
     domain::{
         Error, Result,
-        analysis::{Fingerprint, Guide},
+        analysis::{Fingerprint, Guide, StopSignal},
         ids::TaskId,
         page::{Page, PageSize},
         task::TaskFilter,
         validation::{
             Finding, FindingCounts, OtherGuides, OutsideReaders, RULES_VERSION, ValidationOptions,
-            ValidationSubject, validate,
+            ValidationSubject, too_large, validate,
         },
     },
     store::{Account, connection::Purpose, error::StoreError},
@@ -25,9 +26,8 @@ use crate::{
 const STEPS_PER_CALL: usize = 2_000;
 /// The cost of a task in addition to that of its steps, in steps.
 const TASK_COST_STEPS: usize = 20;
-/// Guides up to this many steps and conditions are validated without a thread for blocking
-/// work, which would cost more than the rules.
-const MAX_INLINE_GUIDE_SIZE: usize = 300;
+/// How many conditions, targets and keys of a task cost as much as a step.
+const WEIGHT_PER_STEP: usize = 10;
 /// How many tasks of a list are read at once.
 const TASKS_AT_ONCE: i32 = 100;
 
@@ -136,14 +136,8 @@ pub struct FindingsPage {
     pub next: Option<FindingsCursor>,
 }
 
-/// A guide, and the conditions elsewhere that read its variables.
-struct ReadGuide {
-    guide: Guide,
-    readers: BTreeMap<String, OutsideReaders>,
-}
-
 impl Account {
-    /// Validates a guide. It is read from the primary, in at most six statements.
+    /// Validates a guide. It is read from the primary, in at most eight statements.
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
         let ValidationCall {
             source,
@@ -156,14 +150,24 @@ impl Account {
             known_fingerprint,
         } = call;
         let read = self.read_for_validation(source, replaced, &options).await?;
-        let fingerprint = read.fingerprint(document, &options_bytes);
-        fingerprint.check_page(after.map(|(_, seen)| seen))?;
-        let unchanged = after.is_none() && known_fingerprint == fingerprint.to_string();
-        let (mut findings, counts) = if unchanged {
-            (Vec::new(), FindingCounts::default())
-        } else {
-            read.validate(options).await?.0
+        let request = ValidationRequest {
+            options: Arc::new(options),
+            identity: Some(Identity {
+                document,
+                options_bytes,
+                seen: after.map(|(_, seen)| seen),
+                known: after.is_none().then_some(known_fingerprint),
+            }),
         };
+        let validated = self.validate(read, request).await?;
+        let Validated {
+            mut findings,
+            counts,
+            fingerprint,
+            unchanged,
+        } = validated;
+        let fingerprint =
+            fingerprint.ok_or_else(|| Error::Internal("no fingerprint".to_owned()))?;
         let start = after.map_or(0, |(start, _)| start).min(findings.len());
         let mut page = findings.split_off(start);
         let more = page.len() > size.get() as usize;
@@ -182,10 +186,11 @@ impl Account {
     pub async fn list_findings(&self, call: FindingsCall) -> Result<FindingsPage> {
         let FindingsCall {
             filter,
-            mut options,
+            options,
             after,
             size,
         } = call;
+        let options = Arc::new(options);
         let size = size.get() as usize;
         let mut page = FindingsPage {
             findings: Vec::new(),
@@ -203,9 +208,8 @@ impl Account {
                     return Ok(page);
                 }
                 let listed = resumed.filter(|cursor| cursor.task == task);
-                let found = self.findings_of(task, options).await?;
-                options = found.options;
-                cost += found.steps + TASK_COST_STEPS;
+                let found = self.findings_of(task, &options).await?;
+                cost += found.cost + TASK_COST_STEPS;
                 let start = listed.map_or(0, |cursor| cursor.listed(&found.findings));
                 let rest = found.findings.into_iter().enumerate().skip(start);
                 let mut rest = rest.peekable();
@@ -238,31 +242,41 @@ impl Account {
         }
     }
 
-    /// The findings of one task of a list; none if it was deleted or is too large to read.
-    async fn findings_of(&self, task: TaskId, options: ValidationOptions) -> Result<TaskFindings> {
+    /// The findings of one task of a list; none if it was deleted.
+    async fn findings_of(
+        &self,
+        task: TaskId,
+        options: &Arc<ValidationOptions>,
+    ) -> Result<TaskFindings> {
+        let source = GuideSource::Stored(task);
         let read = self
-            .read_for_validation(GuideSource::Stored(task), BTreeSet::new(), &options)
+            .read_for_validation(source, BTreeSet::new(), options)
             .await;
         let read = match read {
             Ok(read) => read,
-            Err(Error::TaskNotFound(_) | Error::TooLarge { .. }) => {
+            Err(Error::TaskNotFound(_)) => {
                 return Ok(TaskFindings {
                     findings: Vec::new(),
-                    steps: 0,
-                    options,
+                    cost: 0,
+                });
+            }
+            Err(Error::TooLarge { limit, .. }) => {
+                return Ok(TaskFindings {
+                    findings: too_large(task, limit, options).into_iter().collect(),
+                    cost: STEPS_PER_CALL,
                 });
             }
             Err(error) => return Err(error),
         };
-        let steps = read.guide.tasks.iter();
-        let steps = steps
-            .map(|task| task.steps.as_ref().map_or(0, Vec::len))
-            .sum();
-        let ((findings, _), options) = read.validate(options).await?;
+        let cost = read.step_count() + read.weight() / WEIGHT_PER_STEP;
+        let request = ValidationRequest {
+            options: Arc::clone(options),
+            identity: None,
+        };
+        let validated = self.validate(read, request).await?;
         Ok(TaskFindings {
-            findings,
-            steps,
-            options,
+            findings: validated.findings,
+            cost,
         })
     }
 
@@ -277,55 +291,95 @@ impl Account {
         run_to_end(async move {
             let db = account.reader().begin(Purpose::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
-            let read = account
-                .read_guide_and_readers(&db, &source, replaced, &known)
-                .await;
-            let (guide, readers) = read?;
-            Ok(ReadGuide { guide, readers })
+            let source = Arc::new(source);
+            let read = account.read_guide_and_readers(&db, &source, replaced, &known);
+            Ok(read.await?)
         })
         .await
     }
+
+    /// Validates a guide that was read. A heavy one is validated on a thread of its own.
+    async fn validate(&self, read: ReadGuide, request: ValidationRequest) -> Result<Validated> {
+        let weight = read.weight();
+        let compiled = self.analysis_threads().run_once(weight, || read.finish());
+        let (guide, readers, memory) = compiled.await?;
+        let validate = move |stop: StopSignal<'_>| {
+            let ValidationRequest { options, identity } = &request;
+            let _held = &memory;
+            let mut validated = Validated::default();
+            if let Some(identity) = identity {
+                let fingerprint = identity.fingerprint(&guide, &readers);
+                if let Err(error) = fingerprint.check_page(identity.seen) {
+                    return Some(Err(error));
+                }
+                validated.fingerprint = Some(fingerprint);
+                validated.unchanged = identity.known.as_ref() == Some(&fingerprint.to_string());
+                if validated.unchanged {
+                    return Some(Ok(validated));
+                }
+            }
+            let (findings, counts) = validate(ValidationSubject {
+                guide: &guide,
+                readers: &readers,
+                options,
+                other_guides: OtherGuides::Read,
+                stop,
+            })?;
+            Some(Ok(Validated {
+                findings,
+                counts,
+                ..validated
+            }))
+        };
+        self.analysis_threads().run(weight, validate).await?
+    }
+}
+
+/// How a guide is validated.
+struct ValidationRequest {
+    options: Arc<ValidationOptions>,
+    /// Absent in a list, where guides have no fingerprint.
+    identity: Option<Identity>,
+}
+
+/// What the fingerprint of a guide is made of and compared with, beside the guide.
+struct Identity {
+    /// The digest of the document, if the guide is one.
+    document: Option<[u8; 32]>,
+    options_bytes: Vec<u8>,
+    /// The fingerprint that the page's token has.
+    seen: Option<Fingerprint>,
+    /// The fingerprint of an earlier response, on the first page.
+    known: Option<String>,
+}
+
+impl Identity {
+    /// Identifies the guide, what reads its variables, the options and the rules.
+    fn fingerprint(
+        &self,
+        guide: &Guide,
+        readers: &BTreeMap<String, OutsideReaders>,
+    ) -> Fingerprint {
+        let guide = Fingerprint::of(guide, self.document);
+        let readers = format!("{readers:?}");
+        let rules = guide.with(&RULES_VERSION.to_be_bytes());
+        rules.with(&self.options_bytes).with(readers.as_bytes())
+    }
+}
+
+/// The findings of a guide.
+#[derive(Default)]
+struct Validated {
+    findings: Vec<Finding>,
+    counts: FindingCounts,
+    fingerprint: Option<Fingerprint>,
+    /// Whether the fingerprint is the one that the caller sent. Then there are no findings.
+    unchanged: bool,
 }
 
 /// The findings of one task of a list.
 struct TaskFindings {
     findings: Vec<Finding>,
-    /// How many steps its guide has.
-    steps: usize,
-    options: ValidationOptions,
-}
-
-type Validated = ((Vec<Finding>, FindingCounts), ValidationOptions);
-
-impl ReadGuide {
-    /// Identifies the guide, what reads its variables, the options and the rules.
-    fn fingerprint(&self, document: Option<[u8; 32]>, options: &[u8]) -> Fingerprint {
-        let guide = Fingerprint::of(&self.guide, document);
-        let readers = format!("{:?}", self.readers);
-        let rules = guide.with(&RULES_VERSION.to_be_bytes());
-        rules.with(options).with(readers.as_bytes())
-    }
-
-    /// Validates the guide, a large one on a thread for blocking work. Returns the options,
-    /// too.
-    async fn validate(self, options: ValidationOptions) -> Result<Validated> {
-        let is_small = self.guide.size <= MAX_INLINE_GUIDE_SIZE;
-        let validate = move || {
-            let subject = ValidationSubject {
-                guide: &self.guide,
-                readers: &self.readers,
-                options: &options,
-                other_guides: OtherGuides::Read,
-            };
-            let validated = validate(subject);
-            (validated, options)
-        };
-        if is_small {
-            return Ok(validate());
-        }
-        let span = tracing::Span::current();
-        let work = tokio::task::spawn_blocking(move || span.in_scope(validate));
-        let validated = work.in_current_span().await;
-        validated.map_err(|_| Error::Internal("a validation panicked".to_owned()))
-    }
+    /// The cost of its guide, in steps.
+    cost: usize,
 }

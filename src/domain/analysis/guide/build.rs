@@ -6,7 +6,8 @@ use crate::domain::ids::TaskId;
 
 use super::{
     Guide, GuideLimit, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
-    SourceTasks, StepPosition, size::GuideSize,
+    SourceTasks, StepPosition,
+    size::{GuideSize, weight_of_task},
 };
 use crate::domain::analysis::{
     condition::CompiledGroup,
@@ -62,6 +63,16 @@ impl GuideDraft {
         }
         draft.resolve_variables(known);
         Some(draft)
+    }
+
+    /// How much work its analysis is: its steps, conditions, targets and keys.
+    pub fn weight(&self) -> usize {
+        let tasks = self.tasks.iter();
+        let weights = tasks.map(|task| {
+            let steps = task.steps.iter().flatten().map(|step| &step.source);
+            weight_of_task(&task.source, steps)
+        });
+        weights.sum()
     }
 
     /// The variables with account-wide names.

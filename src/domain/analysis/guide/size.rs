@@ -1,8 +1,10 @@
 //! The size of a guide, as it is read and as a walk goes through it.
 
 use super::{
-    Guide, GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, SourceStep, SourceTask, SubtaskEntry,
+    Guide, GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, SourceStep, SourceTask, SourceTasks,
+    SubtaskEntry,
 };
+use crate::domain::dependency::Group;
 
 /// How many steps and conditions were counted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +32,30 @@ impl GuideSize {
             (self.conditions > MAX_GUIDE_CONDITIONS).then_some(GuideLimit::Conditions)
         }
     }
+}
+
+/// How much work it is to compile a guide: its steps, conditions, targets and keys.
+pub fn weight_of(tasks: &SourceTasks) -> usize {
+    let tasks = tasks.values();
+    let weights = tasks.map(|(task, steps)| weight_of_task(task, steps.iter().flatten()));
+    weights.sum()
+}
+
+pub(super) fn weight_of_task<'a>(
+    task: &SourceTask,
+    steps: impl Iterator<Item = &'a SourceStep>,
+) -> usize {
+    let dependencies = task.task.dependencies.as_ref();
+    let of_steps = steps.map(|source| {
+        let SourceStep { step, overlays, .. } = source;
+        let keys = step
+            .kind
+            .feedback()
+            .map_or(0, |feedback| feedback.values.len());
+        let dependencies = step.content.dependencies.as_ref();
+        1 + keys * (1 + overlays.len()) + overlays.len() + dependencies.map_or(0, Group::weight)
+    });
+    1 + dependencies.map_or(0, Group::weight) + of_steps.sum::<usize>()
 }
 
 /// The state of a walk that counts.

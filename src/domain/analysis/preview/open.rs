@@ -128,9 +128,9 @@ fn keys<'a>(variables: impl Iterator<Item = &'a Variable>) -> Vec<String> {
         match &variable.possible {
             PossibleValues::Anything => return Vec::new(),
             PossibleValues::Keys(keys) => {
-                for key in keys.iter().take(MAX_KEYS) {
-                    if all.len() < MAX_KEYS && !all.contains(key) {
-                        all.push(key.clone());
+                for key in keys.texts().take(MAX_KEYS) {
+                    if all.len() < MAX_KEYS && !all.iter().any(|one| one == key) {
+                        all.push(key.to_owned());
                     }
                 }
             }

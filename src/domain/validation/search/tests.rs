@@ -31,7 +31,7 @@ proptest! {
                 })
             })
             .collect();
-        let mut search = Search::without_random_assignments(&formula);
+        let mut search = Search::without_random_assignments(&formula, StopSignal::NEVER);
         for literal in literals.into_iter().flat_map(|literal| [literal, !literal]) {
             let possible = all.iter().any(|values| values.of(literal) != 0);
             let expected =
@@ -63,7 +63,7 @@ fn a_hard_question_is_undecided_and_later_ones_are_answered() {
     let (a, b) = (formula.input(), formula.input());
     let easy = formula.and([a, b]);
     let hard = formula.and(apart);
-    let mut search = Search::without_random_assignments(&formula);
+    let mut search = Search::without_random_assignments(&formula, StopSignal::NEVER);
     assert_eq!(search.decide(hard), Possibility::Undecided);
     assert_eq!(search.decide(easy), Possibility::Possible);
     let spent = MAX_DECISIONS - search.decisions_left;
@@ -77,11 +77,11 @@ fn without_decisions_left_easy_questions_are_answered_until_no_nodes_are_left() 
     let both = formula.and([a, b]);
     let neither = formula.and([!a, !b]);
     let contradiction = formula.and([both, neither]);
-    let mut search = Search::without_random_assignments(&formula);
+    let mut search = Search::without_random_assignments(&formula, StopSignal::NEVER);
     search.decisions_left = 0;
     assert_eq!(search.decide(contradiction), Possibility::Impossible);
     search.impossible.clear();
-    search.nodes_left = 1;
+    search.size_left = 1;
     assert_eq!(search.decide(contradiction), Possibility::Impossible);
     search.impossible.clear();
     assert_eq!(search.decide(contradiction), Possibility::Undecided);

@@ -1,18 +1,18 @@
 //! Builds the formula of all walkthroughs along a walk over the guide.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{TaskVisit, Unpublished, Visit, step_type};
 use crate::domain::{
     analysis::{
         CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, PossibleValues,
-        StepPosition, SubtaskEntry, Variable, VariableId,
+        StepPosition, StopSignal, SubtaskEntry, Variable, VariableId,
     },
     dependency::LogicalOperator,
     step::StepType,
     task::AccessLevel,
     validation::{
-        classes::ValueClasses,
+        classes::{HoldingClasses, ValueClasses},
         formula::{Formula, Literal},
         walk::Reads,
     },
@@ -22,6 +22,7 @@ use crate::domain::{
 pub struct WalkthroughBuilder<'a> {
     pub(super) guide: &'a Guide,
     pub(super) unpublished: Unpublished,
+    pub(super) stop: StopSignal<'a>,
     pub(super) formula: Formula,
     /// The classes of each variable that is read.
     pub(super) classes: Vec<Option<ValueClasses>>,
@@ -58,7 +59,7 @@ impl WalkthroughBuilder<'_> {
         let mut unanswered = Vec::new();
         let reads = reads.conditions.iter().zip(&reads.before_set);
         for (variable, (conditions, before_set)) in self.guide.variables.iter().zip(reads) {
-            if conditions.is_empty() {
+            if conditions.is_empty() || self.stop.is_given() {
                 self.classes.push(None);
                 self.values.push(Vec::new());
                 continue;
@@ -89,7 +90,10 @@ impl WalkthroughBuilder<'_> {
         };
         let mut comes = enters;
         for (index, step) in guide.steps(task).iter().enumerate() {
-            if !self.unpublished.shows_step(step) || self.formula.is_full() {
+            if self.formula.is_full() || self.stop.is_given() {
+                return;
+            }
+            if !self.unpublished.shows_step(step) {
                 continue;
             }
             let position = StepPosition { task, step: index };
@@ -169,17 +173,23 @@ impl WalkthroughBuilder<'_> {
         let (Some(classes), Some(values)) = (classes, self.values.get(index)) else {
             return Literal::FALSE;
         };
-        let mut holding = Vec::new();
-        let mut others = Vec::new();
-        for (value, holds) in values.iter().zip(classes.outcomes(condition)) {
-            if holds { &mut holding } else { &mut others }.push(*value);
-        }
+        let HoldingClasses {
+            classes: mut listed,
+            mut holds,
+        } = classes.holding(condition);
         // The value is in exactly one class, so the shorter list suffices.
-        if holding.len() <= others.len() {
-            self.formula.or(holding)
-        } else {
-            !self.formula.or(others)
+        if 2 * listed.len() > values.len() {
+            let known: BTreeSet<usize> = listed.into_iter().collect();
+            listed = (0..values.len())
+                .filter(|class| !known.contains(class))
+                .collect();
+            holds = !holds;
         }
+        let listed = listed
+            .iter()
+            .filter_map(|class| values.get(*class).copied());
+        let listed = self.formula.or(listed);
+        if holds { listed } else { !listed }
     }
 
     /// Adds the choice of an answer, and sets the step's variables to it where the step is seen.

@@ -1,27 +1,62 @@
 //! How much of a guide is read.
 
-use crate::domain::{Error, SizedResource, analysis::MAX_GUIDE_STEPS};
+use crate::{
+    call_context::WorkMemory,
+    domain::{Error, SizedResource, analysis::MAX_GUIDE_STEPS},
+    store::error::StoreError,
+};
+
+/// Bytes of memory that a byte of a guide takes while it is analysed: as a row, as a step, and
+/// as a compiled condition.
+const MEMORY_PER_BYTE: usize = 4;
+/// Bytes that are read of rows before their size is asked for.
+const BYTES_OF_UNKNOWN_ROWS: usize = 64 * 1024;
+/// The same for each row. Most have less.
+const BYTES_OF_UNKNOWN_ROW: usize = 2 * 1024;
 
 /// How much of a guide may still be read.
 pub struct ReadBudget {
     steps: usize,
     bytes: usize,
     max_bytes: usize,
+    memory: WorkMemory,
 }
 
 impl ReadBudget {
-    /// [`MAX_GUIDE_STEPS`] steps of `max_bytes` together, without bodies.
+    /// [`MAX_GUIDE_STEPS`] steps, and tasks and steps of `max_bytes` together, without bodies.
     pub fn new(max_bytes: usize) -> Self {
         Self {
             steps: MAX_GUIDE_STEPS,
             bytes: max_bytes,
             max_bytes,
+            memory: WorkMemory::of_current_call(),
         }
     }
 
-    /// The bytes that are left.
-    pub fn bytes(&self) -> usize {
-        self.bytes
+    /// The memory that what was read takes, counted until it is dropped.
+    pub fn into_memory(self) -> WorkMemory {
+        self.memory
+    }
+
+    /// How many bytes so many rows may have without having been asked for their size. Their
+    /// memory is reserved. Fails with [`Error::Overloaded`] if there is no room.
+    pub fn reserve_unknown(&mut self, rows: usize) -> Result<usize, StoreError> {
+        let bytes = rows.saturating_mul(BYTES_OF_UNKNOWN_ROW);
+        let bytes = bytes.max(BYTES_OF_UNKNOWN_ROWS).min(self.bytes);
+        self.reserve(bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reserves the memory for rows of so many bytes. Fails if the guide has more than a message
+    /// may have, or with [`Error::Overloaded`] if there is no room.
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), StoreError> {
+        if bytes > self.bytes {
+            return Err(self.exceeded().into());
+        }
+        match self.memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
+            true => Ok(()),
+            false => Err(Error::Overloaded.into()),
+        }
     }
 
     /// Takes the steps of a task from the budget; false if they are too many, and none are
@@ -34,9 +69,8 @@ impl ReadBudget {
         true
     }
 
-    /// Takes the bytes of a step. Fails if the guide has more than a message may have.
-    pub fn take_bytes(&mut self, bytes: i64) -> Result<(), Error> {
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    /// Takes the bytes of rows. Fails if the guide has more than a message may have.
+    pub fn take_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.ok_or_else(|| self.exceeded())?;
         Ok(())

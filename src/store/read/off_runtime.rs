@@ -1,0 +1,114 @@
+//! Work that takes more than a millisecond of processor time runs on threads of its own, so
+//! that the threads of the runtime are free for other calls.
+
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
+
+use crate::{
+    call_context::{CallContext, WorkMemory},
+    domain::{Error, Result, analysis::StopSignal},
+};
+
+/// Work of at most this weight, in steps, conditions, targets and keys, is light: it takes
+/// less time than the change of threads.
+pub const MAX_LIGHT_WEIGHT: usize = 300;
+/// How long light work may take on a thread of the runtime. If it takes longer, it is begun
+/// again on a thread of its own.
+const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
+/// Memory that an analysis takes for each step, condition, target and key of a guide, beside
+/// the guide itself: findings, and formulas of walkthroughs.
+const ANALYSIS_BYTES_PER_WEIGHT: usize = 4 * 1024;
+/// The most memory that an analysis takes beside the guide.
+const MAX_ANALYSIS_BYTES: usize = 96 * 1024 * 1024;
+
+/// The threads that analyses may take at once.
+pub struct AnalysisThreads(Arc<Semaphore>);
+
+impl AnalysisThreads {
+    /// As many as there are processors. More would only take turns, and hold more memory.
+    pub fn new() -> Self {
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Semaphore::new(count)))
+    }
+
+    /// Runs an analysis of a guide of this weight. It ends early when its call is over, and
+    /// keeps what the call holds until then.
+    ///
+    /// *Invariant:* a call that waits for a thread holds no connection.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        weight: usize,
+        analysis: impl Fn(StopSignal<'_>) -> Option<T> + Send + 'static,
+    ) -> Result<T> {
+        if weight <= MAX_LIGHT_WEIGHT {
+            let started = Instant::now();
+            let takes_long = || started.elapsed() >= MAX_LIGHT_TIME;
+            if let Some(result) = analysis(StopSignal::new(&takes_long)) {
+                return Ok(result);
+            }
+        }
+        self.run_on_own_thread(weight, analysis).await
+    }
+
+    /// Runs an analysis of a guide of this weight, of which the time is known: it takes little
+    /// where the guide is light.
+    pub async fn run_once<T: Send + 'static>(
+        &self,
+        weight: usize,
+        analysis: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
+        match weight {
+            ..=MAX_LIGHT_WEIGHT => Ok(analysis()),
+            _ => self.run_on_own_thread(weight, |_| Some(analysis())).await,
+        }
+    }
+
+    async fn run_on_own_thread<T: Send + 'static>(
+        &self,
+        weight: usize,
+        analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
+    ) -> Result<T> {
+        // The semaphore is never closed.
+        let permit: Option<OwnedSemaphorePermit> = Arc::clone(&self.0).acquire_owned().await.ok();
+        let mut memory = WorkMemory::of_current_call();
+        let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
+        if !memory.try_grow(bytes.min(MAX_ANALYSIS_BYTES)) {
+            return Err(Error::Overloaded);
+        }
+        let call = CallContext::current();
+        let result = on_own_thread(move || {
+            let is_over = || call.as_ref().is_some_and(CallContext::is_over);
+            let result = analysis(StopSignal::new(&is_over));
+            drop((call, memory, permit));
+            result
+        });
+        let result = result.await?;
+        // Nobody receives the error.
+        result.ok_or_else(|| Error::Internal("a call that is over was analysed".to_owned()))
+    }
+}
+
+/// Runs short work of this weight, where it would take a thread of the runtime for long, on
+/// a thread of its own.
+pub async fn run_by_weight<T: Send + 'static>(
+    weight: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    match weight {
+        ..=MAX_LIGHT_WEIGHT => Ok(work()),
+        _ => on_own_thread(work).await,
+    }
+}
+
+async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let span = tracing::Span::current();
+    let work = tokio::task::spawn_blocking(move || span.in_scope(work));
+    let result = work.in_current_span().await;
+    result.map_err(|_| Error::Internal("an analysis panicked".to_owned()))
+}
