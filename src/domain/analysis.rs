@@ -22,8 +22,8 @@ pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, TraceReason}
 pub use fingerprint::Fingerprint;
 pub use guide::{
     Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
-    MAX_SUBTASK_LEVELS, OverlayState, SourceStep, SourceTask, SourceTasks, StepPosition,
-    SubtaskEntry, of_document, weight_of,
+    MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, OverlayState, SourceStep, SourceTask, SourceTasks,
+    StepPosition, SubtaskEntry, of_document, weight_of,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{

@@ -26,7 +26,9 @@ mod walkthrough;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS},
+    analysis::{
+        GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS,
+    },
     ids::TaskId,
 };
 
@@ -77,6 +79,7 @@ fn check_limits(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
     match report.subject.guide.limit {
         Some(GuideLimit::Steps) => Some(("steps", MAX_GUIDE_STEPS)),
         Some(GuideLimit::Conditions) => Some(("conditions", MAX_GUIDE_CONDITIONS)),
+        Some(GuideLimit::Keys) => Some(("keys", MAX_VARIABLE_KEYS)),
         None => {
             let too_deep = subtasks::check_depth(report);
             too_deep.then_some(("subtask_levels", MAX_SUBTASK_LEVELS))

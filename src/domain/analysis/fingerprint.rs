@@ -44,7 +44,7 @@ impl Fingerprint {
             }
         }
         for variable in &guide.variables {
-            if matches!(variable.outside, OutsideSetters::TooMany(_)) {
+            if matches!(*variable.outside, OutsideSetters::TooMany(_)) {
                 add_text(&mut hash, &variable.name);
                 hash.update([1]);
             }

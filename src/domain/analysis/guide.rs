@@ -23,7 +23,7 @@ mod build;
 mod document;
 mod size;
 
-pub use build::GuideDraft;
+pub use build::{GuideDraft, MAX_VARIABLE_KEYS};
 pub use document::of_document;
 pub use size::weight_of;
 
@@ -42,6 +42,8 @@ pub enum GuideLimit {
     Steps,
     /// [`MAX_GUIDE_CONDITIONS`].
     Conditions,
+    /// [`MAX_VARIABLE_KEYS`].
+    Keys,
 }
 
 /// Facts about a translation that its overlay does not hold.
@@ -210,7 +212,7 @@ impl GuideStep {
     }
 
     /// The keys of its answers, in order.
-    pub fn answer_keys(&self) -> impl Iterator<Item = &str> {
+    pub fn answer_keys(&self) -> impl ExactSizeIterator<Item = &str> {
         let feedback = self.source.step.kind.feedback();
         let values = feedback.map_or(&[][..], |feedback| &feedback.values);
         values.iter().map(|value| value.key.as_str())

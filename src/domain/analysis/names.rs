@@ -1,6 +1,6 @@
 //! Names of variables. Names are equal when their code points are.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use crate::domain::{dependency::Condition, ids::ProductId};
 
@@ -38,8 +38,37 @@ pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownVariables {
     names: BTreeSet<String>,
-    /// Each ends with a dot.
-    prefixes: BTreeSet<String>,
+    prefixes: Prefixes,
+}
+
+/// Beginnings of names, each of which ends with a dot. None begins with another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Prefixes(BTreeSet<String>);
+
+impl Prefixes {
+    fn add(&mut self, prefix: String) {
+        if self.begin(&prefix) {
+            return;
+        }
+        let longer = self.0.range(prefix.clone()..);
+        let longer = longer.take_while(|other| other.starts_with(&prefix));
+        let longer: Vec<String> = longer.cloned().collect();
+        for other in longer {
+            self.0.remove(&other);
+        }
+        self.0.insert(prefix);
+    }
+
+    /// Whether one of them begins the name. Only the last one that is not after the name can,
+    /// as any between the two would begin with it.
+    fn begin(&self, name: &str) -> bool {
+        let mut before = self
+            .0
+            .range::<str, _>((Bound::Unbounded, Bound::Included(name)));
+        before
+            .next_back()
+            .is_some_and(|prefix| name.starts_with(prefix.as_str()))
+    }
 }
 
 impl KnownVariables {
@@ -48,38 +77,38 @@ impl KnownVariables {
         let mut known = Self::default();
         for name in declared {
             match name.strip_suffix(ALL_BELOW) {
-                Some(above) => known.prefixes.insert(format!("{above}.")),
-                None => known.names.insert(name),
-            };
+                Some(above) => known.prefixes.add(format!("{above}.")),
+                None => drop(known.names.insert(name)),
+            }
         }
         known
     }
 
     /// Whether a name is declared.
     pub fn contains(&self, name: &str) -> bool {
-        let dots = name.match_indices('.');
-        let mut above = dots.filter_map(|(dot, _)| name.get(..=dot));
-        self.names.contains(name) || above.any(|above| self.prefixes.contains(above))
+        self.names.contains(name) || self.prefixes.begin(name)
     }
 }
 
 /// The aliases of the loops of a guide.
 #[derive(Clone, Debug, Default)]
-pub struct LoopAliases(BTreeSet<String>);
+pub struct LoopAliases {
+    aliases: BTreeSet<String>,
+    prefixes: Prefixes,
+}
 
 impl LoopAliases {
     /// Adds the alias of a loop; an empty one names nothing.
     pub fn add(&mut self, alias: &str) {
         if !alias.is_empty() {
-            self.0.insert(alias.to_owned());
+            self.aliases.insert(alias.to_owned());
+            self.prefixes.add(format!("{alias}."));
         }
     }
 
     /// Whether a name is an alias, or begins with one and a dot.
     pub fn contains(&self, name: &str) -> bool {
-        let dots = name.match_indices('.');
-        let mut above = dots.filter_map(|(dot, _)| name.get(..dot));
-        self.0.contains(name) || above.any(|above| self.0.contains(above))
+        self.aliases.contains(name) || self.prefixes.begin(name)
     }
 }
 
@@ -107,8 +136,15 @@ mod tests {
 
     #[test]
     fn a_known_variable_declares_its_name_or_all_below_it() {
-        let known = KnownVariables::new(["a.b".to_owned(), "c.*".to_owned()]);
+        let declared = ["a.b", "d.x.*", "c.*", "c.d.*", "d.*", "d-.*"].map(str::to_owned);
+        let known = KnownVariables::new(declared);
         for (name, declared) in [
+            ("d.x", true),
+            ("d.y", true),
+            ("d-.y", true),
+            ("d", false),
+            ("d-", false),
+            ("e.d.", false),
             ("a.b", true),
             ("a.b.c", false),
             ("a", false),

@@ -11,7 +11,7 @@ use crate::domain::{
 
 use super::{
     Guide, GuideLimit, GuideStep, GuideTask, StepPosition, Truth, VariableValue,
-    guide::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS},
+    guide::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_VARIABLE_KEYS},
 };
 
 mod open;
@@ -21,13 +21,15 @@ mod visibility;
 
 pub use open::{MAX_KEYS, MAX_OPEN_VARIABLES, OpenVariable};
 pub use state::GuideState;
-pub use text::{ChosenText, TextLanguages};
+pub use text::{AnswerTexts, ChosenText, TextLanguages};
 pub use visibility::{ListedStep, VisibilityReason};
 
 /// Most answers of a request, and most known variables.
 pub const MAX_VARIABLE_NAMES: usize = 1_000;
 /// Longest full name of a variable, in code points: a path, a dot and a variable.
 pub const MAX_FULL_NAME_CHARS: usize = 2_001;
+/// Longest text of an answer, in code points: that of a key.
+pub const MAX_ANSWER_CHARS: usize = 1_000;
 /// Most fallback languages.
 pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
@@ -132,6 +134,7 @@ fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
     let (max, what) = match limit {
         GuideLimit::Steps => (MAX_GUIDE_STEPS, "steps"),
         GuideLimit::Conditions => (MAX_GUIDE_CONDITIONS, "conditions"),
+        GuideLimit::Keys => (MAX_VARIABLE_KEYS, "keys of variables"),
     };
     let description = format!("has more than {max} {what}, those of its subtasks included");
     Error::invalid(source, Reason::TooManyElements, description)

@@ -1,5 +1,7 @@
 //! Variables of a guide: who sets them, and which values they can have.
 
+use std::sync::Arc;
+
 use crate::domain::ids::{StepId, TaskId};
 
 use super::{
@@ -24,7 +26,7 @@ pub struct Variable {
     /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
     pub setters: Vec<StepPosition>,
     /// Observations outside the guide that set it.
-    pub outside: OutsideSetters,
+    pub outside: Arc<OutsideSetters>,
     /// Whether its name is an alias of a loop of the guide, or begins with one and a dot.
     pub is_loop: bool,
     /// Whether the caller declares it.
@@ -66,6 +68,13 @@ pub enum PossibleValues {
     Anything,
 }
 
+impl Default for OutsideSetters {
+    /// There are none.
+    fn default() -> Self {
+        Self::All(Vec::new())
+    }
+}
+
 impl OutsideSetters {
     /// The observations that were read.
     pub fn list(&self) -> &[OutsideSetter] {
@@ -91,10 +100,21 @@ impl Variable {
         self.setters.is_empty() && !self.outside.may_exist() && !self.is_loop && !self.is_declared
     }
 
+    /// How many keys all observations have that set it, equal ones included.
+    pub(super) fn key_count(&self, tasks: &[GuideTask]) -> usize {
+        let steps = self.setters.iter().filter_map(|setter| {
+            let task = tasks.get(setter.task)?;
+            task.steps.as_ref()?.get(setter.step)
+        });
+        let inside: usize = steps.map(|step| step.answer_keys().len()).sum();
+        let outside = self.outside.list().iter();
+        inside + outside.map(|setter| setter.keys.len()).sum::<usize>()
+    }
+
     /// The keys of all observations that set it. A variable of a loop, a declared and an
     /// unknown one can have any value, and so can one with too many setters to read.
     pub(super) fn possible_values(&self, tasks: &[GuideTask]) -> PossibleValues {
-        let complete = match &self.outside {
+        let complete = match self.outside.as_ref() {
             OutsideSetters::All(_) => true,
             OutsideSetters::TooMany(_) => false,
         };

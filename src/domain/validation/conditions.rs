@@ -1,6 +1,6 @@
 //! Rules about single conditions, those of unpublished steps included.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use serde_json::{Value, json};
 
@@ -82,15 +82,28 @@ impl Reader<'_> {
 pub fn check(report: &mut Report<'_>, order: Option<&GuideOrder>) {
     let setters = order.map(|order| first_setters(report.subject.guide, order));
     let places = order.zip(setters.as_deref());
+    let names = KnownNames::of(report.subject.guide);
     for own in report.own_tasks() {
         let source = own.task.source.task.dependencies.as_ref();
         let compiled = own.task.dependencies.as_ref();
-        check_group(report, places, Reader::Task(own), source.zip(compiled));
+        check_group(
+            report,
+            places,
+            &names,
+            Reader::Task(own),
+            source.zip(compiled),
+        );
     }
     for own in report.own_steps() {
         let source = own.step.source.step.content.dependencies.as_ref();
         let compiled = own.step.dependencies.as_ref();
-        check_group(report, places, Reader::Step(own), source.zip(compiled));
+        check_group(
+            report,
+            places,
+            &names,
+            Reader::Step(own),
+            source.zip(compiled),
+        );
     }
 }
 
@@ -111,6 +124,7 @@ fn first_setters(guide: &Guide, order: &GuideOrder) -> Vec<Option<usize>> {
 fn check_group<'a>(
     report: &mut Report<'a>,
     places: Option<Places<'_>>,
+    names: &KnownNames<'a>,
     reader: Reader<'a>,
     group: Option<(&'a Group, &'a CompiledGroup)>,
 ) {
@@ -136,7 +150,7 @@ fn check_group<'a>(
                     variable,
                     is_before_setters: first.is_some_and(|(reader, setter)| reader < setter),
                 };
-                condition.check(report);
+                condition.check(report, names);
             }
         },
     );
@@ -168,12 +182,13 @@ fn visit_conditions<'a>(
 }
 
 impl<'a> ReadCondition<'a, '_> {
-    fn check(&self, report: &mut Report<'a>) {
+    fn check(&self, report: &mut Report<'a>, names: &KnownNames<'a>) {
         let guide = report.subject.guide;
         if self.variable.is_unknown() && !self.may_be_set_by_unread_guides(report) {
-            let names = names_within(guide, self.task());
-            let suggestion = report.suggest(&self.variable.name, names);
-            report.add(self.unknown_variable().suggesting(suggestion));
+            let suggestion = names.closest(report, &self.variable.name, self.task());
+            if !report.only_counts(Rule::UnknownVariable) {
+                report.add(self.unknown_variable().suggesting(suggestion));
+            }
         }
         // The finding names observations, so it needs one that was read.
         if self.variable.setters.is_empty() && !self.variable.outside.list().is_empty() {
@@ -320,7 +335,7 @@ impl<'a> ReadCondition<'a, '_> {
         let name = &self.variable.name;
         let operator = self.source.operator.symbol();
         for (index, target) in self.source.targets.iter().enumerate() {
-            if is_numeric(target) {
+            if is_numeric(target) || report.only_counts(Rule::NotComparable) {
                 continue;
             }
             let fact = target_fact(target);
@@ -405,11 +420,32 @@ fn is_numeric(target: &ConditionTarget) -> bool {
     }
 }
 
-/// The names that conditions of a task can read.
-fn names_within(guide: &Guide, task: usize) -> impl Iterator<Item = &str> {
-    let variables = guide.variables.iter().filter(move |variable| {
-        let here = variable.task.is_none_or(|own| own == task);
-        here && !variable.is_unknown()
-    });
-    variables.map(|variable| variable.name.as_str())
+/// The names of variables that are not unknown.
+struct KnownNames<'a> {
+    account_wide: Vec<&'a str>,
+    /// Those that are valid within a task.
+    of_task: HashMap<usize, Vec<&'a str>>,
+}
+
+impl<'a> KnownNames<'a> {
+    fn of(guide: &'a Guide) -> Self {
+        let mut names = Self {
+            account_wide: Vec::new(),
+            of_task: HashMap::new(),
+        };
+        for variable in guide.variables.iter().filter(|it| !it.is_unknown()) {
+            let list = match variable.task {
+                None => &mut names.account_wide,
+                Some(task) => names.of_task.entry(task).or_default(),
+            };
+            list.push(&variable.name);
+        }
+        names
+    }
+
+    /// The closest name that conditions of a task can read.
+    fn closest(&self, report: &mut Report<'_>, name: &str, task: usize) -> Option<&'a str> {
+        let of_task = self.of_task.get(&task).into_iter().flatten();
+        report.suggest(name, self.account_wide.iter().chain(of_task).copied())
+    }
 }

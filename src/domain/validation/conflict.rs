@@ -1,13 +1,12 @@
 //! Explains why no walkthrough sees a step: conditions on one variable that no value of it
 //! meets together.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::domain::analysis::{
-    CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, GuideTask, StepPosition,
-    VariableId,
+    CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, StepPosition, VariableId,
 };
-use crate::domain::dependency::LogicalOperator;
+use crate::domain::dependency::{Group, LogicalOperator};
 
 use super::{
     classes::{HoldingClasses, ValueClasses},
@@ -21,6 +20,8 @@ use super::{
 const MAX_WORK: usize = 5_000_000;
 /// The work to look up a target among the values.
 const LOOKUP_WORK: usize = 8;
+/// The work to make the place of a condition.
+const PLACE_WORK: usize = 32;
 
 /// A condition that must hold for a step to be seen.
 struct NeededCondition<'a> {
@@ -76,15 +77,16 @@ impl<'a> ConflictSearch<'a> {
     /// those of the subtask step that enters its task, if walkthroughs enter the task only once.
     pub fn find(&mut self, position: StepPosition) -> Conflict {
         let mut needed = Vec::new();
-        add_step(self.guide, position, &mut needed);
+        self.add_step(position, &mut needed);
         self.add_entry(position, &mut needed);
-        let variables: BTreeSet<VariableId> =
-            needed.iter().map(|one| one.condition.variable).collect();
-        for variable in variables {
-            let of_variable = needed
-                .iter()
-                .filter(|one| one.condition.variable == variable);
-            let of_variable: Vec<&NeededCondition<'_>> = of_variable.collect();
+        let mut by_variable: BTreeMap<VariableId, Vec<NeededCondition<'_>>> = BTreeMap::new();
+        for one in needed {
+            by_variable
+                .entry(one.condition.variable)
+                .or_default()
+                .push(one);
+        }
+        for (variable, of_variable) in by_variable {
             let Some(classes) = self.walkthroughs.classes_of(variable) else {
                 continue;
             };
@@ -118,6 +120,27 @@ impl<'a> ConflictSearch<'a> {
         Conflict::default()
     }
 
+    /// Adds the conditions of a step, and of the task that it refers to.
+    fn add_step(&mut self, position: StepPosition, needed: &mut Vec<NeededCondition<'a>>) {
+        let guide = self.guide;
+        let Some((task, step)) = guide.tasks.get(position.task).zip(guide.step(position)) else {
+            return;
+        };
+        let subtask = step.subtask.and_then(|index| guide.tasks.get(index));
+        let of_step = step.source.step.content.dependencies.as_ref();
+        let of_subtask = subtask.and_then(|subtask| subtask.source.task.dependencies.as_ref());
+        let conditions = of_step.into_iter().chain(of_subtask).map(Group::conditions);
+        if !self.spend(conditions.sum::<usize>() * PLACE_WORK) {
+            return;
+        }
+        let place = |path: &str| FindingPlace::of_step(task, step, path);
+        add_group(step.dependencies.as_ref(), &place, needed);
+        if let Some(subtask) = subtask {
+            let place = |path: &str| FindingPlace::of_task(subtask, path);
+            add_group(subtask.dependencies.as_ref(), &place, needed);
+        }
+    }
+
     /// Takes work from what is left; false if it is not enough.
     fn spend(&mut self, work: usize) -> bool {
         let left = self.work_left.checked_sub(work);
@@ -148,27 +171,10 @@ impl<'a> ConflictSearch<'a> {
         let between = between.filter_map(|visit| self.guide.step(visit.position));
         let set: HashSet<&VariableId> = between.flat_map(|step: &GuideStep| &step.sets).collect();
         let mut of_entry = Vec::new();
-        add_step(self.guide, entry.position, &mut of_entry);
+        self.add_step(entry.position, &mut of_entry);
         of_entry.retain(|one| !set.contains(&one.condition.variable));
         needed.append(&mut of_entry);
     }
-}
-
-/// Adds the conditions of a step, and of the task that it refers to.
-fn add_step<'a>(guide: &'a Guide, position: StepPosition, needed: &mut Vec<NeededCondition<'a>>) {
-    let Some((task, step)) = guide.tasks.get(position.task).zip(guide.step(position)) else {
-        return;
-    };
-    let place = |path: &str| FindingPlace::of_step(task, step, path);
-    add_group(step.dependencies.as_ref(), &place, needed);
-    if let Some(subtask) = step.subtask.and_then(|index| guide.tasks.get(index)) {
-        add_task(subtask, needed);
-    }
-}
-
-fn add_task<'a>(task: &'a GuideTask, needed: &mut Vec<NeededCondition<'a>>) {
-    let place = |path: &str| FindingPlace::of_task(task, path);
-    add_group(task.dependencies.as_ref(), &place, needed);
 }
 
 /// Adds the conditions without which a group cannot hold.

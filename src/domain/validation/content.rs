@@ -1,7 +1,7 @@
 //! Rules about the contents of tasks and steps: whether a task has steps, and a step
 //! texts and translations.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::json;
 
@@ -190,20 +190,26 @@ fn check_keys(
     language: &Language,
     translated: &Feedback,
 ) {
-    let keys = |feedback: Option<&Feedback>| -> BTreeSet<String> {
+    fn keys(feedback: Option<&Feedback>) -> impl Iterator<Item = &str> {
         let values = feedback.map_or(&[][..], |feedback| &feedback.values);
-        values
-            .iter()
-            .map(|value| value.key.as_str().to_owned())
-            .collect()
-    };
-    let source = keys(own.step.source.step.kind.feedback());
-    let translated = keys(Some(translated));
-    if source == translated {
+        values.iter().map(|value| value.key.as_str())
+    }
+    let source = own.step.source.step.kind.feedback();
+    let of_source: HashSet<&str> = keys(source).collect();
+    let of_translation: HashSet<&str> = keys(Some(translated)).collect();
+    if of_source == of_translation || report.only_counts(Rule::TranslationAnswers) {
         return;
     }
-    let missing: Vec<&String> = source.difference(&translated).collect();
-    let others: Vec<&String> = translated.difference(&source).collect();
+    let without = |keys: &HashSet<&str>, others: &HashSet<&str>| {
+        let mut keys: Vec<String> = keys
+            .difference(others)
+            .map(|key| (*key).to_owned())
+            .collect();
+        keys.sort_unstable();
+        keys
+    };
+    let missing = without(&of_source, &of_translation);
+    let others = without(&of_translation, &of_source);
     let differences = match (missing.as_slice(), others.as_slice()) {
         (missing, []) => format!("lacks {} of the source", keys_text(missing)),
         ([], others) => format!("has {}, not in the source", keys_text(others)),
@@ -224,11 +230,19 @@ fn check_keys(
     report.add(in_language(finding, language));
 }
 
+/// Most keys that a message lists.
+const MAX_SHOWN_KEYS: usize = 10;
+
 /// Keys in a message.
-fn keys_text(keys: &[&String]) -> String {
+fn keys_text(keys: &[String]) -> String {
     let word = if keys.len() == 1 { "key" } else { "keys" };
-    let quoted: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-    format!("the {word} {}", quoted.join(", "))
+    let shown = keys.iter().take(MAX_SHOWN_KEYS);
+    let shown: Vec<String> = shown.map(|key| format!("`{key}`")).collect();
+    let more = match keys.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("the {word} {}{more}", shown.join(", "))
 }
 
 fn translation_path(language: &Language) -> String {

@@ -124,7 +124,7 @@ const MAX_TEXT_CHARS: usize = 2_048;
 /// Most texts of a list in facts, and most places.
 const MAX_LISTED: usize = 100;
 /// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
-const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
+pub const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
 
 /// A text, cut to so many characters with a sign that it was cut.
 pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {

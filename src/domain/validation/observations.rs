@@ -51,18 +51,23 @@ impl<'a> Readers<'a> {
 /// Checks the observations of the own tasks.
 pub fn check(report: &mut Report<'_>) {
     let readers = Readers::of(report.subject.guide);
-    // Many observations may set the same variables.
-    let mut usages: HashMap<&[VariableId], Usage> = HashMap::new();
+    // Many observations may set the same variable.
+    let mut usages: HashMap<VariableId, Usage> = HashMap::new();
     for own in report.own_steps() {
         let Some(feedback) = observed(own.step) else {
             continue;
         };
+        if report.is_stopped() {
+            return;
+        }
         check_answers(report, own, feedback);
         check_texts(report, own, feedback);
-        let sets = own.step.sets.as_slice();
-        let usage = usages.entry(sets);
-        let usage = usage.or_insert_with(|| Usage::of(report, sets, &readers));
-        check_use(report, own, feedback, usage);
+        for id in &own.step.sets {
+            let usage = usages.entry(*id);
+            usage.or_insert_with(|| Usage::of(report, *id, &readers));
+        }
+        let usages = own.step.sets.iter().filter_map(|id| usages.get(id));
+        check_use(report, own, feedback, &usages.collect::<Vec<_>>());
     }
 }
 
@@ -92,6 +97,9 @@ fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
     let source = (None, String::new(), feedback);
     for (language, prefix, feedback) in [source].into_iter().chain(translated) {
         for (index, text, keys) in duplicate_texts(feedback) {
+            if report.only_counts(Rule::DuplicateText) {
+                continue;
+            }
             let [first, second] = keys;
             let mut finding = own.finding(
                 Rule::DuplicateText,
@@ -105,33 +113,43 @@ fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
     }
 }
 
-fn check_use(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback, usage: &Usage) {
+/// `usages` are those of the variables that the observation sets.
+fn check_use(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback, usages: &[&Usage]) {
     let name = feedback.name.as_str();
-    let answers = match usage {
-        Usage::Unknown => return,
-        Usage::Read(answers) => answers,
-        Usage::Unread => {
-            let manages = feedback.values.iter().any(|value| value.link.is_some());
-            if !manages && !feedback.linked {
-                report.add(own.finding(
-                    Rule::Unused,
-                    "feedback_config[0].name",
-                    [("variable", json!(name))],
-                    format!("Nothing in the account reads `{name}`."),
-                ));
-            }
-            return;
+    let mut answers: Vec<&ReadAnswers> = Vec::new();
+    for usage in usages {
+        match usage {
+            Usage::Unknown => return,
+            Usage::Read(read) => answers.push(read),
+            Usage::Unread => {}
         }
-    };
+    }
+    if answers.is_empty() {
+        let manages = feedback.values.iter().any(|value| value.link.is_some());
+        if !manages && !feedback.linked {
+            report.add(own.finding(
+                Rule::Unused,
+                "feedback_config[0].name",
+                [("variable", json!(name))],
+                format!("Nothing in the account reads `{name}`."),
+            ));
+        }
+        return;
+    }
     let values = feedback.values.iter();
     let read: Vec<bool> = values
-        .map(|value| answers.has(value.key.as_str()))
+        .map(|value| {
+            answers
+                .iter()
+                .any(|answers| answers.has(value.key.as_str()))
+        })
         .collect();
     if !read.contains(&true) {
         return;
     }
     for (index, (value, is_read)) in feedback.values.iter().zip(read).enumerate() {
-        if is_read || value.link.is_some() || feedback.linked {
+        let is_used = is_read || value.link.is_some() || feedback.linked;
+        if is_used || report.only_counts(Rule::UnusedAnswer) {
             continue;
         }
         let key = value.key.as_str();
@@ -155,14 +173,14 @@ enum Usage {
 }
 
 impl Usage {
-    /// The usage of these variables of an observation.
-    fn of(report: &Report<'_>, sets: &[VariableId], readers: &Readers<'_>) -> Self {
-        let Some(outside) = outside_readers(report, sets) else {
+    /// The usage of a variable.
+    fn of(report: &Report<'_>, id: VariableId, readers: &Readers<'_>) -> Self {
+        let Some(outside) = outside_readers(report, id) else {
             return Self::Unknown;
         };
-        let inside = sets.iter().flat_map(|id| readers.of_variable(*id));
+        let inside = readers.of_variable(id).iter();
         let inside = inside.map(|one| (one.operator, &one.targets));
-        let outside = outside.into_iter().map(|one| (one.operator, &one.targets));
+        let outside = outside.iter().map(|one| (one.operator, &one.targets));
         let conditions: Vec<_> = inside.chain(outside).collect();
         if conditions.is_empty() {
             Self::Unread
@@ -206,20 +224,16 @@ impl ReadAnswers {
     }
 }
 
-/// The conditions outside the guide that read an observation's variables; `None` if there
-/// are too many to read.
-fn outside_readers<'a>(report: &Report<'a>, sets: &[VariableId]) -> Option<Vec<&'a OutsideReader>> {
-    let mut all = Vec::new();
-    for id in sets {
-        let variable = report.subject.guide.variables.get(id.0);
-        let account_wide = variable.filter(|variable| variable.task.is_none());
-        match account_wide.and_then(|variable| report.subject.readers.get(&variable.name)) {
-            None => {}
-            Some(OutsideReaders::All(readers)) => all.extend(readers),
-            Some(OutsideReaders::TooMany) => return None,
-        }
+/// The conditions outside the guide that read a variable; `None` if there are too many to
+/// read.
+fn outside_readers<'a>(report: &Report<'a>, id: VariableId) -> Option<&'a [OutsideReader]> {
+    let variable = report.subject.guide.variables.get(id.0);
+    let account_wide = variable.filter(|variable| variable.task.is_none());
+    match account_wide.and_then(|variable| report.subject.readers.get(&variable.name)) {
+        None => Some(&[]),
+        Some(OutsideReaders::All(readers)) => Some(readers),
+        Some(OutsideReaders::TooMany) => None,
     }
-    Some(all)
 }
 
 /// Most earlier observations that a finding names.

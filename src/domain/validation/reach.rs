@@ -59,6 +59,7 @@ pub fn check(report: &mut Report<'_>) {
 
     let mut search = Search::new(&walkthroughs.formula, stop);
     let mut conflicts = ConflictSearch::new(guide, &walkthroughs);
+    let ends = first_ends(report);
     check_tasks(report, &mut search, &tasks);
     for (duplicate, literal) in duplicates.iter().zip(seen_together) {
         let together = match search.decide(literal) {
@@ -76,7 +77,7 @@ pub fn check(report: &mut Report<'_>) {
     // From the last step: a walkthrough that sees it sees many earlier ones, so that they
     // are decided, too.
     for step in steps.iter().rev() {
-        check_step(report, &mut conflicts, &mut search, step);
+        check_step(report, &mut conflicts, &ends, &mut search, step);
     }
     check_outcomes(report, &walkthroughs, &mut search, &without_outcome);
 }
@@ -215,6 +216,7 @@ fn check_always_holds(
 fn check_step(
     report: &mut Report<'_>,
     conflicts: &mut ConflictSearch<'_>,
+    ends: &HashMap<usize, (usize, &GuideStep)>,
     search: &mut Search<'_>,
     step: &StepQuestions<'_>,
 ) {
@@ -231,8 +233,11 @@ fn check_step(
                 finding.hint = format!("{HINT_AT_REDUCIBLE} {}", finding.hint);
             }
             finding.related = places;
-            if let Some(end) = end_before(report, &step.own) {
-                finding.hint = hint_after_end(end);
+            let StepPosition { task, step: index } = step.own.position;
+            if let Some((end, shown)) = ends.get(&task)
+                && *end < index
+            {
+                finding.hint = hint_after_end(shown);
             }
             report.add(finding);
         }
@@ -248,17 +253,21 @@ fn check_step(
     }
 }
 
-/// The first END without dependencies before the step in its task. Each walkthrough that
-/// comes to it ends the task there.
-fn end_before<'a>(report: &Report<'a>, own: &OwnStep<'_>) -> Option<&'a GuideStep> {
+/// For each own task, its first END without dependencies. Each walkthrough that comes to it
+/// ends the task there.
+fn first_ends<'a>(report: &Report<'a>) -> HashMap<usize, (usize, &'a GuideStep)> {
     let unpublished = report.subject.options.unpublished;
-    let steps = report.subject.guide.steps(own.position.task).iter();
-    let mut before = steps.take(own.position.step);
-    before.find(|step| {
-        step_type(step) == StepType::End
-            && step.dependencies.is_none()
-            && unpublished.shows_step(step)
-    })
+    let mut ends = HashMap::new();
+    for own in report.own_steps() {
+        let StepPosition { task, step } = own.position;
+        if step_type(own.step) == StepType::End
+            && own.step.dependencies.is_none()
+            && unpublished.shows_step(own.step)
+        {
+            ends.entry(task).or_insert((step, own.step));
+        }
+    }
+    ends
 }
 
 const HINT_AT_REDUCIBLE: &str = "A set of conditions that cannot hold together is listed. Some of \

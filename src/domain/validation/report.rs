@@ -107,6 +107,8 @@ pub struct Report<'a> {
     pub findings: Vec<Finding>,
     /// The room for further findings; `None` once one did not fit.
     bytes_left: Option<usize>,
+    /// How many findings may still be made.
+    findings_left: usize,
     /// The counts of all findings, those that are not kept included.
     pub counts: FindingCounts,
     /// How many candidates and pairs of characters may still be compared to suggest names.
@@ -118,6 +120,11 @@ pub struct Report<'a> {
 pub const MAX_SUGGESTION_COMPARISONS: usize = 20_000_000;
 /// Most bytes of memory that the findings of a guide take. Those beyond are only counted.
 const MAX_FINDING_BYTES: usize = 32 * 1024 * 1024;
+/// Most findings that are made, those that the caller suppresses included. Those beyond are
+/// only counted, and not as suppressed.
+const MAX_FINDINGS_MADE: usize = 300_000;
+/// What a candidate costs that is looked at to suggest names, in pairs of characters.
+const CANDIDATE_COST: usize = 16;
 
 impl<'a> Report<'a> {
     /// A report without findings.
@@ -127,6 +134,7 @@ impl<'a> Report<'a> {
             own: own_tasks(subject.guide),
             findings: Vec::new(),
             bytes_left: Some(MAX_FINDING_BYTES),
+            findings_left: MAX_FINDINGS_MADE,
             counts: FindingCounts::default(),
             comparisons_left: MAX_SUGGESTION_COMPARISONS,
         }
@@ -175,6 +183,7 @@ impl<'a> Report<'a> {
             return;
         };
         finding.severity = severity;
+        self.findings_left = self.findings_left.saturating_sub(1);
         if options.suppresses(&finding) {
             self.counts.suppressed += 1;
             return;
@@ -196,7 +205,8 @@ impl<'a> Report<'a> {
         let Some(severity) = options.severity(rule, rule.text().severity) else {
             return true;
         };
-        let only_counts = self.bytes_left.is_none() && options.suppress.is_empty();
+        let is_full = self.bytes_left.is_none() && options.suppress.is_empty();
+        let only_counts = is_full || self.findings_left == 0;
         if only_counts {
             self.count(severity);
         }
@@ -301,7 +311,7 @@ pub fn closest<'c>(
     let max_distance = (length / 3).max(2);
     let mut closest: Option<(usize, &str)> = None;
     for candidate in candidates {
-        *comparisons_left = comparisons_left.checked_sub(1)?;
+        *comparisons_left = comparisons_left.checked_sub(CANDIDATE_COST)?;
         // A character has up to four bytes.
         let most_bytes = 4 * (length + max_distance);
         if candidate == name || candidate.len() > most_bytes {
@@ -411,7 +421,7 @@ mod tests {
 
     #[test]
     fn the_closest_name_is_looked_for_as_long_as_comparisons_are_left() {
-        for (mut left, found) in [(26, Some("power")), (25, None)] {
+        for (mut left, found) in [(41, Some("power")), (40, None)] {
             assert_eq!(closest("powre", ["power"], &mut left), found);
         }
     }

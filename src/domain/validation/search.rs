@@ -18,9 +18,8 @@ const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
 /// A decision counts as 1, and as 1 more for each full set of this many nodes and operands that
 /// the question depends on.
 const SIZE_PER_DECISION: u64 = 768;
-/// Most nodes and operands of the questions that are asked when no decision is left. The solver
-/// still answers those that need none, but giving it a question takes time.
-const MAX_SIZE_WITHOUT_DECISIONS: usize = 12_000_000;
+/// Most nodes and operands of all questions that the solver is given, as that takes time, too.
+const MAX_SIZE_OF_QUESTIONS: usize = 16_000_000;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
 
@@ -83,7 +82,7 @@ pub struct Search<'a> {
     seen: Vec<[bool; 2]>,
     impossible: HashSet<Literal>,
     decisions_left: u64,
-    /// How many nodes and operands further questions may have when no decision is left.
+    /// How many nodes and operands further questions may have.
     size_left: usize,
     random: u64,
     /// Assignments that the solver found and that are not evaluated yet.
@@ -122,7 +121,7 @@ impl<'a> Search<'a> {
             seen: vec![[false; 2]; formula.len()],
             impossible: HashSet::new(),
             decisions_left: MAX_DECISIONS,
-            size_left: MAX_SIZE_WITHOUT_DECISIONS,
+            size_left: MAX_SIZE_OF_QUESTIONS,
             random: 0x9E37_79B9_7F4A_7C15,
             found: Vec::new(),
             batch: 1,
@@ -246,14 +245,11 @@ impl<'a> Search<'a> {
 
     /// Decides with the solver whether the literal can be true.
     fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
-        let is_over = self.decisions_left == 0 && self.size_left == 0;
-        if is_over || self.stop.is_given() {
+        if self.size_left == 0 || self.stop.is_given() {
             return (Possibility::Undecided, None);
         }
         let cone = self.begin_question(literal);
-        if self.decisions_left == 0 {
-            self.size_left = self.size_left.saturating_sub(cone.size);
-        }
+        self.size_left = self.size_left.saturating_sub(cone.size);
         let budget = DecisionBudget::new(cone.size, self.decisions_left, self.stop);
         let cone = cone.nodes;
         let mut solver = Solver::new(SolverOpts::default(), budget);

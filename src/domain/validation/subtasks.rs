@@ -166,43 +166,65 @@ impl SubtaskGraph {
         }
     }
 
-    /// The shortest path of subtask steps from one task to another.
-    fn path(&self, from: usize, to: usize) -> Option<Vec<StepPosition>> {
-        if from == to {
-            return Some(Vec::new());
-        }
-        let mut reached_by: HashMap<usize, StepPosition> = HashMap::new();
-        let mut open = VecDeque::from([from]);
-        while let Some(task) = open.pop_front() {
-            for (step, subtask) in self.0.get(task)? {
-                if reached_by.contains_key(subtask) || *subtask == from {
-                    continue;
+    /// For each task, the first step of a shortest path of subtask steps to one task.
+    fn ways_to(&self, to: usize) -> Vec<Option<StepPosition>> {
+        let mut entered_by: Vec<Vec<StepPosition>> = vec![Vec::new(); self.0.len()];
+        for (task, steps) in self.0.iter().enumerate() {
+            for (step, subtask) in steps {
+                if let Some(entered_by) = entered_by.get_mut(*subtask) {
+                    entered_by.push(StepPosition { task, step: *step });
                 }
-                reached_by.insert(*subtask, StepPosition { task, step: *step });
-                open.push_back(*subtask);
-            }
-            if reached_by.contains_key(&to) {
-                break;
             }
         }
+        let mut ways = vec![None; self.0.len()];
+        let mut open = VecDeque::from([to]);
+        while let Some(reached) = open.pop_front() {
+            for step in entered_by.get(reached).into_iter().flatten() {
+                if let Some(way) = ways.get_mut(step.task)
+                    && way.is_none()
+                    && step.task != to
+                {
+                    *way = Some(*step);
+                    open.push_back(step.task);
+                }
+            }
+        }
+        ways
+    }
+
+    /// The steps of a path from one task to another, by [`Self::ways_to`] the latter.
+    fn path(
+        &self,
+        from: usize,
+        to: usize,
+        ways: &[Option<StepPosition>],
+    ) -> Option<Vec<StepPosition>> {
         let mut path = Vec::new();
-        let mut task = to;
-        while task != from {
-            let step = *reached_by.get(&task)?;
+        let mut task = from;
+        while task != to {
+            let step = ways.get(task).copied().flatten()?;
             path.push(step);
-            task = step.task;
+            let steps = self.0.get(task)?;
+            let (_, subtask) = steps.iter().find(|(index, _)| *index == step.step)?;
+            task = *subtask;
         }
-        path.reverse();
         Some(path)
     }
 }
+
+/// Most cycles that are reported.
+const MAX_CYCLES: usize = 1_000;
 
 /// Reports each cycle once, at the first own step that is part of it.
 fn check_cycles(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let graph = SubtaskGraph::of(guide, report.subject.options.unpublished);
     let mut known: BTreeSet<Vec<usize>> = BTreeSet::new();
+    let mut ways: Option<(usize, Vec<Option<StepPosition>>)> = None;
     for own in report.own_steps() {
+        if report.is_stopped() || known.len() >= MAX_CYCLES {
+            return;
+        }
         let task = own.position.task;
         let may_be_on_cycle = graph
             .0
@@ -211,7 +233,11 @@ fn check_cycles(report: &mut Report<'_>) {
         let Some(subtask) = own.step.subtask.filter(|_| may_be_on_cycle) else {
             continue;
         };
-        let Some(path) = graph.path(subtask, task) else {
+        let ways = match &mut ways {
+            Some((to, ways)) if *to == task => &*ways,
+            other => &other.insert((task, graph.ways_to(task))).1,
+        };
+        let Some(path) = graph.path(subtask, task, ways) else {
             continue;
         };
         let cycle: Vec<StepPosition> = [own.position].into_iter().chain(path).collect();

@@ -15,6 +15,7 @@ use crate::domain::{
 
 use super::{
     classes::ValueClasses,
+    finding::MAX_EXAMPLE_BYTES,
     formula::{Formula, Literal, NodeValues},
     walk::Reads,
 };
@@ -159,10 +160,15 @@ impl Walkthroughs {
     }
 
     /// The answers of the walkthrough that is the first of these assignments: the account-wide
-    /// names of the observations that it sees, and the keys that it chooses.
+    /// names of the observations that it sees, and the keys that it chooses. Ends behind the
+    /// answer that brings it to `MAX_EXAMPLE_BYTES`.
     pub fn answers(&self, guide: &Guide, values: &NodeValues) -> Vec<(String, String)> {
         let mut answers = Vec::new();
+        let mut bytes = 0;
         for visit in &self.visits {
+            if bytes > MAX_EXAMPLE_BYTES {
+                break;
+            }
             if values.of(visit.sees) & 1 == 0 {
                 continue;
             }
@@ -175,6 +181,7 @@ impl Walkthroughs {
                 .answer_keys()
                 .nth(chosen.map_or(0, |(_, index)| *index));
             if let (Some(variable), Some(key)) = (variable, key) {
+                bytes += variable.name.len() + key.len();
                 answers.push((variable.name.clone(), key.to_owned()));
             }
         }

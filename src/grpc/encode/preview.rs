@@ -8,7 +8,7 @@ use crate::{
     domain::{
         analysis::{
             GuideStep, StepPosition, Truth, VariableValue,
-            preview::{ChosenText, ListedStep, OpenVariable, VisibilityReason},
+            preview::{AnswerTexts, ChosenText, ListedStep, OpenVariable, VisibilityReason},
         },
         feedback::FeedbackValue,
         page::Page,
@@ -141,19 +141,24 @@ fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
 
 fn question(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewQuestion> {
     let feedback = step.source.step.kind.feedback()?;
+    let texts = page.preview.texts.answers(step);
     let answers = feedback.values.iter();
     Some(v1::PreviewQuestion {
         name: feedback.name.as_str().to_owned(),
-        answers: answers.map(|value| answer(page, step, value)).collect(),
+        answers: answers.map(|value| answer(page, &texts, value)).collect(),
         answer: page.preview.state.answer(step).map(value),
     })
 }
 
-fn answer(page: &PreviewPage, step: &GuideStep, value: &FeedbackValue) -> v1::PreviewAnswer {
+fn answer<'a>(
+    page: &PreviewPage,
+    texts: &AnswerTexts<'a>,
+    value: &'a FeedbackValue,
+) -> v1::PreviewAnswer {
     let link = value.link.and_then(|task| page.preview.guide.guid_of(task));
     v1::PreviewAnswer {
         key: value.key.as_str().to_owned(),
-        value: page.preview.texts.answer(step, value).map(text),
+        value: Some(text(texts.of(value))),
         link: id(link),
     }
 }

@@ -1,13 +1,10 @@
 //! Names and values of variables.
 
-use super::{
-    REQUIRED,
-    field::{Field, refuse_nul},
-};
+use super::{REQUIRED, field::Field};
 use crate::domain::{
     analysis::{
         KnownVariables, VariableValue,
-        preview::{MAX_FULL_NAME_CHARS, MAX_VARIABLE_NAMES},
+        preview::{MAX_ANSWER_CHARS, MAX_FULL_NAME_CHARS, MAX_VARIABLE_NAMES},
     },
     text::check,
     violation::Reason,
@@ -45,7 +42,8 @@ pub fn variable_value(message: prost_types::Value, mut field: Field<'_>) -> Opti
             return Some(VariableValue::Number(number));
         }
         Some(Kind::StringValue(text)) => {
-            return refuse_nul(&text, field).then_some(VariableValue::Text(text));
+            let checked = field.check_text(check(&text, MAX_ANSWER_CHARS));
+            return field.accept(checked).map(|_| VariableValue::Text(text));
         }
         Some(Kind::NumberValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {}
     }

@@ -1,5 +1,7 @@
 //! Tasks.
 
+use std::sync::LazyLock;
+
 use super::{
     Field, Update, dependencies,
     field::{self, expected_etag, guid, non_blank_text, product, sent_list, sent_text},
@@ -194,17 +196,17 @@ fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Option<Vec<AccessLevel>> {
 pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
     let level = AccessLevel::from_number(number);
     if level.is_none() {
-        field.refuse(Reason::FieldInvalid, access_levels());
+        field.refuse(Reason::FieldInvalid, ACCESS_LEVELS.as_str());
     }
     level
 }
 
 /// The description of a number that is no access level: it lists those that are.
-fn access_levels() -> String {
+static ACCESS_LEVELS: LazyLock<String> = LazyLock::new(|| {
     let levels = AccessLevel::ALL.map(|level| {
         let number = level.number();
         let name = v1::AccessLevel::try_from(number).map_or("", |level| level.as_str_name());
         (name, number)
     });
     field::not_a_value("an access level", levels)
-}
+});

@@ -22,8 +22,8 @@ use crate::{
     domain::{
         Error,
         analysis::{
-            Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
-            SourceTask, SourceTasks, of_document, weight_of,
+            Guide, GuideDraft, KnownVariables, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
+            SourceTasks, of_document, weight_of,
         },
         ids::{AccountId, TaskId},
         import::{AbsentSteps, Document, ImportContext, plan},
@@ -39,13 +39,9 @@ use crate::{
         row_reader::RowReader,
         statement,
         step_row::{StepColumns, read_step},
-        values::Values,
+        values::{MAX_IDS_PER_STATEMENT, Values},
     },
 };
-
-/// Most tasks below the root that are read, each counted once at every depth that it is
-/// on. A guide with more of them exceeds the limit of steps.
-const MAX_TASKS_BELOW: usize = 2 * MAX_GUIDE_STEPS;
 
 /// What a guide is read from.
 #[derive(Debug)]
@@ -92,37 +88,9 @@ struct TaskHeadRow {
     steps: usize,
 }
 
-/// SQL for these columns of given tasks and of those that subtask steps lead to, as many as
-/// have a number of bytes together, which is the last value. SQLite reads
-/// the tables of a CROSS JOIN from left to right. Without it and COALESCE it would read all
-/// subtask steps of the account for each task.
-pub(super) fn tasks_below_sql(columns: &str, given: usize) -> String {
-    let max_bytes = format!("${}", 2 + given);
-    let given = placeholders(2, given);
-    format!(
-        "WITH RECURSIVE below AS ( \
-           SELECT guid, 1 AS level FROM tasks WHERE account_id = $1 AND guid IN ({given}) \
-           UNION \
-           SELECT s.subtask_id, b.level + 1 FROM below b CROSS JOIN steps s \
-           WHERE s.account_id = $1 AND s.task = b.guid \
-             AND COALESCE(s.subtask_id, NULL) IS NOT NULL \
-             AND b.level <= {MAX_SUBTASK_LEVELS} \
-         ) \
-         SELECT {columns} FROM ( \
-           SELECT m.guid, m.level, COUNT(*) OVER () AS found, SUM(h.size) OVER () AS total, \
-                  SUM(h.size) OVER (ORDER BY m.level, m.guid) AS bytes \
-           FROM (SELECT guid, MIN(level) AS level FROM ( \
-                   SELECT guid, level FROM below LIMIT {MAX_TASKS_BELOW} \
-                 ) found GROUP BY guid \
-           ) m CROSS JOIN tasks h WHERE h.account_id = $1 AND h.guid = m.guid \
-         ) f CROSS JOIN tasks t WHERE t.account_id = $1 AND t.guid = f.guid \
-           AND f.bytes <= {max_bytes} \
-         ORDER BY f.level, t.guid"
-    )
-}
-
 impl Account {
-    /// Reads a guide in at most five statements, and in two more where it is large.
+    /// Reads a guide in two statements for each level of subtasks, and in one for what sets its
+    /// variables elsewhere. Where it is large, its size is read before.
     pub(super) async fn read_guide(
         &self,
         db: &impl ConnectionTrait,
@@ -143,9 +111,9 @@ impl Account {
         })
     }
 
-    /// Reads a guide, and the conditions elsewhere that read its variables, in at most six
-    /// statements, and in two more where it is large. The stored tasks that it `replaced` do
-    /// not count as elsewhere.
+    /// Reads a guide like [`Self::read_guide`], and the conditions elsewhere that read its
+    /// variables, in one more statement. The stored tasks that it `replaced` do not count as
+    /// elsewhere.
     pub(super) async fn read_guide_and_readers(
         &self,
         db: &impl ConnectionTrait,
@@ -203,13 +171,33 @@ impl Account {
         let head = self.task_head(db, root, budget).await?;
         let mut tasks = self.with_steps(db, vec![head], budget).await?;
         let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
-        let heads = self.tasks_below(db, &subtasks(steps), budget).await?;
-        let below = heads
-            .into_iter()
-            .filter(|head| head.source.task.guid != root);
-        let below = self.with_steps(db, below.collect(), budget).await?;
-        tasks.extend(below);
+        let below = subtasks_of(steps);
+        self.read_below(db, below, &mut tasks, budget).await?;
         Ok(tasks)
+    }
+
+    /// Adds the tasks that subtask steps of the guide refer to, and those below them, level by
+    /// level, so that no task is read twice. Tasks one level too deep are read, too, for their
+    /// visibility.
+    async fn read_below(
+        &self,
+        db: &impl ConnectionTrait,
+        mut below: BTreeSet<TaskId>,
+        tasks: &mut SourceTasks,
+        budget: &mut ReadBudget,
+    ) -> Result<(), StoreError> {
+        for depth in 1..=MAX_SUBTASK_LEVELS + 1 {
+            below.retain(|task| !tasks.contains_key(task));
+            if below.is_empty() {
+                break;
+            }
+            let heads = self.task_heads(db, &below, depth, budget).await?;
+            let read = self.with_steps(db, heads, budget).await?;
+            let steps = read.values().flat_map(|(_, steps)| steps.iter().flatten());
+            below = subtasks_of(steps);
+            tasks.extend(read);
+        }
+        Ok(())
     }
 
     /// Plans the import of a document, and reads the stored tasks that it refers to. An
@@ -221,7 +209,8 @@ impl Account {
         document: &Document,
         budget: &mut ReadBudget,
     ) -> Result<(TaskId, SourceTasks), StoreError> {
-        let heads = self.tasks_below(db, &document.subtasks(), budget).await?;
+        let subtasks = document.subtasks();
+        let heads = self.task_heads(db, &subtasks, 1, budget).await?;
         let referenced = heads.iter().map(|head| {
             let task = &head.source.task;
             (task.guid, ReferencedTask::to(task))
@@ -243,13 +232,11 @@ impl Account {
         let planned = planned.await?;
         let no_document = || Err(Error::Internal("a guide without a document".to_owned()));
         let (root, mut tasks) = planned.unwrap_or_else(no_document)?;
-        let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
-        let has_stored_subtasks = subtasks(steps)
-            .into_iter()
-            .any(|task| !tasks.contains_key(&task));
-        if has_stored_subtasks {
-            tasks.extend(self.with_steps(db, heads, budget).await?);
-        }
+        let read = self.with_steps(db, heads, budget).await?;
+        let steps = read.values().flat_map(|(_, steps)| steps.iter().flatten());
+        let below = subtasks_of(steps);
+        tasks.extend(read);
+        self.read_below(db, below, &mut tasks, budget).await?;
         Ok((root, tasks))
     }
 
@@ -299,45 +286,64 @@ impl Account {
             row = read(bytes).await?;
         }
         let row = row.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-        self.read_head(&row, 0, budget)
+        self.read_head(&row, budget)
     }
 
-    /// Reads the given tasks, which have depth 1, and those that subtask steps lead to, in
-    /// the order of depths. Tasks one level too deep are read, too, for their visibility.
-    async fn tasks_below(
+    /// Reads the tasks that exist, which have this depth, in the order of their ids.
+    async fn task_heads(
         &self,
         db: &impl ConnectionTrait,
         tasks: &BTreeSet<TaskId>,
+        depth: usize,
         budget: &mut ReadBudget,
     ) -> Result<Vec<TaskHeadRow>, StoreError> {
-        if tasks.is_empty() {
-            return Ok(Vec::new());
+        let tasks: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+        let mut heads = Vec::with_capacity(tasks.len());
+        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+            let max_bytes = budget.reserve_unknown(tasks.len())?;
+            let mut rows = self.head_rows(db, tasks, depth, max_bytes).await?;
+            if rows.len() < tasks.len() {
+                let sql = format!(
+                    "SELECT CAST(SUM(t.size) AS bigint) FROM tasks t \
+                     WHERE t.account_id = $1 AND t.guid IN ({})",
+                    placeholders(2, tasks.len())
+                );
+                let bytes = self.sum(db, &sql, tasks.iter().map(|task| (*task).into()));
+                let bytes = bytes.await?.unwrap_or_default();
+                if bytes > max_bytes {
+                    budget.reserve(bytes)?;
+                    rows = self.head_rows(db, tasks, depth, bytes).await?;
+                }
+            }
+            for row in rows {
+                heads.push(self.read_head(&row, budget)?);
+            }
         }
-        let columns = head_columns(backend(db), "f.level");
-        let read = async |max_bytes: usize| {
-            let sql = tasks_below_sql(&format!("f.found, t.size, {columns}"), tasks.len());
-            let values = tasks.iter().map(|task| Value::from(task.0));
-            let values = values.chain([stored_count(max_bytes).into()]);
-            db.query_all_raw(statement(backend(db), &self.id, sql, values))
-                .await
-        };
-        let mut rows = read(budget.reserve_unknown(tasks.len())?).await?;
-        let found: i64 = rows
-            .first()
-            .map_or(Ok(1), |row| RowReader::new(row).take())?;
-        if rows.len() < usize::try_from(found).unwrap_or_default() {
-            // Some did not fit. All of them fail if they are more than the budget.
-            let sql = tasks_below_sql("CAST(f.total AS bigint)", tasks.len());
-            let sql = format!("{sql} LIMIT 1");
-            let values = tasks.iter().map(|task| Value::from(task.0));
-            let bytes = self.sum(db, &sql, values.chain([i64::MAX.into()])).await?;
-            let bytes = bytes.unwrap_or_default();
-            budget.reserve(bytes)?;
-            rows = read(bytes).await?;
-        }
-        rows.iter()
-            .map(|row| self.read_head(row, 1, budget))
-            .collect()
+        Ok(heads)
+    }
+
+    /// The rows of tasks in the order of their ids, as many as have `max_bytes` together.
+    async fn head_rows(
+        &self,
+        db: &impl ConnectionTrait,
+        tasks: &[Uuid],
+        depth: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<QueryResult>, StoreError> {
+        let columns = head_columns(backend(db), &depth.to_string());
+        let sql = format!(
+            "SELECT t.size, {columns} FROM ( \
+               SELECT guid, SUM(size) OVER (ORDER BY guid) AS bytes FROM tasks \
+               WHERE account_id = $1 AND guid IN ({}) \
+             ) f CROSS JOIN tasks t \
+             WHERE t.account_id = $1 AND t.guid = f.guid AND f.bytes <= ${} ORDER BY t.guid",
+            placeholders(2, tasks.len()),
+            2 + tasks.len()
+        );
+        let tasks = tasks.iter().map(|task| Value::from(*task));
+        let values = tasks.chain([stored_count(max_bytes).into()]);
+        let statement = statement(backend(db), &self.id, sql, values);
+        Ok(db.query_all_raw(statement).await?)
     }
 
     /// Reads a number of bytes.
@@ -367,14 +373,27 @@ impl Account {
             .iter()
             .map(|head| (head.source.task.guid, Vec::with_capacity(head.steps)));
         let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = lists.collect();
-        let count = tasks.iter().map(|head| head.steps).sum();
-        if count == 0 {
-            return Ok(steps);
+        let with_steps: Vec<&&TaskHeadRow> = tasks.iter().filter(|head| head.steps > 0).collect();
+        for heads in with_steps.chunks(MAX_IDS_PER_STATEMENT) {
+            let count = heads.iter().map(|head| head.steps).sum();
+            let tasks: Vec<Uuid> = heads.iter().map(|head| head.source.task.guid.0).collect();
+            for step in self.steps_of_tasks(db, &tasks, count, budget).await? {
+                steps.entry(step.step.task).or_default().push(step);
+            }
         }
-        let with_steps = tasks.iter().filter(|head| head.steps > 0);
-        let tasks: Vec<Uuid> = with_steps.map(|head| head.source.task.guid.0).collect();
+        Ok(steps)
+    }
+
+    /// Reads the `count` steps of tasks in their order.
+    async fn steps_of_tasks(
+        &self,
+        db: &impl ConnectionTrait,
+        tasks: &[Uuid],
+        count: usize,
+        budget: &mut ReadBudget,
+    ) -> Result<Vec<SourceStep>, StoreError> {
         let mut max_bytes = budget.reserve_unknown(count)?;
-        let mut rows = self.step_rows(db, &tasks, count, max_bytes).await?;
+        let mut rows = self.step_rows(db, tasks, count, max_bytes).await?;
         if rows.len() < count {
             let sql = format!(
                 "SELECT CAST(SUM(s.size) AS bigint) FROM steps s \
@@ -384,20 +403,17 @@ impl Account {
             let bytes = self.sum(db, &sql, tasks.iter().map(|task| (*task).into()));
             max_bytes = bytes.await?.unwrap_or_default();
             budget.reserve(max_bytes)?;
-            rows = self.step_rows(db, &tasks, count, max_bytes).await?;
+            rows = self.step_rows(db, tasks, count, max_bytes).await?;
         }
         let account = self.id.clone();
         let read = move || -> Result<Vec<(SourceStep, usize)>, StoreError> {
             // A row is freed once it is read.
-            rows.into_iter()
-                .map(|row| read_step_row(&row, &account))
-                .collect()
+            let rows = rows.into_iter();
+            rows.map(|row| read_step_row(&row, &account)).collect()
         };
-        for (step, bytes) in run_by_weight(count, read).await?? {
-            budget.take_bytes(bytes)?;
-            steps.entry(step.step.task).or_default().push(step);
-        }
-        Ok(steps)
+        let read = run_by_weight(count, read).await??;
+        budget.take_bytes(read.iter().map(|(_, bytes)| bytes).sum())?;
+        Ok(read.into_iter().map(|(step, _)| step).collect())
     }
 
     /// The rows of the `count` steps of tasks in their order. If all have more than `max_bytes`
@@ -426,14 +442,12 @@ impl Account {
         Ok(db.query_all_raw(statement).await?)
     }
 
-    /// Reads a task whose columns begin at this one of a row.
     fn read_head(
         &self,
         row: &QueryResult,
-        column: usize,
         budget: &mut ReadBudget,
     ) -> Result<TaskHeadRow, StoreError> {
-        let mut row = RowReader::at(row, column);
+        let mut row = RowReader::new(row);
         let bytes: i64 = row.take()?;
         budget.take_bytes(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         let depth: i32 = row.take()?;
@@ -491,7 +505,7 @@ fn extent(draft: &GuideDraft, replaced: BTreeSet<TaskId>) -> GuideExtent {
 }
 
 /// The tasks that steps refer to.
-fn subtasks<'a>(steps: impl Iterator<Item = &'a SourceStep>) -> BTreeSet<TaskId> {
+fn subtasks_of<'a>(steps: impl Iterator<Item = &'a SourceStep>) -> BTreeSet<TaskId> {
     let subtasks = steps.filter_map(|source| source.step.kind.subtask());
     subtasks.map(|subtask| subtask.task).collect()
 }

@@ -69,7 +69,7 @@ pub struct PreviewPage {
 }
 
 impl Account {
-    /// Previews a guide. It is read from the primary, in at most eight statements. If the page
+    /// Previews a guide, which is read from the primary. If the page
     /// has large bodies, all of it is read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();

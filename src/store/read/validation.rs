@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use super::{GuideSource, guide::ReadGuide, run_to_end};
@@ -28,6 +29,9 @@ const STEPS_PER_CALL: usize = 2_000;
 const TASK_COST_STEPS: usize = 20;
 /// How many conditions, targets and keys of a task cost as much as a step.
 const WEIGHT_PER_STEP: usize = 10;
+/// A call validates no further task after this time, so that guides which take long end a
+/// page, and not the list.
+const MAX_PAGE_TIME: Duration = Duration::from_secs(2);
 /// How many tasks of a list are read at once.
 const TASKS_AT_ONCE: i32 = 100;
 
@@ -137,7 +141,7 @@ pub struct FindingsPage {
 }
 
 impl Account {
-    /// Validates a guide. It is read from the primary, in at most eight statements.
+    /// Validates a guide, which is read from the primary.
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
         let ValidationCall {
             source,
@@ -197,6 +201,7 @@ impl Account {
             next: None,
         };
         let mut cost = 0;
+        let started = Instant::now();
         let mut last = after.map(|cursor| cursor.task);
         // The task in which the previous page ended before the last finding.
         let resumed = after.filter(|cursor| cursor.findings != FindingsCursor::ALL);
@@ -204,7 +209,8 @@ impl Account {
         let mut more = true;
         loop {
             for task in tasks {
-                if cost >= STEPS_PER_CALL || page.findings.len() >= size {
+                let is_late = started.elapsed() >= MAX_PAGE_TIME;
+                if cost >= STEPS_PER_CALL || page.findings.len() >= size || is_late {
                     return Ok(page);
                 }
                 let listed = resumed.filter(|cursor| cursor.task == task);
@@ -268,7 +274,7 @@ impl Account {
             }
             Err(error) => return Err(error),
         };
-        let cost = read.step_count() + read.weight() / WEIGHT_PER_STEP;
+        let cost = read.step_count().max(read.weight() / WEIGHT_PER_STEP);
         let request = ValidationRequest {
             options: Arc::clone(options),
             identity: None,

@@ -25,7 +25,7 @@ on_both_databases![
     levels_with_other_answers_have_walkthroughs_of_their_own,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
-    every_question_about_a_guide_with_too_many_comparisons_is_undecided,
+    every_question_about_a_guide_with_too_many_values_is_undecided,
     a_step_is_not_reported_when_its_questions_are_too_hard,
 ];
 
@@ -437,8 +437,8 @@ async fn a_thousand_conditions_over_a_hundred_variables_end_within_the_budget(cl
     assert!(counts.undecided <= 2, "{counts:?}");
 }
 
-/// 400 conditions of 100 values each, which are not looked into.
-async fn every_question_about_a_guide_with_too_many_comparisons_is_undecided(client: Client) {
+/// 400 conditions of 1,000 values each, which are not looked into.
+async fn every_question_about_a_guide_with_too_many_values_is_undecided(client: Client) {
     const DUPLICATES: i32 = 3;
     let mut steps = clean();
     for _ in 0..DUPLICATES {
@@ -449,10 +449,10 @@ async fn every_question_about_a_guide_with_too_many_comparisons_is_undecided(cli
         ..shown(StepType::Information, "Draft")
     };
     steps.push(draft);
-    let values = |from: usize| (from..from + 100).map(|n| text(&format!("value {n}")));
+    let values = |from: usize| (from..from + 1_000).map(|n| text(&format!("value {n}")));
     for step in 0..10 {
-        let nodes =
-            (0..40).map(|n| reads_values("unknown", "=", values(100 * (40 * step + n)).collect()));
+        let nodes = (0..40)
+            .map(|n| reads_values("unknown", "=", values(1_000 * (40 * step + n)).collect()));
         steps.push(needing(
             shown(StepType::Information, "Hidden"),
             vec![nested(any_of(nodes.collect()))],

@@ -1,6 +1,9 @@
 //! Builds a guide: finds its tasks, names its variables and compiles its conditions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 
 use crate::domain::ids::TaskId;
 
@@ -14,6 +17,12 @@ use crate::domain::analysis::{
     names::{KnownVariables, LoopAliases, account_name, parse_account_name},
     variable::{OutsideSetters, PossibleValues, Variable, VariableId},
 };
+
+/// Most keys of all variables. Those of an observation count once for each variable that it
+/// sets.
+pub const MAX_VARIABLE_KEYS: usize = 5_000_000;
+/// Most observations that set names which are also a task's own.
+const MAX_SHADOWED_SETTERS: usize = 100_000;
 
 /// A guide before the observations outside of it that set its variables are known.
 #[derive(Debug)]
@@ -105,11 +114,22 @@ impl GuideDraft {
             account_wide: _,
             of_task: _,
         } = variables;
+        let outside = outside.into_iter();
+        let outside = outside.map(|(name, setters)| (name, Arc::new(setters)));
+        let outside: HashMap<String, Arc<OutsideSetters>> = outside.collect();
+        let mut limit = limit;
+        let mut keys_left = MAX_VARIABLE_KEYS;
         for variable in &mut variables {
             if let Some(setters) = outside.get(&variable.name) {
-                variable.outside = setters.clone();
+                variable.outside = Arc::clone(setters);
             }
-            variable.possible = variable.possible_values(&tasks);
+            match keys_left.checked_sub(variable.key_count(&tasks)) {
+                Some(left) => {
+                    keys_left = left;
+                    variable.possible = variable.possible_values(&tasks);
+                }
+                None => limit = limit.or(Some(GuideLimit::Keys)),
+            }
         }
         for task in &mut tasks {
             if let Some(group) = &mut task.dependencies {
@@ -139,7 +159,7 @@ impl GuideDraft {
     /// Adds a task, and its steps unless they are too deep or too many. Returns its index.
     fn add(
         &mut self,
-        source: SourceTask,
+        mut source: SourceTask,
         steps: Option<Vec<SourceStep>>,
         depth: usize,
         size: &mut GuideSize,
@@ -155,6 +175,10 @@ impl GuideDraft {
                 }
                 Some(limit) => self.limit = self.limit.or(Some(limit)),
             }
+        }
+        // What is beyond a limit is not looked at.
+        if self.limit.is_some() && kept.is_none() {
+            source.task.dependencies = None;
         }
         let steps = kept.map(|steps| {
             let steps = steps.into_iter().map(|source| GuideStep {
@@ -236,16 +260,24 @@ impl GuideDraft {
     /// Within its task, all of them then set the name.
     fn add_shadowed_setters(&mut self) {
         let shadowing: Vec<(VariableId, VariableId)> = self.variables.shadowing().collect();
+        let mut setters_left = MAX_SHADOWED_SETTERS;
         for (own, account_wide) in shadowing {
             let wide = self.variables.variables.get(account_wide.0);
-            let setters = wide.map_or(Vec::new(), |wide| wide.setters.clone());
-            for position in &setters {
+            let setters = wide.map_or(&[][..], |wide| &wide.setters);
+            let Some(left) = setters_left.checked_sub(setters.len()) else {
+                self.limit = self.limit.or(Some(GuideLimit::Keys));
+                return;
+            };
+            setters_left = left;
+            let setters = setters.to_vec();
+            let known = self.variables.variables.get(own.0);
+            let known = known.into_iter().flat_map(|variable| &variable.setters);
+            let known: HashSet<StepPosition> = known.copied().collect();
+            for position in setters.iter().filter(|position| !known.contains(position)) {
                 let task = self.tasks.get_mut(position.task);
                 let steps = task.and_then(|task| task.steps.as_mut());
                 let step = steps.and_then(|steps| steps.get_mut(position.step));
-                if let Some(step) = step
-                    && !step.sets.contains(&own)
-                {
+                if let Some(step) = step {
                     step.sets.push(own);
                 }
             }
@@ -312,7 +344,7 @@ impl VariableTable {
             name: name.to_owned(),
             task,
             setters: Vec::new(),
-            outside: OutsideSetters::All(Vec::new()),
+            outside: Arc::default(),
             is_loop: false,
             is_declared: false,
             is_read: false,

@@ -102,7 +102,13 @@ impl Guide {
                     self.count(entered, size)?;
                     entered.pop();
                 }
-                SubtaskEntry::NoTask | SubtaskEntry::Cycle(_) | SubtaskEntry::TooDeep(_) => {}
+                // The conditions of the task are read where it is not entered, too.
+                SubtaskEntry::Cycle(task) | SubtaskEntry::TooDeep(task) => {
+                    let task = self.tasks.get(task);
+                    let dependencies = task.and_then(|it| it.source.task.dependencies.as_ref());
+                    size.counted.conditions += dependencies.map_or(0, Group::conditions);
+                }
+                SubtaskEntry::NoTask => {}
             }
         }
         Ok(())

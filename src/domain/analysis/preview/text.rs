@@ -1,12 +1,11 @@
 //! Which language a text of a preview is in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::domain::{
     analysis::{GuideStep, GuideTask, OverlayState},
     feedback::FeedbackValue,
     json::Instruction,
-    text::Label,
     translation::{Language, StepOverlay},
 };
 
@@ -27,6 +26,49 @@ pub struct ChosenText<'a, T> {
     pub outdated: bool,
 }
 
+/// The texts of the answers of a step.
+pub struct AnswerTexts<'a> {
+    /// In the order of preference.
+    translated: Vec<TranslatedAnswers<'a>>,
+    is_language_wanted: bool,
+}
+
+/// The answers of a translation.
+struct TranslatedAnswers<'a> {
+    language: &'a Language,
+    is_fallback: bool,
+    is_outdated: bool,
+    /// By key.
+    texts: HashMap<&'a str, &'a str>,
+}
+
+impl<'a> AnswerTexts<'a> {
+    /// The text of one of the answers: from the most preferred language that has its key,
+    /// else that of the source.
+    pub fn of(&self, answer: &'a FeedbackValue) -> ChosenText<'a, &'a str> {
+        let key = answer.key.as_str();
+        let translated = self.translated.iter();
+        let mut found = translated.filter_map(|one| Some((one, *one.texts.get(key)?)));
+        match found.next() {
+            Some((one, text)) => ChosenText {
+                text,
+                language: Some(one.language),
+                fallback: one.is_fallback,
+                outdated: one.is_outdated,
+            },
+            None => ChosenText {
+                text: answer.value.as_str(),
+                language: None,
+                fallback: self.is_language_wanted,
+                outdated: false,
+            },
+        }
+    }
+}
+
+/// Most forms of a language tag that are looked for. Tags in use have fewer parts.
+const MAX_FORMS: usize = 16;
+
 /// The texts of a task or step that become outdated together.
 #[derive(Clone, Copy)]
 enum TextKind {
@@ -46,7 +88,7 @@ impl TextLanguages {
         let mut languages: Vec<Language> = Vec::new();
         for language in std::iter::once(language).chain(fallback) {
             let forms = std::iter::successors(Some(language), Language::shorter);
-            for form in forms {
+            for form in forms.take(MAX_FORMS) {
                 if !languages.contains(&form) {
                     languages.push(form);
                 }
@@ -102,22 +144,27 @@ impl TextLanguages {
         )
     }
 
-    /// The text of an answer.
-    pub fn answer<'a>(
-        &self,
-        step: &'a GuideStep,
-        answer: &'a FeedbackValue,
-    ) -> Option<ChosenText<'a, &'a str>> {
-        let of_key = |values: &'a [FeedbackValue], key: &Label| {
-            let value = values.iter().find(|value| value.key == *key)?;
-            Some(value.value.as_str())
-        };
-        self.of_step(
-            step,
-            TextKind::Rest,
-            |_, overlay| of_key(&overlay.feedback.as_ref()?.values, &answer.key),
-            Some(answer.value.as_str()),
-        )
+    /// The texts of a step's answers.
+    pub fn answers<'a>(&self, step: &'a GuideStep) -> AnswerTexts<'a> {
+        let source = &step.source;
+        let translations = &source.step.content.translations;
+        let wanted = self.0.iter().filter_map(|wanted| {
+            let (language, overlay) = translations.get_key_value(wanted)?;
+            let values = overlay.feedback.as_ref()?.values.iter();
+            let state = source.overlays.get(language);
+            Some(TranslatedAnswers {
+                language,
+                is_fallback: self.0.first() != Some(language),
+                is_outdated: state.is_some_and(|state| state.outdated_rest),
+                texts: values
+                    .map(|value| (value.key.as_str(), value.value.as_str()))
+                    .collect(),
+            })
+        });
+        AnswerTexts {
+            translated: wanted.collect(),
+            is_language_wanted: !self.0.is_empty(),
+        }
     }
 
     fn of_step<'a, T>(

@@ -143,21 +143,22 @@ async fn a_page_of_large_targets_ends_early(client: Client) {
     let large = comparison(Condition {
         variable: "large".to_owned(),
         operator: "=".to_owned(),
-        targets: vec![text(&"x".repeat(1 << 20))],
+        targets: vec![text(&"x".repeat(1 << 15))],
         path: String::new(),
     });
     for _ in 0..5 {
-        let step = depending(information_step(&task, "Step"), vec![large.clone()]);
+        let conditions = vec![large.clone(); 32];
+        let step = depending(information_step(&task, "Step"), conditions);
         client.given_step(step).await;
     }
     let page = first_page(&client, of_variable("large")).await.accepted();
     assert!(
-        (1..4).contains(&page.references.len()),
+        (32..128).contains(&page.references.len()),
         "{}",
         page.references.len()
     );
     assert!(prost::Message::encoded_len(&page) <= 3 << 20);
-    assert_eq!(references(&client, of_variable("large")).await.len(), 5);
+    assert_eq!(references(&client, of_variable("large")).await.len(), 160);
 }
 
 async fn what_is_added_and_deleted_elsewhere_shifts_no_page(client: Client) {
