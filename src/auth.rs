@@ -56,6 +56,14 @@ impl Authenticator {
         }
     }
 
+    /// The largest `authorization` that credentials need, in bytes of HTTP/2 headers.
+    pub fn max_credential_bytes(&self) -> usize {
+        match self {
+            Self::Header => 0,
+            Self::Jwt(_) => Tokens::MAX_HEADER_BYTES,
+        }
+    }
+
     /// When the keys that verify tokens were read; `None` without tokens.
     pub fn keys_read(&self) -> Option<KeysRead> {
         match self {

@@ -26,7 +26,10 @@ use tracing::info;
 use crate::{
     call_context::{CallContext, ReadFrom},
     config::{DatabaseUrl, PostgresUrl},
-    domain::ids::{AccountId, RequestId},
+    domain::{
+        self, Error,
+        ids::{AccountId, RequestId},
+    },
 };
 
 use connection::{
@@ -45,9 +48,9 @@ pub use read::{
 pub use schema::newest_migration as schema;
 pub use write::{Import, Imported};
 
-/// How many large steps or pages are read at once, those for writes included. The driver holds
-/// what is read two or three times.
-const MAX_LARGE_READS: usize = 4;
+/// How many KiB of large resources and pages are read at once, those for writes included. The
+/// driver holds what is read two or three times. A larger one is read alone.
+const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
 
 /// How to reach and use the database.
 #[derive(Clone, Debug)]
@@ -175,7 +178,7 @@ impl Store {
                 connections,
                 replica,
                 max_message_bytes,
-                large_reads: Arc::new(Semaphore::new(MAX_LARGE_READS)),
+                large_reads: Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize)),
                 analysis_threads: AnalysisThreads::new(),
                 expected_translations: ExpectedTranslations::default(),
                 metrics,
@@ -289,14 +292,22 @@ impl Account {
         &self.store.inner.connections.epoch
     }
 
-    /// A permit to read a large step or a page with large texts, held until dropped.
+    /// Waits until a large resource or page of so many bytes may be read for the response of
+    /// the current call, which is until the permit is dropped. Fails with [`Error::Overloaded`]
+    /// if the response does not fit beside the messages of other calls.
     ///
     /// *Invariant:* a call that waits for it holds no slot, connection or lock, as whoever has a
     /// permit may wait for these.
-    async fn large_read_permit(&self) -> Option<OwnedSemaphorePermit> {
+    async fn large_read_permit(&self, bytes: usize) -> domain::Result<OwnedSemaphorePermit> {
         let permits = Arc::clone(&self.store.inner.large_reads);
-        // The semaphore is never closed.
-        permits.acquire_owned().await.ok()
+        let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+        let permit = permits.acquire_many_owned(kib.clamp(1, MAX_LARGE_READ_KIB));
+        let permit = permit.await;
+        let permit = permit.map_err(|_| Error::Internal("no large reads".to_owned()))?;
+        match CallContext::try_reserve_response(bytes) {
+            true => Ok(permit),
+            false => Err(Error::Overloaded),
+        }
     }
 
     fn analysis_threads(&self) -> &AnalysisThreads {

@@ -4,7 +4,7 @@ pub mod trace_context;
 mod traces;
 
 use std::{
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     panic,
 };
 
@@ -20,7 +20,10 @@ use tracing_subscriber::{
 pub use self::traces::{
     CallSpan, ChildSpans, SpanCounts, SpanOutcome, Tracer, Traces, TracesError,
 };
-use crate::config::{LogConfig, LogFormat};
+use crate::{
+    config::{LogConfig, LogFormat},
+    terminal::escape_formatting,
+};
 
 /// The only target that may log below a warning, whatever the filter says: other
 /// crates log statements, headers and frames there, and so bodies and tokens.
@@ -33,7 +36,7 @@ const SILENCED_TARGETS: [&str; 2] = ["sqlx", "sea_orm"];
 /// Starts logging to standard error as configured, panics included. Later calls in a
 /// process do nothing.
 pub fn start(config: &LogConfig) {
-    let lines = fmt::layer().with_writer(io::stderr);
+    let lines = fmt::layer().with_writer(|| SafeLines(io::stderr()));
     let lines = match config.format {
         LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
         LogFormat::Json => lines
@@ -51,6 +54,25 @@ pub fn start(config: &LogConfig) {
         .try_init();
     if initialised.is_ok() {
         log_panics();
+    }
+}
+
+/// Writes lines whose characters cannot change how a terminal or a viewer shows the others.
+struct SafeLines<W>(W);
+
+impl<W: Write> Write for SafeLines<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match str::from_utf8(line) {
+            Ok(text) if !line.is_ascii() || line.contains(&0x7f) => {
+                self.0.write_all(escape_formatting(text).as_bytes())?;
+            }
+            Ok(_) | Err(_) => self.0.write_all(line)?,
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

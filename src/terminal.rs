@@ -26,7 +26,7 @@ pub(crate) fn sanitize(text: &str) -> String {
 
 /// Escapes DEL, the C1 control characters, line separators and bidirectional formatting.
 /// In JSON they can be in strings only, so the value stays the same.
-pub(crate) fn sanitize_json(json: &str) -> String {
+pub(crate) fn escape_formatting(json: &str) -> String {
     let mut sanitized = String::with_capacity(json.len());
     for c in json.chars() {
         if matches!(c, '\u{7f}'..='\u{9f}') || is_formatting(c) {
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn sanitized_json_is_the_same_value() {
         let value = serde_json::json!({"a\u{9b}": "\u{7f} \u{9d}x é \u{202e}\u{2067}\u{2028}"});
-        let shown = sanitize_json(&value.to_string());
+        let shown = escape_formatting(&value.to_string());
         assert!(
             shown
                 .chars()

@@ -46,6 +46,12 @@ pub struct Tokens {
     validation: Validation,
 }
 
+impl Tokens {
+    /// The size of the header with the largest token, as HTTP/2 counts it (RFC 9113, section
+    /// 6.5.2).
+    pub const MAX_HEADER_BYTES: usize = MAX_TOKEN_BYTES + "authorizationBearer ".len() + 32;
+}
+
 /// What is wrong with a token, for the log. It never quotes the token.
 type TokenError = &'static str;
 

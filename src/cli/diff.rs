@@ -10,7 +10,7 @@ use super::{
     changes::{self, Change},
     field_line::SentText,
     findings::Findings,
-    out::{print, print_error, sanitize, sanitize_json},
+    out::{escape_formatting, print, print_error, sanitize},
     plan::{
         IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, match_to_stored,
         name_new_subtask_steps,
@@ -145,7 +145,7 @@ async fn show(
                 "counts": findings.as_ref().ok().map(Findings::counts),
                 "analysis_error": findings.as_ref().err(),
             });
-            print(&sanitize_json(&format!("{report}\n")))?;
+            print(&escape_formatting(&format!("{report}\n")))?;
         }
         Format::Text => {
             if *created {

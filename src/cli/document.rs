@@ -26,7 +26,7 @@ use serde_path_to_error::Track;
 use self::json_error::KnownNames;
 use crate::{
     proto::{FILE_DESCRIPTOR_SET, v1::TaskDocument},
-    terminal::{sanitize, sanitize_json},
+    terminal::{escape_formatting, sanitize},
 };
 
 /// Whole numbers up to 2^53 are exact in JSON readers, which may keep them as 64-bit floats.
@@ -221,7 +221,7 @@ impl<'de> Visitor<'de> for UniqueNames<'_> {
 pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
     let json = MessageJson::of("expertise.v1.TaskDocument", document)?;
     let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentError::Contract)?;
-    Ok(sanitize_json(&(text + "\n")))
+    Ok(escape_formatting(&(text + "\n")))
 }
 
 /// A message of the contract, such as a `Task`, as JSON.

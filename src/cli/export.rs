@@ -102,7 +102,7 @@ impl ExportedFile {
     fn print(&self, format: Format) -> Result<(), CliError> {
         out::print(&match format {
             Format::Text => self.text(),
-            Format::Json => out::sanitize_json(&format!("{}\n", self.json())),
+            Format::Json => out::escape_formatting(&format!("{}\n", self.json())),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::CliError;
-pub(super) use crate::terminal::{print_error, print_message, sanitize, sanitize_json};
+pub(super) use crate::terminal::{escape_formatting, print_error, print_message, sanitize};
 
 /// Prints to standard output, and fails where the text cannot be kept, as on a full
 /// disk. A reader that has closed its end is no failure.
@@ -27,7 +27,7 @@ pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
         place: "JSON".to_owned(),
         reason: error.into(),
     })?;
-    print(&sanitize_json(&(json + "\n")))
+    print(&escape_formatting(&(json + "\n")))
 }
 
 /// A JSON array that is printed element by element, a line each, so that a long one is
@@ -48,7 +48,7 @@ impl JsonArray {
             place: "JSON".to_owned(),
             reason: error.into(),
         })?;
-        print(&sanitize_json(&format!("{lead}{element}")))
+        print(&escape_formatting(&format!("{lead}{element}")))
     }
 
     pub fn end(self) -> Result<(), CliError> {

@@ -214,6 +214,17 @@ pub fn unimplemented(path: &str) -> Status {
     )
 }
 
+/// A request whose messages are encoded in another way than by Protocol Buffers.
+pub fn unsupported_encoding() -> Status {
+    build(
+        Code::Unimplemented,
+        "messages must be encoded by Protocol Buffers: send the content type application/grpc or \
+         application/grpc+proto"
+            .to_owned(),
+        info(ErrorReason::Unimplemented, []),
+    )
+}
+
 /// A request that cannot be decoded. `error` is that of prost, which names messages
 /// and fields but never repeats what was sent.
 pub fn undecodable(error: &str) -> Status {

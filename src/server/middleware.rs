@@ -41,6 +41,7 @@ use self::{
     call_metrics::CallMetrics,
     call_record::CallRecord,
     deadline::Deadline,
+    health_and_reflection::CallBounds,
     load_shedding::LoadShedder,
     normalise::normalise,
     request_body::ReceivedMessage,
@@ -160,7 +161,8 @@ where
     /// Passes a call through the middleware, in this order:
     ///
     /// 1. other protocols than gRPC are refused
-    /// 2. health and reflection go to their service, with errors normalised
+    /// 2. health and reflection go to their service, within the same bounds of headers,
+    ///    messages and time, and with errors normalised
     /// 3. load is shed while the queue is full
     /// 4. the call is recorded: a log line, metrics and a span, however it ends
     /// 5. errors are normalised, in headers and in trailers
@@ -185,8 +187,13 @@ where
             return CallResponse::Ready(response);
         }
         if is_health_or_reflection(path) {
-            let call = health_and_reflection::call(inner.clone(), request);
-            return CallResponse::Pending(Box::pin(call));
+            return match CallBounds::new(middleware, &request) {
+                Ok(bounds) => {
+                    let call = health_and_reflection::call(inner.clone(), request, bounds);
+                    CallResponse::Pending(Box::pin(call))
+                }
+                Err(status) => CallResponse::Ready(status.into_http()),
+            };
         }
         let slot = middleware.queue.slot().ok();
         if slot.is_none()
@@ -240,7 +247,7 @@ impl Middleware {
     {
         let headers = request.headers();
         let scope = protocol::required_scope(request.uri().path())?;
-        protocol::limit_headers(headers)?;
+        protocol::limit_headers(headers, self.authenticator.max_credential_bytes())?;
         // A malformed timeout is refused only once the credentials are accepted.
         let requested_timeout = deadline::requested(headers);
         let limit = self.limits.request_timeout;
@@ -253,12 +260,13 @@ impl Middleware {
         credentials::authorize(&caller, scope)?;
         requested_timeout?;
         let read_from = protocol::read_from(headers)?;
+        protocol::refuse_compression(headers)?;
+        protocol::drop_read_headers(request.headers_mut());
         request.extensions_mut().insert(caller);
 
         let call = &*call;
         let work = async {
             let (head, body) = request.into_parts();
-            protocol::refuse_compression(&head.headers)?;
             let limit = self.limits.max_message_bytes;
             let receiving = request_body::receive(body, call.received(), &self.memory, limit);
             let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;

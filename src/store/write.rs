@@ -43,7 +43,7 @@ use super::{
     error::StoreError,
 };
 use crate::{
-    call_context::{CallContext, CallSpans},
+    call_context::CallSpans,
     domain::{Error, Outage, Result, changes::Changes, decide::WriteContext},
 };
 
@@ -230,12 +230,9 @@ impl Account {
     ) -> Result<WriteOutcome<O::Answer>> {
         let outcome = match self.run_in_turn(&write, None).await {
             Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                let permit = self.large_read_permit().await;
-                // Reserved before the write, as a step that is written must be returned.
-                if !CallContext::try_reserve_response(bytes) {
-                    return Err(Error::Overloaded);
-                }
-                self.run_in_turn(&write, permit.map(Arc::new)).await
+                // Before the write, as what is written must be returned.
+                let permit = self.large_read_permit(bytes).await?;
+                self.run_in_turn(&write, Some(Arc::new(permit))).await
             }
             outcome => outcome,
         };

@@ -103,6 +103,16 @@ impl MemoryBudget {
         })
     }
 
+    /// A reservation for a call that is never refused, and whose memory counts all the same.
+    pub fn reserve_beyond_limit(self: &Arc<Self>) -> MemoryReservation {
+        MemoryReservation {
+            budget: Arc::clone(self),
+            claim: 0,
+            held: AtomicUsize::new(0),
+            work: AtomicUsize::new(0),
+        }
+    }
+
     fn limit_for(&self, bytes: usize) -> usize {
         match bytes {
             ..=SMALL_CALL_BYTES => self.limit,

@@ -36,17 +36,19 @@ impl Deadline {
     }
 }
 
-/// The timeout that the caller requests, if any.
+/// The timeout that the caller requests, if any; of several the shortest.
 pub fn requested(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
-    let Some(value) = headers.get(GRPC_TIMEOUT) else {
-        return Ok(None);
-    };
-    parse(value).map(Some).ok_or_else(|| {
-        status::invalid_metadata(
-            GRPC_TIMEOUT,
-            "must be 1 to 8 digits and one of the units H M S m u n",
-        )
-    })
+    let mut shortest = None;
+    for value in headers.get_all(GRPC_TIMEOUT) {
+        let timeout = parse(value).ok_or_else(|| {
+            status::invalid_metadata(
+                GRPC_TIMEOUT,
+                "must be 1 to 8 digits and one of the units H M S m u n",
+            )
+        })?;
+        shortest = Some(shortest.map_or(timeout, |shortest: Duration| shortest.min(timeout)));
+    }
+    Ok(shortest)
 }
 
 /// One to eight digits and a unit: `H` `M` `S` `m` `u` `n`.

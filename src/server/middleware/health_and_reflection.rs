@@ -1,44 +1,102 @@
-//! Calls of health and reflection. They need no credentials and are not recorded, but
-//! their errors have the codes and details of every other call.
+//! Calls of health and reflection. They need no credentials and no permit, are answered
+//! whatever else the server does, and are not recorded. Their headers, messages and time are
+//! bounded like those of every other call, what they hold counts, and their errors have the
+//! same codes and details.
 
 use std::{
     convert::Infallible,
+    future::Future,
+    pin::Pin,
     sync::{Arc, OnceLock},
+    task::{Context, Poll},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::{HeaderMap, Request, Response};
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::StreamBody;
 use prost::Message;
+use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::{Status, Streaming, body::Body, codec::Codec as _};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_reflection::pb::v1::ServerReflectionRequest;
 use tower::Service;
 
-use super::{call_service, normalise::caller_error, protocol};
-use crate::grpc::codec::Codec;
+use super::{
+    Middleware,
+    admission::MemoryReservation,
+    call_service,
+    deadline::{self, Deadline},
+    normalise::caller_error,
+    protocol,
+};
+use crate::{
+    auth::Scope,
+    grpc::{codec::Codec, status},
+};
 
 const HEALTH: &str = "/grpc.health.v1.";
 /// Both versions have the same messages.
 const REFLECTION: [&str; 2] = ["/grpc.reflection.v1.", "/grpc.reflection.v1alpha."];
-/// The largest message. It is small, as these calls are outside the memory budget.
-const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// The method whose response goes on until somebody ends it.
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+/// The largest message: the name of a service or of a symbol. It counts from the start, as
+/// a peer may send it slowly.
+const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 
 pub fn is_health_or_reflection(path: &str) -> bool {
     path.starts_with(HEALTH) || REFLECTION.iter().any(|it| path.starts_with(it))
 }
 
+/// What bounds a call.
+pub struct CallBounds {
+    /// When the response must have begun.
+    deadline: Deadline,
+    /// When it must have ended. A watch ends only when its caller says so.
+    ends: Option<Deadline>,
+    memory: MemoryReservation,
+}
+
+impl CallBounds {
+    /// Refuses a call with too large headers, with compression, or without a valid deadline.
+    pub fn new(middleware: &Middleware, request: &Request<Body>) -> Result<Self, Status> {
+        let headers = request.headers();
+        protocol::limit_headers(headers, 0)?;
+        protocol::refuse_compression(headers)?;
+        let requested = deadline::requested(headers)?;
+        let limit = middleware.limits.request_timeout;
+        let deadline = Deadline::new(Instant::now(), requested, limit);
+        let is_watch = request.uri().path() == WATCH;
+        let ends = match requested {
+            Some(requested) if is_watch => {
+                Some(Deadline::new(Instant::now(), Some(requested), requested))
+            }
+            None if is_watch => None,
+            Some(_) | None => Some(deadline),
+        };
+        let memory = middleware.memory.reserve_beyond_limit();
+        memory.hold_response(MAX_MESSAGE_BYTES);
+        Ok(Self {
+            deadline,
+            ends,
+            memory,
+        })
+    }
+}
+
 /// Calls the service. A message that it cannot read ends the call, also where the service
 /// would ignore the error.
-pub async fn call<S>(service: S, request: Request<Body>) -> Response<Body>
+pub async fn call<S>(service: S, mut request: Request<Body>, bounds: CallBounds) -> Response<Body>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    if let Err(status) = protocol::refuse_compression(request.headers()) {
-        return status.into_http();
-    }
+    let CallBounds {
+        deadline,
+        ends,
+        memory,
+    } = bounds;
+    protocol::drop_read_headers(request.headers_mut());
     let rpc = request.uri().path().trim_start_matches('/').to_owned();
     let refusal = Arc::new(OnceLock::new());
     let is_health = request.uri().path().starts_with(HEALTH);
@@ -46,16 +104,68 @@ where
         true => checked::<HealthCheckRequest>(body, Arc::clone(&refusal)),
         false => checked::<ServerReflectionRequest>(body, Arc::clone(&refusal)),
     });
-    let response = call_service(service, request).await;
+    let response = deadline::enforce(deadline.at, call_service(service, request)).await;
+    let Some(response) = response else {
+        return exceeded(deadline).into_http();
+    };
     let normalise = move |status: Status| match refusal.get() {
         Some(refusal) => refusal.clone(),
         None => with_details(status, &rpc),
     };
     match Status::from_header_map(response.headers()) {
         Some(status) => normalise(status).into_http(),
-        None => response.map(|body| {
-            Body::new(body.map_frame(move |frame| normalise_trailers(frame, &normalise)))
+        None => response.map(|inner| {
+            Body::new(BoundedBody {
+                inner,
+                normalise: Box::new(normalise),
+                end: ends.map(|ends| (ends, Box::pin(sleep_until(ends.at)))),
+                is_ended: false,
+                _memory: memory,
+            })
         }),
+    }
+}
+
+fn exceeded(deadline: Deadline) -> Status {
+    status::deadline_exceeded(Scope::Read, deadline.source)
+}
+
+/// The body of a response, whose errors have details, and which ends in time.
+struct BoundedBody {
+    inner: Body,
+    normalise: Box<dyn Fn(Status) -> Status + Send>,
+    end: Option<(Deadline, Pin<Box<Sleep>>)>,
+    is_ended: bool,
+    /// Held until the end.
+    _memory: MemoryReservation,
+}
+
+impl HttpBody for BoundedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if self.is_ended {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
+            let frame = frame.map(|frame| frame.map(|it| normalise_trailers(it, &self.normalise)));
+            return Poll::Ready(frame);
+        }
+        let Some((deadline, timer)) = &mut self.end else {
+            return Poll::Pending;
+        };
+        if timer.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        let status = exceeded(*deadline);
+        self.is_ended = true;
+        let mut trailers = HeaderMap::new();
+        let frame = status.add_header(&mut trailers);
+        Poll::Ready(Some(frame.map(|()| Frame::trailers(trailers))))
     }
 }
 

@@ -22,16 +22,19 @@ const HEADER_OVERHEAD_BYTES: usize = 32;
 const GRPC_ENCODING: &str = "grpc-encoding";
 const READ_FROM: &str = "x-read-from";
 
-/// The response to a request that is not gRPC, such as a browser's.
+/// The response to a request that is not gRPC, such as a browser's, or whose messages are
+/// not encoded by Protocol Buffers.
 pub fn refuse_other_protocols(request: &Request<Body>) -> Option<Response<Body>> {
-    let is_grpc = request
-        .headers()
-        .get(CONTENT_TYPE)
+    let content_type = request.headers().get(CONTENT_TYPE);
+    let after_grpc = content_type
         .and_then(|value| value.as_bytes().strip_prefix(b"application/grpc"))
-        .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')));
-    let code = match *request.method() {
-        Method::POST if is_grpc => return None,
-        Method::POST => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        .map(|rest| rest.split(|byte| *byte == b';').next().unwrap_or_default());
+    let code = match (request.method(), after_grpc) {
+        (&Method::POST, Some(b"" | b"+proto")) => return None,
+        (&Method::POST, Some([b'+', ..])) => {
+            return Some(status::unsupported_encoding().into_http());
+        }
+        (&Method::POST, _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         _ => StatusCode::METHOD_NOT_ALLOWED,
     };
     let mut response = Response::new(Body::empty());
@@ -44,15 +47,30 @@ pub fn required_scope(path: &str) -> Result<Scope, Status> {
     grpc::required_scope(path).ok_or_else(|| status::unimplemented(path))
 }
 
-pub fn limit_headers(headers: &HeaderMap) -> Result<(), Status> {
-    let bytes: usize = headers
-        .iter()
-        .filter(|(name, _)| *name != AUTHORIZATION)
-        .map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD_BYTES)
-        .sum();
-    match bytes {
+/// Refuses too large headers. Credentials do not count up to `max_credential_bytes`.
+pub fn limit_headers(headers: &HeaderMap, max_credential_bytes: usize) -> Result<(), Status> {
+    let (mut credentials, mut others) = (0, 0);
+    for (name, value) in headers {
+        let bytes = name.as_str().len() + value.len() + HEADER_OVERHEAD_BYTES;
+        if name == AUTHORIZATION {
+            credentials += bytes;
+        } else {
+            others += bytes;
+        }
+    }
+    match others + credentials.saturating_sub(max_credential_bytes) {
         ..=MAX_HEADER_BYTES => Ok(()),
         _ => Err(status::metadata_too_large(MAX_HEADER_BYTES)),
+    }
+}
+
+/// Drops the headers that have been read, so that a call which waits for its message holds
+/// none of them.
+pub fn drop_read_headers(headers: &mut HeaderMap) {
+    let content_type = headers.remove(CONTENT_TYPE);
+    *headers = HeaderMap::new();
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, content_type);
     }
 }
 

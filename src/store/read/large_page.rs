@@ -29,13 +29,18 @@ use crate::{
 const LEADING_COLUMNS: usize = 3;
 
 impl Account {
-    /// Reads a page with medium steps, none above [`LARGE_STEP_BYTES`], by one statement under
-    /// a permit.
+    /// Reads a page of so many bytes with medium steps, none above [`LARGE_STEP_BYTES`], by one
+    /// statement under a permit.
     pub(super) async fn read_page(
         &self,
         page: &StepPageRequest,
-    ) -> Result<StepPageRead, StoreError> {
-        let _permit = self.large_read_permit().await;
+        bytes: usize,
+    ) -> Result<StepPageRead> {
+        let _permit = self.large_read_permit(bytes).await?;
+        Ok(self.read_rows_of_page(page).await?)
+    }
+
+    async fn read_rows_of_page(&self, page: &StepPageRequest) -> Result<StepPageRead, StoreError> {
         let mut read = StepPageRead::empty();
         for row in rows(&self.replica_or_primary(), &self.id, page, None).await? {
             let leading = LeadingColumns::of(&row)?;
@@ -46,21 +51,26 @@ impl Account {
         Ok(read)
     }
 
-    /// Reads a page with large steps under a permit, each of these by a statement of its own
+    /// Reads a page of so many bytes with large steps under a permit, each of these by a statement of its own
     /// in one transaction.
     pub(super) async fn read_page_of_large_steps(
         &self,
         page: StepPageRequest,
+        bytes: usize,
     ) -> Result<StepPageRead> {
+        let permit = self.large_read_permit(bytes).await?;
         let account = self.clone();
-        run_to_end(async move { Ok(account.read_page_in_transaction(&page).await?) }).await
+        run_to_end(async move {
+            let _permit = permit;
+            Ok(account.read_page_in_transaction(&page).await?)
+        })
+        .await
     }
 
     async fn read_page_in_transaction(
         &self,
         page: &StepPageRequest,
     ) -> Result<StepPageRead, StoreError> {
-        let _permit = self.large_read_permit().await;
         let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
         if let Some(replica) = replica {
             let read = self.read_page_from(replica.database(), page);

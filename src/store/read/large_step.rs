@@ -27,21 +27,26 @@ use crate::{
 const PIECE_BYTES: usize = 2 * 1024 * 1024;
 
 impl Account {
-    /// Reads a step of any size under a permit, as the driver holds a row several times.
-    pub(super) async fn get_large_step(&self, guid: StepId) -> Result<Option<Step>> {
-        let account = self.clone();
+    /// Reads a step of so many bytes under a permit, as the driver holds a row several times.
+    pub(super) async fn get_large_step(&self, guid: StepId, bytes: usize) -> Result<Option<Step>> {
+        let permit = self.large_read_permit(bytes).await?;
         match backend(self.reader()) {
             DbBackend::Sqlite => {
-                let _permit = self.large_read_permit().await;
                 let found = find_whole(self.reader(), &self.id, guid).await?;
                 Ok(found.map(|(step, _)| step))
             }
-            _ => run_to_end(async move { Ok(account.get_in_transaction(guid).await?) }).await,
+            _ => {
+                let account = self.clone();
+                run_to_end(async move {
+                    let _permit = permit;
+                    Ok(account.get_in_transaction(guid).await?)
+                })
+                .await
+            }
         }
     }
 
     async fn get_in_transaction(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
-        let _permit = self.large_read_permit().await;
         let db = self.reader().begin(Purpose::Snapshot).await?;
         let found = find_whole(&db, &self.id, guid).await?;
         Ok(found.map(|(step, _)| step))

@@ -20,7 +20,7 @@ use crate::{
         error::StoreError,
         json_columns,
         row_reader::RowReader,
-        values::{Values, list},
+        values::{MAX_IDS_PER_STATEMENT, Values, list},
     },
 };
 
@@ -28,6 +28,9 @@ use crate::{
 const MAX_SETTERS: usize = 1_000;
 /// Most tasks and steps outside a guide whose conditions are read.
 const MAX_READERS: usize = 1_000;
+/// Most bytes of the steps whose questions are read, and of the tasks and steps whose
+/// conditions are read.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// How many rows of the index are read for a task or step of the guide. Most have fewer.
 const ROWS_OF_AN_ID: usize = 8;
 
@@ -55,7 +58,7 @@ pub struct OutsideUses {
     /// entry.
     pub setters: BTreeMap<String, OutsideSetters>,
     /// The conditions that read the names which the guide sets; names without any have no
-    /// entry. If there are more rows than [`MAX_READERS`] beside the guide's own, all names
+    /// entry. If there are more than [`MAX_READERS`] or [`MAX_BYTES`], all names
     /// have [`OutsideReaders::TooMany`].
     pub readers: BTreeMap<String, OutsideReaders>,
 }
@@ -178,29 +181,39 @@ pub async fn find_outside_uses(
     let selects: Vec<String> = selects.collect();
     let sql = format!("{given} {}", selects.join(" UNION ALL "));
     let statement = values.statement(sql, backend(db), account);
+    let rows = db.query_all_raw(statement).await?;
+    let mut of_setters = FoundRows::new(max_setters);
+    let mut of_readers = FoundRows::new(max_readers);
+    for row in rows {
+        let row = FoundRow::read(&mut RowReader::new(&row))?;
+        let is_inside = inside.ids.contains(&row.guid) || inside.replaced.contains(&row.task);
+        let found = match row.used == use_number(NameUse::Sets) {
+            true => &mut of_setters,
+            false => &mut of_readers,
+        };
+        found.add(row, is_inside);
+    }
+    let (all_setters, all_readers) = (of_setters.are_all, of_readers.are_all);
+    if !all_readers {
+        of_readers.rows.clear();
+    }
     let mut setters: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
     let mut readers: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
-    let (mut setter_count, mut reader_count) = (0, 0);
-    for row in db.query_all_raw(statement).await? {
-        let mut row = RowReader::new(&row);
-        let used: i32 = row.take()?;
-        let guid: Uuid = row.take()?;
-        let task = TaskId(row.take()?);
-        let is_inside = inside.ids.contains(&guid) || inside.replaced.contains(&task);
-        if used == use_number(NameUse::Sets) {
-            setter_count += 1;
-            if !is_inside {
-                add_setter((StepId(guid), task), &mut row, &names.read, &mut setters)?;
-            }
-        } else {
-            reader_count += 1;
-            if !is_inside {
+    let found: Vec<FoundRow> = of_setters.rows.into_iter().chain(of_readers.rows).collect();
+    for found in found.chunks(MAX_IDS_PER_STATEMENT) {
+        let mut values = Values::in_order();
+        let sql = texts_sql(found, account, &mut values);
+        let statement = values.statement(sql, backend(db), account);
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let used: i32 = row.take()?;
+            if used == use_number(NameUse::Sets) {
+                add_setter(&mut row, &names.read, &mut setters)?;
+            } else {
                 add_readers(&read_conditions(&mut row)?, &names.set, &mut readers);
             }
         }
     }
-    let all_setters = setter_count <= max_setters;
-    let all_readers = reader_count <= max_readers;
     let setters = names.read.iter().map(|name| {
         let list = setters.remove(*name).unwrap_or_default();
         let setters = if all_setters {
@@ -232,18 +245,78 @@ fn use_number(used: NameUse) -> i32 {
     }
 }
 
-/// The query for the steps or tasks that the index has for the `given` symbols of a use.
+/// A task or step that uses a name, without its texts.
+struct FoundRow {
+    used: i32,
+    in_step: bool,
+    guid: Uuid,
+    task: TaskId,
+    bytes: usize,
+}
+
+impl FoundRow {
+    /// Reads a row that [`users_sql`] selects.
+    fn read(row: &mut RowReader<'_>) -> Result<Self, StoreError> {
+        let used = row.take()?;
+        let in_step: i32 = row.take()?;
+        Ok(Self {
+            used,
+            in_step: in_step != 0,
+            guid: row.take()?,
+            task: TaskId(row.take()?),
+            bytes: usize::try_from(row.take::<i64>()?).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+/// The tasks and steps outside a guide that use names in one way.
+struct FoundRows {
+    rows: Vec<FoundRow>,
+    rows_left: usize,
+    bytes_left: usize,
+    /// Whether no row was left out.
+    are_all: bool,
+}
+
+impl FoundRows {
+    /// At most so many rows, those of the guide included.
+    fn new(max_rows: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            rows_left: max_rows,
+            bytes_left: MAX_BYTES,
+            are_all: true,
+        }
+    }
+
+    fn add(&mut self, row: FoundRow, is_inside: bool) {
+        let bytes = if is_inside { 0 } else { row.bytes };
+        match (
+            self.rows_left.checked_sub(1),
+            self.bytes_left.checked_sub(bytes),
+        ) {
+            (Some(rows), Some(bytes)) => {
+                self.rows_left = rows;
+                self.bytes_left = bytes;
+                self.rows.extend((!is_inside).then_some(row));
+            }
+            _ => self.are_all = false,
+        }
+    }
+}
+
+/// The query for the steps or tasks that the index has for the `given` symbols of a use, without
+/// their texts.
 fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values) -> String {
-    let columns = match (kind, used) {
-        ("task", _) => "r.guid AS task, r.product_id, r.name AS title, r.dependencies",
-        (_, NameUse::Reads) => "r.task, r.product_id, r.title, r.dependencies",
-        (_, NameUse::Sets) => "r.task, r.product_id, r.title, r.feedback_config",
+    let (in_step, task) = match kind {
+        "task" => (0, "r.guid"),
+        _ => (1, "r.task"),
     };
     let used = use_number(used);
     let of_symbols = values.bind(account.as_str());
     let of_rows = values.bind(account.as_str());
     format!(
-        "SELECT {used} AS used, r.guid, {columns} FROM ( \
+        "SELECT {used} AS used, {in_step} AS in_step, r.guid, {task} AS task, r.size FROM ( \
            SELECT DISTINCT {kind} AS guid FROM {kind}_symbols \
            WHERE account_id = {of_symbols} \
              AND symbol IN (SELECT symbol FROM given WHERE used = {used}) \
@@ -252,13 +325,55 @@ fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values
     )
 }
 
-/// Adds the observation of a row that [`users_sql`] selects, if it sets one of the names.
+/// The query for the texts of found tasks and steps: the use, then the columns that
+/// [`add_setter`] or [`read_conditions`] takes.
+fn texts_sql(found: &[FoundRow], account: &AccountId, values: &mut Values) -> String {
+    let sets = use_number(NameUse::Sets);
+    let reads = use_number(NameUse::Reads);
+    let mut selects = Vec::new();
+    for (used, in_step, table, columns) in [
+        (
+            sets,
+            true,
+            "steps",
+            "r.guid, r.task, r.product_id, r.title, r.feedback_config",
+        ),
+        (
+            reads,
+            true,
+            "steps",
+            "r.guid, r.task, r.product_id, r.title, r.dependencies",
+        ),
+        (
+            reads,
+            false,
+            "tasks",
+            "r.guid, r.guid, r.product_id, r.name, r.dependencies",
+        ),
+    ] {
+        let rows = found.iter();
+        let rows = rows.filter(|row| row.used == used && row.in_step == in_step);
+        let guids: Vec<Uuid> = rows.map(|row| row.guid).collect();
+        if !guids.is_empty() {
+            let account = values.bind(account.as_str());
+            let guids = values.bind_all(guids);
+            selects.push(format!(
+                "SELECT {used} AS used, {columns} FROM {table} r \
+                 WHERE r.account_id = {account} AND r.guid IN ({guids})"
+            ));
+        }
+    }
+    format!("{} ORDER BY 1, 2", selects.join(" UNION ALL "))
+}
+
+/// Adds the observation of a row that [`texts_sql`] selects, if it sets one of the names.
 fn add_setter(
-    (step, task): (StepId, TaskId),
     row: &mut RowReader<'_>,
     names: &BTreeSet<&str>,
     found: &mut BTreeMap<String, Vec<OutsideSetter>>,
 ) -> Result<(), StoreError> {
+    let step = StepId(row.take()?);
+    let task = TaskId(row.take()?);
     let product = json_columns::product(row.take()?)?;
     let title = row.take()?;
     let feedback = json_columns::read_feedback(row.take()?)?;
@@ -276,10 +391,10 @@ fn add_setter(
     Ok(())
 }
 
-/// The conditions of a row that [`users_sql`] selects.
+/// The conditions of a row that [`texts_sql`] selects.
 fn read_conditions(row: &mut RowReader<'_>) -> Result<Group, StoreError> {
-    let _product: i64 = row.take()?;
-    let _title: &str = row.take()?;
+    let (_guid, _task): (Uuid, Uuid) = (row.take()?, row.take()?);
+    let (_product, _title): (i64, &str) = (row.take()?, row.take()?);
     let group = json_columns::optional(row.take()?, "dependencies")?;
     group.ok_or(StoreError::Corrupt("dependencies"))
 }

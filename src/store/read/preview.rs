@@ -77,9 +77,9 @@ impl Account {
             let read = match account.read_preview(&call, None).await {
                 // The transaction has ended, so that this wait holds no connection: a call with a
                 // permit may need that one to go on.
-                Err(StoreError::NeedsLargeReadPermit(_)) => {
-                    let permit = account.large_read_permit().await;
-                    account.read_preview(&call, permit.as_ref()).await
+                Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                    let permit = account.large_read_permit(bytes).await?;
+                    account.read_preview(&call, Some(&permit)).await
                 }
                 read => read,
             };

@@ -5,7 +5,7 @@
 
 pub(super) mod variables;
 
-use sea_orm::{ConnectionTrait, EntityTrait, Value};
+use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Value};
 use uuid::Uuid;
 
 use crate::{
@@ -66,13 +66,14 @@ impl Account {
         after: Option<ReferenceCursor>,
         size: usize,
     ) -> Result<ReferencePage> {
-        let found = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+        let parent = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+            .select_only()
+            .column(task::Column::ParentGuid)
+            .into_tuple::<Option<Uuid>>()
             .one(self.reader())
             .await
             .map_err(StoreError::from)?;
-        let parent = found
-            .ok_or_else(|| Error::task_not_found(task, "task"))?
-            .parent_guid;
+        let parent = parent.ok_or_else(|| Error::task_not_found(task, "task"))?;
         let first = ReferenceCursor::start_of(ReferenceKind::Subtask);
         let after = after.unwrap_or(first);
         let mut items = Vec::new();
@@ -148,7 +149,8 @@ impl Account {
              WHERE account_id = $1 AND task = $2 AND kind = $3 AND feedback_config LIKE $4 \
              ORDER BY guid";
         let observation = StepType::Observation.number();
-        let link = format!("%{task}%");
+        // A text cannot look like this: its quotes are escaped.
+        let link = format!("%\"link\":\"{task}\"%");
         let values = [parent.0.into(), observation.into(), link.into()];
         let statement = statement(backend(db), &self.id, sql, values);
         let mut items = Vec::new();

@@ -2,7 +2,7 @@
 //! transaction, so that it is one state of the database. Statements sent before it only decide
 //! how it is read.
 
-use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, Value};
+use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, QuerySelect, Value};
 
 use super::cached_sql::CachedSql;
 use crate::{
@@ -208,7 +208,10 @@ impl Account {
         }
         let found = StepRow::find(db, &self.id, guid, SMALL_STEP).await?;
         let step = match found {
-            Some(found) if found.bytes > LARGE_STEP_BYTES => self.get_large_step(guid).await?,
+            Some(StepRow { bytes, .. }) if bytes > LARGE_STEP_BYTES => {
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                self.get_large_step(guid, bytes).await?
+            }
             Some(found) => Some(found.read(&self.id)?.0),
             None => None,
         };
@@ -253,10 +256,12 @@ impl Account {
         let found = listed.len();
         listed.truncate(count_fitting(&listed, limit));
         let largest = listed.iter().map(|row| row.bytes).max().unwrap_or_default();
+        let bytes = listed.iter().map(|row| row.bytes).sum::<i64>();
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let StepPageRead { found, mut steps } = if largest > LARGE_STEP_BYTES {
-            self.read_page_of_large_steps(page).await?
+            self.read_page_of_large_steps(page, bytes).await?
         } else if largest > max_small_bytes {
-            self.read_page(&page).await?
+            self.read_page(&page, bytes).await?
         } else {
             let steps = listed.iter().map(|row| row.read(&self.id));
             let steps = steps.collect::<Result<_, StoreError>>()?;
@@ -304,12 +309,13 @@ impl Account {
     /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a
     /// replica may not have the task yet.
     pub(in crate::store) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
-        let row = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+        let epoch: Option<i64> = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+            .select_only()
+            .column(task::Column::OrderEpoch)
+            .into_tuple()
             .one(self.reader())
             .await
             .map_err(StoreError::from)?;
-        Ok(row
-            .ok_or_else(|| Error::task_not_found(task, "task"))?
-            .order_epoch)
+        epoch.ok_or_else(|| Error::task_not_found(task, "task"))
     }
 }

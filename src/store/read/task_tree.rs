@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use sea_orm::{ConnectionTrait, FromQueryResult, Value};
 use uuid::Uuid;
 
-use super::{run_to_end, tasks};
+use super::{
+    run_to_end,
+    tasks::{self, TaskTexts},
+};
 use crate::{
     domain::{
         Error, Result, SizedResource,
@@ -26,6 +29,9 @@ use crate::{
         values::{MAX_IDS_PER_STATEMENT, Values},
     },
 };
+
+/// A tree with more bytes is large: it is read under a permit.
+const LARGE_TREE_BYTES: usize = 2 * 1024 * 1024;
 
 /// SQL for the ids of a task and of all tasks managed below it. SQLite reads the tables of a
 /// CROSS JOIN from left to right; otherwise it may read all managed tasks of the account for
@@ -73,7 +79,7 @@ pub async fn read_tree(
     account: &AccountId,
     root: TaskId,
 ) -> Result<Option<TaskTree>, StoreError> {
-    match read_tasks(db, account, root).await? {
+    match read_tasks(db, account, root, TaskTexts::All).await? {
         Some(tasks) => Ok(Some(with_steps(db, account, tasks).await?)),
         None => Ok(None),
     }
@@ -91,14 +97,15 @@ async fn read_tasks(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
+    texts: TaskTexts,
 ) -> Result<Option<TreeTasks>, StoreError> {
-    let sql = tree_sql(&tasks::columns(backend(db)));
+    let sql = tree_sql(&tasks::columns(backend(db), texts, "SUM"));
     let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
     let mut managed: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
     let mut ids = Vec::new();
     let mut root_task = None;
-    for row in db.query_all_raw(statement).await? {
-        let task = tasks::read_task(&mut RowReader::new(&row), account)?;
+    let rows = db.query_all_raw(statement).await?;
+    for task in tasks::read_tasks(&rows, 0, texts, account)? {
         ids.push(task.guid);
         if task.guid == root {
             root_task = Some(task);
@@ -165,50 +172,86 @@ fn assemble(
 }
 
 impl Account {
-    /// Reads a task tree in one transaction, so that it is one state of the database.
+    /// Reads a task tree in one transaction, so that it is one state of the database. A large
+    /// one is read again under a permit.
     pub async fn export_task(&self, guid: TaskId) -> Result<TaskTree> {
         let account = self.clone();
-        run_to_end(async move { Ok(account.read_task_tree(guid).await?) }).await
+        run_to_end(async move {
+            match account.read_task_tree(guid, TaskTexts::Small).await {
+                Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                    let _permit = account.large_read_permit(bytes).await?;
+                    Ok(account.read_task_tree(guid, TaskTexts::All).await?)
+                }
+                tree => Ok(tree?),
+            }
+        })
+        .await
     }
 
-    async fn read_task_tree(&self, guid: TaskId) -> Result<TaskTree, StoreError> {
+    async fn read_task_tree(&self, guid: TaskId, texts: TaskTexts) -> Result<TaskTree, StoreError> {
         let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
         if let Some(replica) = replica {
             // A task that is not found here may not have reached the replica yet.
-            let read = self.read_task_tree_from(replica.database(), guid);
+            let read = self.read_task_tree_from(replica.database(), guid, texts);
             if let Some(tree) = replica.run(read).await {
                 return Ok(tree);
             }
         }
-        self.read_task_tree_from(primary, guid).await
+        self.read_task_tree_from(primary, guid, texts).await
     }
 
-    /// Reads a tree in one transaction. Fails if its texts are larger than a message may be.
+    /// Reads a tree in one transaction. Fails if its texts are larger than a message may be, or
+    /// with [`StoreError::NeedsLargeReadPermit`] if it is large and only [`TaskTexts::Small`] may
+    /// be read.
     async fn read_task_tree_from(
         &self,
         database: &Database,
         guid: TaskId,
+        texts: TaskTexts,
     ) -> Result<TaskTree, StoreError> {
         let db = &database.begin(Purpose::Snapshot).await?;
-        let tasks = read_tasks(db, &self.id, guid).await?;
-        let tasks = tasks.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-        let mut size = 0;
-        for ids in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
+        let tasks = read_tasks(db, &self.id, guid, texts).await;
+        if texts == TaskTexts::Small {
+            let (ids, of_tasks) = match &tasks {
+                Ok(Some(tasks)) => (tasks.ids.clone(), 0),
+                Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                    (ids(db, &self.id, guid).await?, *bytes)
+                }
+                Ok(None) | Err(_) => (Vec::new(), 0),
+            };
+            let bytes = of_tasks.saturating_add(self.step_bytes(db, &ids).await?);
+            let limit = self.max_message_bytes();
+            if bytes > limit {
+                let resource = SizedResource::Guide;
+                return Err(Error::TooLarge { resource, limit }.into());
+            }
+            if bytes > LARGE_TREE_BYTES {
+                return Err(StoreError::NeedsLargeReadPermit(bytes));
+            }
+        }
+        let tasks = tasks?.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
+        with_steps(db, &self.id, tasks).await
+    }
+
+    /// The bytes of the steps of tasks, bodies included.
+    async fn step_bytes(
+        &self,
+        db: &impl ConnectionTrait,
+        tasks: &[TaskId],
+    ) -> Result<usize, StoreError> {
+        let mut bytes = 0_usize;
+        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let ids = values.bind_all(ids.iter().map(|task| task.0));
+            let ids = values.bind_all(tasks.iter().map(|task| task.0));
             let sql = format!(
                 "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
                  FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
             );
             let statement = values.statement(sql, backend(db), &self.id);
             let row = SizeRow::find_by_statement(statement).one(db).await?;
-            size += row.map_or(0, |row| row.size);
+            let of_chunk = row.map_or(0, |row| usize::try_from(row.size).unwrap_or(usize::MAX));
+            bytes = bytes.saturating_add(of_chunk);
         }
-        let limit = self.max_message_bytes();
-        if usize::try_from(size).is_ok_and(|size| size > limit) {
-            let resource = SizedResource::Guide;
-            return Err(Error::TooLarge { resource, limit }.into());
-        }
-        with_steps(db, &self.id, tasks).await
+        Ok(bytes)
     }
 }

@@ -1,6 +1,6 @@
 //! Reads of tasks, each one statement, so that it returns one state of the database.
 
-use sea_orm::{ConnectionTrait, DbBackend, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 use uuid::Uuid;
 
 use super::cached_sql::CachedSql;
@@ -28,40 +28,85 @@ use crate::{
 /// The number of the contract's `TASK_TYPE_LINKED`, stored in `kind`.
 pub const KIND_LINKED: i32 = 1;
 
-/// The columns of a task `t` in the order in which [`read_task`] takes them, without the
-/// list of steps and the translations, which follow.
-const COLUMNS: &str = "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, \
-     t.dependencies, t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, \
-     t.dirty_record, t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, \
-     t.modified_ts";
+/// Tasks that have more bytes together are large: they are read under a permit.
+const LARGE_TASK_BYTES: usize = 1024 * 1024;
+
+/// Which tasks a statement reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskTexts {
+    /// Those that are not large. If they are, it reads no dependencies, and says so.
+    Small,
+    /// All of them, under a permit.
+    All,
+}
+
+/// The bytes by which tasks are large, and the columns of a task `t` in the order in which
+/// [`read_task`] takes them, without the list of steps and the translations, which follow.
+fn own_columns(texts: TaskTexts, aggregate: &str) -> String {
+    let bytes = format!("{aggregate}(t.size) OVER ()");
+    let dependencies = match texts {
+        TaskTexts::All => "t.dependencies".to_owned(),
+        TaskTexts::Small => {
+            format!("CASE WHEN {bytes} <= {LARGE_TASK_BYTES} THEN t.dependencies END")
+        }
+    };
+    let columns = columns_of_task(&dependencies);
+    format!("CAST({bytes} AS bigint), {columns}")
+}
+
+fn columns_of_task(dependencies: &str) -> String {
+    format!(
+        "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, {dependencies}, \
+         t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, t.dirty_record, \
+         t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, t.modified_ts"
+    )
+}
 
 /// A column without a value.
 const NULL_COLUMN: &str = "CAST(NULL AS text)";
 
-/// A task without translations, as most are. Without the subquery for translations
+/// A task that is not large and has no translations, as most are. Without the subquery for translations
 /// PostgreSQL takes less time ([`ExpectedTranslations`](super::ExpectedTranslations)).
 static UNTRANSLATED_TASK: CachedSql = CachedSql::new(|backend| {
-    let step_ids = step_ids_sql(backend);
+    let (columns, step_ids) = (columns_of_task("t.dependencies"), step_ids_sql(backend));
     format!(
-        "SELECT {COLUMNS}, {step_ids} AS step_guids, {NULL_COLUMN} AS translations FROM tasks t \
-         WHERE t.account_id = $1 AND t.guid = $2 AND t.language_count = 0"
+        "SELECT t.size, {columns}, {step_ids} AS step_guids, {NULL_COLUMN} AS translations \
+         FROM tasks t WHERE t.account_id = $1 AND t.guid = $2 AND t.language_count = 0 \
+         AND t.size <= {LARGE_TASK_BYTES}"
     )
 });
 
-/// A task with or without translations.
-static TASK: CachedSql = CachedSql::new(|backend| {
-    let columns = columns(backend);
-    format!("SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2")
+/// A task, without its dependencies if it is large.
+static SMALL_TASK: CachedSql = CachedSql::new(|backend| {
+    let dependencies = format!("CASE WHEN t.size <= {LARGE_TASK_BYTES} THEN t.dependencies END");
+    task_sql(backend, &dependencies)
 });
 
-/// All columns of a task `t` for [`read_task`].
-pub fn columns(backend: DbBackend) -> String {
-    columns_with(backend, &step_ids_sql(backend))
+/// A task of any size.
+static ANY_TASK: CachedSql = CachedSql::new(|backend| task_sql(backend, "t.dependencies"));
+
+fn task_sql(backend: DbBackend, dependencies: &str) -> String {
+    let columns = columns_with(
+        backend,
+        &columns_of_task(dependencies),
+        &step_ids_sql(backend),
+    );
+    format!("SELECT t.size, {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid = $2")
+}
+
+/// All columns of tasks `t` for [`read_tasks`]. They are large by the `SUM` or the `MAX` of
+/// their bytes.
+pub fn columns(backend: DbBackend, texts: TaskTexts, aggregate: &str) -> String {
+    columns_with(
+        backend,
+        &own_columns(texts, aggregate),
+        &step_ids_sql(backend),
+    )
 }
 
 /// The columns of a task `t` for [`read_task`], without its list of steps.
 pub fn columns_without_steps(backend: DbBackend) -> String {
-    columns_with(backend, NULL_COLUMN)
+    columns_with(backend, &columns_of_task("t.dependencies"), NULL_COLUMN)
 }
 
 /// SQL for the ids of the steps of a task `t` in their order, with commas between them.
@@ -76,23 +121,29 @@ fn step_ids_sql(backend: DbBackend) -> String {
     )
 }
 
-fn columns_with(backend: DbBackend, step_ids: &str) -> String {
+fn columns_with(backend: DbBackend, own: &str, step_ids: &str) -> String {
     let (array, aggregate, cast) = json_functions(backend);
     format!(
-        "{COLUMNS}, {step_ids} AS step_guids, \
+        "{own}, {step_ids} AS step_guids, \
          CASE WHEN t.language_count > 0 THEN \
            (SELECT {aggregate}({array}(l.language, l.locked, l.name)){cast} FROM task_translations l \
             WHERE l.account_id = $1 AND l.task = t.guid) END AS translations"
     )
 }
 
-/// Reads a task with its list of steps.
+/// Reads a task with its list of steps. Fails with [`StoreError::NeedsLargeReadPermit`] if it is
+/// large and only [`TaskTexts::Small`] may be read.
 pub async fn find(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: TaskId,
+    texts: TaskTexts,
 ) -> Result<Option<Task>, StoreError> {
-    find_by(&TASK, db, account, guid).await
+    let sql = match texts {
+        TaskTexts::Small => &SMALL_TASK,
+        TaskTexts::All => &ANY_TASK,
+    };
+    find_by(sql, db, account, guid, texts).await
 }
 
 async fn find_by(
@@ -100,46 +151,95 @@ async fn find_by(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: TaskId,
+    texts: TaskTexts,
 ) -> Result<Option<Task>, StoreError> {
     let backend = backend(db);
     let statement = statement(backend, account, sql.of(backend), [Value::from(guid.0)]);
     let row = db.query_one_raw(statement).await?;
-    let task = row.map(|row| read_task(&mut RowReader::new(&row), account));
-    task.transpose()
+    let tasks = read_tasks(row.as_slice(), 0, texts, account)?;
+    Ok(tasks.into_iter().next())
+}
+
+/// Reads the tasks of rows whose columns of [`columns`] begin at this one. Fails with
+/// [`StoreError::NeedsLargeReadPermit`] if they are large and only [`TaskTexts::Small`] may be
+/// read.
+pub fn read_tasks(
+    rows: &[QueryResult],
+    column: usize,
+    texts: TaskTexts,
+    account: &AccountId,
+) -> Result<Vec<Task>, StoreError> {
+    let mut tasks = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut row = RowReader::at(row, column);
+        let bytes: i64 = row.take()?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if texts == TaskTexts::Small && bytes > LARGE_TASK_BYTES {
+            return Err(StoreError::NeedsLargeReadPermit(bytes));
+        }
+        tasks.push(read_task(&mut row, account)?);
+    }
+    Ok(tasks)
 }
 
 impl Account {
-    /// Reads a task with its list of steps.
+    /// Reads a task with its list of steps. A large one is read again under a permit.
     pub async fn get_task(&self, guid: TaskId) -> Result<Task> {
         let db = self.reader();
-        let expected = self.expected_translations();
+        let (expected, texts) = (self.expected_translations(), TaskTexts::Small);
         if !expected.of(&self.id)
-            && let Some(task) = find_by(&UNTRANSLATED_TASK, db, &self.id, guid).await?
+            && let Some(task) = find_by(&UNTRANSLATED_TASK, db, &self.id, guid, texts).await?
         {
             return Ok(task);
         }
-        let task = find(db, &self.id, guid).await?;
+        let task = match find(db, &self.id, guid, texts).await {
+            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                let _permit = self.large_read_permit(bytes).await?;
+                find(db, &self.id, guid, TaskTexts::All).await?
+            }
+            task => task?,
+        };
         let task = task.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
         expected.note(&self.id, !task.translations.is_empty());
         Ok(task)
     }
 
     /// A page of the account's tasks in the order of their ids, which is that of creation.
-    /// A page has about [`PAGE_BYTES`], but at least one task.
+    /// A page has about [`PAGE_BYTES`], but at least one task. A large page is read again under
+    /// a permit.
     pub async fn list_tasks(
         &self,
         filter: TaskFilter,
         after: Option<TaskId>,
         size: PageSize,
     ) -> Result<Page<Task>> {
+        let texts = TaskTexts::Small;
+        match self.list_tasks_of(&filter, after, size, texts).await {
+            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                let _permit = self.large_read_permit(bytes).await?;
+                let page = self.list_tasks_of(&filter, after, size, TaskTexts::All);
+                Ok(page.await?)
+            }
+            page => Ok(page?),
+        }
+    }
+
+    async fn list_tasks_of(
+        &self,
+        filter: &TaskFilter,
+        after: Option<TaskId>,
+        size: PageSize,
+        texts: TaskTexts,
+    ) -> Result<Page<Task>, StoreError> {
         let db = &self.replica_or_primary();
         let limit = size.get() as usize;
         let mut values = vec![
             Value::from(after.map_or(Uuid::nil(), |task| task.0)),
             Value::from(i64::from(size.get()) + 1),
         ];
-        let conditions = conditions(&filter, &mut values);
-        let columns = columns(backend(db));
+        let conditions = conditions(filter, &mut values);
+        // A page has a bounded number of bytes, but for one task.
+        let columns = columns(backend(db), texts, "MAX");
         // The innermost query finds the page, the next one sums the bytes before each
         // task, and the outer one reads the tasks that fit.
         let sql = format!(
@@ -153,19 +253,12 @@ impl Account {
              WHERE p.before < {PAGE_BYTES} ORDER BY t.guid"
         );
         let statement = statement(backend(db), &self.id, sql, values);
-        let mut found = 0_i64;
-        let mut items = Vec::new();
-        for row in db
-            .query_all_raw(statement)
-            .await
-            .map_err(StoreError::from)?
-        {
-            let mut row = RowReader::new(&row);
-            found = row.take().map_err(StoreError::from)?;
-            if items.len() < limit {
-                items.push(read_task(&mut row, &self.id)?);
-            }
-        }
+        let rows = db.query_all_raw(statement).await?;
+        let found: i64 = rows
+            .first()
+            .map_or(Ok(0), |row| RowReader::new(row).take())?;
+        let mut items = read_tasks(&rows, 1, texts, &self.id)?;
+        items.truncate(limit);
         let more = usize::try_from(found).is_ok_and(|found| found > items.len());
         Ok(Page { items, more })
     }
@@ -203,7 +296,7 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
     sql
 }
 
-/// Reads the [columns] of a task.
+/// Reads the columns of a task.
 pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, StoreError> {
     let guid = TaskId(row.take()?);
     let name = json_columns::valid(Name::parse(row.take()?), "name")?;

@@ -73,7 +73,7 @@ async fn sqlite_has_statistics_of_each_index_of_accounts() {
 async fn sqlite_finds_what_one_task_names_among_its_steps() {
     let account = Account::for_tests().await;
     for used in [NameUse::Sets, NameUse::Reads] {
-        let plan = plan(&account, &named_rows_sql(used, true, false)).await;
+        let plan = plan(&account, &named_rows_sql(used, true, false, false)).await;
         let by_task = "(account_id=? AND task=?)";
         assert!(plan.iter().any(|line| line.contains(by_task)), "{plan:#?}");
     }

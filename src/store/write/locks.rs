@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    Value, sea_query::Expr,
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
+    QuerySelect, Value, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -29,7 +29,7 @@ use crate::{
     store::{
         error::StoreError,
         json_columns, placeholders,
-        read::tasks::{self, KIND_LINKED},
+        read::tasks::{self, KIND_LINKED, TaskTexts},
         row_reader::RowReader,
         schema::entity::{step, task},
     },
@@ -52,11 +52,14 @@ impl Tx {
         guids.dedup();
         let mut heads = Vec::with_capacity(guids.len());
         for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
-            let rows = task::Entity::find()
+            let rows: Vec<LockedTaskRow> = task::Entity::find()
+                .select_only()
+                .columns(LockedTaskRow::COLUMNS)
                 .filter(task::Column::AccountId.eq(self.account_id()))
                 .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
                 .order_by_asc(task::Column::Guid)
                 .lock_exclusive()
+                .into_model()
                 .all(&self.db)
                 .await?;
             for row in rows {
@@ -156,14 +159,24 @@ impl Tx {
         }
     }
 
-    /// A task as it is now.
+    /// A task as it is now. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large and
+    /// the write has no permit for that.
     pub async fn read_task(&self, guid: TaskId) -> Result<Option<Task>, StoreError> {
-        tasks::find(&self.db, self.account(), guid).await
+        tasks::find(&self.db, self.account(), guid, self.task_texts()).await
     }
 
-    /// Tasks as they are now, in no order.
+    fn task_texts(&self) -> TaskTexts {
+        match self.large_read_permit {
+            None => TaskTexts::Small,
+            Some(_) => TaskTexts::All,
+        }
+    }
+
+    /// Tasks as they are now, in no order. Fails like [`Self::read_task`] if they are large
+    /// together.
     pub async fn read_tasks(&self, guids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        let columns = tasks::columns(self.backend());
+        let texts = self.task_texts();
+        let columns = tasks::columns(self.backend(), texts, "SUM");
         let mut found = Vec::with_capacity(guids.len());
         for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
             let sql = format!(
@@ -171,9 +184,8 @@ impl Tx {
                 placeholders(2, guids.len())
             );
             let ids = guids.iter().map(|guid| Value::from(guid.0));
-            for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
-                found.push(tasks::read_task(&mut RowReader::new(&row), self.account())?);
-            }
+            let rows = self.db.query_all_raw(self.statement(&sql, ids)).await?;
+            found.extend(tasks::read_tasks(&rows, 0, texts, self.account())?);
         }
         Ok(found)
     }
@@ -222,7 +234,41 @@ impl Tx {
     }
 }
 
-fn task_head(row: task::Model) -> Result<TaskHead, StoreError> {
+/// What a write needs of a task that it locks. Its dependencies may have megabytes.
+#[derive(FromQueryResult)]
+struct LockedTaskRow {
+    guid: Uuid,
+    name: String,
+    product_id: i64,
+    kind: i32,
+    step_count: i64,
+    order_epoch: i64,
+    last_position: i64,
+    language_count: i64,
+    version: i64,
+    dirty_record: bool,
+    created_ts: i64,
+    modified_ts: i64,
+}
+
+impl LockedTaskRow {
+    const COLUMNS: [task::Column; 12] = [
+        task::Column::Guid,
+        task::Column::Name,
+        task::Column::ProductId,
+        task::Column::Kind,
+        task::Column::StepCount,
+        task::Column::OrderEpoch,
+        task::Column::LastPosition,
+        task::Column::LanguageCount,
+        task::Column::Version,
+        task::Column::DirtyRecord,
+        task::Column::CreatedTs,
+        task::Column::ModifiedTs,
+    ];
+}
+
+fn task_head(row: LockedTaskRow) -> Result<TaskHead, StoreError> {
     Ok(TaskHead {
         guid: TaskId(row.guid),
         name: json_columns::valid(Name::parse(row.name), "name")?,

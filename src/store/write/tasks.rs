@@ -167,8 +167,11 @@ async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreEr
 
 /// The observation that manages a task.
 async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreError> {
-    let managed = tx.read_task(guid).await?;
-    let Some(parent) = managed.and_then(|task| task.managed.map(|managed| managed.parent)) else {
+    let managed = task::Entity::find_by_id((tx.account_id().to_owned(), guid.0))
+        .select_only()
+        .column(task::Column::ParentGuid)
+        .into_tuple::<Option<Uuid>>();
+    let Some(parent) = managed.one(&tx.db).await?.flatten() else {
         return Ok(None);
     };
     let observations: Vec<(Uuid, Option<String>)> = step::Entity::find()
@@ -176,8 +179,9 @@ async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreErr
         .column(step::Column::Guid)
         .column(step::Column::FeedbackConfig)
         .filter(step::Column::AccountId.eq(tx.account_id()))
-        .filter(step::Column::Task.eq(parent.0))
-        .filter(step::Column::FeedbackConfig.contains(guid.to_string()))
+        .filter(step::Column::Task.eq(parent))
+        // A text cannot look like this: its quotes are escaped.
+        .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{guid}\"")))
         .order_by_asc(step::Column::Guid)
         .into_tuple()
         .all(&tx.db)

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ConnectionTrait, Value};
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::{limit_value, page};
 use crate::{
+    call_context::WorkMemory,
     domain::{
-        Result,
+        Error, Result,
         analysis::{
             NameUse, Reference, ReferenceCursor, ReferenceKind, ReferencePage, ReferencePlace,
             Symbol, VariableFilter,
@@ -32,6 +34,11 @@ const MAX_STATEMENTS: usize = 4;
 /// Most tasks and steps that one statement examines. The first statement for setters, and
 /// for readers, only examines as many as the page has room for.
 const MAX_EXAMINED_ROWS: usize = 2_000;
+
+/// A task or step with more bytes is large: it is read under a permit.
+const LARGE_ROW_BYTES: usize = 1024 * 1024;
+/// Bytes of memory that a byte of a large row takes: as a row, and as the references in it.
+const MEMORY_PER_BYTE: usize = 4;
 
 /// A task or step that the index names for a variable.
 struct NamedRow {
@@ -77,6 +84,8 @@ impl Account {
         // conditions of that task read its own variable.
         let may_have_setters = filter.may_have_setters();
         let first = ReferenceCursor::start_of(ReferenceKind::Sets);
+        // Of large rows, the call holds one page at a time.
+        let mut large: Option<(OwnedSemaphorePermit, WorkMemory)> = None;
         let mut cursor = after.unwrap_or(first);
         let mut items = Vec::new();
         for used in [NameUse::Sets, NameUse::Reads] {
@@ -95,7 +104,14 @@ impl Account {
                     return Ok(page_continued_at(items, cursor));
                 }
                 statements_left -= statements_needed;
-                let mut found = self.named_rows(filter, used, &cursor, limit).await?;
+                let read = self.named_rows(filter, used, &cursor, limit, large.is_some());
+                let mut found = match read.await {
+                    Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                        large = Some(self.begin_large_rows(bytes).await?);
+                        self.named_rows(filter, used, &cursor, limit, true).await?
+                    }
+                    found => found?,
+                };
                 let last = found.rows.last().map(NamedRow::id);
                 if skips_own {
                     self.skip_own_names(filter, &mut found.rows).await?;
@@ -124,15 +140,28 @@ impl Account {
         Ok(ReferencePage { items, next: None })
     }
 
+    /// Waits for the permit to read large rows, and for the memory that they take when they
+    /// are decoded.
+    async fn begin_large_rows(&self, bytes: usize) -> Result<(OwnedSemaphorePermit, WorkMemory)> {
+        let permit = self.large_read_permit(PAGE_BYTES).await?;
+        let mut memory = WorkMemory::of_current_call();
+        match memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
+            true => Ok((permit, memory)),
+            false => Err(Error::Overloaded),
+        }
+    }
+
     /// The tasks and steps after a cursor that the index names for the variable, in the
     /// order of ids. Their texts have about [`PAGE_BYTES`] in total; one is read however
-    /// large it is.
+    /// large it is, if `large` ones may be read. Else it fails with
+    /// [`StoreError::NeedsLargeReadPermit`].
     async fn named_rows(
         &self,
         filter: &VariableFilter,
         used: NameUse,
         cursor: &ReferenceCursor,
         limit: usize,
+        large: bool,
     ) -> Result<NamedRows, StoreError> {
         let db = self.reader();
         let VariableFilter {
@@ -151,13 +180,17 @@ impl Account {
             let Symbol(own) = Symbol::of_own_name(*task, name);
             values.push(own.into());
         }
-        let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some());
+        let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some(), large);
         let statement = statement(backend(db), &self.id, sql, values);
         let mut count = 0_i64;
         let mut rows = Vec::new();
         for row in db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);
             count = row.take()?;
+            let bytes = usize::try_from(row.take::<i64>()?).unwrap_or(usize::MAX);
+            if bytes > LARGE_ROW_BYTES && !large {
+                return Err(StoreError::NeedsLargeReadPermit(bytes));
+            }
             if rows.len() < limit {
                 rows.push(NamedRow::read(&mut row, used)?);
             }
@@ -202,7 +235,12 @@ impl Account {
 ///
 /// Its parameters: account, symbol, the id of the cursor, the number of rows, the task, and
 /// the symbol of the task's own name.
-pub fn named_rows_sql(used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
+pub fn named_rows_sql(
+    used: NameUse,
+    in_one_task: bool,
+    with_cursor_row: bool,
+    large: bool,
+) -> String {
     let steps = index_rows_sql("step", used, in_one_task, with_cursor_row);
     let (found, column) = match used {
         NameUse::Sets => (steps, "s.feedback_config"),
@@ -212,12 +250,17 @@ pub fn named_rows_sql(used: NameUse, in_one_task: bool, with_cursor_row: bool) -
             (both, "s.dependencies")
         }
     };
+    let text = |column: &str| match large {
+        true => column.to_owned(),
+        false => format!("CASE WHEN p.bytes <= {LARGE_ROW_BYTES} THEN {column} END"),
+    };
+    let (of_step, of_task) = (text(column), text("t.dependencies"));
     // The innermost query finds the rows, the next one sums the bytes before each, and
     // the outer one reads those that fit.
     format!(
-        "SELECT p.found, s.guid, s.task, s.title, s.product_id, {column}, \
-           t.guid, t.name, t.dependencies \
-         FROM (SELECT id, in_step, \
+        "SELECT p.found, p.bytes, s.guid, s.task, s.title, s.product_id, {of_step}, \
+           t.guid, t.name, {of_task} \
+         FROM (SELECT id, in_step, bytes, \
                  CAST(SUM(bytes) OVER (ORDER BY id) - bytes AS bigint) AS before, \
                  COUNT(*) OVER () AS found \
                FROM ({found}) f) p \
