@@ -64,6 +64,7 @@ pub mod cli;
 pub mod client;
 pub mod config;
 pub mod domain;
+mod files;
 pub mod grpc;
 mod messages;
 pub mod pem;

@@ -1,11 +1,13 @@
 //! PEM files, read and checked at the start.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use rustls::{
     RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
+
+use crate::files;
 
 /// A file that cannot be read or has the wrong content. A display is one line, without
 /// content of the file.
@@ -78,7 +80,7 @@ fn read(
         expected,
         reason,
     };
-    let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let text = files::read(path).map_err(|error| wrong(error.to_string()))?;
     check(&text).map_err(|reason| wrong(reason.to_owned()))?;
     Ok(text)
 }

@@ -3,7 +3,6 @@
 mod all;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,6 +13,7 @@ use super::{CliError, document, out, tasks, transfer};
 use crate::{
     client::Client,
     config::{ExportArgs, Format, TaskRef},
+    files,
     proto::v1::TaskDocument,
 };
 
@@ -57,7 +57,7 @@ async fn export_one(
 }
 
 fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    fs::write(file, text).map_err(|reason| CliError::Write {
+    files::replace(file, text).map_err(|reason| CliError::Write {
         place: file.display().to_string(),
         reason,
     })

@@ -1,7 +1,6 @@
 //! Whole guides that come from a server or a file, or go to a server.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -12,6 +11,7 @@ use super::CliError;
 use crate::{
     client::{CallError, Client},
     config::DEFAULT_MAX_MESSAGE_BYTES,
+    files,
     proto::v1::{
         AbsentSteps, ExportTaskRequest, ImportTaskRequest, ImportTaskResponse, TaskDocument,
     },
@@ -104,7 +104,7 @@ pub(super) fn name(document: &TaskDocument) -> &str {
 pub(super) fn read_file(file: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let input: Box<dyn Read> = match file == Path::new("-") {
         true => Box::new(io::stdin()),
-        false => Box::new(File::open(file)?),
+        false => Box::new(files::open(file)?),
     };
     let mut text = Vec::new();
     input.take(max_bytes + 1).read_to_end(&mut text)?;

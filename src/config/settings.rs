@@ -6,7 +6,7 @@ use std::{
     any::TypeId,
     collections::{BTreeMap, BTreeSet},
     error::Error,
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -21,6 +21,7 @@ use super::{
     flags::Flags,
     names::{PREFIX, Variables, closest_key},
 };
+use crate::files;
 
 /// The environment that settings are read from.
 pub(super) type Environment<'a> = &'a Variables;
@@ -377,7 +378,8 @@ fn toml_text(value: &toml::Value) -> Option<String> {
 
 /// The settings of a file, or why there are none.
 fn read_file(path: &Path) -> Result<toml::Table, String> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = files::read(path).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(text).map_err(|_| "it is not UTF-8".to_owned())?;
     text.parse().map_err(|error| toml_reason(&text, &error))
 }
 

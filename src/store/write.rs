@@ -168,13 +168,14 @@ impl<O: Operation> PendingWrite<O> {
             WriteMode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
             WriteMode::ValidateOnly => None,
         };
-        let write = DecidedWrite {
+        let decided = |changes, outcome| DecidedWrite {
             changes,
             outcome,
             context: &tx.context,
             backend: tx.backend(),
         };
-        if write.changes.role.is_some() {
+        if changes.role.is_some() {
+            let write = decided(changes, outcome);
             // Roles are written by the same script with and without locks.
             if let Some(script) = write.script()? {
                 let script = script.statement(tx.backend(), tx.account());
@@ -182,7 +183,13 @@ impl<O: Operation> PendingWrite<O> {
                 answer = self.operation.complete(answer, &guard)?;
             }
         } else {
-            tx.run_statements(write.under_locks()?).await?;
+            let mut parts = changes.into_parts().peekable();
+            let mut outcome = outcome;
+            while let Some(part) = parts.next() {
+                let of_part = outcome.take_if(|_| parts.peek().is_none());
+                tx.run_statements(decided(part, of_part).under_locks()?)
+                    .await?;
+            }
         }
         Ok(WriteOutcome::Done(answer))
     }

@@ -17,7 +17,7 @@ on_own_databases![
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_can_be_read_step_by_step,
     a_guide_whose_texts_exceed_a_message_is_not_analysed,
-    a_list_of_findings_leaves_out_guides_that_are_too_large,
+    a_list_of_findings_says_which_guides_are_too_large_and_goes_on,
     a_guide_with_one_large_step_is_analysed_while_the_whole_fits,
     stored_sizes_follow_renames_and_automatic_translations,
     stored_sizes_follow_bodies_that_automatic_translations_replace,
@@ -293,7 +293,7 @@ async fn stored_sizes_are_close_upper_bounds_of_messages(url: String) {
     }
 }
 
-async fn a_list_of_findings_leaves_out_guides_that_are_too_large(url: String) {
+async fn a_list_of_findings_says_which_guides_are_too_large_and_goes_on(url: String) {
     let client = client(&url).await;
     let large = client.given_task(task("Large")).await;
     for _ in 0..3 {
@@ -301,11 +301,28 @@ async fn a_list_of_findings_leaves_out_guides_that_are_too_large(url: String) {
         client.given_step(step).await;
     }
     let small = client.given_task(task("Small")).await;
-    let listed = client.findings(ListFindingsRequest::default()).await;
-    let listed = listed.accepted();
-    let found = client.validated(validation_of(&small.guid)).await.findings;
+    let of_small = client.validated(validation_of(&small.guid)).await.findings;
+    let first = client
+        .findings(ListFindingsRequest::default())
+        .await
+        .accepted();
+    let [finding] = first.findings.as_slice() else {
+        panic!("{first:#?}");
+    };
+    assert_eq!(finding.rule, "analysis/too-large");
+    assert_eq!(finding.task, large.guid);
+    assert_eq!(fact(finding, "limit"), Some(text("bytes")));
+    let request = ListFindingsRequest {
+        page_token: first.next_page_token,
+        ..ListFindingsRequest::default()
+    };
+    let second = client.findings(request).await.accepted();
     assert_eq!(
-        (listed.findings, listed.next_page_token),
-        (found, String::new())
+        (second.findings, second.next_page_token),
+        (of_small, String::new())
     );
+}
+
+fn fact(finding: &Finding, name: &str) -> Option<prost_types::Value> {
+    finding.facts.as_ref()?.fields.get(name).cloned()
 }

@@ -1,8 +1,7 @@
 //! Keys in a file, read again when the file changes.
 
 use std::{
-    fmt,
-    fs::{self, File},
+    fmt, fs,
     io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -13,6 +12,7 @@ use std::{
 use tracing::{info, warn};
 
 use super::{KeySet, parse::KeyFormatError};
+use crate::files;
 
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
@@ -146,7 +146,7 @@ impl Stamp {
 }
 
 fn read(path: &Path) -> Result<(Stamp, Vec<u8>), KeyFileError> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     let stamp = Stamp::of(&file.metadata()?)?;
     let mut text = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)?;

@@ -19,7 +19,7 @@ const MAX_DECISIONS_PER_QUESTION: u64 = 20_000;
 /// the question depends on.
 const SIZE_PER_DECISION: u64 = 768;
 /// Most nodes and operands of all questions that the solver is given, as that takes time, too.
-const MAX_SIZE_OF_QUESTIONS: usize = 16_000_000;
+const MAX_SIZE_OF_QUESTIONS: usize = 10_000_000;
 /// How often 64 random assignments are tried before the first question.
 const RANDOM_ROUNDS: usize = 4;
 

@@ -191,6 +191,11 @@ impl CallMemory for MemoryReservation {
     }
 
     fn try_reserve_work(&self, bytes: usize) -> bool {
+        // Alone, too, no work may hold more than the whole budget.
+        if bytes > self.budget.limit {
+            self.budget.refuse();
+            return false;
+        }
         let taken = self.take(bytes, self.budget.limit_for(bytes));
         if taken.is_ok() {
             self.work.fetch_add(bytes, Relaxed);

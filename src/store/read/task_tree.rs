@@ -48,11 +48,6 @@ struct IdRow {
     guid: Uuid,
 }
 
-#[derive(FromQueryResult)]
-struct SizeRow {
-    size: i64,
-}
-
 /// The ids of a task and of all tasks managed below it.
 pub async fn ids(
     db: &impl ConnectionTrait,
@@ -219,7 +214,8 @@ impl Account {
                 }
                 Ok(None) | Err(_) => (Vec::new(), 0),
             };
-            let bytes = of_tasks.saturating_add(self.step_bytes(db, &ids).await?);
+            let of_steps = step_sizes(db, &self.id, &ids).await?.bytes;
+            let bytes = of_tasks.saturating_add(of_steps);
             let limit = self.max_message_bytes();
             if bytes > limit {
                 let resource = SizedResource::Guide;
@@ -232,26 +228,35 @@ impl Account {
         let tasks = tasks?.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
         with_steps(db, &self.id, tasks).await
     }
+}
 
-    /// The bytes of the steps of tasks, bodies included.
-    async fn step_bytes(
-        &self,
-        db: &impl ConnectionTrait,
-        tasks: &[TaskId],
-    ) -> Result<usize, StoreError> {
-        let mut bytes = 0_usize;
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let ids = values.bind_all(tasks.iter().map(|task| task.0));
-            let sql = format!(
-                "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) AS size \
-                 FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
-            );
-            let statement = values.statement(sql, backend(db), &self.id);
-            let row = SizeRow::find_by_statement(statement).one(db).await?;
-            let of_chunk = row.map_or(0, |row| usize::try_from(row.size).unwrap_or(usize::MAX));
-            bytes = bytes.saturating_add(of_chunk);
+/// How many steps tasks have, and their bytes with bodies.
+pub struct StepSizes {
+    pub steps: usize,
+    pub bytes: usize,
+}
+
+/// The sizes of the steps of tasks.
+pub async fn step_sizes(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    tasks: &[TaskId],
+) -> Result<StepSizes, StoreError> {
+    let (mut steps, mut bytes) = (0_usize, 0_usize);
+    for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+        let mut values = Values::new();
+        let ids = values.bind_all(tasks.iter().map(|task| task.0));
+        let sql = format!(
+            "SELECT COUNT(*), CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) \
+             FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
+        );
+        let statement = values.statement(sql, backend(db), account);
+        if let Some(row) = db.query_one_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let (count, size): (i64, i64) = (row.take()?, row.take()?);
+            steps = steps.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+            bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
         }
-        Ok(bytes)
     }
+    Ok(StepSizes { steps, bytes })
 }

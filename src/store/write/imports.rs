@@ -3,11 +3,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{Operation, transaction::Tx};
 use crate::{
+    call_context::WorkMemory,
     domain::{
         Error, Result,
         changes::Changes,
@@ -53,9 +57,15 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
+        let mut memory = WorkMemory::of_current_call();
+        let steps = import.document.step_count();
+        if !memory.try_grow(steps.saturating_mul(BYTES_PER_STEP)) {
+            return Err(Error::Overloaded);
+        }
         let write = ImportWrite {
             import,
             locks_all_steps: AtomicBool::new(false),
+            memory: Mutex::new(memory),
         };
         self.write_idempotent(write, mode, retry).await
     }
@@ -64,9 +74,32 @@ impl Account {
 /// An import, and the state that its attempts share.
 struct ImportWrite {
     import: Import,
+    /// What the document and the stored guide take.
+    memory: Mutex<WorkMemory>,
     /// Whether a step changed between reading and locking. Every step is then locked before
     /// it is read, so that edits of single steps cannot starve the import.
     locks_all_steps: AtomicBool,
+}
+
+/// Bytes of memory that a step takes in an import beside its texts: in the document, in the
+/// plan and as a row.
+const BYTES_PER_STEP: usize = 1_600;
+/// Bytes of memory that a byte of a stored text takes: as a row and as a step.
+const MEMORY_PER_BYTE: usize = 2;
+
+impl ImportWrite {
+    /// Reserves the memory for the stored steps of tasks. An attempt before may have done so.
+    async fn reserve_stored(&self, tx: &Tx, tasks: &[TaskId]) -> Result<(), StoreError> {
+        let stored = task_tree::step_sizes(&tx.db, tx.account(), tasks).await?;
+        let bytes = stored.bytes.saturating_mul(MEMORY_PER_BYTE);
+        let of_steps = stored.steps + self.import.document.step_count();
+        let bytes = bytes.saturating_add(of_steps.saturating_mul(BYTES_PER_STEP));
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        match memory.try_grow_to(bytes) {
+            true => Ok(()),
+            false => Err(Error::Overloaded.into()),
+        }
+    }
 }
 
 /// What an import reads.
@@ -103,6 +136,7 @@ impl Operation for ImportWrite {
                 if task_tree::ids(&tx.db, tx.account(), root).await? != below {
                     return Err(StoreError::Conflict);
                 }
+                self.reserve_stored(tx, &below).await?;
                 if self.locks_all_steps.load(Ordering::Relaxed) {
                     tx.lock_steps_of(&below).await?;
                 }

@@ -79,7 +79,8 @@ fn what_the_work_of_a_call_holds_counts_until_it_is_released() {
     assert!(second.try_reserve_work(40 * MIB));
     drop(second);
     assert_eq!(budget.used(), 10);
-    assert!(first.try_reserve_work(80 * MIB), "alone, it may have all");
+    assert!(!first.try_reserve_work(64 * MIB + 1), "more than all");
+    assert!(first.try_reserve_work(64 * MIB), "alone, it may have all");
     drop(first);
     assert_eq!(budget.used(), 0);
 }

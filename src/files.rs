@@ -1,0 +1,69 @@
+//! Regular files. Reading one never waits for a writer, as a FIFO would, and writing one never
+//! follows a link.
+
+use std::{
+    fs::{self, File, OpenOptions, Permissions},
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+
+const NO_REGULAR_FILE: &str = "it is a FIFO, a socket or a device, and no regular file";
+/// The permissions of a new file, less those that the process withholds.
+const NEW_FILE_MODE: u32 = 0o666;
+
+/// Opens a regular file for reading. A link to one will do.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // A FIFO without a writer is opened, too, and refused.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(ErrorKind::IsADirectory.into());
+    }
+    match kind.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(NO_REGULAR_FILE)),
+    }
+}
+
+/// Reads a regular file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a file whole, or leaves what was there. A link is refused: it may lead anywhere.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let existing = match fs::symlink_metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    match &existing {
+        Some(existing) if existing.is_symlink() => {
+            return Err(io::Error::other(
+                "it is a link: remove it, or name its target",
+            ));
+        }
+        Some(existing) if existing.is_dir() => return Err(ErrorKind::IsADirectory.into()),
+        Some(existing) if !existing.is_file() => return Err(io::Error::other(NO_REGULAR_FILE)),
+        Some(_) | None => {}
+    }
+    let directory = path.parent().filter(|it| *it != Path::new(""));
+    let mut file = tempfile::Builder::new()
+        .prefix(".expertise-")
+        .permissions(Permissions::from_mode(NEW_FILE_MODE))
+        .tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    if let Some(existing) = existing {
+        file.as_file().set_permissions(existing.permissions())?;
+    }
+    file.write_all(text.as_bytes())?;
+    // Takes the place of the name. A link that was made meanwhile is replaced, not followed.
+    file.persist(path)?;
+    Ok(())
+}
