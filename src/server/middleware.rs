@@ -24,20 +24,25 @@ use std::{
     panic::AssertUnwindSafe,
     pin::Pin,
     sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::FutureExt;
 use http::{Request, Response};
 use prometheus_client::registry::Registry;
-use tokio::time::Instant;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+    time::Instant,
+};
 use tonic::{Status, body::Body};
 use tower::Service;
 use tracing::{Instrument, error, info_span};
 
 pub use self::health_and_reflection::is_health_or_reflection;
 use self::{
-    admission::{MemoryBudget, QueueSlot, WorkQueue},
+    admission::{MemoryBudget, QueueSlot, SMALL_CALL_BYTES, WorkQueue},
     call_metrics::CallMetrics,
     call_record::CallRecord,
     deadline::Deadline,
@@ -280,7 +285,11 @@ impl Middleware {
             let (context, _cancel_on_drop) =
                 CallContext::new(call.id(), deadline.at, read_from, call_memory, held, spans);
             let request = Request::from_parts(head, Body::new(body));
-            let response = context.scope(call_service(inner, request)).await;
+            let service = context.scope(call_service(inner, request));
+            let response = match bytes {
+                ..=SMALL_CALL_BYTES => service.await,
+                _ => OffWorkers(Box::pin(service)).await,
+            };
             Ok((
                 response,
                 ResponseResources::new(deadline, memory, permit, scope),
@@ -328,6 +337,23 @@ impl Middleware {
             call.end(&status);
         }
         status.into_http()
+    }
+}
+
+/// A future whose polls take long: to decode and to encode a large message takes milliseconds.
+/// The other tasks of its worker thread go to another thread meanwhile.
+struct OffWorkers<F>(Pin<Box<F>>);
+
+impl<F: Future> Future for OffWorkers<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Self(future) = &mut *self;
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => block_in_place(|| future.as_mut().poll(context)),
+            // Only tests have one thread.
+            _ => future.as_mut().poll(context),
+        }
     }
 }
 

@@ -21,6 +21,9 @@ on_both_databases![
     variable_and_path_may_have_1000_code_points,
     steps_refuse_invalid_dependencies_too,
     zero_and_minus_zero_are_different_targets,
+    a_thousand_targets_are_accepted_and_one_more_is_not,
+    targets_of_65536_bytes_are_accepted_and_one_more_is_not,
+    a_shorthand_has_the_limits_of_targets,
 ];
 
 async fn create(client: &Client, dependencies: DependencyGroup) -> Result<Task, tonic::Status> {
@@ -254,4 +257,43 @@ async fn zero_and_minus_zero_are_different_targets(client: Client) {
         number.is_sign_negative()
     };
     assert!(sign(&updated) && sign(&read));
+}
+
+async fn a_thousand_targets_are_accepted_and_one_more_is_not(client: Client) {
+    let with = |count: usize| Condition {
+        targets: (0..count).map(|n| text(&n.to_string())).collect(),
+        ..condition()
+    };
+    kept(&client, all_of(vec![comparison(with(1_000))])).await;
+    refused(&client, with(1_001), &[("targets", "TOO_MANY_ELEMENTS")]).await;
+}
+
+/// As a JSON list: brackets, quotes and a comma, and a quote in a text has two bytes.
+async fn targets_of_65536_bytes_are_accepted_and_one_more_is_not(client: Client) {
+    let with = |count: usize| Condition {
+        targets: vec![text(&"x".repeat(count)), text("\"")],
+        ..condition()
+    };
+    kept(&client, all_of(vec![comparison(with(65_527))])).await;
+    refused(&client, with(65_528), &[("targets", "FIELD_TOO_LONG")]).await;
+}
+
+async fn a_shorthand_has_the_limits_of_targets(client: Client) {
+    let create = |values: Vec<String>| {
+        let shorthand = format!("components.7.light = {}", values.join(", "));
+        client.create_task(Task {
+            dependency_shorthand: Some(shorthand),
+            ..task("Conditional")
+        })
+    };
+    let numbers = |count: usize| (0..count).map(|n| n.to_string()).collect();
+    create(numbers(1_000)).await.accepted();
+    for (values, reason) in [
+        (numbers(1_001), "TOO_MANY_ELEMENTS"),
+        (vec!["x".repeat(65_533)], "FIELD_TOO_LONG"),
+    ] {
+        let refused = create(values).await.refused();
+        refused.violates(&[("task.dependency_shorthand", reason)]);
+    }
+    create(vec!["x".repeat(65_532)]).await.accepted();
 }

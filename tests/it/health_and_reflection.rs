@@ -26,6 +26,9 @@ on_both_databases![
     an_undecodable_later_message_ends_a_reflection_stream,
     a_compressed_request_is_unimplemented,
     other_protocols_are_refused,
+    too_large_headers_are_refused,
+    a_stream_that_never_ends_ends_at_its_deadline,
+    a_watch_goes_on_until_its_callers_deadline,
 ];
 
 /// Every rpc of both.
@@ -181,4 +184,47 @@ async fn other_protocols_are_refused(client: Client) {
         let post = connection.send(http::Method::POST, rpc, &json, b"{}", end);
         assert_eq!(post.await.http, 415);
     }
+}
+
+async fn too_large_headers_are_refused(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let long = "x".repeat(17_000);
+    for rpc in RPCS {
+        for name in ["x-pad", "authorization"] {
+            let headers = [(name, long.as_str())];
+            let answer = connection
+                .call(rpc, &headers, &framed(b""), RequestEnd::Never)
+                .await;
+            answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+        }
+    }
+}
+
+async fn a_stream_that_never_ends_ends_at_its_deadline(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let timeout = [("grpc-timeout", "50m")];
+    for rpc in RPCS {
+        for begun in [&b""[..], &prefix(0, 1_000)] {
+            let answer = connection.call(rpc, &timeout, begun, RequestEnd::Never);
+            answer.await.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+        }
+    }
+    for rpc in &RPCS[2..] {
+        // Field 7, list_services: it is answered, and the stream stays open.
+        let begun = framed(b"\x3a\0");
+        let answer = connection.call(rpc, &timeout, &begun, RequestEnd::Never);
+        let answer = answer.await;
+        assert!(answer.bytes > 0, "the message is answered");
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+}
+
+async fn a_watch_goes_on_until_its_callers_deadline(client: Client) {
+    let connection = Http2Connection::to(client.address()).await;
+    let timeout = [("grpc-timeout", "50m")];
+    let answer = connection
+        .call(RPCS[1], &timeout, &framed(b""), RequestEnd::Sent)
+        .await;
+    assert!(answer.bytes > 0, "the status now");
+    answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
 }

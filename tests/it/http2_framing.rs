@@ -25,6 +25,9 @@ on_both_databases![
     unknown_paths_are_unimplemented,
     requests_that_are_not_grpc_get_http_errors,
     too_large_headers_are_refused,
+    an_authorization_that_is_not_needed_counts_as_a_header,
+    of_two_deadlines_the_shorter_counts,
+    messages_in_another_encoding_are_unimplemented,
 ];
 
 const GET: &str = "/expertise.v1.TaskService/GetTask";
@@ -291,6 +294,50 @@ async fn too_large_headers_are_refused(client: Client) {
     answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     let status = answer.status.expect("a status");
     assert!(status.message().contains("metadata"), "{status}");
+    assert_serves(&connection, account).await;
+}
+
+async fn an_authorization_that_is_not_needed_counts_as_a_header(client: Client) {
+    let (connection, account) = connect(&client).await;
+    let long = "x".repeat(17_000);
+    let headers = [account, ("authorization", &long)];
+    let answer = list(&connection, &headers).await;
+    answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    assert_serves(&connection, account).await;
+}
+
+async fn of_two_deadlines_the_shorter_counts(client: Client) {
+    let (connection, account) = connect(&client).await;
+    for timeouts in [["60S", "0S"], ["0S", "60S"]] {
+        let [first, second] = timeouts.map(|timeout| ("grpc-timeout", timeout));
+        let answer = list(&connection, &[account, first, second]).await;
+        answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    }
+    let malformed = [account, ("grpc-timeout", "60S"), ("grpc-timeout", "soon")];
+    let answer = list(&connection, &malformed).await;
+    answer.is(Code::InvalidArgument, "FIELD_INVALID");
+}
+
+async fn messages_in_another_encoding_are_unimplemented(client: Client) {
+    let (connection, account) = connect(&client).await;
+    for content in [
+        "application/grpc+json",
+        "application/grpc+thrift;charset=utf-8",
+        "application/grpc+",
+    ] {
+        let headers = [account, ("content-type", content)];
+        let answer = connection
+            .send(
+                Method::POST,
+                LIST,
+                &headers,
+                &framed(b"{}"),
+                RequestEnd::Sent,
+            )
+            .await;
+        assert_eq!(answer.http, 200, "{content}");
+        answer.is(Code::Unimplemented, "UNIMPLEMENTED");
+    }
     assert_serves(&connection, account).await;
 }
 

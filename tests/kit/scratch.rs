@@ -5,7 +5,7 @@ use std::{
     fs,
     io::Write,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{ChildStdin, Command, Stdio},
     sync::{Mutex, OnceLock},
 };
@@ -108,4 +108,10 @@ impl Drop for WatchdogEntry {
     fn drop(&mut self) {
         Scratch::of_this_run().write_to_watchdog(&format!("-{}", self.0));
     }
+}
+
+/// Makes a FIFO. Whoever opens it to read waits for a writer.
+pub fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a FIFO");
 }

@@ -10,6 +10,7 @@ use std::{
     process::{Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
+    time::Duration,
 };
 
 use rustix::process::Signal;
@@ -143,6 +144,16 @@ impl ServerProcess {
     /// The most address space so far, in bytes.
     pub fn virtual_peak(&self) -> u64 {
         self.memory("VmPeak:")
+    }
+
+    /// The processor time that it has used.
+    pub fn processor_time(&self) -> Duration {
+        let stat = read(Path::new(&format!("/proc/{}/stat", self.id())));
+        // The name of the program, in parentheses, may hold spaces.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let fields = after_name.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+        Duration::from_millis(10 * ticks)
     }
 
     fn memory(&self, kind: &str) -> u64 {

@@ -34,7 +34,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// HEADERS that begin a call of the contract, with more headers.
+/// HEADERS that begin a call of the contract, or of the service at a path, with more headers.
 pub fn call(stream: u32, method: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let block = header_block(method, more);
     let mut bytes = Vec::new();
@@ -55,7 +55,10 @@ pub fn call(stream: u32, method: &str, more: &[(&str, &str)]) -> Vec<u8> {
 
 /// The headers of a call, none of them indexed.
 pub fn header_block(method: &str, more: &[(&str, &str)]) -> Vec<u8> {
-    let path = format!("/expertise.v1.{method}");
+    let path = match method.starts_with('/') {
+        true => method.to_owned(),
+        false => format!("/expertise.v1.{method}"),
+    };
     let mut block = Vec::new();
     for (name, value) in [
         (":method", "POST"),

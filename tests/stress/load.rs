@@ -5,6 +5,7 @@
 //! a release build (`EXPERTISE_LOAD_BINARY`).
 
 mod cores;
+mod costly;
 mod floods;
 mod limits;
 mod memory;

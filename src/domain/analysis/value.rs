@@ -109,7 +109,7 @@ impl TargetSet {
     }
 
     /// How many targets there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.texts.len() + self.numbers.len() + self.bools.len()
     }
 

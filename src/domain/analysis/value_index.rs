@@ -78,7 +78,7 @@ impl ValueIndex {
     }
 
     /// How many values there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.values.len()
     }
 
@@ -149,7 +149,7 @@ impl ValueIndex {
         match operator {
             Comparison::Equal | Comparison::NotEqual => {
                 let spellings = targets.numbers().next().map(|_| self.text_numbers.len());
-                targets.len() + spellings.unwrap_or_default()
+                targets.count() + spellings.unwrap_or_default()
             }
             Comparison::Greater | Comparison::Less => {
                 1 + self.numbers.len() + self.text_numbers.len()
@@ -281,7 +281,7 @@ mod tests {
                 let found = match &holding {
                     HoldingValues::Only(found) => found.clone(),
                     HoldingValues::AllBut(others) => {
-                        (0..index.len()).filter(|value| !others.contains(value)).collect()
+                        (0..index.count()).filter(|value| !others.contains(value)).collect()
                     }
                 };
                 let expected = index.values.iter().enumerate();

@@ -41,12 +41,12 @@ impl ValueClasses {
             }
         };
         let mut classes = Self {
-            class_of: vec![Self::UNANSWERED; values.len()],
+            class_of: vec![Self::UNANSWERED; values.count()],
             values,
             count: 1,
         };
         // How many values each class has. The first has the unanswered value, too.
-        let mut sizes = vec![1 + classes.values.len()];
+        let mut sizes = vec![1 + classes.values.count()];
         for condition in conditions {
             classes.split(condition, &mut sizes);
         }

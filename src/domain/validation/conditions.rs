@@ -384,7 +384,7 @@ impl Finding {
         let listed: Vec<String> = listed
             .map(|key| format!("`{}`", shortened(key, MAX_HINTED_CHARS)))
             .collect();
-        let more = match keys.len().saturating_sub(listed.len()) {
+        let more = match keys.count().saturating_sub(listed.len()) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };

@@ -2,7 +2,7 @@
 //! An id never changes its meaning, and the id of a removed rule is never used again.
 
 /// Part of fingerprints. It is raised whenever the same guide may get other findings.
-pub const RULES_VERSION: u32 = 3;
+pub const RULES_VERSION: u32 = 4;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -196,7 +196,7 @@ rules! {
     "Set `published` to 0 or 1."
 
     TooLarge "analysis/too-large" Info
-    "The guide exceeds 10,000 steps, 20,000 conditions or 8 levels of subtasks. Rules about walkthroughs were not checked, nor anything beyond the limit."
+    "The guide exceeds 10,000 steps, 20,000 conditions, 8 levels of subtasks, 100 languages, a million keys of variables or the bytes of a message. Rules about walkthroughs were not checked, nor anything beyond the limit; beyond the languages, only the first 100 were checked."
     "A guide has 100 subtask steps to a task of 200 steps."
     "Divide the guide into smaller ones."
 }

@@ -99,13 +99,13 @@ impl<'a> Reads<'a> {
     pub fn lookups(&self, guide: &Guide) -> usize {
         let variables = guide.variables.iter().zip(&self.conditions);
         let each = variables.map(|(variable, conditions)| {
-            let targets: usize = conditions.iter().map(|one| one.targets.len()).sum();
+            let targets: usize = conditions.iter().map(|one| one.targets.count()).sum();
             let bounds = conditions.iter().filter(|one| match one.operator {
                 Comparison::Equal | Comparison::NotEqual => false,
                 Comparison::Greater | Comparison::Less => true,
             });
             let values = match &variable.possible {
-                PossibleValues::Keys(keys) => keys.len(),
+                PossibleValues::Keys(keys) => keys.count(),
                 PossibleValues::Anything => VALUES_PER_TARGET * targets,
             };
             // A bound may hold for every value.

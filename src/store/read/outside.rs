@@ -69,9 +69,10 @@ impl OutsideUses {
         let setters = self.setters.values().flat_map(OutsideSetters::list);
         let keys: usize = setters.map(|setter| 1 + setter.keys.len()).sum();
         let readers = self.readers.values().map(|readers| match readers {
-            OutsideReaders::All(readers) => {
-                readers.iter().map(|reader| 1 + reader.targets.len()).sum()
-            }
+            OutsideReaders::All(readers) => readers
+                .iter()
+                .map(|reader| 1 + reader.targets.count())
+                .sum(),
             OutsideReaders::TooMany => 1,
         });
         keys + readers.sum::<usize>()

@@ -68,6 +68,29 @@ struct TreeTasks {
     ids: Vec<TaskId>,
 }
 
+/// About how many steps one statement reads. The driver holds a row in several times the memory
+/// of a step.
+const STEPS_AT_ONCE: usize = 5_000;
+
+impl TreeTasks {
+    /// The ids of the tasks, in batches whose steps one statement reads.
+    fn batches(&self) -> Vec<Vec<TaskId>> {
+        let managed = self.managed.values().flatten();
+        let (mut batches, mut batch, mut steps) = (Vec::new(), Vec::new(), 0);
+        for task in std::iter::once(&self.root).chain(managed) {
+            let is_full = steps + task.steps.len() > STEPS_AT_ONCE;
+            if batch.len() == MAX_IDS_PER_STATEMENT || (is_full && !batch.is_empty()) {
+                batches.push(std::mem::take(&mut batch));
+                steps = 0;
+            }
+            steps += task.steps.len();
+            batch.push(task.guid);
+        }
+        batches.push(batch);
+        batches
+    }
+}
+
 /// Reads a task tree with all texts.
 pub async fn read_tree(
     db: &impl ConnectionTrait,
@@ -121,7 +144,7 @@ async fn with_steps(
 ) -> Result<TaskTree, StoreError> {
     let columns = StepColumns::ALL.columns(backend(db));
     let mut steps: BTreeMap<TaskId, Vec<(Step, Place)>> = BTreeMap::new();
-    for ids in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
+    for ids in tasks.batches() {
         let mut values = Values::new();
         let ids = values.bind_all(ids.iter().map(|task| task.0));
         let sql = format!(

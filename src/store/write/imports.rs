@@ -81,19 +81,21 @@ struct ImportWrite {
     locks_all_steps: AtomicBool,
 }
 
-/// Bytes of memory that a step takes in an import beside its texts: in the document, in the
+/// Bytes of memory that a step of a document takes beside its texts: in the document, in the
 /// plan and as a row.
 const BYTES_PER_STEP: usize = 1_600;
-/// Bytes of memory that a byte of a stored text takes: as a row and as a step.
-const MEMORY_PER_BYTE: usize = 2;
+/// Bytes of memory that a stored step takes beside its size.
+const BYTES_PER_STORED_STEP: usize = 800;
 
 impl ImportWrite {
     /// Reserves the memory for the stored steps of tasks. An attempt before may have done so.
     async fn reserve_stored(&self, tx: &Tx, tasks: &[TaskId]) -> Result<(), StoreError> {
         let stored = task_tree::step_sizes(&tx.db, tx.account(), tasks).await?;
-        let bytes = stored.bytes.saturating_mul(MEMORY_PER_BYTE);
-        let of_steps = stored.steps + self.import.document.step_count();
-        let bytes = bytes.saturating_add(of_steps.saturating_mul(BYTES_PER_STEP));
+        let of_document = self.import.document.step_count() * BYTES_PER_STEP;
+        let of_stored = stored.steps.saturating_mul(BYTES_PER_STORED_STEP);
+        let bytes = of_stored
+            .saturating_add(stored.bytes)
+            .saturating_add(of_document);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         match memory.try_grow_to(bytes) {
             true => Ok(()),

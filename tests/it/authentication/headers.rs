@@ -168,7 +168,7 @@ async fn each_call_needs_its_scope(client: Client) {
 }
 
 async fn an_unknown_scope_permits_nothing(client: Client) {
-    for scopes in ["", "everything", "READ", "read,write"] {
+    for scopes in ["", "everything", "READ", "read,write", "read\twrite"] {
         let odd = client.with_scopes(scopes);
         let failure = odd.list_roles(0, "").await.refused();
         assert!(

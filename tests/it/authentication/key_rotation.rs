@@ -11,6 +11,7 @@ use tokio::time;
 use expertise::{auth::KeySource, config::Config};
 
 use super::prelude::*;
+use crate::kit::{deadline::in_time, scratch::make_fifo};
 
 /// An issuer with this key, a server that fetches its keys, and calls to it.
 async fn start_with_issuer_of(signer: &Signer, id: &str) -> (KeyServer, TestServer, TokenClient) {
@@ -119,6 +120,27 @@ async fn an_unreadable_key_file_keeps_the_known_keys() {
     client.read(&token).await.expect("the key holds");
     replace(&path, &key_set(&[Signer::es256().jwk("key")]));
     assert_refused(client.read(&token).await);
+}
+
+#[tokio::test]
+async fn a_fifo_in_place_of_a_key_file_keeps_the_known_keys() {
+    let signer = Signer::es256();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("keys.json");
+    replace(&path, &key_set(&[signer.jwk("key")]));
+    let server = start(jwt(KeySource::KeySetFile(path.clone()))).await;
+    let client = TokenClient::of(&server);
+    let token = signer.token_by("key", &claims());
+    std::fs::remove_file(&path).expect("a file");
+    make_fifo(&path);
+    for _ in 0..3 {
+        let read = in_time("a call", client.read(&token));
+        read.await.expect("the key holds");
+    }
+    let new = Signer::es256();
+    replace(&path, &key_set(&[new.jwk("new")]));
+    let token = new.token_by("new", &claims());
+    client.read(&token).await.expect("the new key holds");
 }
 
 #[tokio::test]

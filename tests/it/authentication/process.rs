@@ -88,10 +88,16 @@ async fn neither_secrets_nor_tokens_get_into_the_log() {
     let forged = Signer::secret(b"another secret of 32 bytes or more").token(&claims());
     client.read(&good).await.expect("it is accepted");
     error_answer(client.read(&forged).await);
+    let mut reversing = claims();
+    reversing["sub"] = json!("ann\u{202e}bob");
+    let reversing = Signer::hs256().token(&reversing);
+    client.read(&reversing).await.expect("it is accepted");
 
     let log = server.kill().stderr;
     assert!(log.contains("the key did not sign it"), "{log}");
     assert!(log.contains(r#""subject":"ann""#), "{log}");
+    // What shows text in another order is escaped.
+    assert!(log.contains(r#""subject":"ann\u202ebob""#), "{log}");
     assert!(!log.contains(SECRET), "{log}");
     for part in good.split('.').chain(forged.split('.')) {
         assert!(!log.contains(part), "{log}");

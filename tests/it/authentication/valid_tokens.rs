@@ -135,3 +135,20 @@ async fn the_account_comes_from_the_token_not_from_metadata() {
     let answer = error_answer(client.list(&all).await);
     assert_eq!(answer.reason, "SCOPE_MISSING");
 }
+
+/// RFC 6749, section 3.3: spaces, and nothing else, are between the names of scopes.
+#[tokio::test]
+async fn scopes_have_spaces_between_them() {
+    let server = start(hs256()).await;
+    let client = TokenClient::of(&server);
+    for separator in ["\t", "\n", "\u{a0}", ","] {
+        let mut claims = claims();
+        claims["scope"] = json!(format!("openid{separator}read"));
+        let refused = client.read(&Signer::hs256().token(&claims)).await;
+        assert_eq!(
+            error_answer(refused).reason,
+            "SCOPE_MISSING",
+            "{separator:?}"
+        );
+    }
+}

@@ -1,6 +1,9 @@
 //! `expertise export`: a document that imports as it stands.
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+};
 
 use serde_json::Value;
 
@@ -19,6 +22,8 @@ on_both_databases![
     an_unknown_task_fails_with_a_one_line_error,
     an_unwritable_file_exits_with_1,
     a_file_in_place_of_a_directory_is_named,
+    a_link_is_never_written_through,
+    a_file_keeps_its_permissions_when_it_is_written_again,
 ];
 
 fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
@@ -144,4 +149,44 @@ fn a_file_in_place_of_a_directory_is_named(cli: Cli) {
     let line = line.failure(1);
     let expected = format!("cannot write {path}: it is a file: with --all, --out is a directory");
     assert!(line.contains(&expected), "{line}");
+}
+
+fn a_link_is_never_written_through(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("target"), "kept").expect("a file");
+    symlink(at("target"), at("r.json")).expect("a link");
+    let command = cli.command(&["export", guid, "--out=r.json"]);
+    let line = command.in_directory(directory.path()).run().failure(1);
+    assert!(
+        line.contains("r.json") && line.contains("it is a link"),
+        "{line}"
+    );
+
+    let all = ["export", "--all", "--out=guides"];
+    let all = || cli.command(&all).in_directory(directory.path()).run();
+    all().succeeded();
+    let mut exported = fs::read_dir(at("guides")).expect("a directory");
+    let exported = exported.next().expect("a file").expect("a file").path();
+    fs::remove_file(&exported).expect("a file");
+    symlink(at("target"), &exported).expect("a link");
+    let line = all().failure(1);
+    assert!(line.contains("it is a link"), "{line}");
+    assert_eq!(fs::read_to_string(at("target")).expect("a file"), "kept");
+}
+
+fn a_file_keeps_its_permissions_when_it_is_written_again(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("r.json");
+    fs::write(&file, "old").expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("permissions");
+    let command = cli.command(&["export", guid, "--out=r.json"]);
+    command.in_directory(directory.path()).run().succeeded();
+    let mode = fs::metadata(&file).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), cli.export(guid));
+    let files = fs::read_dir(directory.path()).expect("a directory");
+    assert_eq!(files.count(), 1, "nothing is left beside it");
 }

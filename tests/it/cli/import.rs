@@ -1,10 +1,13 @@
 //! `expertise import`.
 
+use std::fs;
+
 use serde_json::json;
 
 use crate::kit::{
     command::{Cli, command, example_guide, text},
     on_both_databases,
+    scratch::{Scratch, make_fifo},
 };
 
 on_both_databases![
@@ -22,6 +25,7 @@ on_both_databases![
     an_export_of_another_account_needs_as_new,
     a_byte_order_mark_is_skipped,
     a_too_large_file_is_refused_without_reading_it_all,
+    a_fifo_is_refused_by_every_command_that_reads_files,
     json_output_escapes_bidirectional_characters,
     an_import_that_changes_nothing_is_unchanged,
     failures_are_repeated_behind_the_counts,
@@ -560,14 +564,42 @@ fn a_byte_order_mark_is_skipped(cli: Cli) {
 }
 
 fn a_too_large_file_is_refused_without_reading_it_all(cli: Cli) {
-    // /dev/zero has no end: the command ends only because it stops reading at the limit.
-    let line = cli.command(&["import", "/dev/zero"]).run().failure(1);
+    // A file of 4 TB without blocks: the command ends only because it stops reading at the limit.
+    let scratch = Scratch::of_this_run();
+    let endless = scratch.path("endless.json");
+    let file = fs::File::create(&endless).expect("a file");
+    file.set_len(1 << 42).expect("a length");
+    let endless = endless.to_str().expect("a path");
+    let line = cli.command(&["import", endless]).run().failure(1);
     assert!(line.contains("larger than 75497472 bytes"), "{line}");
     let text = guide("A");
     for (limit, fits) in [(text.len(), true), (text.len() - 1, false)] {
         let limit = format!("--max-file-bytes={limit}");
         let output = cli.command(&["import", &limit, "-"]).stdin(&text).run();
         assert_eq!(output.code == Some(0), fits, "{}", output.stderr);
+    }
+}
+
+fn a_fifo_is_refused_by_every_command_that_reads_files(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guides = directory.path().join("guides");
+    fs::create_dir(&guides).expect("a directory");
+    make_fifo(&guides.join("a.json"));
+    for arguments in [
+        &["import", "guides/a.json"][..],
+        &["diff", "guides/a.json"],
+        &["lint", "guides/a.json"],
+        &["apply", "guides"],
+    ] {
+        let command = cli.command(arguments).in_directory(directory.path());
+        let output = command.run();
+        assert!(
+            !output.stderr.is_empty() && output.code != Some(0),
+            "{arguments:?}"
+        );
+        let said = format!("{}{}", output.stdout, output.stderr);
+        let says_why = said.contains("guides/a.json") && said.contains("it is a FIFO");
+        assert!(says_why, "{arguments:?}: {said}");
     }
 }
 

@@ -20,9 +20,9 @@ use crate::domain::analysis::{
 
 /// Most keys of all variables. Those of an observation count once for each variable that it
 /// sets.
-pub const MAX_VARIABLE_KEYS: usize = 5_000_000;
+pub const MAX_VARIABLE_KEYS: usize = 1_000_000;
 /// Most observations that set names which are also a task's own.
-const MAX_SHADOWED_SETTERS: usize = 100_000;
+const MAX_SHADOWED_SETTERS: usize = 20_000;
 
 /// A guide before the observations outside of it that set its variables are known.
 #[derive(Debug)]
