@@ -33,6 +33,9 @@ pub trait CallMemory: Send + Sync {
 
     /// Takes back bytes that [`Self::try_reserve_work`] counted.
     fn release_work(&self, bytes: usize);
+
+    /// The most bytes that all calls may hold together.
+    fn limit(&self) -> usize;
 }
 
 /// Memory that the work of a call holds beside its request and response, such as a guide
@@ -50,6 +53,13 @@ impl WorkMemory {
             memory: CURRENT.try_with(|call| Arc::clone(&call.memory)).ok(),
             bytes: 0,
         }
+    }
+
+    /// The most bytes that it can ever hold. Work that takes more never fits.
+    pub fn limit(&self) -> usize {
+        self.memory
+            .as_ref()
+            .map_or(usize::MAX, |memory| memory.limit())
     }
 
     /// Holds so many bytes more. Returns false, and holds no more, if they do not fit beside
@@ -211,6 +221,10 @@ mod tests {
         }
 
         fn release_work(&self, _: usize) {}
+
+        fn limit(&self) -> usize {
+            usize::MAX
+        }
     }
 
     fn memory() -> Arc<dyn CallMemory> {

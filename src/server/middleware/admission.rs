@@ -207,6 +207,10 @@ impl CallMemory for MemoryReservation {
         self.work.fetch_sub(bytes, Relaxed);
         self.budget.used.fetch_sub(bytes, Relaxed);
     }
+
+    fn limit(&self) -> usize {
+        self.budget.limit
+    }
 }
 
 impl Drop for MemoryReservation {

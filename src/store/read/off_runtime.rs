@@ -26,6 +26,8 @@ const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
 const ANALYSIS_BYTES_PER_WEIGHT: usize = 4 * 1024;
 /// The most memory that an analysis takes beside the guide.
 const MAX_ANALYSIS_BYTES: usize = 96 * 1024 * 1024;
+/// The part of the memory of all calls that an analysis may reserve: an eighth.
+const ANALYSIS_SHARE: usize = 8;
 
 /// The threads that analyses may take at once.
 pub struct AnalysisThreads(Arc<Semaphore>);
@@ -78,7 +80,8 @@ impl AnalysisThreads {
         let permit: Option<OwnedSemaphorePermit> = Arc::clone(&self.0).acquire_owned().await.ok();
         let mut memory = WorkMemory::of_current_call();
         let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
-        if !memory.try_grow(bytes.min(MAX_ANALYSIS_BYTES)) {
+        let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);
+        if !memory.try_grow(bytes.min(most)) {
             return Err(Error::Overloaded);
         }
         let call = CallContext::current();

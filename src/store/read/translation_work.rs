@@ -31,6 +31,8 @@ use crate::{
 
 /// Resources that one statement examines.
 const BATCH_ROWS: i64 = 500;
+/// If the sources of a page have more bytes, they are read under a permit.
+const LARGE_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Most statements of one call that examine resources.
 const MAX_BATCHES: usize = 4;
 
@@ -101,15 +103,24 @@ impl Account {
             // Fails if the task does not exist.
             self.order_epoch(task).await?;
         }
-        Ok(self.build_work_page(filter, after, size).await?)
+        let (page, next) = self.find_work(filter, after, size).await?;
+        // A page ends at about `PAGE_BYTES`, but for one source.
+        let permit = match page.bytes > LARGE_PAGE_BYTES {
+            true => Some(self.large_read_permit(page.bytes).await?),
+            false => None,
+        };
+        let items = self.read_sources(filter, page.found).await?;
+        drop(permit);
+        Ok(TranslationWorkPage { items, next })
     }
 
-    async fn build_work_page(
+    /// Finds the work of a page, and where the next one begins, without reading sources.
+    async fn find_work(
         &self,
         filter: &TranslationWorkFilter,
         after: Option<TranslationWorkCursor>,
         size: PageSize,
-    ) -> Result<TranslationWorkPage, StoreError> {
+    ) -> Result<(WorkPageBuilder, Option<TranslationWorkCursor>), StoreError> {
         let mut page = WorkPageBuilder {
             found: Vec::new(),
             bytes: 0,
@@ -142,8 +153,7 @@ impl Account {
             }
         }
         let next = (!ended).then_some(page.cursor);
-        let items = self.read_sources(filter, page.found).await?;
-        Ok(TranslationWorkPage { items, next })
+        Ok((page, next))
     }
 
     /// Reads the next resources after a cursor.

@@ -13,7 +13,7 @@ use super::{Operation, transaction::Tx};
 use crate::{
     call_context::WorkMemory,
     domain::{
-        Error, Result,
+        Error, Result, SizedResource,
         changes::Changes,
         decide::WriteContext,
         etag::ExpectedEtag,
@@ -58,10 +58,7 @@ impl Account {
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
         let mut memory = WorkMemory::of_current_call();
-        let steps = import.document.step_count();
-        if !memory.try_grow(steps.saturating_mul(BYTES_PER_STEP)) {
-            return Err(Error::Overloaded);
-        }
+        hold(&mut memory, import.document.step_count() * BYTES_PER_STEP)?;
         let write = ImportWrite {
             import,
             locks_all_steps: AtomicBool::new(false),
@@ -97,10 +94,19 @@ impl ImportWrite {
             .saturating_add(stored.bytes)
             .saturating_add(of_document);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        match memory.try_grow_to(bytes) {
-            true => Ok(()),
-            false => Err(Error::Overloaded.into()),
-        }
+        Ok(hold(&mut memory, bytes)?)
+    }
+}
+
+/// Holds so many bytes in all. Fails if they do not fit beside what other calls hold, or never.
+fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
+    let (resource, limit) = (SizedResource::Guide, memory.limit());
+    if bytes > limit {
+        return Err(Error::TooLarge { resource, limit });
+    }
+    match memory.try_grow_to(bytes) {
+        true => Ok(()),
+        false => Err(Error::Overloaded),
     }
 }
 

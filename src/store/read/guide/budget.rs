@@ -23,13 +23,18 @@ pub struct ReadBudget {
 }
 
 impl ReadBudget {
-    /// [`MAX_GUIDE_STEPS`] steps, and tasks and steps of `max_bytes` together, without bodies.
-    pub fn new(max_bytes: usize) -> Self {
+    /// [`MAX_GUIDE_STEPS`] steps, and tasks and steps of `max_message_bytes` together, without
+    /// bodies; less where more would never fit into memory.
+    pub fn new(max_message_bytes: usize) -> Self {
+        let memory = WorkMemory::of_current_call();
+        // One part is for what is reserved before sizes are known, and for the analysis.
+        let max_bytes = memory.limit() / (MEMORY_PER_BYTE + 1);
+        let max_bytes = max_bytes.min(max_message_bytes);
         Self {
             steps: MAX_GUIDE_STEPS,
             bytes: max_bytes,
             max_bytes,
-            memory: WorkMemory::of_current_call(),
+            memory,
         }
     }
 
