@@ -2,7 +2,7 @@
 //! bounded size and an uncompressed message.
 
 use http::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use tonic::{Status, body::Body};
@@ -16,6 +16,8 @@ use crate::{
 /// The largest headers of a call, without its credentials, which have a limit of
 /// their own.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// The values of headers that a call may hold until its message is there.
+const MAX_HELD_HEADER_BYTES: usize = 1024;
 /// What HTTP/2 adds to the size of each header (RFC 9113, section 6.5.2).
 const HEADER_OVERHEAD_BYTES: usize = 32;
 
@@ -64,9 +66,13 @@ pub fn limit_headers(headers: &HeaderMap, max_credential_bytes: usize) -> Result
     }
 }
 
-/// Drops the headers that have been read, so that a call which waits for its message holds
-/// none of them.
+/// Drops the headers that have been read if there are many, so that a call which waits for its
+/// message does not hold them.
 pub fn drop_read_headers(headers: &mut HeaderMap) {
+    let bytes: usize = headers.values().map(HeaderValue::len).sum();
+    if bytes <= MAX_HELD_HEADER_BYTES {
+        return;
+    }
     let content_type = headers.remove(CONTENT_TYPE);
     *headers = HeaderMap::new();
     if let Some(content_type) = content_type {

@@ -91,13 +91,21 @@ impl TreeTasks {
     }
 }
 
-/// Reads a task tree with all texts.
+/// Reads a task tree with all texts, under locks on these tasks. Fails with a conflict if the
+/// tree has others.
 pub async fn read_tree(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
+    locked: &[TaskId],
 ) -> Result<Option<TaskTree>, StoreError> {
-    match read_tasks(db, account, root, TaskTexts::All).await? {
+    let tasks = read_tasks(db, account, root, TaskTexts::All).await?;
+    let mut ids = tasks.as_ref().map_or(Vec::new(), |tasks| tasks.ids.clone());
+    ids.sort_unstable();
+    if ids != locked {
+        return Err(StoreError::Conflict);
+    }
+    match tasks {
         Some(tasks) => Ok(Some(with_steps(db, account, tasks).await?)),
         None => Ok(None),
     }
@@ -237,7 +245,7 @@ impl Account {
                 }
                 Ok(None) | Err(_) => (Vec::new(), 0),
             };
-            let of_steps = step_sizes(db, &self.id, &ids).await?.bytes;
+            let of_steps = step_bytes(db, &self.id, &ids).await?;
             let bytes = of_tasks.saturating_add(of_steps);
             let limit = self.max_message_bytes();
             if bytes > limit {
@@ -253,33 +261,25 @@ impl Account {
     }
 }
 
-/// How many steps tasks have, and their bytes with bodies.
-pub struct StepSizes {
-    pub steps: usize,
-    pub bytes: usize,
-}
-
-/// The sizes of the steps of tasks.
-pub async fn step_sizes(
+/// The bytes of the steps of tasks, bodies included.
+pub async fn step_bytes(
     db: &impl ConnectionTrait,
     account: &AccountId,
     tasks: &[TaskId],
-) -> Result<StepSizes, StoreError> {
-    let (mut steps, mut bytes) = (0_usize, 0_usize);
+) -> Result<usize, StoreError> {
+    let mut bytes = 0_usize;
     for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
         let mut values = Values::new();
         let ids = values.bind_all(tasks.iter().map(|task| task.0));
         let sql = format!(
-            "SELECT COUNT(*), CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) \
+            "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) \
              FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
         );
         let statement = values.statement(sql, backend(db), account);
         if let Some(row) = db.query_one_raw(statement).await? {
-            let mut row = RowReader::new(&row);
-            let (count, size): (i64, i64) = (row.take()?, row.take()?);
-            steps = steps.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+            let size: i64 = RowReader::new(&row).take()?;
             bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
         }
     }
-    Ok(StepSizes { steps, bytes })
+    Ok(bytes)
 }

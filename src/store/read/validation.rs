@@ -209,7 +209,8 @@ impl Account {
         let mut more = true;
         loop {
             for task in tasks {
-                let is_late = started.elapsed() >= MAX_PAGE_TIME;
+                // Without a task there is no cursor to go on from.
+                let is_late = page.next.is_some() && started.elapsed() >= MAX_PAGE_TIME;
                 if cost >= STEPS_PER_CALL || page.findings.len() >= size || is_late {
                     return Ok(page);
                 }

@@ -81,17 +81,29 @@ struct ImportWrite {
 /// Bytes of memory that a step of a document takes beside its texts: in the document, in the
 /// plan and as a row.
 const BYTES_PER_STEP: usize = 1_600;
-/// Bytes of memory that a stored step takes beside its size.
-const BYTES_PER_STORED_STEP: usize = 800;
+/// Bytes of memory that a stored step takes, with texts of about half a kilobyte.
+const BYTES_PER_STORED_STEP: usize = 1_200;
+/// The sizes of so many stored steps are summed before they are read. Of more, that takes as
+/// long as reading them.
+const MAX_SUMMED_STEPS: i64 = 100;
 
 impl ImportWrite {
     /// Reserves the memory for the stored steps of tasks. An attempt before may have done so.
-    async fn reserve_stored(&self, tx: &Tx, tasks: &[TaskId]) -> Result<(), StoreError> {
-        let stored = task_tree::step_sizes(&tx.db, tx.account(), tasks).await?;
+    async fn reserve_stored(
+        &self,
+        tx: &Tx,
+        tasks: &[TaskId],
+        steps: i64,
+    ) -> Result<(), StoreError> {
+        let of_texts = match steps {
+            ..=MAX_SUMMED_STEPS => task_tree::step_bytes(&tx.db, tx.account(), tasks).await?,
+            _ => 0,
+        };
+        let steps = usize::try_from(steps).unwrap_or_default();
         let of_document = self.import.document.step_count() * BYTES_PER_STEP;
-        let of_stored = stored.steps.saturating_mul(BYTES_PER_STORED_STEP);
+        let of_stored = steps.saturating_mul(BYTES_PER_STORED_STEP);
         let bytes = of_stored
-            .saturating_add(stored.bytes)
+            .saturating_add(of_texts)
             .saturating_add(of_document);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(hold(&mut memory, bytes)?)
@@ -141,14 +153,15 @@ impl Operation for ImportWrite {
         let existing = match target {
             None => None,
             Some(root) => {
-                if task_tree::ids(&tx.db, tx.account(), root).await? != below {
-                    return Err(StoreError::Conflict);
-                }
-                self.reserve_stored(tx, &below).await?;
+                let of_guide = heads
+                    .iter()
+                    .filter(|head| below.binary_search(&head.guid).is_ok());
+                let steps = of_guide.map(|head| head.step_count).sum();
+                self.reserve_stored(tx, &below, steps).await?;
                 if self.locks_all_steps.load(Ordering::Relaxed) {
                     tx.lock_steps_of(&below).await?;
                 }
-                task_tree::read_tree(&tx.db, tx.account(), root).await?
+                task_tree::read_tree(&tx.db, tx.account(), root, &below).await?
             }
         };
         Ok(ImportSnapshot {

@@ -165,16 +165,16 @@ impl GuideDraft {
         size: &mut GuideSize,
     ) -> usize {
         let mut kept = None;
-        if depth <= MAX_SUBTASK_LEVELS {
-            let with_task = size.with(&source, steps.as_deref().unwrap_or_default());
-            let not_read = steps.is_none().then_some(GuideLimit::Steps);
-            match with_task.exceeded().or(not_read) {
-                None => {
-                    *size = with_task;
-                    kept = steps;
-                }
-                Some(limit) => self.limit = self.limit.or(Some(limit)),
+        let is_too_deep = depth > MAX_SUBTASK_LEVELS;
+        let steps = steps.filter(|_| !is_too_deep);
+        let with_task = size.with(&source, steps.as_deref().unwrap_or_default());
+        let not_read = (steps.is_none() && !is_too_deep).then_some(GuideLimit::Steps);
+        match with_task.exceeded().or(not_read) {
+            None => {
+                *size = with_task;
+                kept = steps;
             }
+            Some(limit) => self.limit = self.limit.or(Some(limit)),
         }
         // What is beyond a limit is not looked at.
         if self.limit.is_some() && kept.is_none() {
