@@ -10,6 +10,7 @@ pub(super) const KNOWN: [&str; 16] = [
     "client",
     "config",
     "domain",
+    "files",
     "grpc",
     "messages",
     "pem",
