@@ -3,7 +3,7 @@
 const PROGRAM: &str = "expertise";
 
 /// The modules of the library, which are the parts.
-pub(super) const KNOWN: [&str; 16] = [
+pub(super) const KNOWN: [&str; 17] = [
     "auth",
     "call_context",
     "cli",
