@@ -163,10 +163,14 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
             drop(stop);
             let checks = checking.await.expect("the checks end");
             let used = service.process().processor_time() - before;
-            let done = responses.iter().filter(|it| it.status.code() == Code::Ok);
-            let done = done.count();
+            // Those that many shadow have too many keys for a preview.
+            let answers = [Code::Ok, Code::InvalidArgument];
+            let done = responses
+                .iter()
+                .filter(|it| answers.contains(&it.status.code()))
+                .count();
             service.print(&format!(
-                "{name} {method}: {done} done, {used:?}, {checks} checks; {}",
+                "{name} {method}: {done} answered, {used:?}, {checks} checks; {}",
                 service.memory()
             ));
             assert!(done > 0, "{name} {method}: {:?}", responses[0].status);
