@@ -168,7 +168,7 @@ fn statements_within_an_account_have_no_fault() {
         "INSERT INTO steps (account_id, guid) SELECT s.account_id, $2 FROM steps s WHERE s.account_id = $1",
         "SELECT value FROM server_keys",
         "BEGIN",
-        "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; DEALLOCATE ALL",
+        "SET LOCAL lock_timeout = '2s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL jit = off; DEALLOCATE ALL",
         "SAVEPOINT a",
     ] {
         assert_eq!(faults(sql), Vec::<String>::new(), "{sql}");

@@ -41,7 +41,7 @@ pub enum Pooling {
 /// Sent after BEGIN behind PgBouncer. Gives the transaction the settings that a session has
 /// otherwise, and removes the prepared statements of other clients.
 const TRANSACTION_SETTINGS: &str = "SET LOCAL lock_timeout = '2s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '10s'; DEALLOCATE ALL";
+     SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL jit = off; DEALLOCATE ALL";
 
 /// A pool of connections to a database.
 ///

@@ -27,8 +27,10 @@ pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
 /// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
+/// To compile a statement takes a hundred times as long as to run it, and PostgreSQL does so
+/// when its statistics are older than many imports.
 const SESSION_SETTINGS: &str =
-    "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'";
+    "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; SET jit = off";
 /// Prepared statements on partitioned tables are planned once, for all values. PostgreSQL
 /// believes that this plan reads every partition, and would otherwise plan each call anew, which
 /// takes longer than the call.
