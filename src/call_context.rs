@@ -55,7 +55,7 @@ impl WorkMemory {
         }
     }
 
-    /// The most bytes that it can ever hold. Work that takes more never fits.
+    /// The bytes that all calls may hold together. Work that takes more never fits.
     pub fn limit(&self) -> usize {
         self.memory
             .as_ref()
@@ -69,24 +69,30 @@ impl WorkMemory {
             Some(memory) => memory.try_reserve_work(bytes),
             None => true,
         };
-        self.bytes += if fits { bytes } else { 0 };
+        if fits {
+            self.bytes += bytes;
+        }
         fits
     }
 
     /// Holds at least so many bytes in all.
     pub fn try_grow_to(&mut self, bytes: usize) -> bool {
-        match bytes.checked_sub(self.bytes) {
-            None | Some(0) => true,
-            Some(more) => self.try_grow(more),
+        self.try_grow(bytes.saturating_sub(self.bytes))
+    }
+
+    /// Holds at most so many bytes in all.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let freed = self.bytes.saturating_sub(bytes);
+        if let Some(memory) = &self.memory {
+            memory.release_work(freed);
         }
+        self.bytes -= freed;
     }
 }
 
 impl Drop for WorkMemory {
     fn drop(&mut self) {
-        if let Some(memory) = &self.memory {
-            memory.release_work(self.bytes);
-        }
+        self.shrink_to(0);
     }
 }
 

@@ -10,11 +10,11 @@ use std::{
 
 use rustix::fs::OFlags;
 
-const NO_REGULAR_FILE: &str = "it is a FIFO, a socket or a device, and no regular file";
-/// The permissions of a new file, less those that the process withholds.
+const NO_REGULAR_FILE: &str = "it is not a regular file, but a FIFO, a socket or a device";
+/// The permissions of a new file, less the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// Opens a regular file for reading. A link to one will do.
+/// Opens a regular file for reading. Links are followed.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // A FIFO without a writer is opened, too, and refused.
@@ -47,7 +47,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     match &existing {
         Some(existing) if existing.is_symlink() => {
             return Err(io::Error::other(
-                "it is a link: remove it, or name its target",
+                "it is a link, and links are not followed: name its target",
             ));
         }
         Some(existing) if existing.is_dir() => return Err(ErrorKind::IsADirectory.into()),
@@ -63,6 +63,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
         file.as_file().set_permissions(existing.permissions())?;
     }
     file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
     // Takes the place of the name. A link that was made meanwhile is replaced, not followed.
     file.persist(path)?;
     Ok(())

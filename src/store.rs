@@ -292,9 +292,9 @@ impl Account {
         &self.store.inner.connections.epoch
     }
 
-    /// Waits until a large resource or page of so many bytes may be read for the response of
-    /// the current call, which is until the permit is dropped. Fails with [`Error::Overloaded`]
-    /// if the response does not fit beside the messages of other calls.
+    /// Waits until a large resource or page of so many bytes may be read, and reserves memory for
+    /// it in the response. Others wait until the permit is dropped; the memory is reserved until
+    /// the call ends. Fails with [`Error::Overloaded`] if it does not fit beside other calls.
     ///
     /// *Invariant:* a call that waits for it holds no slot, connection or lock, as whoever has a
     /// permit may wait for these.

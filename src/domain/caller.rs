@@ -29,9 +29,8 @@ impl Scope {
         }
     }
 
-    /// The scopes in a list with spaces between them, and nothing else (RFC 6749, section 3.3).
-    /// Unknown names are skipped, as credentials may
-    /// list scopes of other services too.
+    /// The scopes of a list that is separated by spaces alone (RFC 6749, section 3.3). Unknown
+    /// names are skipped, as credentials may list scopes of other services too.
     pub fn parse_list(list: &str) -> Vec<Self> {
         let named = |scope: &Self| list.split(' ').any(|name| name == scope.name());
         Self::ALL.into_iter().filter(named).collect()

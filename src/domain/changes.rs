@@ -57,28 +57,27 @@ const MAX_STEPS_AT_ONCE: usize = 5_000;
 
 impl Changes {
     /// The changes in parts of a bounded number of steps, to be written in this order in one
-    /// transaction. Only new steps are parted, as what refers to them comes later.
+    /// transaction. Only writes that neither update steps nor delete tasks are split, as in these
+    /// parts refer to earlier ones only.
     pub fn into_parts(self) -> impl Iterator<Item = Self> {
         let is_deletion = |change: &TaskChange| matches!(change, TaskChange::Delete { .. });
-        let can_part = self.steps.iter().all(|step| step.before.is_none())
+        let can_split = self.steps.iter().all(|step| step.before.is_none())
             && !self.tasks.iter().any(is_deletion);
         let mut rest = Some(self);
-        let mut is_first = true;
         std::iter::from_fn(move || {
             let changes = rest.as_mut()?;
-            if !can_part || changes.steps.len() <= MAX_STEPS_AT_ONCE {
+            if !can_split || changes.steps.len() <= MAX_STEPS_AT_ONCE {
                 return rest.take();
             }
             let later = changes.steps.split_off(MAX_STEPS_AT_ONCE);
             let steps = std::mem::replace(&mut changes.steps, later);
-            let mut part = Self {
+            // Those of tasks and deleted steps are in the first part.
+            let part = Self {
+                tasks: std::mem::take(&mut changes.tasks),
+                deleted_steps: std::mem::take(&mut changes.deleted_steps),
                 steps,
                 ..Self::default()
             };
-            if std::mem::take(&mut is_first) {
-                part.tasks = std::mem::take(&mut changes.tasks);
-                part.deleted_steps = std::mem::take(&mut changes.deleted_steps);
-            }
             Some(part)
         })
     }

@@ -38,17 +38,15 @@ pub enum Error {
     /// Concurrent writes conflicted with the call, which was rolled back.
     #[error("conflict with concurrent writes")]
     WriteConflict,
-    /// The resource would be too large to be returned.
-    #[error(
-        "the {resource} would be too large to return: its texts and elements take more than {limit} bytes"
-    )]
+    /// The resource exceeds a limit in bytes.
+    #[error("the {resource} has more than {limit} bytes")]
     TooLarge {
-        /// What would be too large.
+        /// What is too large.
         resource: SizedResource,
-        /// The largest message, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// Its response does not fit into memory beside those of other calls. Nothing was written.
+    /// What the call needs does not fit into memory beside other calls. Nothing was written.
     #[error("the server is overloaded")]
     Overloaded,
     /// The database cannot serve the call now.
@@ -68,7 +66,7 @@ pub struct Missing<Id> {
     pub field: Cow<'static, str>,
 }
 
-/// What the largest message limits.
+/// What is limited by the largest message, or by the memory of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizedResource {
     /// A task with its list of steps.
@@ -79,6 +77,8 @@ pub enum SizedResource {
     Guide,
     /// What an analysis reads of a guide: all texts except bodies.
     AnalysedGuide,
+    /// What an import holds: its document, the stored guide and the plan.
+    Import,
 }
 
 impl fmt::Display for SizedResource {
@@ -88,6 +88,7 @@ impl fmt::Display for SizedResource {
             Self::Step => "step",
             Self::Guide => "guide",
             Self::AnalysedGuide => "guide without bodies",
+            Self::Import => "import",
         })
     }
 }

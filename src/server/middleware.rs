@@ -22,9 +22,9 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll},
+    thread,
     time::Duration,
 };
 
@@ -33,6 +33,7 @@ use http::{Request, Response};
 use prometheus_client::registry::Registry;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
+    sync::Semaphore,
     task::block_in_place,
     time::Instant,
 };
@@ -72,6 +73,8 @@ pub struct Middleware {
     memory: Arc<MemoryBudget>,
     sizes: DecodedSizes,
     queue: WorkQueue,
+    /// How many large messages may be decoded at once: one for each processor.
+    decoders: Semaphore,
     shedder: LoadShedder,
     metrics: CallMetrics,
     tracer: Option<Tracer>,
@@ -106,6 +109,7 @@ impl Middleware {
             memory: MemoryBudget::new(limits.max_inflight_bytes),
             sizes: DecodedSizes::of_contract(),
             queue: WorkQueue::new(limits.max_inflight_bytes),
+            decoders: Semaphore::new(thread::available_parallelism().map_or(1, usize::from)),
             shedder: LoadShedder::new(),
             metrics: CallMetrics::new(),
             tracer,
@@ -288,7 +292,7 @@ impl Middleware {
             let service = context.scope(call_service(inner, request));
             let response = match bytes {
                 ..=SMALL_CALL_BYTES => service.await,
-                _ => OffWorkers(Box::pin(service)).await,
+                _ => decode_in_turn(&self.decoders, service).await,
             };
             Ok((
                 response,
@@ -340,21 +344,19 @@ impl Middleware {
     }
 }
 
-/// A future whose polls take long: to decode and to encode a large message takes milliseconds.
-/// The other tasks of its worker thread go to another thread meanwhile.
-struct OffWorkers<F>(Pin<Box<F>>);
-
-impl<F: Future> Future for OffWorkers<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let Self(future) = &mut *self;
-        match Handle::current().runtime_flavor() {
-            RuntimeFlavor::MultiThread => block_in_place(|| future.as_mut().poll(context)),
-            // Only tests have one thread.
-            _ => future.as_mut().poll(context),
-        }
-    }
+/// Runs a call with a large message. Its first poll decodes the message, which takes
+/// milliseconds: the other tasks of its worker thread go to another thread meanwhile. So many
+/// calls do so at once as there are `turns`.
+async fn decode_in_turn<F: Future>(turns: &Semaphore, call: F) -> F::Output {
+    let mut call = pin!(call);
+    // The semaphore is never closed.
+    let mut turn = turns.acquire().await.ok();
+    let has_threads = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+    poll_fn(|context| match turn.take() {
+        Some(_turn) if has_threads => block_in_place(|| call.as_mut().poll(context)),
+        _ => call.as_mut().poll(context),
+    })
+    .await
 }
 
 /// Calls a service once it is ready.

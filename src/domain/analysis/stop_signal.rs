@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Whether an analysis is to stop. It asks between short pieces of work, and its result is
-/// dropped when the answer is yes.
+/// Tells an analysis to stop. The analysis looks at it between short pieces of work, and then
+/// returns nothing.
 #[derive(Clone, Copy)]
 pub struct StopSignal<'a>(&'a dyn Fn() -> bool);
 

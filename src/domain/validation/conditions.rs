@@ -186,7 +186,7 @@ impl<'a> ReadCondition<'a, '_> {
         let guide = report.subject.guide;
         if self.variable.is_unknown() && !self.may_be_set_by_unread_guides(report) {
             let suggestion = names.closest(report, &self.variable.name, self.task());
-            if !report.only_counts(Rule::UnknownVariable) {
+            if !report.skips(Rule::UnknownVariable) {
                 report.add(self.unknown_variable().suggesting(suggestion));
             }
         }
@@ -310,7 +310,7 @@ impl<'a> ReadCondition<'a, '_> {
             if report.is_stopped() {
                 return;
             }
-            if report.only_counts(Rule::UnknownAnswer) {
+            if report.skips(Rule::UnknownAnswer) {
                 continue;
             }
             let fact = target_fact(target);
@@ -335,7 +335,7 @@ impl<'a> ReadCondition<'a, '_> {
         let name = &self.variable.name;
         let operator = self.source.operator.symbol();
         for (index, target) in self.source.targets.iter().enumerate() {
-            if is_numeric(target) || report.only_counts(Rule::NotComparable) {
+            if is_numeric(target) || report.skips(Rule::NotComparable) {
                 continue;
             }
             let fact = target_fact(target);

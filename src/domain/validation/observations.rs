@@ -97,7 +97,7 @@ fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
     let source = (None, String::new(), feedback);
     for (language, prefix, feedback) in [source].into_iter().chain(translated) {
         for (index, text, keys) in duplicate_texts(feedback) {
-            if report.only_counts(Rule::DuplicateText) {
+            if report.skips(Rule::DuplicateText) {
                 continue;
             }
             let [first, second] = keys;
@@ -149,7 +149,7 @@ fn check_use(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback, usa
     }
     for (index, (value, is_read)) in feedback.values.iter().zip(read).enumerate() {
         let is_used = is_read || value.link.is_some() || feedback.linked;
-        if is_used || report.only_counts(Rule::UnusedAnswer) {
+        if is_used || report.skips(Rule::UnusedAnswer) {
             continue;
         }
         let key = value.key.as_str();

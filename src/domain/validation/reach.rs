@@ -270,8 +270,8 @@ fn first_ends<'a>(report: &Report<'a>) -> HashMap<usize, (usize, &'a GuideStep)>
     ends
 }
 
-const HINT_AT_REDUCIBLE: &str = "A set of conditions that cannot hold together is listed. Some of \
-    them may be left out: finding the fewest would take too long.";
+const HINT_AT_REDUCIBLE: &str = "Listed is a set of conditions that cannot hold together. Perhaps \
+    fewer of them cannot either: to find the fewest would take too long.";
 
 fn hint_after_end(end: &GuideStep) -> String {
     format!(

@@ -62,7 +62,7 @@ pub struct ValidationSubject<'a> {
     pub options: &'a ValidationOptions,
     /// Whether its variables were looked up in the other guides of the account.
     pub other_guides: OtherGuides,
-    /// Whether the result is still waited for.
+    /// Tells it to stop.
     pub stop: StopSignal<'a>,
 }
 
@@ -197,20 +197,19 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether a finding of the rule is left out, or only counted as there is no room for it;
-    /// then it is counted now. Asked before findings that a guide may have millions of, so
-    /// that they need not be made.
-    pub fn only_counts(&mut self, rule: Rule) -> bool {
+    /// Whether a finding of the rule need not be made: the rule is off, or there is no room for
+    /// the finding, which is then counted. For findings that a guide may have millions of.
+    pub fn skips(&mut self, rule: Rule) -> bool {
         let options = self.subject.options;
         let Some(severity) = options.severity(rule, rule.text().severity) else {
             return true;
         };
         let is_full = self.bytes_left.is_none() && options.suppress.is_empty();
-        let only_counts = is_full || self.findings_left == 0;
-        if only_counts {
+        let has_no_room = is_full || self.findings_left == 0;
+        if has_no_room {
             self.count(severity);
         }
-        only_counts
+        has_no_room
     }
 
     /// Whether nobody waits for the findings any more.

@@ -196,7 +196,7 @@ rules! {
     "Set `published` to 0 or 1."
 
     TooLarge "analysis/too-large" Info
-    "The guide exceeds 10,000 steps, 20,000 conditions, 8 levels of subtasks, 100 languages, a million keys of variables or the bytes of a message. Rules about walkthroughs were not checked, nor anything beyond the limit; beyond the languages, only the first 100 were checked."
+    "The guide exceeds 10,000 steps, 20,000 conditions, 8 levels of subtasks, 100 languages, a million keys of variables or the bytes of a message. What is beyond the limit was not checked. Rules about walkthroughs were not checked either, unless only the languages are too many."
     "A guide has 100 subtask steps to a task of 200 steps."
     "Divide the guide into smaller ones."
 }

@@ -24,24 +24,28 @@ pub fn response_too_large(limit: usize) -> Status {
     too_large("the response would be larger than", limit)
 }
 
-/// A resource could not be returned in one message of `limit` bytes.
+/// A resource exceeds its limit of so many bytes.
 pub(super) fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
-    let remedy = match resource {
-        SizedResource::Task | SizedResource::Step => "",
-        SizedResource::Guide => ": list its steps page by page with ListSteps",
-        SizedResource::AnalysedGuide => {
-            return too_large_with(
-                "what is read of the guide, all but bodies, is larger than",
-                limit,
-                ": split it into several guides, or raise \
-                 EXPERTISE_MAX_MESSAGE_BYTES of the server",
-            );
-        }
-    };
-    let what = format!(
+    let returned = format!(
         "the {resource} would be too large to return: its texts and elements take more than"
     );
-    too_large_with(&what, limit, remedy)
+    let (what, remedy) = match resource {
+        SizedResource::Task | SizedResource::Step => (returned.as_str(), ""),
+        SizedResource::Guide => (
+            returned.as_str(),
+            ": list its steps page by page with ListSteps",
+        ),
+        SizedResource::AnalysedGuide => (
+            "what is read of the guide, all but bodies, is larger than",
+            ": split it into several guides, or raise EXPERTISE_MAX_MESSAGE_BYTES of the server \
+             (EXPERTISE_MAX_INFLIGHT_BYTES must be five times as large)",
+        ),
+        SizedResource::Import => (
+            "the document and the stored guide take more memory than",
+            ": import it in parts, or raise EXPERTISE_MAX_INFLIGHT_BYTES of the server",
+        ),
+    };
+    too_large_with(what, limit, remedy)
 }
 
 /// A call's metadata are larger than the server accepts; `limit` is in bytes.

@@ -32,6 +32,9 @@ pub const SMALL_CALL_BYTES: usize = 64 * 1024;
 const MIN_RESERVATION_BYTES: usize = 4 * 1024;
 /// The part of the memory budget that is reserved for small calls: a sixteenth.
 const SMALL_CALL_SHARE: usize = 16;
+/// The part of the memory budget that streams of health and reflection may have beside it: a
+/// sixteenth.
+const PROBE_SHARE: usize = 16;
 /// The part of the memory budget that large calls may have in work at once: a
 /// sixteenth. Handling makes about four copies of a message for a moment.
 const LARGE_WORK_SHARE: usize = 16;
@@ -47,10 +50,13 @@ const LARGE_PERMIT_BYTES: usize = 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub struct AtCapacity;
 
-/// The most bytes that messages may hold at once, and how many they hold now.
+/// The most bytes that calls may hold at once, and how many they hold now.
 pub struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
+    /// Bytes of calls of health and reflection. They take nothing from other calls, as they need
+    /// no credentials.
+    probes: AtomicUsize,
     refused: Counter,
 }
 
@@ -59,6 +65,7 @@ impl MemoryBudget {
         Arc::new(Self {
             limit,
             used: AtomicUsize::new(0),
+            probes: AtomicUsize::new(0),
             refused: Counter::default(),
         })
     }
@@ -68,19 +75,20 @@ impl MemoryBudget {
         limit.set(i64::try_from(self.limit).unwrap_or(i64::MAX));
         registry.register_with_unit(
             "inflight_limit",
-            "Most bytes of messages that are held at once",
+            "Most bytes that calls hold at once",
             Unit::Bytes,
             limit,
         );
     }
 
-    /// Calls that were refused because messages held too many bytes.
+    /// Calls that were refused because others held too many bytes.
     pub fn refused_calls(&self) -> Counter {
         self.refused.clone()
     }
 
+    /// The bytes that calls hold, those of health and reflection included.
     pub fn used(&self) -> usize {
-        self.used.load(Relaxed)
+        self.used.load(Relaxed) + self.probes.load(Relaxed)
     }
 
     pub fn limit(&self) -> usize {
@@ -90,7 +98,7 @@ impl MemoryBudget {
     /// A reservation for a message of `claim` bytes. It counts nothing yet, but a claim
     /// that does not fit now is refused before the message is received.
     pub fn reserve(self: &Arc<Self>, claim: usize) -> Result<MemoryReservation, AtCapacity> {
-        let used = self.used();
+        let used = self.used.load(Relaxed);
         // A call that is alone may have everything.
         if used > 0 && used.saturating_add(claim) > self.limit_for(claim) {
             return Err(self.refuse());
@@ -103,13 +111,22 @@ impl MemoryBudget {
         })
     }
 
-    /// A reservation for a call that is never refused, and whose memory counts all the same.
-    pub fn reserve_beyond_limit(self: &Arc<Self>) -> MemoryReservation {
-        MemoryReservation {
+    /// A reservation for a call of health or reflection. A stream is refused when all of them
+    /// hold a sixteenth of the budget. A single check never is.
+    pub fn reserve_for_probe(
+        self: &Arc<Self>,
+        bytes: usize,
+        is_stream: bool,
+    ) -> Result<ProbeReservation, AtCapacity> {
+        // Counted back when it is dropped, refused or not.
+        let probe = ProbeReservation {
             budget: Arc::clone(self),
-            claim: 0,
-            held: AtomicUsize::new(0),
-            work: AtomicUsize::new(0),
+            bytes,
+        };
+        let held = self.probes.fetch_add(bytes, Relaxed) + bytes;
+        match is_stream && held > self.limit / PROBE_SHARE {
+            true => Err(self.refuse()),
+            false => Ok(probe),
         }
     }
 
@@ -192,7 +209,7 @@ impl CallMemory for MemoryReservation {
 
     fn try_reserve_work(&self, bytes: usize) -> bool {
         // Alone, too, no work may hold more than the whole budget.
-        if bytes > self.budget.limit {
+        if self.work.load(Relaxed).saturating_add(bytes) > self.budget.limit {
             self.budget.refuse();
             return false;
         }
@@ -217,6 +234,18 @@ impl Drop for MemoryReservation {
     fn drop(&mut self) {
         let bytes = *self.held.get_mut() + *self.work.get_mut();
         self.budget.used.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// The bytes that a call of health or reflection holds, until it is dropped.
+pub struct ProbeReservation {
+    budget: Arc<MemoryBudget>,
+    bytes: usize,
+}
+
+impl Drop for ProbeReservation {
+    fn drop(&mut self) {
+        self.budget.probes.fetch_sub(self.bytes, Relaxed);
     }
 }
 

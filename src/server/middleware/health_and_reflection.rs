@@ -1,14 +1,14 @@
 //! Calls of health and reflection. They need no credentials and no permit, are answered
 //! whatever else the server does, and are not recorded. Their headers, messages and time are
-//! bounded like those of every other call, what they hold counts, and their errors have the
-//! same codes and details.
+//! bounded (only a watch without a timeout goes on), what they hold counts apart from other
+//! calls, and their errors have the same codes and details.
 
 use std::{
     convert::Infallible,
     future::Future,
     pin::Pin,
     sync::{Arc, OnceLock},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -25,7 +25,7 @@ use tower::Service;
 
 use super::{
     Middleware,
-    admission::MemoryReservation,
+    admission::ProbeReservation,
     call_service,
     deadline::{self, Deadline},
     normalise::caller_error,
@@ -39,10 +39,12 @@ use crate::{
 const HEALTH: &str = "/grpc.health.v1.";
 /// Both versions have the same messages.
 const REFLECTION: [&str; 2] = ["/grpc.reflection.v1.", "/grpc.reflection.v1alpha."];
+/// The method with one short answer.
+const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The method whose response goes on until somebody ends it.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
-/// The largest message: the name of a service or of a symbol. It counts from the start, as
-/// a peer may send it slowly.
+/// The largest message: the name of a service or of a symbol. Its memory counts from the start
+/// of the call, as a peer may send it slowly.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 
 pub fn is_health_or_reflection(path: &str) -> bool {
@@ -53,13 +55,14 @@ pub fn is_health_or_reflection(path: &str) -> bool {
 pub struct CallBounds {
     /// When the response must have begun.
     deadline: Deadline,
-    /// When it must have ended. A watch ends only when its caller says so.
+    /// When it must have ended; `None` for a watch without a timeout.
     ends: Option<Deadline>,
-    memory: MemoryReservation,
+    memory: ProbeReservation,
 }
 
 impl CallBounds {
-    /// Refuses a call with too large headers, with compression, or without a valid deadline.
+    /// Refuses a call with too large headers, with compression, or without a valid deadline, and
+    /// a stream when there are too many.
     pub fn new(middleware: &Middleware, request: &Request<Body>) -> Result<Self, Status> {
         let headers = request.headers();
         protocol::limit_headers(headers, 0)?;
@@ -67,7 +70,8 @@ impl CallBounds {
         let requested = deadline::requested(headers)?;
         let limit = middleware.limits.request_timeout;
         let deadline = Deadline::new(Instant::now(), requested, limit);
-        let is_watch = request.uri().path() == WATCH;
+        let path = request.uri().path();
+        let is_watch = path == WATCH;
         let ends = match requested {
             Some(requested) if is_watch => {
                 Some(Deadline::new(Instant::now(), Some(requested), requested))
@@ -75,8 +79,10 @@ impl CallBounds {
             None if is_watch => None,
             Some(_) | None => Some(deadline),
         };
-        let memory = middleware.memory.reserve_beyond_limit();
-        memory.hold_response(MAX_MESSAGE_BYTES);
+        let memory = middleware
+            .memory
+            .reserve_for_probe(MAX_MESSAGE_BYTES, path != CHECK)
+            .map_err(|_| status::overloaded())?;
         Ok(Self {
             deadline,
             ends,
@@ -137,7 +143,7 @@ struct BoundedBody {
     end: Option<(Deadline, Pin<Box<Sleep>>)>,
     is_ended: bool,
     /// Held until the end.
-    _memory: MemoryReservation,
+    _memory: ProbeReservation,
 }
 
 impl HttpBody for BoundedBody {
@@ -151,21 +157,18 @@ impl HttpBody for BoundedBody {
         if self.is_ended {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
-            let frame = frame.map(|frame| frame.map(|it| normalise_trailers(it, &self.normalise)));
-            return Poll::Ready(frame);
+        // First, as a peer that reads slowly may always have a frame ready.
+        if let Some((deadline, timer)) = &mut self.end
+            && timer.as_mut().poll(context).is_ready()
+        {
+            let status = exceeded(*deadline);
+            self.is_ended = true;
+            let mut trailers = HeaderMap::new();
+            let frame = status.add_header(&mut trailers);
+            return Poll::Ready(Some(frame.map(|()| Frame::trailers(trailers))));
         }
-        let Some((deadline, timer)) = &mut self.end else {
-            return Poll::Pending;
-        };
-        if timer.as_mut().poll(context).is_pending() {
-            return Poll::Pending;
-        }
-        let status = exceeded(*deadline);
-        self.is_ended = true;
-        let mut trailers = HeaderMap::new();
-        let frame = status.add_header(&mut trailers);
-        Poll::Ready(Some(frame.map(|()| Frame::trailers(trailers))))
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        Poll::Ready(frame.map(|frame| frame.map(|it| normalise_trailers(it, &self.normalise))))
     }
 }
 

@@ -2,7 +2,7 @@
 //! bounded size and an uncompressed message.
 
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use tonic::{Status, body::Body};
@@ -16,7 +16,7 @@ use crate::{
 /// The largest headers of a call, without its credentials, which have a limit of
 /// their own.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// The values of headers that a call may hold until its message is there.
+/// The headers that a call may hold until its message is there.
 const MAX_HELD_HEADER_BYTES: usize = 1024;
 /// What HTTP/2 adds to the size of each header (RFC 9113, section 6.5.2).
 const HEADER_OVERHEAD_BYTES: usize = 32;
@@ -52,9 +52,9 @@ pub fn required_scope(path: &str) -> Result<Scope, Status> {
 /// Refuses too large headers. Credentials do not count up to `max_credential_bytes`.
 pub fn limit_headers(headers: &HeaderMap, max_credential_bytes: usize) -> Result<(), Status> {
     let (mut credentials, mut others) = (0, 0);
-    for (name, value) in headers {
-        let bytes = name.as_str().len() + value.len() + HEADER_OVERHEAD_BYTES;
-        if name == AUTHORIZATION {
+    for header in headers {
+        let bytes = header_bytes(header);
+        if header.0 == AUTHORIZATION {
             credentials += bytes;
         } else {
             others += bytes;
@@ -66,10 +66,15 @@ pub fn limit_headers(headers: &HeaderMap, max_credential_bytes: usize) -> Result
     }
 }
 
-/// Drops the headers that have been read if there are many, so that a call which waits for its
+/// The bytes of a header, as HTTP/2 counts them.
+fn header_bytes((name, value): (&HeaderName, &HeaderValue)) -> usize {
+    name.as_str().len() + value.len() + HEADER_OVERHEAD_BYTES
+}
+
+/// Drops the headers that have been read if they are large, so that a call which waits for its
 /// message does not hold them.
 pub fn drop_read_headers(headers: &mut HeaderMap) {
-    let bytes: usize = headers.values().map(HeaderValue::len).sum();
+    let bytes: usize = headers.iter().map(header_bytes).sum();
     if bytes <= MAX_HELD_HEADER_BYTES {
         return;
     }

@@ -11,6 +11,7 @@ use std::{
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 use uuid::Uuid;
 
+pub(super) use self::budget::MEMORY_PER_BYTE;
 use self::budget::ReadBudget;
 use super::{
     off_runtime::run_by_weight,
@@ -90,20 +91,20 @@ struct TaskHeadRow {
 
 impl Account {
     /// Reads a guide in two statements for each level of subtasks, and in one for what sets its
-    /// variables elsewhere. Where it is large, its size is read before.
+    /// variables elsewhere. Where rows are large, two more read their sizes, and the rows again.
     pub(super) async fn read_guide(
         &self,
         db: &impl ConnectionTrait,
         source: &Arc<GuideSource>,
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
-        let (draft, memory) = self.read_draft(db, source, known).await?;
+        let (draft, mut memory) = self.read_draft(db, source, known).await?;
         let names = AccountNames {
             read: names_read(&draft),
             set: BTreeSet::new(),
         };
         let inside = extent(&draft, BTreeSet::new());
-        let outside = find_outside_uses(&names, db, &self.id, &inside).await?;
+        let outside = find_outside_uses(&names, db, &self.id, &inside, &mut memory).await?;
         Ok(ReadGuide {
             draft,
             outside,
@@ -121,7 +122,7 @@ impl Account {
         replaced: BTreeSet<TaskId>,
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
-        let (draft, memory) = self.read_draft(db, source, known).await?;
+        let (draft, mut memory) = self.read_draft(db, source, known).await?;
         let set = draft.account_variables();
         let set = set.filter(|variable| variable.task.is_none() && !variable.setters.is_empty());
         let mut names = AccountNames {
@@ -130,7 +131,7 @@ impl Account {
         };
         let inside = extent(&draft, replaced);
         retain_used_outside(&mut names, db, &self.id, &inside).await?;
-        let outside = find_outside_uses(&names, db, &self.id, &inside).await?;
+        let outside = find_outside_uses(&names, db, &self.id, &inside, &mut memory).await?;
         Ok(ReadGuide {
             draft,
             outside,
@@ -286,7 +287,9 @@ impl Account {
             row = read(bytes).await?;
         }
         let row = row.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-        self.read_head(&row, budget)
+        let head = self.read_head(&row, budget);
+        budget.release_unused();
+        head
     }
 
     /// Reads the tasks that exist, which have this depth, in the order of their ids.
@@ -318,6 +321,7 @@ impl Account {
             for row in rows {
                 heads.push(self.read_head(&row, budget)?);
             }
+            budget.release_unused();
         }
         Ok(heads)
     }
@@ -412,12 +416,15 @@ impl Account {
             rows.map(|row| read_step_row(&row, &account)).collect()
         };
         let read = run_by_weight(count, read).await??;
-        budget.take_bytes(read.iter().map(|(_, bytes)| bytes).sum())?;
+        for (_, bytes) in &read {
+            budget.take_row(*bytes)?;
+        }
+        budget.release_unused();
         Ok(read.into_iter().map(|(step, _)| step).collect())
     }
 
-    /// The rows of the `count` steps of tasks in their order. If all have more than `max_bytes`
-    /// together, those above an equal share are left out.
+    /// The rows of the `count` steps of tasks in their order, all if they have at most
+    /// `max_bytes` together. Otherwise those above `max_bytes / count` are left out.
     async fn step_rows(
         &self,
         db: &impl ConnectionTrait,
@@ -449,7 +456,7 @@ impl Account {
     ) -> Result<TaskHeadRow, StoreError> {
         let mut row = RowReader::new(row);
         let bytes: i64 = row.take()?;
-        budget.take_bytes(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        budget.take_row(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         let depth: i32 = row.take()?;
         let steps: i64 = row.take()?;
         let overlays = json_columns::read_overlay_states(row.take()?)?;

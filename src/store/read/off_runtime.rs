@@ -39,8 +39,8 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Runs an analysis of a guide of this weight. It ends early when its call is over, and
-    /// keeps what the call holds until then.
+    /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the
+    /// call holds is held until it has stopped.
     ///
     /// *Invariant:* a call that waits for a thread holds no connection.
     pub async fn run<T: Send + 'static>(
@@ -58,8 +58,8 @@ impl AnalysisThreads {
         self.run_on_own_thread(weight, analysis).await
     }
 
-    /// Runs an analysis of a guide of this weight, of which the time is known: it takes little
-    /// where the guide is light.
+    /// Runs work whose time grows with the weight alone: light work here, other work on a thread
+    /// of its own.
     pub async fn run_once<T: Send + 'static>(
         &self,
         weight: usize,
@@ -93,12 +93,12 @@ impl AnalysisThreads {
         });
         let result = result.await?;
         // Nobody receives the error.
-        result.ok_or_else(|| Error::Internal("a call that is over was analysed".to_owned()))
+        result.ok_or_else(|| Error::Internal("an analysis stopped, as its call is over".to_owned()))
     }
 }
 
-/// Runs short work of this weight, where it would take a thread of the runtime for long, on
-/// a thread of its own.
+/// Runs light work here, and other work on a thread of its own. It is for short work inside of
+/// transactions, which cannot wait for one of the [`AnalysisThreads`].
 pub async fn run_by_weight<T: Send + 'static>(
     weight: usize,
     work: impl FnOnce() -> T + Send + 'static,

@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
+use super::guide::MEMORY_PER_BYTE;
 use crate::{
+    call_context::WorkMemory,
     domain::{
+        Error,
         analysis::{
             NameUse, OutsideSetter, OutsideSetters, Symbol, TargetSet, account_name, full_name,
         },
@@ -32,7 +35,7 @@ const MAX_READERS: usize = 1_000;
 /// conditions are read.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// How many rows of the index are read for a task or step of the guide. Most have fewer.
-const ROWS_OF_AN_ID: usize = 8;
+const MAX_INDEX_ROWS_OF_AN_ID: usize = 8;
 
 /// Account-wide names of a guide.
 #[derive(Default)]
@@ -119,7 +122,7 @@ pub async fn retain_used_outside(
     if names.is_empty() {
         return Ok(());
     }
-    let limit = MAX_SETTERS + MAX_READERS + ROWS_OF_AN_ID * inside.ids.len();
+    let limit = MAX_SETTERS + MAX_READERS + MAX_INDEX_ROWS_OF_AN_ID * inside.ids.len();
     let mut values = Values::in_order();
     let given = names.bind(&mut values);
     let mut select = |kind: &str| {
@@ -152,12 +155,14 @@ pub async fn retain_used_outside(
     Ok(())
 }
 
-/// Finds what uses the names outside the guide.
+/// Finds what uses the names outside the guide, and holds the memory for it. Fails with
+/// [`Error::Overloaded`] if there is none.
 pub async fn find_outside_uses(
     names: &AccountNames<'_>,
     db: &impl ConnectionTrait,
     account: &AccountId,
     inside: &GuideExtent,
+    memory: &mut WorkMemory,
 ) -> Result<OutsideUses, StoreError> {
     if names.is_empty() {
         return Ok(OutsideUses::default());
@@ -194,13 +199,17 @@ pub async fn find_outside_uses(
         };
         found.add(row, is_inside);
     }
-    let (all_setters, all_readers) = (of_setters.are_all, of_readers.are_all);
+    let (all_setters, all_readers) = (of_setters.is_complete, of_readers.is_complete);
     if !all_readers {
         of_readers.rows.clear();
     }
     let mut setters: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
     let mut readers: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
     let found: Vec<FoundRow> = of_setters.rows.into_iter().chain(of_readers.rows).collect();
+    let bytes: usize = found.iter().map(|row| row.bytes).sum();
+    if !memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
+        return Err(Error::Overloaded.into());
+    }
     for found in found.chunks(MAX_IDS_PER_STATEMENT) {
         let mut values = Values::in_order();
         let sql = texts_sql(found, account, &mut values);
@@ -276,7 +285,7 @@ struct FoundRows {
     rows_left: usize,
     bytes_left: usize,
     /// Whether no row was left out.
-    are_all: bool,
+    is_complete: bool,
 }
 
 impl FoundRows {
@@ -286,7 +295,7 @@ impl FoundRows {
             rows: Vec::new(),
             rows_left: max_rows,
             bytes_left: MAX_BYTES,
-            are_all: true,
+            is_complete: true,
         }
     }
 
@@ -301,7 +310,7 @@ impl FoundRows {
                 self.bytes_left = bytes;
                 self.rows.extend((!is_inside).then_some(row));
             }
-            _ => self.are_all = false,
+            _ => self.is_complete = false,
         }
     }
 }

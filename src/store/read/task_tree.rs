@@ -217,10 +217,18 @@ impl Account {
     async fn read_task_tree(&self, guid: TaskId, texts: TaskTexts) -> Result<TaskTree, StoreError> {
         let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
         if let Some(replica) = replica {
+            let read = async {
+                match self
+                    .read_task_tree_from(replica.database(), guid, texts)
+                    .await
+                {
+                    Err(error @ StoreError::NeedsLargeReadPermit(_)) => Ok(Err(error)),
+                    tree => tree.map(Ok),
+                }
+            };
             // A task that is not found here may not have reached the replica yet.
-            let read = self.read_task_tree_from(replica.database(), guid, texts);
             if let Some(tree) = replica.run(read).await {
-                return Ok(tree);
+                return tree;
             }
         }
         self.read_task_tree_from(primary, guid, texts).await

@@ -224,6 +224,35 @@ impl Account {
         }
     }
 
+    /// The ids of at most so many tasks, in the same order.
+    pub async fn list_task_ids(
+        &self,
+        filter: &TaskFilter,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Result<Vec<TaskId>> {
+        let db = &self.replica_or_primary();
+        let mut values = vec![
+            Value::from(after.map_or(Uuid::nil(), |task| task.0)),
+            Value::from(i64::from(limit)),
+        ];
+        let conditions = conditions(filter, &mut values);
+        let sql = format!(
+            "SELECT guid FROM tasks WHERE account_id = $1 AND guid > $2{conditions} \
+             ORDER BY guid LIMIT $3"
+        );
+        let statement = statement(backend(db), &self.id, sql, values);
+        let rows = db
+            .query_all_raw(statement)
+            .await
+            .map_err(StoreError::from)?;
+        let ids = rows
+            .iter()
+            .map(|row| RowReader::new(row).take().map(TaskId));
+        let ids: Result<_, _> = ids.collect();
+        Ok(ids.map_err(StoreError::from)?)
+    }
+
     async fn list_tasks_of(
         &self,
         filter: &TaskFilter,
@@ -232,7 +261,6 @@ impl Account {
         texts: TaskTexts,
     ) -> Result<Page<Task>, StoreError> {
         let db = &self.replica_or_primary();
-        let limit = size.get() as usize;
         let mut values = vec![
             Value::from(after.map_or(Uuid::nil(), |task| task.0)),
             Value::from(i64::from(size.get()) + 1),
@@ -245,20 +273,19 @@ impl Account {
         let sql = format!(
             "SELECT p.found, {columns} FROM ( \
                SELECT guid, CAST(SUM(bytes) OVER (ORDER BY guid) - bytes AS bigint) AS before, \
-                      COUNT(*) OVER () AS found \
+                      ROW_NUMBER() OVER (ORDER BY guid) AS number, COUNT(*) OVER () AS found \
                FROM (SELECT guid, size + step_count * {STEP_ID_BYTES} AS bytes FROM tasks \
                      WHERE account_id = $1 AND guid > $2{conditions} \
                      ORDER BY guid LIMIT $3) f \
              ) p JOIN tasks t ON t.account_id = $1 AND t.guid = p.guid \
-             WHERE p.before < {PAGE_BYTES} ORDER BY t.guid"
+             WHERE p.before < {PAGE_BYTES} AND p.number < $3 ORDER BY t.guid"
         );
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;
         let found: i64 = rows
             .first()
             .map_or(Ok(0), |row| RowReader::new(row).take())?;
-        let mut items = read_tasks(&rows, 1, texts, &self.id)?;
-        items.truncate(limit);
+        let items = read_tasks(&rows, 1, texts, &self.id)?;
         let more = usize::try_from(found).is_ok_and(|found| found > items.len());
         Ok(Page { items, more })
     }

@@ -13,7 +13,7 @@ use crate::{
         Error, Result,
         analysis::{Fingerprint, Guide, StopSignal},
         ids::TaskId,
-        page::{Page, PageSize},
+        page::{PAGE_BYTES, PageSize},
         task::TaskFilter,
         validation::{
             Finding, FindingCounts, OtherGuides, OutsideReaders, RULES_VERSION, ValidationOptions,
@@ -32,8 +32,8 @@ const WEIGHT_PER_STEP: usize = 10;
 /// A call validates no further task after this time, so that guides which take long end a
 /// page, and not the list.
 const MAX_PAGE_TIME: Duration = Duration::from_secs(2);
-/// How many tasks of a list are read at once.
-const TASKS_AT_ONCE: i32 = 100;
+/// How many ids of tasks are read at once.
+const TASKS_AT_ONCE: u32 = 100;
 
 /// The request of a validation.
 #[derive(Debug)]
@@ -206,22 +206,29 @@ impl Account {
         // The task in which the previous page ended before the last finding.
         let resumed = after.filter(|cursor| cursor.findings != FindingsCursor::ALL);
         let mut tasks: Vec<TaskId> = resumed.iter().map(|cursor| cursor.task).collect();
+        let mut bytes = 0;
         let mut more = true;
         loop {
             for task in tasks {
                 // Without a task there is no cursor to go on from.
                 let is_late = page.next.is_some() && started.elapsed() >= MAX_PAGE_TIME;
-                if cost >= STEPS_PER_CALL || page.findings.len() >= size || is_late {
+                let is_full = page.findings.len() >= size || bytes >= PAGE_BYTES;
+                if cost >= STEPS_PER_CALL || is_full || is_late {
                     return Ok(page);
                 }
                 let listed = resumed.filter(|cursor| cursor.task == task);
-                let found = self.findings_of(task, &options).await?;
+                let found = match self.findings_of(task, &options).await {
+                    // The page is sent, and the next one is retried.
+                    Err(Error::Overloaded) if page.next.is_some() => return Ok(page),
+                    found => found?,
+                };
                 cost += found.cost + TASK_COST_STEPS;
                 let start = listed.map_or(0, |cursor| cursor.listed(&found.findings));
                 let rest = found.findings.into_iter().enumerate().skip(start);
                 let mut rest = rest.peekable();
                 let room = size - page.findings.len();
                 let taken = rest.by_ref().take(room).map(|(index, finding)| {
+                    bytes += finding.bytes();
                     let after = FindingsCursor::within(task, index + 1, &finding);
                     (finding, after)
                 });
@@ -237,15 +244,8 @@ impl Account {
                 page.next = None;
                 return Ok(page);
             }
-            let at_once = PageSize::new(TASKS_AT_ONCE);
-            let at_once = at_once.ok_or_else(|| Error::Internal("no page size".to_owned()))?;
-            let listed = self.list_tasks(filter.clone(), last, at_once).await?;
-            let Page {
-                items,
-                more: more_tasks,
-            } = listed;
-            more = more_tasks;
-            tasks = items.into_iter().map(|task| task.guid).collect();
+            tasks = self.list_task_ids(&filter, last, TASKS_AT_ONCE).await?;
+            more = tasks.len() == TASKS_AT_ONCE as usize;
         }
     }
 

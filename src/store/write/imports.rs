@@ -58,9 +58,11 @@ impl Account {
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
         let mut memory = WorkMemory::of_current_call();
-        hold(&mut memory, import.document.step_count() * BYTES_PER_STEP)?;
+        let document_bytes = import.document.step_count().saturating_mul(BYTES_PER_STEP);
+        hold(&mut memory, document_bytes)?;
         let write = ImportWrite {
             import,
+            document_bytes,
             locks_all_steps: AtomicBool::new(false),
             memory: Mutex::new(memory),
         };
@@ -71,6 +73,8 @@ impl Account {
 /// An import, and the state that its attempts share.
 struct ImportWrite {
     import: Import,
+    /// Bytes of memory that the steps of the document take beside their texts.
+    document_bytes: usize,
     /// What the document and the stored guide take.
     memory: Mutex<WorkMemory>,
     /// Whether a step changed between reading and locking. Every step is then locked before
@@ -83,8 +87,8 @@ struct ImportWrite {
 const BYTES_PER_STEP: usize = 1_600;
 /// Bytes of memory that a stored step takes, with texts of about half a kilobyte.
 const BYTES_PER_STORED_STEP: usize = 1_200;
-/// The sizes of so many stored steps are summed before they are read. Of more, that takes as
-/// long as reading them.
+/// Up to so many stored steps, their sizes are summed before they are read. To sum more takes as
+/// long as to read them.
 const MAX_SUMMED_STEPS: i64 = 100;
 
 impl ImportWrite {
@@ -100,11 +104,10 @@ impl ImportWrite {
             _ => 0,
         };
         let steps = usize::try_from(steps).unwrap_or_default();
-        let of_document = self.import.document.step_count() * BYTES_PER_STEP;
         let of_stored = steps.saturating_mul(BYTES_PER_STORED_STEP);
         let bytes = of_stored
             .saturating_add(of_texts)
-            .saturating_add(of_document);
+            .saturating_add(self.document_bytes);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(hold(&mut memory, bytes)?)
     }
@@ -112,7 +115,7 @@ impl ImportWrite {
 
 /// Holds so many bytes in all. Fails if they do not fit beside what other calls hold, or never.
 fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
-    let (resource, limit) = (SizedResource::Guide, memory.limit());
+    let (resource, limit) = (SizedResource::Import, memory.limit());
     if bytes > limit {
         return Err(Error::TooLarge { resource, limit });
     }

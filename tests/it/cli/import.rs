@@ -598,7 +598,7 @@ fn a_fifo_is_refused_by_every_command_that_reads_files(cli: Cli) {
             "{arguments:?}"
         );
         let said = format!("{}{}", output.stdout, output.stderr);
-        let says_why = said.contains("guides/a.json") && said.contains("it is a FIFO");
+        let says_why = said.contains("guides/a.json") && said.contains("it is not a regular file");
         assert!(says_why, "{arguments:?}: {said}");
     }
 }

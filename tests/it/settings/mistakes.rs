@@ -118,7 +118,7 @@ fn each_mistake_stops_the_start_with_a_line_that_names_it() {
                 "EXPERTISE_DATABASE_URL",
                 "postgres://db/e?sslmode=verify-ca&sslrootcert=/dev/null",
             )],
-            "in PEM, but /dev/null: it is a FIFO, a socket or a device",
+            "in PEM, but /dev/null: it is not a regular file",
         ),
         (
             &[

@@ -67,6 +67,21 @@ fn a_response_counts_even_where_it_does_not_fit() {
 }
 
 #[test]
+fn streams_of_health_and_reflection_take_nothing_from_other_calls() {
+    let budget = MemoryBudget::new(64 * MIB);
+    let stream = || budget.reserve_for_probe(4096, true);
+    let streams: Vec<ProbeReservation> = std::iter::from_fn(|| stream().ok()).collect();
+    assert_eq!(streams.len(), 4 * MIB / 4096, "a sixteenth of the budget");
+    assert_eq!(budget.used(), 4 * MIB);
+    let check = budget.reserve_for_probe(4096, false);
+    assert!(check.is_ok(), "a check is never refused");
+    let alone = reserve(&budget, 64 * MIB);
+    alone.cover(64 * MIB).expect("all that calls may hold");
+    drop((streams, check));
+    assert!(stream().is_ok());
+}
+
+#[test]
 fn what_the_work_of_a_call_holds_counts_until_it_is_released() {
     let budget = MemoryBudget::new(64 * MIB);
     let (first, second) = (reserve(&budget, 10), reserve(&budget, 10));

@@ -8,17 +8,21 @@ use crate::{
 
 /// Bytes of memory that a byte of a guide takes while it is analysed: as a row, as a step, and
 /// as a compiled condition.
-const MEMORY_PER_BYTE: usize = 4;
+pub const MEMORY_PER_BYTE: usize = 4;
 /// Bytes that are read of rows before their size is asked for.
 const BYTES_OF_UNKNOWN_ROWS: usize = 64 * 1024;
 /// The same for each row. Most have less.
 const BYTES_OF_UNKNOWN_ROW: usize = 2 * 1024;
+/// Bytes of memory that a task or step takes beside its texts.
+const MEMORY_PER_ROW: usize = 1_600;
 
 /// How much of a guide may still be read.
 pub struct ReadBudget {
     steps: usize,
     bytes: usize,
     max_bytes: usize,
+    rows: usize,
+    /// For what was read, and for what is being read.
     memory: WorkMemory,
 }
 
@@ -27,13 +31,14 @@ impl ReadBudget {
     /// bodies; less where more would never fit into memory.
     pub fn new(max_message_bytes: usize) -> Self {
         let memory = WorkMemory::of_current_call();
-        // One part is for what is reserved before sizes are known, and for the analysis.
+        // The last part is for rows beside their texts, and for the analysis.
         let max_bytes = memory.limit() / (MEMORY_PER_BYTE + 1);
         let max_bytes = max_bytes.min(max_message_bytes);
         Self {
             steps: MAX_GUIDE_STEPS,
             bytes: max_bytes,
             max_bytes,
+            rows: 0,
             memory,
         }
     }
@@ -43,8 +48,8 @@ impl ReadBudget {
         self.memory
     }
 
-    /// How many bytes so many rows may have without having been asked for their size. Their
-    /// memory is reserved. Fails with [`Error::Overloaded`] if there is no room.
+    /// Reserves memory for rows whose sizes are not known yet, and returns the bytes that they
+    /// may have together. Fails with [`Error::Overloaded`] if there is no room.
     pub fn reserve_unknown(&mut self, rows: usize) -> Result<usize, StoreError> {
         let bytes = rows.saturating_mul(BYTES_OF_UNKNOWN_ROW);
         let bytes = bytes.max(BYTES_OF_UNKNOWN_ROWS).min(self.bytes);
@@ -74,11 +79,19 @@ impl ReadBudget {
         true
     }
 
-    /// Takes the bytes of rows. Fails if the guide has more than a message may have.
-    pub fn take_bytes(&mut self, bytes: usize) -> Result<(), Error> {
+    /// Takes the bytes of a row. Fails if the guide has more than a message may have.
+    pub fn take_row(&mut self, bytes: usize) -> Result<(), Error> {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.ok_or_else(|| self.exceeded())?;
+        self.rows += 1;
         Ok(())
+    }
+
+    /// Gives back what was reserved beyond the rows that were taken.
+    pub fn release_unused(&mut self) {
+        let of_texts = (self.max_bytes - self.bytes).saturating_mul(MEMORY_PER_BYTE);
+        let of_rows = self.rows.saturating_mul(MEMORY_PER_ROW);
+        self.memory.shrink_to(of_texts.saturating_add(of_rows));
     }
 
     /// The error of a guide that has more bytes than a message may have.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ConnectionTrait, Value};
-use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::{limit_value, page};
@@ -23,6 +22,7 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns,
+        read::guide::MEMORY_PER_BYTE,
         row_reader::RowReader,
         statement,
         values::{Values, list},
@@ -34,11 +34,8 @@ const MAX_STATEMENTS: usize = 4;
 /// Most tasks and steps that one statement examines. The first statement for setters, and
 /// for readers, only examines as many as the page has room for.
 const MAX_EXAMINED_ROWS: usize = 2_000;
-
 /// A task or step with more bytes is large: it is read under a permit.
 const LARGE_ROW_BYTES: usize = 1024 * 1024;
-/// Bytes of memory that a byte of a large row takes: as a row, and as the references in it.
-const MEMORY_PER_BYTE: usize = 4;
 
 /// A task or step that the index names for a variable.
 struct NamedRow {
@@ -84,8 +81,7 @@ impl Account {
         // conditions of that task read its own variable.
         let may_have_setters = filter.may_have_setters();
         let first = ReferenceCursor::start_of(ReferenceKind::Sets);
-        // Of large rows, the call holds one page at a time.
-        let mut large: Option<(OwnedSemaphorePermit, WorkMemory)> = None;
+        let mut memory = WorkMemory::of_current_call();
         let mut cursor = after.unwrap_or(first);
         let mut items = Vec::new();
         for used in [NameUse::Sets, NameUse::Reads] {
@@ -104,10 +100,13 @@ impl Account {
                     return Ok(page_continued_at(items, cursor));
                 }
                 statements_left -= statements_needed;
-                let read = self.named_rows(filter, used, &cursor, limit, large.is_some());
+                let read = self.named_rows(filter, used, &cursor, limit, false);
                 let mut found = match read.await {
                     Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                        large = Some(self.begin_large_rows(bytes).await?);
+                        let _permit = self.large_read_permit(PAGE_BYTES).await?;
+                        if !memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
+                            return Err(Error::Overloaded);
+                        }
                         self.named_rows(filter, used, &cursor, limit, true).await?
                     }
                     found => found?,
@@ -138,17 +137,6 @@ impl Account {
             }
         }
         Ok(ReferencePage { items, next: None })
-    }
-
-    /// Waits for the permit to read large rows, and for the memory that they take when they
-    /// are decoded.
-    async fn begin_large_rows(&self, bytes: usize) -> Result<(OwnedSemaphorePermit, WorkMemory)> {
-        let permit = self.large_read_permit(PAGE_BYTES).await?;
-        let mut memory = WorkMemory::of_current_call();
-        match memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
-            true => Ok((permit, memory)),
-            false => Err(Error::Overloaded),
-        }
     }
 
     /// The tasks and steps after a cursor that the index names for the variable, in the
@@ -182,18 +170,20 @@ impl Account {
         }
         let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some(), large);
         let statement = statement(backend(db), &self.id, sql, values);
-        let mut count = 0_i64;
+        let (mut count, mut total_bytes, mut has_large) = (0_i64, 0_usize, false);
         let mut rows = Vec::new();
         for row in db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);
             count = row.take()?;
             let bytes = usize::try_from(row.take::<i64>()?).unwrap_or(usize::MAX);
-            if bytes > LARGE_ROW_BYTES && !large {
-                return Err(StoreError::NeedsLargeReadPermit(bytes));
-            }
-            if rows.len() < limit {
+            total_bytes = total_bytes.saturating_add(bytes);
+            has_large |= bytes > LARGE_ROW_BYTES;
+            if rows.len() < limit && (large || !has_large) {
                 rows.push(NamedRow::read(&mut row, used)?);
             }
+        }
+        if has_large && !large {
+            return Err(StoreError::NeedsLargeReadPermit(total_bytes));
         }
         let more = usize::try_from(count).is_ok_and(|count| count > rows.len());
         Ok(NamedRows { rows, more })
