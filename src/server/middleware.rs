@@ -344,17 +344,21 @@ impl Middleware {
     }
 }
 
-/// Runs a call with a large message. Its first poll decodes the message, which takes
-/// milliseconds: the other tasks of its worker thread go to another thread meanwhile. So many
-/// calls do so at once as there are `turns`.
+/// Runs a call with a large message. Its polls take milliseconds: the first decodes the message,
+/// later ones encode and free what was made of it. The other tasks of its worker thread go to
+/// another thread meanwhile. So many calls decode at once as there are `turns`.
 async fn decode_in_turn<F: Future>(turns: &Semaphore, call: F) -> F::Output {
     let mut call = pin!(call);
     // The semaphore is never closed.
     let mut turn = turns.acquire().await.ok();
     let has_threads = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-    poll_fn(|context| match turn.take() {
-        Some(_turn) if has_threads => block_in_place(|| call.as_mut().poll(context)),
-        _ => call.as_mut().poll(context),
+    poll_fn(|context| {
+        let _turn = turn.take();
+        if has_threads {
+            block_in_place(|| call.as_mut().poll(context))
+        } else {
+            call.as_mut().poll(context)
+        }
     })
     .await
 }
