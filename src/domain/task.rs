@@ -192,6 +192,8 @@ pub struct TaskHead {
     pub numbering: Numbering,
     /// How many languages it is translated into.
     pub languages: usize,
+    /// The bytes of its dependencies and translations ([`task_size`](super::size::task_size)).
+    pub size: i64,
     /// Its revision.
     pub revision: Revision,
 }

@@ -43,7 +43,7 @@ use tracing::{Instrument, error, info_span};
 
 pub use self::health_and_reflection::is_health_or_reflection;
 use self::{
-    admission::{MemoryBudget, QueueSlot, SMALL_CALL_BYTES, WorkQueue},
+    admission::{MemoryBudget, QueueSlot, WorkQueue},
     call_metrics::CallMetrics,
     call_record::CallRecord,
     deadline::Deadline,
@@ -65,6 +65,9 @@ use crate::{
 /// The decoded elements of a request may take this many times the size of the largest message.
 /// A task or step that can be stored takes at most twice its stored size when it is decoded.
 const MAX_DECODED_RATIO: usize = 3;
+/// Up to this size, a message is decoded in about a millisecond, which other calls of the same
+/// thread can wait.
+const MAX_QUICKLY_DECODED_BYTES: usize = 1024 * 1024;
 
 /// The state that the middleware of all calls shares.
 pub struct Middleware {
@@ -291,7 +294,7 @@ impl Middleware {
             let request = Request::from_parts(head, Body::new(body));
             let service = context.scope(call_service(inner, request));
             let response = match bytes {
-                ..=SMALL_CALL_BYTES => service.await,
+                ..=MAX_QUICKLY_DECODED_BYTES => service.await,
                 _ => decode_in_turn(&self.decoders, service).await,
             };
             Ok((
@@ -344,21 +347,17 @@ impl Middleware {
     }
 }
 
-/// Runs a call with a large message. Its polls take milliseconds: the first decodes the message,
-/// later ones encode and free what was made of it. The other tasks of its worker thread go to
-/// another thread meanwhile. So many calls decode at once as there are `turns`.
+/// Runs a call with a large message. Its first poll decodes the message, which takes
+/// milliseconds: the other tasks of its worker thread go to another thread meanwhile. So many
+/// calls do so at once as there are `turns`.
 async fn decode_in_turn<F: Future>(turns: &Semaphore, call: F) -> F::Output {
     let mut call = pin!(call);
     // The semaphore is never closed.
     let mut turn = turns.acquire().await.ok();
     let has_threads = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
-    poll_fn(|context| {
-        let _turn = turn.take();
-        if has_threads {
-            block_in_place(|| call.as_mut().poll(context))
-        } else {
-            call.as_mut().poll(context)
-        }
+    poll_fn(|context| match turn.take() {
+        Some(_turn) if has_threads => block_in_place(|| call.as_mut().poll(context)),
+        _ => call.as_mut().poll(context),
     })
     .await
 }

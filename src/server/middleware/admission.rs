@@ -27,7 +27,7 @@ use crate::call_context::CallMemory;
 
 /// Up to this size a call is small: it gets memory and a permit beside calls that
 /// hold megabytes.
-pub const SMALL_CALL_BYTES: usize = 64 * 1024;
+const SMALL_CALL_BYTES: usize = 64 * 1024;
 /// The smallest reservation for a message.
 const MIN_RESERVATION_BYTES: usize = 4 * 1024;
 /// The part of the memory budget that is reserved for small calls: a sixteenth.

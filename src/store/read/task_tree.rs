@@ -16,6 +16,7 @@ use crate::{
         ids::{AccountId, TaskId},
         import::TaskTree,
         order::Place,
+        size::stored_count,
         step::Step,
         task::Task,
     },
@@ -68,11 +69,28 @@ struct TreeTasks {
     ids: Vec<TaskId>,
 }
 
+/// The bytes of the texts of a step `s`.
+const STEP_BYTES: &str = "(s.size + s.body_size)";
+/// The most bytes of a step that is read before the bytes of all steps are known.
+const USUAL_STEP_BYTES: usize = 4 * 1024;
+/// The most bytes of all of them together.
+const USUAL_STEPS_BYTES: usize = 8 * 1024 * 1024;
 /// About how many steps one statement reads. The driver holds a row in several times the memory
 /// of a step.
 const STEPS_AT_ONCE: usize = 5_000;
 
 impl TreeTasks {
+    fn step_count(&self) -> usize {
+        let managed = self.managed.values().flatten();
+        let tasks = std::iter::once(&self.root).chain(managed);
+        tasks.map(|task| task.steps.len()).sum()
+    }
+
+    /// The tree of the tasks and these steps.
+    fn with(mut self, mut steps: StepsOfTasks) -> TaskTree {
+        assemble(self.root, &mut self.managed, &mut steps.by_task)
+    }
+
     /// The ids of the tasks, in batches whose steps one statement reads.
     fn batches(&self) -> Vec<Vec<TaskId>> {
         let managed = self.managed.values().flatten();
@@ -91,13 +109,15 @@ impl TreeTasks {
     }
 }
 
-/// Reads a task tree with all texts, under locks on these tasks. Fails with a conflict if the
-/// tree has others.
+/// Reads a task tree with all texts, under locks on these tasks. Calls `hold` with the bytes
+/// that its steps may have before they are read, and then with those that they have. Fails with a
+/// conflict if the tree has other tasks, or if steps grow or shrink meanwhile.
 pub async fn read_tree(
     db: &impl ConnectionTrait,
     account: &AccountId,
     root: TaskId,
     locked: &[TaskId],
+    hold: impl Fn(usize) -> Result<()>,
 ) -> Result<Option<TaskTree>, StoreError> {
     let tasks = read_tasks(db, account, root, TaskTexts::All).await?;
     let mut ids = tasks.as_ref().map_or(Vec::new(), |tasks| tasks.ids.clone());
@@ -105,10 +125,26 @@ pub async fn read_tree(
     if ids != locked {
         return Err(StoreError::Conflict);
     }
-    match tasks {
-        Some(tasks) => Ok(Some(with_steps(db, account, tasks).await?)),
-        None => Ok(None),
+    let Some(tasks) = tasks else {
+        return Ok(None);
+    };
+    // To ask for the bytes of all steps takes half as long as to read them. So those that are
+    // not large are read first, and only the bytes of the others are asked for.
+    let count = tasks.step_count();
+    let usual = USUAL_STEP_BYTES.min(USUAL_STEPS_BYTES / count.max(1));
+    hold(count * usual)?;
+    let mut steps = read_steps(db, account, &tasks, StepSizes::UpTo(usual)).await?;
+    if steps.count != count {
+        let larger = StepSizes::Above(usual);
+        hold(steps.bytes + step_bytes(db, account, &tasks.ids, larger).await?)?;
+        let larger = read_steps(db, account, &tasks, larger).await?;
+        steps = steps.merge(larger);
+        if steps.count != count {
+            return Err(StoreError::Conflict);
+        }
     }
+    hold(steps.bytes)?;
+    Ok(Some(tasks.with(steps)))
 }
 
 /// SQL for these columns of the tasks of a tree.
@@ -143,34 +179,81 @@ async fn read_tasks(
     Ok(root_task.map(|root| TreeTasks { root, managed, ids }))
 }
 
-/// Reads the steps of the tasks. The statement names the tasks: joined with a recursive
+/// Which steps are read, by the bytes of all their texts.
+#[derive(Clone, Copy, Debug)]
+pub enum StepSizes {
+    All,
+    UpTo(usize),
+    Above(usize),
+}
+
+impl StepSizes {
+    /// The condition on steps `s`.
+    fn condition(self, values: &mut Values) -> String {
+        let (comparison, bytes) = match self {
+            Self::All => return String::new(),
+            Self::UpTo(bytes) => ("<=", bytes),
+            Self::Above(bytes) => (">", bytes),
+        };
+        let bytes = values.bind(stored_count(bytes));
+        format!(" AND {STEP_BYTES} {comparison} {bytes}")
+    }
+}
+
+/// Steps of tasks, with their places and in their order.
+#[derive(Default)]
+struct StepsOfTasks {
+    by_task: BTreeMap<TaskId, Vec<(Step, Place)>>,
+    count: usize,
+    bytes: usize,
+}
+
+impl StepsOfTasks {
+    /// All steps of both. One that is in both counts once.
+    fn merge(mut self, other: Self) -> Self {
+        for (task, others) in other.by_task {
+            let steps = self.by_task.entry(task).or_default();
+            steps.extend(others);
+            steps.sort_by(|(_, place), (_, other)| place.cmp(other));
+            steps.dedup_by_key(|(step, _)| step.guid);
+        }
+        self.count = self.by_task.values().map(Vec::len).sum();
+        self.bytes += other.bytes;
+        self
+    }
+}
+
+/// Reads steps of the tasks. The statement names the tasks: joined with a recursive
 /// query, PostgreSQL expects many of them and would read all steps of the account.
-async fn with_steps(
+async fn read_steps(
     db: &impl ConnectionTrait,
     account: &AccountId,
-    tasks: TreeTasks,
-) -> Result<TaskTree, StoreError> {
+    tasks: &TreeTasks,
+    sizes: StepSizes,
+) -> Result<StepsOfTasks, StoreError> {
     let columns = StepColumns::ALL.columns(backend(db));
-    let mut steps: BTreeMap<TaskId, Vec<(Step, Place)>> = BTreeMap::new();
+    let mut steps = StepsOfTasks::default();
     for ids in tasks.batches() {
         let mut values = Values::new();
         let ids = values.bind_all(ids.iter().map(|task| task.0));
+        let condition = sizes.condition(&mut values);
         let sql = format!(
-            "SELECT {columns} FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids}) \
+            "SELECT {STEP_BYTES}, {columns} FROM steps s \
+             WHERE s.account_id = $1 AND s.task IN ({ids}){condition} \
              ORDER BY s.task, s.position, s.fraction"
         );
         let statement = values.statement(sql, backend(db), account);
         for row in db.query_all_raw(statement).await? {
-            let (step, place) = read_step(&mut RowReader::new(&row), account)?;
-            steps.entry(step.task).or_default().push((step, place));
+            let mut row = RowReader::new(&row);
+            let bytes: i64 = row.take()?;
+            let (step, place) = read_step(&mut row, account)?;
+            let of_task = steps.by_task.entry(step.task).or_default();
+            of_task.push((step, place));
+            steps.count += 1;
+            steps.bytes += usize::try_from(bytes).unwrap_or_default();
         }
     }
-    let TreeTasks {
-        root,
-        mut managed,
-        ids: _,
-    } = tasks;
-    Ok(assemble(root, &mut managed, &mut steps))
+    Ok(steps)
 }
 
 fn assemble(
@@ -253,7 +336,7 @@ impl Account {
                 }
                 Ok(None) | Err(_) => (Vec::new(), 0),
             };
-            let of_steps = step_bytes(db, &self.id, &ids).await?;
+            let of_steps = step_bytes(db, &self.id, &ids, StepSizes::All).await?;
             let bytes = of_tasks.saturating_add(of_steps);
             let limit = self.max_message_bytes();
             if bytes > limit {
@@ -265,23 +348,26 @@ impl Account {
             }
         }
         let tasks = tasks?.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-        with_steps(db, &self.id, tasks).await
+        let steps = read_steps(db, &self.id, &tasks, StepSizes::All).await?;
+        Ok(tasks.with(steps))
     }
 }
 
-/// The bytes of the steps of tasks, bodies included.
-pub async fn step_bytes(
+/// The bytes of steps of tasks.
+async fn step_bytes(
     db: &impl ConnectionTrait,
     account: &AccountId,
     tasks: &[TaskId],
+    sizes: StepSizes,
 ) -> Result<usize, StoreError> {
     let mut bytes = 0_usize;
     for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
         let mut values = Values::new();
         let ids = values.bind_all(tasks.iter().map(|task| task.0));
+        let condition = sizes.condition(&mut values);
         let sql = format!(
-            "SELECT CAST(COALESCE(SUM(s.size + s.body_size), 0) AS bigint) \
-             FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids})"
+            "SELECT CAST(COALESCE(SUM({STEP_BYTES}), 0) AS bigint) \
+             FROM steps s WHERE s.account_id = $1 AND s.task IN ({ids}){condition}"
         );
         let statement = values.statement(sql, backend(db), account);
         if let Some(row) = db.query_one_raw(statement).await? {

@@ -20,7 +20,7 @@ use crate::{
         ids::TaskId,
         import::{AbsentSteps, Document, ImportContext, ImportPlan, TaskTree, plan},
         step::ReferencedTask,
-        task::Task,
+        task::{Task, TaskHead},
         translation_work::ResourceId,
     },
     store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::task_tree},
@@ -85,44 +85,41 @@ struct ImportWrite {
 /// Bytes of memory that a step of a document takes beside its texts: in the document, in the
 /// plan and as a row.
 const BYTES_PER_STEP: usize = 1_600;
-/// Bytes of memory that a stored step takes, with texts of about half a kilobyte.
+/// Bytes of memory that a stored step takes beside its texts.
 const BYTES_PER_STORED_STEP: usize = 1_200;
-/// Up to so many stored steps, their sizes are summed before they are read. To sum more takes as
-/// long as to read them.
-const MAX_SUMMED_STEPS: i64 = 100;
+/// Bytes of memory for each byte of the size of a stored task or step: it takes twice its size
+/// when it is read, and again in the plan when it stays.
+const MEMORY_PER_STORED_BYTE: usize = 4;
 
 impl ImportWrite {
-    /// Reserves the memory for the stored steps of tasks. An attempt before may have done so.
-    async fn reserve_stored(
-        &self,
-        tx: &Tx,
-        tasks: &[TaskId],
-        steps: i64,
-    ) -> Result<(), StoreError> {
-        let of_texts = match steps {
-            ..=MAX_SUMMED_STEPS => task_tree::step_bytes(&tx.db, tx.account(), tasks).await?,
-            _ => 0,
-        };
+    /// Holds the memory for the document, the stored tasks and their steps of so many bytes.
+    fn hold_stored(&self, tasks: &[&TaskHead], step_bytes: usize) -> Result<()> {
+        let of_tasks: i64 = tasks.iter().map(|task| task.size).sum();
+        let of_tasks = usize::try_from(of_tasks).unwrap_or_default();
+        let steps: i64 = tasks.iter().map(|task| task.step_count).sum();
         let steps = usize::try_from(steps).unwrap_or_default();
-        let of_stored = steps.saturating_mul(BYTES_PER_STORED_STEP);
-        let bytes = of_stored
-            .saturating_add(of_texts)
+        let bytes = of_tasks
+            .saturating_add(step_bytes)
+            .saturating_mul(MEMORY_PER_STORED_BYTE)
+            .saturating_add(steps.saturating_mul(BYTES_PER_STORED_STEP))
             .saturating_add(self.document_bytes);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(hold(&mut memory, bytes)?)
+        hold(&mut memory, bytes)
     }
 }
 
-/// Holds so many bytes in all. Fails if they do not fit beside what other calls hold, or never.
+/// Holds so many bytes in all, no more and no less. Fails if they do not fit beside what other
+/// calls hold, or never.
 fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
     let (resource, limit) = (SizedResource::Import, memory.limit());
     if bytes > limit {
         return Err(Error::TooLarge { resource, limit });
     }
-    match memory.try_grow_to(bytes) {
-        true => Ok(()),
-        false => Err(Error::Overloaded),
+    if !memory.try_grow_to(bytes) {
+        return Err(Error::Overloaded);
     }
+    memory.shrink_to(bytes);
+    Ok(())
 }
 
 /// What an import reads.
@@ -156,15 +153,14 @@ impl Operation for ImportWrite {
         let existing = match target {
             None => None,
             Some(root) => {
-                let of_guide = heads
-                    .iter()
-                    .filter(|head| below.binary_search(&head.guid).is_ok());
-                let steps = of_guide.map(|head| head.step_count).sum();
-                self.reserve_stored(tx, &below, steps).await?;
+                let is_of_guide = |head: &&TaskHead| below.binary_search(&head.guid).is_ok();
+                let of_guide: Vec<&TaskHead> = heads.iter().filter(is_of_guide).collect();
                 if self.locks_all_steps.load(Ordering::Relaxed) {
                     tx.lock_steps_of(&below).await?;
                 }
-                task_tree::read_tree(&tx.db, tx.account(), root, &below).await?
+                let hold = |step_bytes| self.hold_stored(&of_guide, step_bytes);
+                hold(0)?;
+                task_tree::read_tree(&tx.db, tx.account(), root, &below, hold).await?
             }
         };
         Ok(ImportSnapshot {

@@ -245,6 +245,7 @@ struct LockedTaskRow {
     order_epoch: i64,
     last_position: i64,
     language_count: i64,
+    size: i64,
     version: i64,
     dirty_record: bool,
     created_ts: i64,
@@ -252,7 +253,7 @@ struct LockedTaskRow {
 }
 
 impl LockedTaskRow {
-    const COLUMNS: [task::Column; 12] = [
+    const COLUMNS: [task::Column; 13] = [
         task::Column::Guid,
         task::Column::Name,
         task::Column::ProductId,
@@ -261,6 +262,7 @@ impl LockedTaskRow {
         task::Column::OrderEpoch,
         task::Column::LastPosition,
         task::Column::LanguageCount,
+        task::Column::Size,
         task::Column::Version,
         task::Column::DirtyRecord,
         task::Column::CreatedTs,
@@ -280,6 +282,7 @@ fn task_head(row: LockedTaskRow) -> Result<TaskHead, StoreError> {
             last_position: row.last_position,
         },
         languages: usize::try_from(row.language_count).unwrap_or_default(),
+        size: row.size,
         revision: Revision {
             version: row.version,
             dirty: row.dirty_record,

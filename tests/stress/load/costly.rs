@@ -15,6 +15,7 @@ on_both_databases![measuring:
     large_tasks_at_once_stay_within_memory,
     large_conditions_elsewhere_take_no_memory,
     imports_of_many_steps_stay_within_memory,
+    imports_into_guides_of_many_elements_stay_within_memory,
     streams_without_end_take_no_memory,
 ];
 
@@ -341,6 +342,45 @@ async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
     service.print(&format!("{done} of 8 again; {}", service.memory()));
     assert!(done > 0, "{:?}", responses[0].status);
     service.stayed_within(PROMISED);
+}
+
+/// A step of half a megabyte takes sixteen in an import, as each list of its instruction has two
+/// bytes.
+async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestDatabase) {
+    let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
+    let client = service.client();
+    let account = client.account().to_owned();
+    let lists = serde_json::json!({ "a": vec![serde_json::json!([]); 250_000] });
+    let mut guides = Vec::new();
+    for (steps, fits) in [(20, true), (short_or_full(40, 150), false)] {
+        let guide = client.given_task(task("Guide")).await;
+        let dense = step(&guide, StepType::Information, "Dense");
+        let dense = dense.with_instructions(vec![object(lists.clone())]);
+        for _ in 0..steps {
+            client.given_step(dense.clone()).await;
+        }
+        guides.push((guide.guid, fits));
+    }
+    for (guide, fits) in guides {
+        service.terminate();
+        service.restart();
+        let request = framed(&ImportTaskRequest {
+            document: Some(document_of(&guide, Vec::new())),
+            absent_steps: AbsentSteps::Keep.into(),
+            validate_only: true,
+            ..ImportTaskRequest::default()
+        });
+        let method = "TaskService/ImportTask";
+        let responses = call_at_once(&service, &account, method, &[], vec![request; 3]).await;
+        service.print(&format!("fits: {fits}; {}", service.memory()));
+        let done = responses.iter().filter(|it| it.status.code() == Code::Ok);
+        assert_eq!(done.count() > 0, fits, "{:?}", responses[0].status);
+        for response in &responses {
+            let code = response.status.code();
+            assert!([Code::Ok, Code::ResourceExhausted].contains(&code));
+        }
+        service.stayed_within(PROMISED);
+    }
 }
 
 async fn streams_without_end_take_no_memory(database: TestDatabase) {
