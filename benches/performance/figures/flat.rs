@@ -5,7 +5,7 @@
 //! noticeably, so there are many.
 
 use super::super::{
-    compare::{Contender, Rounds, Timing},
+    compare::{Timing, compare},
     fixture, requests,
     rows::CONNECTIONS,
     table::Line,
@@ -72,13 +72,14 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     ];
     let mut lines = Vec::new();
     for (place, places_in_large, places_in_small) in cases {
-        let [a, b] = [places_in_large, places_in_small].map(|places| Contender {
-            server: &server,
-            requests: requests::create_step_after(&places),
-        });
         let what = format!("CreateStep {place}, task of 8,000 steps against 10");
-        let rounds = Rounds::run((&a, &b), timing, CONNECTIONS, None).await;
-        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
+        let contenders = [places_in_large, places_in_small]
+            .map(|places| (&server, requests::create_step_after(&places)));
+        let timing = Timing {
+            connections: CONNECTIONS,
+            ..timing
+        };
+        lines.push(compare(what, testbed.kind(), TARGET, contenders, timing).await);
     }
     lines
 }
