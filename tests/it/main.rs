@@ -19,7 +19,6 @@ mod account_isolation;
 mod analysis;
 mod analysis_page;
 mod authentication;
-mod cancelled_calls;
 mod cli;
 mod concurrent_writes;
 mod contended_rows;

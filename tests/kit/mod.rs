@@ -37,7 +37,6 @@ pub mod sql;
 pub mod statement_log;
 pub mod store_server;
 pub mod stored_sizes;
-pub mod tenancy;
 pub mod terminal;
 pub mod tokens;
 
