@@ -44,6 +44,7 @@ mod operations;
 mod paging;
 mod properties;
 mod reference_page;
+mod replica_reads;
 mod response_snapshots;
 mod roles;
 mod round_trips;

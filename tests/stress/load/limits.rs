@@ -1,5 +1,7 @@
 //! The limits of a connection, and the responses beyond them.
 
+use std::time::{Duration, Instant};
+
 use bytes::{Bytes, BytesMut};
 
 use super::prelude::*;
@@ -13,6 +15,7 @@ on_both_databases![sharing:
     streams_reset_before_they_are_seen_end_the_connection,
     a_message_in_tiny_frames_is_refused_before_its_end,
     a_compressed_message_is_refused_without_inflating_it,
+    connections_beyond_the_rate_of_an_address_are_delayed,
 ];
 
 const STREAMS: u32 = 256;
@@ -208,6 +211,24 @@ async fn a_compressed_message_is_refused_without_inflating_it(database: TestData
     let more = service.process().resident_peak() - before;
     assert!(more < INFLATED as u64 / 2, "{}", service.memory());
     is_served(&connection).await;
+}
+
+/// 500 at once, and then 50 a second.
+async fn connections_beyond_the_rate_of_an_address_are_delayed(database: TestDatabase) {
+    let service = database.serve();
+    let begun = Instant::now();
+    let mut peers = Vec::new();
+    for _ in 0..550 {
+        peers.push(FramePeer::with_preface(service.address()).await);
+    }
+    let served = |peer: &FramePeer| !peer.received().settings.is_empty();
+    until_true("the first 500 are served", || {
+        peers[..500].iter().all(served)
+    })
+    .await;
+    until_true("all are served", || peers.iter().all(served)).await;
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(990), "{took:?}");
 }
 
 /// This many zeros in gzip: one, and then copies of 258 of it.
