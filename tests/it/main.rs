@@ -19,6 +19,7 @@ mod account_isolation;
 mod analysis;
 mod analysis_page;
 mod authentication;
+mod cancelled_reads;
 mod cli;
 mod concurrent_writes;
 mod contended_rows;

@@ -317,6 +317,18 @@ impl Client {
         response.task.expect("the response holds the task")
     }
 
+    /// Puts steps behind the first one of a task until nearly no place is left behind the last
+    /// of them: the task, and that step. [`INSERTS_UNTIL_RENUMBERED`] behind it renumber all.
+    pub async fn nearly_full(&self, task: &Task) -> (Task, String) {
+        const NEARLY_FULL: usize = 1_020;
+        let mut document = self.exported(&task.guid).await;
+        let between = sample::document_steps(&vec!["between"; NEARLY_FULL]);
+        document.steps.splice(1..1, between);
+        let imported = self.imported(document).await;
+        let last = imported.steps[NEARLY_FULL].clone();
+        (imported, last)
+    }
+
     pub async fn export(&self, guid: &str) -> Result<TaskDocument, Status> {
         let guid = guid.to_owned();
         let response = self.tasks().export_task(ExportTaskRequest { guid }).await?;
@@ -460,18 +472,6 @@ impl Client {
 
 /// Roles.
 impl Client {
-    /// Puts steps behind the first one of a task until nearly no place is left behind the last
-    /// of them: the task, and that step. [`INSERTS_UNTIL_RENUMBERED`] behind it renumber all.
-    pub async fn nearly_full(&self, task: &Task) -> (Task, String) {
-        const NEARLY_FULL: usize = 1_020;
-        let mut document = self.exported(&task.guid).await;
-        let between = sample::document_steps(&vec!["between"; NEARLY_FULL]);
-        document.steps.splice(1..1, between);
-        let imported = self.imported(document).await;
-        let last = imported.steps[NEARLY_FULL].clone();
-        (imported, last)
-    }
-
     pub async fn create_role(&self, name: &str) -> Result<CreateRoleResponse, Status> {
         let role = Role {
             id: 0,

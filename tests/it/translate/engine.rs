@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::prelude::*;
 use crate::kit::deadline::until;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 #[tokio::test]
 async fn texts_are_translated_and_tags_are_not() {
@@ -92,7 +92,9 @@ async fn a_pause_that_an_engine_asks_for_is_kept_and_is_a_minute_at_most() {
             assert_eq!(engine.requests().len(), 1, "{asked}");
             advance(Duration::from_secs(1)).await;
         };
-        let (outcome, ()) = tokio::join!(run(&config), watch);
+        let running = timeout(Duration::from_secs(100), run(&config));
+        let (outcome, ()) = tokio::join!(running, watch);
+        let outcome = outcome.expect("the run goes on after the pause");
         assert_eq!(
             outcome.summary.written, 1,
             "{asked}: {:?}",
