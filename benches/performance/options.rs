@@ -33,7 +33,7 @@ pub struct Options {
     /// Turns of each server.
     #[arg(long, default_value = "4")]
     rounds: NonZeroUsize,
-    /// Connections, unless a row has its own number.
+    /// Connections of each server.
     #[arg(long, default_value = "16")]
     connections: NonZeroUsize,
     /// The program of another build of the service: the rows are compared with it, in place of

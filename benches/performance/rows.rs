@@ -11,8 +11,6 @@ use super::{
     testbed::{Kind, Program, Testbed},
 };
 
-/// The number of connections of comparisons that do not take it from the command line.
-pub const CONNECTIONS: usize = 16;
 /// The number of steps of one import.
 pub const IMPORTED_STEPS: usize = 1_000;
 /// The allowed ratio between the sizes of both responses.

@@ -28,4 +28,3 @@ mod fleet;
 mod fuzz;
 mod load;
 mod outage;
-mod processes;
