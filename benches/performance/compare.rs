@@ -5,14 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     load::{LoadSpec, Measured, Requests},
-    testbed::Server,
+    table::Line,
+    testbed::{Kind, Server},
 };
 
 /// A server and its requests.
-pub struct Contender<'a> {
-    pub server: &'a Server,
-    pub requests: Arc<Requests>,
-}
+pub type Contender<'a> = (&'a Server, Arc<Requests>);
 
 /// The duration of a comparison.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +19,7 @@ pub struct Timing {
     pub rounds: usize,
     /// The duration of a turn.
     pub turn: Duration,
-    /// The number of connections by default.
+    /// The number of connections of each.
     pub connections: usize,
 }
 
@@ -42,29 +40,21 @@ impl Timing {
 pub struct Rounds {
     pub a: Vec<Measured>,
     pub b: Vec<Measured>,
-    /// Transactions a second of pgbench.
-    pub pgbench_rates: Vec<f64>,
 }
 
 impl Rounds {
-    /// Runs the turns over `connections`, each pair followed by `pgbench`.
-    pub async fn run(
-        (a, b): (&Contender<'_>, &Contender<'_>),
-        timing: Timing,
-        connections: usize,
-        pgbench: Option<&dyn Fn() -> f64>,
-    ) -> Self {
-        let spec = timing.spec(connections);
+    /// Runs the turns.
+    pub async fn run([a, b]: &[Contender<'_>; 2], timing: Timing) -> Self {
+        let spec = timing.spec(timing.connections);
         let mut rounds = Self::default();
         for round in 0..timing.rounds {
             if round % 2 == 0 {
-                rounds.a.push(a.server.load(&a.requests, spec).await);
-                rounds.b.push(b.server.load(&b.requests, spec).await);
+                rounds.a.push(a.0.load(&a.1, spec).await);
+                rounds.b.push(b.0.load(&b.1, spec).await);
             } else {
-                rounds.b.push(b.server.load(&b.requests, spec).await);
-                rounds.a.push(a.server.load(&a.requests, spec).await);
+                rounds.b.push(b.0.load(&b.1, spec).await);
+                rounds.a.push(a.0.load(&a.1, spec).await);
             }
-            rounds.pgbench_rates.extend(pgbench.map(|run| run()));
         }
         rounds
     }
@@ -85,6 +75,18 @@ impl Rounds {
         let size = |side: &[Measured]| median(side.iter().map(Measured::size).collect());
         size(&self.a) / size(&self.b)
     }
+}
+
+/// Compares two servers for a line of a table.
+pub async fn compare(
+    what: impl Into<String>,
+    kind: Kind,
+    target: f64,
+    contenders: [Contender<'_>; 2],
+    timing: Timing,
+) -> Line {
+    let rounds = Rounds::run(&contenders, timing).await;
+    Line::new(what, kind, target, rounds)
 }
 
 /// The median; NaN of no numbers.

@@ -8,6 +8,4 @@ pub mod flat;
 pub mod memory;
 pub mod million;
 pub mod partitions;
-pub mod postgraphile;
 pub mod start;
-pub mod writers;

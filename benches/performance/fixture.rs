@@ -63,20 +63,6 @@ pub struct Work {
     pub source_digest: String,
 }
 
-/// Where ids come from. The floor accepts numbered ones, which pgbench can compute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdSource {
-    /// The server makes them.
-    Server,
-    /// Requests contain [`id`]s, numbered from 1.
-    Numbered,
-}
-
-/// The id of a number.
-pub fn id(number: usize) -> String {
-    format!("00000000-0000-0000-0000-{number:012}")
-}
-
 /// A step of 1 KB.
 pub fn step(number: usize) -> Step {
     Step {
@@ -91,20 +77,7 @@ pub fn step(number: usize) -> Step {
 
 /// A step of 1 KB with two conditions, whose variables depend on a number.
 pub fn step_with_conditions(number: usize) -> Step {
-    step_comparing(number, [(number, "on"), (number + 1, "off")])
-}
-
-/// A step of 1 KB with two conditions on the same variables, whose answers depend on a number.
-pub fn step_with_other_answers(number: usize) -> Step {
-    let answer = if number.is_multiple_of(2) {
-        "on"
-    } else {
-        "off"
-    };
-    step_comparing(number, [(0, answer), (1, answer)])
-}
-
-fn step_comparing(number: usize, answers: [(usize, &str); 2]) -> Step {
+    let answers = [(number, "on"), (number + 1, "off")];
     let condition = |(variable, key): (usize, &str)| {
         sample::when(&account_wide_name(variable % VARIABLES), "=", key)
     };
@@ -144,14 +117,9 @@ pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
 
 impl Fixture {
     /// Starts a program on a new database of this name and writes the data.
-    pub async fn create(
-        testbed: &Testbed,
-        program: Program,
-        name: &str,
-        ids: IdSource,
-    ) -> (Server, Self) {
+    pub async fn create(testbed: &Testbed, program: Program, name: &str) -> (Server, Self) {
         let database = testbed.make_database(name);
-        Self::create_in(testbed, program, name, database, ids).await
+        Self::create_in(testbed, program, name, &database).await
     }
 
     /// Starts a program on this database and writes the data.
@@ -159,12 +127,11 @@ impl Fixture {
         testbed: &Testbed,
         program: Program,
         name: &str,
-        database: String,
-        ids: IdSource,
+        database: &str,
     ) -> (Server, Self) {
-        let server = testbed.serve(program, name, &database);
-        let fixture = Self::write(&server, ids).await;
-        testbed.run_maintenance(&database).await;
+        let server = testbed.serve(program, name, database);
+        let fixture = Self::write(&server, program).await;
+        testbed.run_maintenance(database).await;
         (server, fixture)
     }
 
@@ -174,13 +141,8 @@ impl Fixture {
         large.map(|large| large.task.guid.clone()).collect()
     }
 
-    async fn write(server: &Server, ids: IdSource) -> Self {
-        let mut importer = Importer {
-            server,
-            ids,
-            last_task: 0,
-            last_step: 0,
-        };
+    async fn write(server: &Server, program: Program) -> Self {
+        let mut importer = Importer::of(server);
         let full = importer.tasks(FULL_TASKS, STEPS_OF_FULL).await;
         let long = importer.tasks(LONG_TASKS, STEPS_OF_LONG).await;
         let empty = importer.tasks(EMPTY_TASKS, 0).await;
@@ -195,7 +157,10 @@ impl Fixture {
             });
         let mut work = Vec::new();
         for task in &long {
-            work.push(work_of(server, ids, task).await);
+            work.push(match program {
+                Program::Floor => work_of_floor(task),
+                Program::Service | Program::OtherBuild => work_of(server, task).await,
+            });
         }
         let guids = |made: Vec<Task>| made.into_iter().map(|task| task.guid).collect();
         Self {
@@ -209,16 +174,18 @@ impl Fixture {
     }
 }
 
-/// Steps of a task to translate. The floor has no digests.
-async fn work_of(server: &Server, ids: IdSource, task: &Task) -> Vec<Work> {
-    if ids == IdSource::Numbered {
-        let steps = task.steps.iter().take(TRANSLATIONS);
-        let work = steps.map(|guid| Work {
-            guid: guid.clone(),
-            source_digest: "0".repeat(32),
-        });
-        return work.collect();
-    }
+/// Steps of a task to translate in the floor, which has no digests.
+fn work_of_floor(task: &Task) -> Vec<Work> {
+    let steps = task.steps.iter().take(TRANSLATIONS);
+    let work = steps.map(|guid| Work {
+        guid: guid.clone(),
+        source_digest: "0".repeat(32),
+    });
+    work.collect()
+}
+
+/// Steps of a task to translate.
+async fn work_of(server: &Server, task: &Task) -> Vec<Work> {
     let request = ListTranslationWorkRequest {
         languages: vec!["de".to_owned()],
         task: Some(task.guid.clone()),
@@ -238,25 +205,26 @@ async fn work_of(server: &Server, ids: IdSource, task: &Task) -> Vec<Work> {
 
 /// Creates `count` tasks of `steps` steps.
 pub async fn tasks(server: &Server, count: usize, steps: usize) -> Vec<Task> {
-    let mut importer = Importer {
-        server,
-        ids: IdSource::Server,
-        last_task: 0,
-        last_step: 0,
-    };
-    importer.tasks(count, steps).await
+    Importer::of(server).tasks(count, steps).await
 }
 
 struct Importer<'a> {
     server: &'a Server,
-    ids: IdSource,
     /// The number of the last task.
     last_task: usize,
     /// The number of the last step.
     last_step: usize,
 }
 
-impl Importer<'_> {
+impl<'a> Importer<'a> {
+    fn of(server: &'a Server) -> Self {
+        Self {
+            server,
+            last_task: 0,
+            last_step: 0,
+        }
+    }
+
     async fn tasks(&mut self, count: usize, steps: usize) -> Vec<Task> {
         let documents: Vec<_> = (0..count).map(|_| self.document(steps)).collect();
         let client = self.server.tasks();
@@ -280,18 +248,9 @@ impl Importer<'_> {
 
     fn document(&mut self, steps: usize) -> TaskDocument {
         self.last_task += 1;
-        let mut document = document(&format!("Guide {:06}", self.last_task), Vec::new());
-        for _ in 0..steps {
-            self.last_step += 1;
-            let mut step = step(self.last_step);
-            if self.ids == IdSource::Numbered {
-                step.guid = id(self.last_step);
-            }
-            document.steps.push(step);
-        }
-        if let (Some(task), IdSource::Numbered) = (&mut document.task, self.ids) {
-            task.guid = id(self.last_task);
-        }
-        document
+        let first = self.last_step + 1;
+        self.last_step += steps;
+        let name = format!("Guide {:06}", self.last_task);
+        document(&name, (first..=self.last_step).map(step).collect())
     }
 }

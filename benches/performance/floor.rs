@@ -34,32 +34,20 @@ pub use values::ACCOUNT;
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
-/// How a step is created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreateMode {
-    /// In one statement on PostgreSQL, in one string of statements on SQLite.
-    OneStatement,
-    /// In a transaction of six statements over SeaORM, like a service that is not
-    /// optimised.
-    SixStatements,
-}
-
 /// The services of the floor on a database.
 #[derive(Clone)]
 pub struct Floor {
     database: Database,
-    create_mode: CreateMode,
 }
 
 /// Serves until it is killed. Address and database are in the variables of `expertise`.
-pub fn serve(create_mode: CreateMode) {
+pub fn serve() {
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let url = env::var("EXPERTISE_DATABASE_URL").expect("a database");
         let address = env::var("EXPERTISE_LISTEN").expect("an address");
         let floor = Floor {
             database: Database::open(&url).await,
-            create_mode,
         };
         let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");

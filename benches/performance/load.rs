@@ -43,16 +43,6 @@ impl Requests {
             next_number: AtomicUsize::new(0),
         }
     }
-
-    /// `/SERVICE/METHOD`.
-    pub fn path(&self) -> &'static str {
-        self.path
-    }
-
-    /// The framed request of a number.
-    pub fn request(&self, number: usize) -> Bytes {
-        (self.make)(number)
-    }
 }
 
 /// Connections and duration of a load.

@@ -16,7 +16,6 @@ mod floor;
 mod load;
 mod machine;
 mod options;
-mod pgbench;
 mod requests;
 mod rows;
 mod table;
@@ -27,24 +26,18 @@ use std::env;
 
 use clap::Parser;
 
-use figures::{
-    against, analysis, delete_step, flat, memory, million, partitions, postgraphile, start, writers,
-};
-use floor::CreateMode;
+use figures::{against, analysis, delete_step, flat, memory, million, partitions, start};
 use options::Options;
 use rows::{ROWS, Row};
 use table::{Figure, Line};
 use testbed::Testbed;
 
-/// The arguments that make this program the floor, one for each [`CreateMode`].
+/// The argument that makes this program the floor.
 const FLOOR: &str = "floor";
-const SIX_STATEMENTS: &str = "six-statements";
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        Some(FLOOR) => floor::serve(CreateMode::OneStatement),
-        Some(SIX_STATEMENTS) => floor::serve(CreateMode::SixStatements),
+    match env::args().nth(1).as_deref() {
+        Some(FLOOR) => floor::serve(),
         _ => measure(&Options::parse()),
     }
 }
@@ -103,9 +96,6 @@ impl Tables {
             self.floors
                 .extend(delete_step::measure(testbed, timing).await);
         }
-        if options.selects(writers::NAME) {
-            self.others.extend(writers::measure(testbed, timing).await);
-        }
         if options.selects(flat::NAME) {
             self.others.extend(flat::measure(testbed, timing).await);
         }
@@ -117,16 +107,7 @@ impl Tables {
                 .extend(partitions::measure(testbed, timing).await);
         }
         if options.selects(analysis::NAME) {
-            let lines = analysis::measure_rates(testbed, timing).await;
-            self.others.extend(lines);
-            let figures = analysis::measure_figures(testbed, timing).await;
-            self.figures.extend(figures);
-        }
-        if let Some(program) = &options.postgraphile
-            && options.selects(postgraphile::NAME)
-        {
-            let figures = postgraphile::measure(testbed, program, timing).await;
-            self.figures.extend(figures);
+            self.floors.extend(analysis::measure(testbed, timing).await);
         }
         if options.selects(memory::NAME) {
             self.figures.extend(memory::measure(testbed).await);

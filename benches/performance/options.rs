@@ -7,22 +7,19 @@ use clap::Parser;
 use super::{
     compare::Timing,
     figures::{
-        against::WITH_CONDITIONS, analysis, delete_step, flat, memory, million, partitions,
-        postgraphile, start, writers,
+        against::WITH_CONDITIONS, analysis, delete_step, flat, memory, million, partitions, start,
     },
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 7] = [
     delete_step::NAME,
-    writers::NAME,
     flat::NAME,
     million::NAME,
     partitions::NAME,
     analysis::NAME,
-    postgraphile::NAME,
     memory::NAME,
     start::NAME,
 ];
@@ -36,16 +33,13 @@ pub struct Options {
     /// Turns of each server.
     #[arg(long, default_value = "4")]
     rounds: NonZeroUsize,
-    /// Connections, unless a row has its own number.
+    /// Connections of each server.
     #[arg(long, default_value = "16")]
     connections: NonZeroUsize,
     /// The program of another build of the service: the rows are compared with it, in place of
     /// the minimal server, and no figure is measured.
     #[arg(long, value_name = "PATH")]
     pub against: Option<PathBuf>,
-    /// The program of PostGraphile 4, to compare the service with.
-    #[arg(long, value_name = "PATH")]
-    pub postgraphile: Option<PathBuf>,
     /// Only this kind of database.
     #[arg(long)]
     database: Option<Kind>,

@@ -178,40 +178,6 @@ pub fn update_step(steps: &[String]) -> Arc<Requests> {
     Arc::new(Requests::new(path, make))
 }
 
-/// UpdateStep of the conditions of each in turn, with other names each time.
-pub fn update_conditions(steps: &[String]) -> Arc<Requests> {
-    update_dependencies(steps, fixture::step_with_conditions)
-}
-
-/// UpdateStep of the conditions of a few steps in turn, which read the same names each time and
-/// compare them with other answers.
-pub fn update_compared_answers(steps: &[String]) -> Arc<Requests> {
-    const STEPS: usize = 1_000;
-    let steps = &steps[..steps.len().min(STEPS)];
-    update_dependencies(steps, fixture::step_with_other_answers)
-}
-
-/// UpdateStep of the conditions of each in turn. The new ones are those of `step(n)`, where n is
-/// how often the step was updated before.
-fn update_dependencies(steps: &[String], step: fn(usize) -> Step) -> Arc<Requests> {
-    let steps = steps.to_vec();
-    let make = move |number: usize| {
-        frame(&UpdateStepRequest {
-            step: Some(Step {
-                guid: steps[number % steps.len()].clone(),
-                dependencies: step(number / steps.len()).dependencies,
-                ..Step::default()
-            }),
-            update_mask: Some(FieldMask {
-                paths: vec!["dependencies".to_owned()],
-            }),
-            ..UpdateStepRequest::default()
-        })
-    };
-    let path = "/expertise.v1.StepService/UpdateStep";
-    Arc::new(Requests::new(path, make))
-}
-
 /// ImportTask of a new task with `steps` steps.
 pub fn import_task(steps: usize) -> Arc<Requests> {
     import_task_of(steps, fixture::step)

@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    compare::{Contender, Rounds, Timing},
-    fixture::{Fixture, IdSource},
-    floor::CreateMode,
+    compare::{Rounds, Timing},
+    fixture::Fixture,
     load::Requests,
-    pgbench::Script,
     requests,
     table::Line,
     testbed::{Kind, Program, Testbed},
 };
 
-/// The number of connections of comparisons that do not take it from the command line.
-pub const CONNECTIONS: usize = 16;
 /// The number of steps of one import.
 pub const IMPORTED_STEPS: usize = 1_000;
 /// The allowed ratio between the sizes of both responses.
@@ -29,8 +25,6 @@ pub struct Row {
     /// The target of the ratio, on SQLite and on PostgreSQL.
     targets: (f64, f64),
     pub requests: fn(&Fixture) -> Arc<Requests>,
-    /// Its statements in pgbench, if they can run there.
-    script: Option<Script>,
 }
 
 /// All rows. Reads come first, before writes add data.
@@ -40,77 +34,66 @@ pub const ROWS: &[Row] = &[
         call: "GetStep, body of 1 KB",
         targets: (0.85, 0.85),
         requests: |fixture| requests::get_step(&fixture.steps),
-        script: Some(Script::GetStep),
     },
     Row {
         name: "get_task",
         call: "GetTask, 50 steps",
         targets: (1.0, 0.90),
         requests: |fixture| requests::get_task(&fixture.full),
-        script: Some(Script::GetTask),
     },
     Row {
         name: "list_steps",
         call: "ListSteps, 100 of 1 KB, no bodies",
         targets: (1.0, 0.85),
         requests: |fixture| requests::list_steps(&fixture.long),
-        script: Some(Script::ListSteps),
     },
     Row {
         name: "list_steps_with_bodies",
         call: "ListSteps, 100 of 1 KB, with bodies",
         targets: (0.85, 0.80),
         requests: |fixture| requests::list_steps_with_bodies(&fixture.long),
-        script: Some(Script::ListStepsWithBodies),
     },
     Row {
         name: "export_task",
         call: "ExportTask, 1,000 steps of 1 KB",
         targets: (0.70, 0.70),
         requests: |fixture| requests::export_task(&fixture.large_guids()),
-        script: None,
     },
     Row {
         name: "create_step_spread",
         call: "CreateStep, over 1,000 tasks",
         targets: (2.0, 0.80),
         requests: |fixture| requests::create_step(&fixture.empty),
-        script: Some(Script::CreateStep),
     },
     Row {
         name: "create_step_one_task",
         call: "CreateStep, all on one task",
         targets: (2.5, 0.80),
         requests: |fixture| requests::create_step_of_one_task(&fixture.empty),
-        script: Some(Script::CreateStepOfOneTask),
     },
     Row {
         name: "update_step",
         call: "UpdateStep, title by mask",
         targets: (2.5, 0.80),
         requests: |fixture| requests::update_step(&fixture.steps),
-        script: Some(Script::UpdateStep),
     },
     Row {
         name: "import_task",
         call: "ImportTask, 1,000 steps of 1 KB",
         targets: (0.75, 0.75),
         requests: |_| requests::import_task(IMPORTED_STEPS),
-        script: None,
     },
     Row {
         name: "reimport_task",
         call: "ImportTask again, 1 of 1,000 steps changed",
         targets: (0.50, 0.50),
         requests: |fixture| requests::reimport_task(&fixture.large),
-        script: None,
     },
     Row {
         name: "write_translations",
         call: "WriteTranslations, 100 of 1 KB",
         targets: (0.60, 0.60),
         requests: |fixture| requests::write_translations(&fixture.work),
-        script: None,
     },
 ];
 
@@ -119,29 +102,13 @@ pub async fn measure(testbed: &Testbed, rows: &[&Row], timing: Timing) -> Vec<Li
     if rows.is_empty() {
         return Vec::new();
     }
-    let database = "floor";
-    let service = Fixture::create(testbed, Program::Service, "service", IdSource::Server);
-    let (service, service_fixture) = service.await;
-    let floor = Program::Floor(CreateMode::OneStatement);
-    let (floor, floor_fixture) =
-        Fixture::create(testbed, floor, database, IdSource::Numbered).await;
-    let connections = timing.connections;
+    let (service, of_service) = Fixture::create(testbed, Program::Service, "service").await;
+    let (floor, of_floor) = Fixture::create(testbed, Program::Floor, "floor").await;
     let mut lines = Vec::new();
     for row in rows {
-        let a = Contender {
-            server: &service,
-            requests: (row.requests)(&service_fixture),
-        };
-        let b = Contender {
-            server: &floor,
-            requests: (row.requests)(&floor_fixture),
-        };
-        let pgbench = testbed.cluster().zip(row.script);
-        let pgbench = pgbench.map(|(cluster, script)| {
-            move || script.run(cluster, database, connections, timing.turn)
-        });
-        let pgbench = pgbench.as_ref().map(|run| run as &dyn Fn() -> f64);
-        let rounds = Rounds::run((&a, &b), timing, connections, pgbench).await;
+        let contenders = [(&service, &of_service), (&floor, &of_floor)];
+        let contenders = contenders.map(|(server, fixture)| (server, (row.requests)(fixture)));
+        let rounds = Rounds::run(&contenders, timing).await;
         let size_ratio = rounds.size_ratio();
         assert!(
             RESPONSE_SIZE_RATIO.contains(&size_ratio),

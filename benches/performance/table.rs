@@ -37,7 +37,7 @@ impl Line {
         }
     }
 
-    fn cells(&self) -> [String; 12] {
+    fn cells(&self) -> [String; 11] {
         let Self {
             what,
             kind,
@@ -48,10 +48,6 @@ impl Line {
         let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
         let high = ratios.iter().copied().fold(0.0, f64::max);
         let [a, b] = [&rounds.a, &rounds.b].map(|side| Side::of(side));
-        let pgbench = match rounds.pgbench_rates.as_slice() {
-            [] => String::new(),
-            rates => format!("{:.0}", median(rates.to_vec())),
-        };
         [
             what.clone(),
             kind.name().to_owned(),
@@ -64,7 +60,6 @@ impl Line {
             b.rate,
             b.latency,
             b.cpu,
-            pgbench,
         ]
     }
 }
@@ -139,7 +134,6 @@ pub fn comparison_table(a: &str, b: &str, lines: &[Line]) -> String {
         column(rate, b),
         column(latency, b),
         column(cpu, b),
-        "pgbench /s".to_owned(),
     ];
     let rows: Vec<_> = lines.iter().map(Line::cells).collect();
     markdown(&head, &rows)
@@ -160,19 +154,13 @@ pub fn figure_table(figures: &[Figure]) -> String {
     markdown(&head, &rows)
 }
 
-/// A table without its empty columns.
+/// A table.
 fn markdown<const N: usize>(head: &[String; N], rows: &[[String; N]]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let used: Vec<usize> = (0..N)
-        .filter(|&column| rows.iter().any(|row| !row[column].is_empty()))
-        .collect();
-    let line = |cells: &[String; N]| {
-        let cells: Vec<&str> = used.iter().map(|&column| cells[column].as_str()).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule = format!("|{}\n", "---|".repeat(used.len()));
+    let line = |cells: &[String; N]| format!("| {} |\n", cells.join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(N));
     let rows: String = rows.iter().map(line).collect();
     format!("{}{rule}{rows}", line(head))
 }

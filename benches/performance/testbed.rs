@@ -16,7 +16,7 @@ use tonic::{
 
 use super::{
     cluster::Cluster,
-    floor::{ACCOUNT, CreateMode},
+    floor::ACCOUNT,
     load::{self, LoadSpec, Measured, Requests},
     process::{ServerProcess, binary},
     scratch::Scratch,
@@ -62,7 +62,7 @@ pub enum Program {
     /// The service, of another build.
     OtherBuild,
     /// The floor: the minimal server that the service is compared with.
-    Floor(CreateMode),
+    Floor,
 }
 
 impl Testbed {
@@ -84,11 +84,6 @@ impl Testbed {
             None => Kind::Sqlite,
             Some(_) => Kind::Postgres,
         }
-    }
-
-    /// The PostgreSQL, if it is that kind.
-    pub fn cluster(&self) -> Option<&Cluster> {
-        self.cluster.as_ref()
     }
 
     /// Makes an empty database and returns its URL.
@@ -135,18 +130,16 @@ impl Testbed {
 
     /// The command that starts a program.
     fn command(&self, program: Program) -> Command {
-        let floor = |argument| {
-            let mut command = Command::new(env::current_exe().expect("the path of this program"));
-            command.arg(argument);
-            command
-        };
         match program {
             Program::Service => Command::new(binary()),
             Program::OtherBuild => {
                 Command::new(self.other_build.as_ref().expect("the option --against"))
             }
-            Program::Floor(CreateMode::OneStatement) => floor(super::FLOOR),
-            Program::Floor(CreateMode::SixStatements) => floor(super::SIX_STATEMENTS),
+            Program::Floor => {
+                let mut command = Command::new(env::current_exe().expect("this program"));
+                command.arg(super::FLOOR);
+                command
+            }
         }
     }
 }

@@ -76,16 +76,6 @@ fn with_children(first: u32) -> Duration {
         .sum()
 }
 
-/// The peak of a process's resident memory since [`reset_peak_memory`], in bytes.
-pub fn peak_memory(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    kilobytes
-        .and_then(|number| number.parse::<u64>().ok())
-        .map_or(0, |number| number * 1024)
-}
-
 /// Resets the peak to the current resident memory.
 pub fn reset_peak_memory(process: u32) {
     fs::write(format!("/proc/{process}/clear_refs"), "5").expect("a process of this user");

@@ -249,5 +249,4 @@ impl<'a> ShorthandParser<'a> {
 }
 
 #[cfg(test)]
-#[path = "shorthand_tests.rs"]
 mod tests;

@@ -129,5 +129,4 @@ impl PageCursor for StepCursor {
 }
 
 #[cfg(test)]
-#[path = "page_token_tests.rs"]
 mod tests;

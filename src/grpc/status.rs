@@ -364,5 +364,4 @@ pub fn reason_name(reason: ErrorReason) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "status_tests.rs"]
 mod tests;

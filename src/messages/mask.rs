@@ -340,5 +340,4 @@ fn split_key<'a>(
 }
 
 #[cfg(test)]
-#[path = "mask_tests.rs"]
 mod tests;

@@ -240,5 +240,4 @@ fn starts_reference(after_ampersand: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "html_tests.rs"]
 mod tests;

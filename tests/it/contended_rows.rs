@@ -260,3 +260,38 @@ async fn an_update_that_waited_unlinks_tasks_that_were_added_meanwhile() {
     assert_eq!(contended.managed().await, []);
     links_are_consistent(&client.tasks_with_steps().await);
 }
+
+/// An update has one attempt without locks and ten under them, as a trigger counts here whose
+/// sequence no rollback takes back.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn an_update_that_conflicts_more_than_ten_times_is_given_up() {
+    const CONFLICTS: &str = "
+        CREATE SEQUENCE attempts;
+        CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF nextval('attempts') <= 11 THEN
+                RAISE EXCEPTION USING ERRCODE = 'serialization_failure';
+            END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER conflict BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION conflict();";
+    let contended = Contended::start("conflicts").await;
+    let client = &contended.client;
+    let task = client.given_task(task("Contended")).await;
+    let mut database = PgConnection::connect(&contended.url)
+        .await
+        .expect("PostgreSQL");
+    database.execute(CONFLICTS).await.expect("a trigger");
+    let update = || client.update_task(task_of(&task.guid).with_published(0), &["published"]);
+    let failure = update().await.refused();
+    failure.is(Code::Aborted, "WRITE_CONFLICT");
+    let attempts = "SELECT last_value FROM attempts";
+    let attempts = sqlx::query_scalar::<_, i64>(attempts);
+    let attempts = attempts.fetch_one(&mut database).await.expect("a count");
+    assert_eq!(attempts, 11);
+    assert_eq!(client.get_task(&task.guid).await.accepted(), task);
+    let reset = "ALTER SEQUENCE attempts RESTART WITH 2";
+    database.execute(reset).await.expect("a sequence");
+    // The last attempt does not conflict.
+    update().await.accepted();
+}

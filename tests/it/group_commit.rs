@@ -180,12 +180,16 @@ async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
 
 async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     let task = client.given_task(task("Guide")).await;
-    let mut order = client.given_steps(&task, &["a", "b"]).await;
-    // So many inserts in one place make the service renumber the steps.
-    for at in [1, 0].into_iter().chain(std::iter::repeat_n(0, 1_300)) {
-        let prevstep = order[at].clone();
+    client.given_steps(&task, &["a", "b"]).await;
+    let (full, last) = client.nearly_full(&task).await;
+    let mut order = full.steps;
+    let behind = order.iter().position(|step| *step == last).expect("it");
+    for at in [order.len() - 1]
+        .into_iter()
+        .chain(std::iter::repeat_n(behind, INSERTS_UNTIL_RENUMBERED))
+    {
         let made = client
-            .create_step_after(information_step(&task, "between"), &prevstep)
+            .create_step_after(information_step(&task, "between"), &order[at])
             .await;
         order.insert(at + 1, made.accepted().step.expect("a step").guid);
     }

@@ -7,9 +7,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use proptest::prelude::*;
 use prost::Message;
 
-use crate::kit::{contract, on_both_databases};
+use crate::kit::contract;
 
-on_both_databases![
+on_one_database![
     invalid_utf_8_is_refused,
     invalid_utf_8_is_refused_in_every_field,
     groups_nested_200_deep_are_nested_too_deep,
@@ -23,7 +23,7 @@ on_both_databases![
     a_bad_message_does_not_end_the_connection,
 ];
 
-on_both_databases! {
+on_one_database! {
     any_bytes_get_a_documented_code: (any_method(), any_bytes()), 256;
     a_damaged_message_gets_a_documented_code: (damage(), damage()), 128;
 }

@@ -6,24 +6,12 @@
 //! it has sent something else: the driver's pool asks once more when a connection is given
 //! back, for which no call waits. A relay between the two counts.
 
-use std::{
-    collections::BTreeSet,
-    fmt::Debug,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeSet, fmt::Debug, time::Duration};
 
 use sqlx::{Connection, PgConnection};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
-};
 use tonic::Status;
 
-use crate::kit::{contract, databases::postgres, prelude::*, sample, store_server};
+use crate::kit::{contract, databases::postgres, prelude::*, relay::Relay, sample, store_server};
 
 /// How often a call is tried: a connection that was idle for a while is tested before it
 /// is used, which on a busy machine happens between any two calls.
@@ -35,8 +23,8 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_read_is_one_round_trip_and_a_write_two_at_most() {
     let url = postgres("round_trips");
-    let (client, traffic) = client_through_relay(&url).await;
-    let mut counts = Counts::new(traffic);
+    let (client, relay) = client_through_relay(&url).await;
+    let mut counts = Counts::new(relay);
     reads(&client, &mut counts).await;
     writes(&client, &mut counts).await;
     translations(&client, &mut counts).await;
@@ -53,7 +41,7 @@ async fn a_read_is_one_round_trip_and_a_write_two_at_most() {
 async fn large_texts_are_read_once_and_only_when_they_are_returned() {
     const TEXT_BYTES: usize = 2_000_000;
     let url = postgres("large_texts");
-    let (client, traffic) = client_through_relay(&url).await;
+    let (client, relay) = client_through_relay(&url).await;
     let task = client.given_task(task("Large")).await;
     let mut steps = Vec::new();
     for title in ["first", "second"] {
@@ -62,7 +50,7 @@ async fn large_texts_are_read_once_and_only_when_they_are_returned() {
     }
     let mut before = 0;
     let mut has_read = |call: &str, texts: usize| {
-        let now = traffic.answered_bytes.load(Ordering::SeqCst) as usize;
+        let now = relay.answered_bytes() as usize;
         let read = now - std::mem::replace(&mut before, now);
         let most = texts * TEXT_BYTES + TEXT_BYTES / 10;
         assert!(read <= most, "{call} has read {read} bytes");
@@ -91,12 +79,12 @@ async fn large_texts_are_read_once_and_only_when_they_are_returned() {
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn an_invalid_request_costs_no_round_trip_and_an_invalid_update_one() {
     let url = postgres("refused_requests");
-    let (client, traffic) = client_through_relay(&url).await;
+    let (client, relay) = client_through_relay(&url).await;
     let task = client.given_task(task("Task")).await;
     let step = client.given_step(information_step(&task, "Step")).await;
     let mut least = [u64::MAX; 3];
     for _ in 0..TRIES {
-        let trips = || traffic.trips.load(Ordering::SeqCst);
+        let trips = || relay.round_trips();
         let before = trips();
         let invalid = information_step(&task, "Step").with_body("a\0b");
         let refused = client.create_step(invalid).await.refused();
@@ -133,8 +121,8 @@ async fn an_invalid_request_costs_no_round_trip_and_an_invalid_update_one() {
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
     let url = postgres("contended");
-    let (client, _) = client_through_relay(&url).await;
-    let (other, _) = client_through_relay(&url).await;
+    let (_, client) = store_server::serve(&url, 1).await;
+    let (_, other) = store_server::serve(&url, 1).await;
     let task = client.given_task(task("Contended")).await;
     let step = client.given_step(information_step(&task, "Step")).await;
 
@@ -167,7 +155,7 @@ async fn a_step_that_changed_while_its_deletion_waited_is_not_deleted() {
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_step_that_changed_while_an_import_waited_keeps_the_change() {
     let url = postgres("changed_during_import");
-    let (client, _) = client_through_relay(&url).await;
+    let (_, client) = store_server::serve(&url, 1).await;
     let task = client.given_task(task("Contended")).await;
     let step = client.given_step(information_step(&task, "Step")).await;
 
@@ -215,33 +203,28 @@ async fn wait_until_a_statement_waits(url: &str, statement: &str) {
 
 /// A client of the services on a store whose one connection leads through a relay, and
 /// the round trips that the relay counts.
-async fn client_through_relay(url: &str) -> (Client, Arc<Traffic>) {
-    let traffic = Arc::new(Traffic::default());
-    let url = relay(url, Arc::clone(&traffic)).await;
+async fn client_through_relay(url: &str) -> (Client, Relay) {
+    let relay = Relay::to_database(url);
+    let url = relay.url(url);
+    // What is encrypted cannot be counted.
+    let and = if url.contains('?') { '&' } else { '?' };
+    let url = format!("{url}{and}sslmode=disable");
     let (_, client) = store_server::serve(&url, 1).await;
-    (client, traffic)
-}
-
-/// What has crossed a relay.
-#[derive(Default)]
-struct Traffic {
-    trips: AtomicU64,
-    /// Bytes that PostgreSQL has sent.
-    answered_bytes: AtomicU64,
+    (client, relay)
 }
 
 /// The round trips of calls.
 struct Counts {
-    traffic: Arc<Traffic>,
+    relay: Relay,
     lines: Vec<String>,
     too_many: Vec<String>,
     rpcs: BTreeSet<&'static str>,
 }
 
 impl Counts {
-    fn new(traffic: Arc<Traffic>) -> Self {
+    fn new(relay: Relay) -> Self {
         Self {
-            traffic,
+            relay,
             lines: Vec::new(),
             too_many: Vec::new(),
             rpcs: BTreeSet::new(),
@@ -272,9 +255,9 @@ impl Counts {
         let mut least = u64::MAX;
         for _ in 0..TRIES {
             let prepared = prepare().await;
-            let before = self.traffic.trips.load(Ordering::SeqCst);
+            let before = self.relay.round_trips();
             call(prepared).await.accepted();
-            let took = self.traffic.trips.load(Ordering::SeqCst) - before;
+            let took = self.relay.round_trips() - before;
             least = least.min(took);
         }
         self.rpcs.insert(rpc);
@@ -556,80 +539,5 @@ fn request_id(wanted: bool) -> String {
         unknown_guid()
     } else {
         String::new()
-    }
-}
-
-/// The URL of the same database by way of a relay that counts round trips and bytes.
-async fn relay(url: &str, traffic: Arc<Traffic>) -> String {
-    let (before, rest) = url.rsplit_once('@').expect("user@host");
-    let (host, database) = rest.split_once('/').expect("host/database");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let host = host.to_owned();
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            let server = TcpStream::connect(&host).await.expect("PostgreSQL");
-            client.set_nodelay(true).expect("a socket");
-            server.set_nodelay(true).expect("a socket");
-            let (asks, answers) = client.into_split();
-            let (from, to) = server.into_split();
-            tokio::spawn(count_round_trips(asks, to, Arc::clone(&traffic)));
-            tokio::spawn(count_answered_bytes(from, answers, Arc::clone(&traffic)));
-        }
-    });
-    // What is encrypted cannot be counted.
-    let and = if database.contains('?') { '&' } else { '?' };
-    format!("{before}@{address}/{database}{and}sslmode=disable")
-}
-
-/// Carries what PostgreSQL sends.
-async fn count_answered_bytes(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    traffic: Arc<Traffic>,
-) -> std::io::Result<()> {
-    let mut bytes = vec![0; 64 * 1024];
-    loop {
-        let read = from.read(&mut bytes).await?;
-        if read == 0 {
-            return to.shutdown().await;
-        }
-        traffic
-            .answered_bytes
-            .fetch_add(read as u64, Ordering::SeqCst);
-        to.write_all(&bytes[..read]).await?;
-    }
-}
-
-/// Carries what the driver sends, message by message: a letter, and the length of the
-/// rest with itself. The very first has no letter.
-async fn count_round_trips(
-    mut from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    traffic: Arc<Traffic>,
-) -> std::io::Result<()> {
-    const QUERY: u8 = b'Q';
-    const SYNC: u8 = b'S';
-    let startup = from.read_u32().await?;
-    let mut message = startup.to_be_bytes().to_vec();
-    message.resize(startup as usize, 0);
-    from.read_exact(&mut message[4..]).await?;
-    to.write_all(&message).await?;
-    let mut sent = false;
-    loop {
-        let letter = from.read_u8().await?;
-        let length = from.read_u32().await?;
-        let mut message = [&[letter][..], &length.to_be_bytes()].concat();
-        message.resize(1 + length as usize, 0);
-        from.read_exact(&mut message[5..]).await?;
-        match letter {
-            SYNC if !sent => {}
-            QUERY | SYNC => {
-                sent = false;
-                traffic.trips.fetch_add(1, Ordering::SeqCst);
-            }
-            _ => sent = true,
-        }
-        to.write_all(&message).await?;
     }
 }

@@ -90,8 +90,9 @@ async fn every_kind_of_write(client: &Client, guide: &Task) {
     let created = client.given_step(subtask(guide, &other)).await;
     // The first inserts are put between others, then all steps are numbered anew.
     let first = &guide.steps[0];
-    for _ in 0..1_100 {
-        let inserted = client.create_step_after(information_step(guide, "inserted"), first);
+    let (_, last) = client.nearly_full(guide).await;
+    for _ in 0..INSERTS_UNTIL_RENUMBERED {
+        let inserted = client.create_step_after(information_step(guide, "inserted"), &last);
         inserted.await.accepted();
     }
     let update = step_of(first).translated("de", step_translation("Schritt"));

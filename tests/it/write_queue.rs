@@ -1,12 +1,13 @@
 //! Writes that wait in SQLite's queue while another process holds the database.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tonic::Request;
 
 use crate::kit::{
     deadline::until_true,
+    exposition::Exposition,
     prelude::*,
     scratch::Scratch,
     server::{TestServer, with_metrics},
@@ -77,6 +78,69 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     let stored = client.all_tasks().await.into_iter().map(|task| task.name);
     assert_eq!(stored.collect::<Vec<_>>(), ["Retried"]);
     assert!(server.terminate().success());
+}
+
+/// 128 calls are worked on and 1,024 wait for a permit.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long() {
+    let url = Scratch::of_this_run().sqlite_url("full_queue");
+    let server = TestServer::start(with_metrics(&url)).await;
+    let mut holder = SqlConnection::open(&url).await;
+    holder.execute("BEGIN IMMEDIATE").await;
+    let mut calls = JoinSet::new();
+    let mut begin = |count: usize| {
+        for _ in 0..count.div_ceil(128) {
+            let client = server.client();
+            for _ in 0..count.min(128) {
+                let client = client.clone();
+                calls.spawn(async move { client.create_task(task("Held up")).await.map(drop) });
+            }
+        }
+    };
+    let waiting = |count: f64| {
+        let is = move |metrics: &Exposition| metrics.sum("expertise_calls_waiting", &[]) == count;
+        server.wait_for_metrics("calls wait", is)
+    };
+    let rejected = async |cause| {
+        let metrics = server.metrics().await;
+        metrics.sum("expertise_rejected_calls_total", &[("cause", cause)])
+    };
+    let client = server.client();
+    let mut late = Request::new(create_task_request(task("Late")));
+    late.set_timeout(Duration::from_secs(2));
+    begin(128);
+    server
+        .wait_for_metrics("calls are worked on", |metrics| {
+            metrics.sum("expertise_calls_in_work", &[]) == 128.0
+        })
+        .await;
+    let begun = Instant::now();
+    let failure = client.tasks().create_task(late).await.refused();
+    failure.is(Code::ResourceExhausted, "OVERLOADED");
+    assert!(failure.details.retry_info().is_some(), "{failure:?}");
+    let half = Duration::from_secs(1);
+    assert!(begun.elapsed() >= half, "half of its time is for the work");
+    assert_eq!(
+        [
+            rejected("queue_timeout").await,
+            rejected("queue_full").await
+        ],
+        [1.0, 0.0]
+    );
+
+    begin(1_024);
+    waiting(1_024.0).await;
+    let failure = client.create_task(task("Too many")).await.refused();
+    failure.is(Code::ResourceExhausted, "OVERLOADED");
+    assert!(failure.details.retry_info().is_some(), "{failure:?}");
+    assert_eq!(
+        [
+            rejected("queue_timeout").await,
+            rejected("queue_full").await
+        ],
+        [1.0, 1.0]
+    );
+    calls.shutdown().await;
 }
 
 #[tokio::test]

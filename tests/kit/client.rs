@@ -25,6 +25,9 @@ const MESSAGE_LIMIT: usize = 72 * 1024 * 1024;
 const ACCOUNT: &str = "x-account-id";
 const SCOPES: &str = "x-scopes";
 
+/// Steps after which no place is left behind the step that [`Client::nearly_full`] returns.
+pub const INSERTS_UNTIL_RENUMBERED: usize = 60;
+
 /// One account on one server.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -312,6 +315,18 @@ impl Client {
         let response = self.import(document).await;
         let response = response.expect("the document is imported");
         response.task.expect("the response holds the task")
+    }
+
+    /// Puts steps behind the first one of a task until nearly no place is left behind the last
+    /// of them: the task, and that step. [`INSERTS_UNTIL_RENUMBERED`] behind it renumber all.
+    pub async fn nearly_full(&self, task: &Task) -> (Task, String) {
+        const NEARLY_FULL: usize = 1_020;
+        let mut document = self.exported(&task.guid).await;
+        let between = sample::document_steps(&vec!["between"; NEARLY_FULL]);
+        document.steps.splice(1..1, between);
+        let imported = self.imported(document).await;
+        let last = imported.steps[NEARLY_FULL].clone();
+        (imported, last)
     }
 
     pub async fn export(&self, guid: &str) -> Result<TaskDocument, Status> {

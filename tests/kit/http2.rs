@@ -1,19 +1,28 @@
-//! HTTP/2 requests with any headers and bytes, which may never end.
+//! HTTP/2 requests with any headers and bytes, which may never end, without a client library
+//! that checks, copies or times out.
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use h2::client::SendRequest;
-use http::{HeaderMap, Method, Request};
+use bytes::{Bytes, BytesMut};
+use h2::{
+    RecvStream, SendStream,
+    client::{self, ResponseFuture, SendRequest},
+};
+use http::{Method, Request};
+use prost::Message;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::deadline::in_time;
 
+/// The window for responses: one of 64 MB does not wait for this client.
+const WINDOW: u32 = 128 * 1024 * 1024;
+
 /// An HTTP/2 connection.
+#[derive(Clone)]
 pub struct Http2Connection {
     address: SocketAddr,
-    sender: SendRequest<Bytes>,
+    streams: SendRequest<Bytes>,
 }
 
 /// Whether the request ends after its bytes.
@@ -29,15 +38,21 @@ pub struct Http2Response {
     pub http: u16,
     /// `None` where there is no gRPC status.
     pub status: Option<Status>,
-    /// The length of the body.
-    pub bytes: usize,
+    /// The message with its prefix, if there is one.
+    pub body: Bytes,
 }
 
 impl Http2Response {
+    /// The status of gRPC.
+    #[track_caller]
+    pub fn status(&self) -> Status {
+        self.status.clone().expect("a status")
+    }
+
     /// The code and reason of an error, which must be one of the contract.
     #[track_caller]
     pub fn refusal(&self) -> (Code, String) {
-        let status = self.status.as_ref().expect("a status");
+        let status = self.status();
         let info = status.get_details_error_info();
         let info = info.unwrap_or_else(|| panic!("no detail: {status:?}"));
         assert_eq!(
@@ -58,15 +73,31 @@ impl Http2Response {
     pub fn is(&self, code: Code, reason: &str) {
         assert_eq!(self.refusal(), (code, reason.to_owned()), "{self:?}");
     }
+
+    /// The message, decoded.
+    pub fn message<T: Message + Default>(&self) -> T {
+        T::decode(&self.body[5..]).expect("a message")
+    }
 }
 
 impl Http2Connection {
     pub async fn to(address: SocketAddr) -> Self {
+        Self::with_window(address, WINDOW).await
+    }
+
+    /// A connection on whose streams the server may send only so much that is not read.
+    pub async fn with_window(address: SocketAddr, window: u32) -> Self {
         let stream = tokio::net::TcpStream::connect(address).await;
-        let handshake = h2::client::handshake(stream.expect("a connection")).await;
-        let (sender, connection) = handshake.expect("HTTP/2");
+        let stream = stream.expect("a connection");
+        stream.set_nodelay(true).expect("an option of TCP");
+        let handshake = client::Builder::new()
+            .initial_window_size(window)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buffer_size(WINDOW as usize)
+            .handshake(stream);
+        let (streams, connection) = handshake.await.expect("HTTP/2");
         tokio::spawn(connection);
-        Self { address, sender }
+        Self { address, streams }
     }
 
     /// Sends a gRPC request with these headers beside those that gRPC requires.
@@ -77,9 +108,40 @@ impl Http2Connection {
         bytes: &[u8],
         end: RequestEnd,
     ) -> Http2Response {
-        let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
-        let headers: Vec<_> = grpc.iter().chain(headers).copied().collect();
-        self.send(Method::POST, path, &headers, bytes, end).await
+        let bytes = Bytes::copy_from_slice(bytes);
+        let answer = in_time(
+            "an answer",
+            self.exchange(self.grpc(path, headers), bytes, end),
+        );
+        answer.await.expect("an answer")
+    }
+
+    /// Makes a whole call of the contract, such as `TaskService/GetTask`, and waits for its
+    /// response, or for the error that ends its stream.
+    pub async fn try_call(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        message: Bytes,
+    ) -> Result<Http2Response, h2::Error> {
+        let request = self.grpc(&format!("/expertise.v1.{method}"), headers);
+        in_time(
+            "a response",
+            self.exchange(request, message, RequestEnd::Sent),
+        )
+        .await
+    }
+
+    /// Makes such a call and waits for the head of its response. The rest is not read.
+    pub async fn begin_call(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        message: Bytes,
+    ) -> Result<http::Response<RecvStream>, h2::Error> {
+        let request = self.grpc(&format!("/expertise.v1.{method}"), headers);
+        let (response, _) = self.start(request, message, RequestEnd::Sent).await?;
+        response.await
     }
 
     /// Sends any request.
@@ -91,45 +153,86 @@ impl Http2Connection {
         bytes: &[u8],
         end: RequestEnd,
     ) -> Http2Response {
+        let request = self.request(method, path, headers);
+        let bytes = Bytes::copy_from_slice(bytes);
+        let answer = in_time("an answer", self.exchange(request, bytes, end));
+        answer.await.expect("an answer")
+    }
+
+    fn grpc(&self, path: &str, headers: &[(&str, &str)]) -> Request<()> {
+        let grpc = [("content-type", "application/grpc"), ("te", "trailers")];
+        self.request(Method::POST, path, &[&grpc, headers].concat())
+    }
+
+    fn request(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Request<()> {
         let builder = Request::builder().method(method);
         let builder = builder.uri(format!("http://{}{path}", self.address));
         let builder = headers.iter().fold(builder, |b, (k, v)| b.header(*k, *v));
-        let request = builder.body(()).expect("a request");
-        in_time("an answer", self.exchange(request, bytes, end)).await
+        builder.body(()).expect("a request")
     }
 
-    async fn exchange(&self, request: Request<()>, bytes: &[u8], end: RequestEnd) -> Http2Response {
-        let sender = self.sender.clone().ready().await;
-        let ends = end == RequestEnd::Sent;
-        let sent = sender.expect("a stream").send_request(request, false);
-        let (response, mut stream) = sent.expect("a stream");
-        let bytes = Bytes::copy_from_slice(bytes);
+    async fn start(
+        &self,
+        request: Request<()>,
+        bytes: Bytes,
+        end: RequestEnd,
+    ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
+        let mut streams = self.streams.clone().ready().await?;
+        let (response, mut stream) = streams.send_request(request, false)?;
         // After an early error the server may reset the stream.
-        let _ = stream.send_data(bytes, ends);
-        let (head, mut body) = response.await.expect("a response").into_parts();
-        let mut received = 0;
-        while let Some(Ok(data)) = body.data().await {
-            let _ = body.flow_control().release_capacity(data.len());
-            received += data.len();
+        let _ = stream.send_data(bytes, end == RequestEnd::Sent);
+        Ok((response, stream))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<()>,
+        bytes: Bytes,
+        end: RequestEnd,
+    ) -> Result<Http2Response, h2::Error> {
+        // A request without an end lasts until this is dropped.
+        let (response, _stream) = self.start(request, bytes, end).await?;
+        let (head, mut body) = response.await?.into_parts();
+        let mut received = BytesMut::new();
+        let mut failure = None;
+        while let Some(data) = body.data().await {
+            match data {
+                Ok(data) => {
+                    received.extend_from_slice(&data);
+                    let _ = body.flow_control().release_capacity(data.len());
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
         }
-        let trailers: Option<HeaderMap> = body.trailers().await.ok().flatten();
-        let status = Status::from_header_map(&head.headers)
-            .or_else(|| trailers.as_ref().and_then(Status::from_header_map));
-        Http2Response {
-            http: head.status.as_u16(),
-            status,
-            bytes: received,
+        let trailers = body.trailers().await.ok().flatten();
+        let status = trailers.as_ref().and_then(Status::from_header_map);
+        let status = status.or_else(|| Status::from_header_map(&head.headers));
+        match (failure, &status) {
+            (Some(error), None) => Err(error),
+            (Some(_) | None, _) => Ok(Http2Response {
+                http: head.status.as_u16(),
+                status,
+                body: received.freeze(),
+            }),
         }
     }
 }
 
 /// The prefix of a message: the compression flag and the length.
-pub fn prefix(flag: u8, length: u32) -> Vec<u8> {
+pub fn prefix(flag: u8, length: usize) -> Vec<u8> {
+    let length = u32::try_from(length).expect("a length");
     [&[flag][..], &length.to_be_bytes()].concat()
 }
 
 /// A message with its prefix.
 pub fn framed(message: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(message.len()).expect("a length");
-    [&prefix(0, length)[..], message].concat()
+    [&prefix(0, message.len())[..], message].concat()
+}
+
+/// A message of the contract with its prefix.
+pub fn framed_message(message: &impl Message) -> Bytes {
+    framed(&message.encode_to_vec()).into()
 }

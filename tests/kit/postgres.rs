@@ -363,6 +363,18 @@ pub fn make_database_in(url: &str, name: &str) -> String {
     with_database(url, name)
 }
 
+/// Copies a database that nobody is connected to, within its server; the URL of the copy.
+pub fn copy_database(url: &str, name: &str) -> String {
+    let source = url.parse::<http::Uri>().expect("the URL of a database");
+    let source = source.path().trim_start_matches('/');
+    let server = with_database(url, "postgres");
+    in_a_runtime(make_database(
+        &server,
+        &format!(r#"{name}" TEMPLATE "{source}"#),
+    ));
+    with_database(url, name)
+}
+
 /// The URL of another database in the same server.
 fn with_database(url: &str, name: &str) -> String {
     let url: http::Uri = url.parse().expect("the URL of a database");

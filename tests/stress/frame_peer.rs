@@ -15,7 +15,7 @@ use tokio::{
     time::{Duration, Instant, sleep},
 };
 
-use crate::{frames, http2::prefix};
+use crate::{frames, kit::http2::prefix};
 
 /// A connection that never answers the server.
 pub struct FramePeer {
@@ -65,7 +65,7 @@ impl FramePeer {
     /// server has closed the connection.
     pub async fn send_slowly(mut self, interval: Duration, length: usize, end: Instant) {
         let call = frames::call(1, "StepService/CreateStep", &[]);
-        let start = frames::data(1, &prefix(false, length));
+        let start = frames::data(1, &prefix(0, length));
         let mut sent = self.send(&[call, start].concat()).await;
         while sent.is_ok() && Instant::now() < end {
             sleep(interval).await;

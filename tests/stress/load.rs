@@ -4,24 +4,27 @@
 //! The short form is the default. `EXPERTISE_LOAD=full` runs for minutes, and is meant for
 //! a release build (`EXPERTISE_LOAD_BINARY`).
 
-mod cores;
 mod costly;
 mod floods;
 mod limits;
 mod memory;
 mod normal_client;
 mod overload;
-mod request_generator;
 mod unread;
 
 use std::env;
 
+use bytes::Bytes;
+use tokio::task::JoinSet;
 use tonic::Status;
 use tonic_types::StatusExt;
 
 use crate::{
-    http2::Connection,
-    kit::{failure::Failure, server_process::Setting},
+    kit::{
+        failure::Failure,
+        http2::{Http2Connection, Http2Response},
+        server_process::Setting,
+    },
     machine::{self, MachineLock},
     service::{Database, Service},
 };
@@ -70,14 +73,17 @@ pub(crate) use on_both_databases;
 /// What a module of tests imports.
 mod prelude {
     pub(super) use super::{
-        TestDatabase, is_full, is_overloaded, normal_client::NormalClient, on_both_databases,
-        short_or_full,
+        TestDatabase, call_at_once, is_full, is_overloaded, normal_client::NormalClient,
+        on_both_databases, short_or_full,
     };
     pub(super) use crate::{
         frame_peer::FramePeer,
         frames,
-        http2::{Call, Connection, framed, prefix},
-        kit::{deadline::*, prelude::*},
+        kit::{
+            deadline::*,
+            http2::{Http2Connection, Http2Response, framed_message as framed, prefix},
+            prelude::*,
+        },
         service::{MIB, Service},
     };
 }
@@ -119,9 +125,30 @@ impl TestDatabase {
 
 impl Service {
     /// An HTTP/2 connection.
-    pub async fn connect(&self) -> Connection {
-        Connection::open(self.address()).await
+    pub async fn connect(&self) -> Http2Connection {
+        Http2Connection::to(self.address()).await
     }
+}
+
+/// Sends each request over a connection of its own, all at once.
+async fn call_at_once(
+    service: &Service,
+    account: &str,
+    method: &'static str,
+    headers: &[(&'static str, &'static str)],
+    requests: Vec<Bytes>,
+) -> JoinSet<Http2Response> {
+    let mut calling = JoinSet::new();
+    for request in requests {
+        let connection = service.connect().await;
+        let (account, headers) = (account.to_owned(), headers.to_vec());
+        calling.spawn(async move {
+            let headers = [&[("x-account-id", account.as_str())], &headers[..]].concat();
+            let response = connection.try_call(method, &headers, request).await;
+            response.expect("a response")
+        });
+    }
+    calling
 }
 
 /// Whether the full form runs.

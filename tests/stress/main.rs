@@ -19,7 +19,6 @@ mod expected;
 mod frame_peer;
 mod frames;
 mod health;
-mod http2;
 mod machine;
 mod service;
 
@@ -29,4 +28,3 @@ mod fleet;
 mod fuzz;
 mod load;
 mod outage;
-mod processes;

@@ -18,8 +18,12 @@ use prost::Message;
 use tonic::Code;
 
 use crate::{
-    http2::{Call, Connection, framed},
-    kit::{client::Client, rng::number_from_env, server_process::Setting},
+    kit::{
+        client::Client,
+        http2::{Http2Connection, framed_message},
+        rng::number_from_env,
+        server_process::Setting,
+    },
     service::{LOG_WARNINGS, Service},
 };
 
@@ -71,17 +75,16 @@ async fn call_with_deadline(
     message: &impl Message,
     deadline: Duration,
 ) -> TimedCode {
-    let connection = Connection::open(client.address()).await;
+    let connection = Http2Connection::to(client.address()).await;
     let timeout = format!("{}m", deadline.as_millis());
-    let call = Call {
-        method,
-        account: client.account(),
-        headers: &[("grpc-timeout", &timeout)],
-    };
+    let headers = [
+        ("x-account-id", client.account()),
+        ("grpc-timeout", &timeout),
+    ];
     let started = Instant::now();
-    let response = connection.call(call, framed(message)).await;
+    let response = connection.try_call(method, &headers, framed_message(message));
     TimedCode {
-        code: response.expect("a response").status.code(),
+        code: response.await.expect("a response").status().code(),
         took: started.elapsed(),
     }
 }

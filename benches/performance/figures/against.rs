@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::super::{
-    compare::{Contender, Rounds},
-    fixture::{self, Fixture, IdSource},
+    compare::compare,
+    fixture::{self, Fixture},
     load::Requests,
     options::Options,
     requests,
@@ -26,28 +26,13 @@ pub async fn measure(testbed: &Testbed, options: &Options) -> Vec<Line> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let this = Fixture::create(testbed, Program::Service, "this-build", IdSource::Server);
-    let (this, of_this) = this.await;
-    let other = Fixture::create(
-        testbed,
-        Program::OtherBuild,
-        "other-build",
-        IdSource::Server,
-    );
-    let (other, of_other) = other.await;
+    let (this, of_this) = Fixture::create(testbed, Program::Service, "this-build").await;
+    let (other, of_other) = Fixture::create(testbed, Program::OtherBuild, "other-build").await;
     let mut lines = Vec::new();
     for (_, call, requests) in rows {
-        let a = Contender {
-            server: &this,
-            requests: requests(&of_this),
-        };
-        let b = Contender {
-            server: &other,
-            requests: requests(&of_other),
-        };
-        let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
         let what = format!("{call}, this build against the other");
-        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
+        let builds = [(&this, requests(&of_this)), (&other, requests(&of_other))];
+        lines.push(compare(what, testbed.kind(), TARGET, builds, timing).await);
     }
     lines
 }
@@ -55,21 +40,11 @@ pub async fn measure(testbed: &Testbed, options: &Options) -> Vec<Line> {
 type MakeRequests = fn(&Fixture) -> Arc<Requests>;
 
 /// The names on the command line, the calls and the requests of rows with conditions.
-pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 4] = [
+pub const WITH_CONDITIONS: [(&str, &str, MakeRequests); 2] = [
     (
         "create_step_with_conditions",
         "CreateStep with two conditions",
         |fixture| requests::create_step_with_conditions(&fixture.empty),
-    ),
-    (
-        "update_step_conditions",
-        "UpdateStep, conditions by mask",
-        |fixture| requests::update_conditions(&fixture.steps),
-    ),
-    (
-        "update_step_answers",
-        "UpdateStep, other answers in conditions by mask",
-        |fixture| requests::update_compared_answers(&fixture.steps),
     ),
     (
         "import_task_with_conditions",

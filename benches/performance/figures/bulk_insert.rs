@@ -63,52 +63,49 @@ struct Copies {
 
 /// Adds tasks of `steps_per_task` steps, with `steps` steps in total.
 pub async fn add_steps(database: &str, steps: usize, steps_per_task: usize) {
-    let copies = |dialect: &Dialect| {
-        let id = dialect.id;
-        let task = id(&format!("((n - 1) / {steps_per_task} + 1)"));
-        let position = format!("((n - 1) % {steps_per_task} + 1) * {GAP}");
-        vec![
-            Copies {
-                table: "tasks",
-                count: steps / steps_per_task,
-                replaced: vec![("guid", id("n"))],
-            },
-            Copies {
-                table: "steps",
-                count: steps,
-                replaced: vec![("guid", id("n")), ("task", task), ("position", position)],
-            },
-        ]
-    };
-    add(database, copies).await;
+    add(database, |dialect| {
+        tasks_with_steps(dialect, steps, steps_per_task)
+    })
+    .await;
 }
 
 /// Adds accounts with a task of `steps` steps each.
 pub async fn add_accounts(database: &str, accounts: usize, steps: usize) {
     let copies = |dialect: &Dialect| {
-        let id = dialect.id;
-        let account = |number: &str| format!("'account' || {number}");
-        let task_number = format!("((n - 1) / {steps} + 1)");
-        let position = format!("((n - 1) % {steps} + 1) * {GAP}");
-        vec![
-            Copies {
-                table: "tasks",
-                count: accounts,
-                replaced: vec![("account_id", account("n")), ("guid", id("n"))],
-            },
-            Copies {
-                table: "steps",
-                count: accounts * steps,
-                replaced: vec![
-                    ("account_id", account(&task_number)),
-                    ("guid", id("n")),
-                    ("task", id(&task_number)),
-                    ("position", position),
-                ],
-            },
-        ]
+        let mut copies = tasks_with_steps(dialect, accounts * steps, steps);
+        for (copies, number) in copies.iter_mut().zip(["n".to_owned(), nth_task(steps)]) {
+            let account = format!("'account' || {number}");
+            copies.replaced.push(("account_id", account));
+        }
+        copies
     };
     add(database, copies).await;
+}
+
+fn tasks_with_steps(dialect: &Dialect, steps: usize, steps_per_task: usize) -> Vec<Copies> {
+    let id = dialect.id;
+    let position = format!("((n - 1) % {steps_per_task} + 1) * {GAP}");
+    vec![
+        Copies {
+            table: "tasks",
+            count: steps / steps_per_task,
+            replaced: vec![("guid", id("n"))],
+        },
+        Copies {
+            table: "steps",
+            count: steps,
+            replaced: vec![
+                ("guid", id("n")),
+                ("task", id(&nth_task(steps_per_task))),
+                ("position", position),
+            ],
+        },
+    ]
+}
+
+/// An expression for the number of the task of step `n`.
+fn nth_task(steps_per_task: usize) -> String {
+    format!("((n - 1) / {steps_per_task} + 1)")
 }
 
 /// Adds a row to the index of names for each of the first `steps` added steps, each with
@@ -128,44 +125,16 @@ pub async fn add_symbols(database: &str, steps: usize) {
     add(database, copies).await;
 }
 
-/// Copies the conditions and answers of each step of the service to the floor's step at the
-/// same place, as the floor's import leaves them out. Each database has one task, with the
-/// same number of steps.
-pub async fn copy_conditions(service: &str, floor: &str) {
-    match service.strip_prefix("sqlite:") {
-        Some(_) => copy_conditions_over(&mut sqlite(service).await, &mut sqlite(floor).await).await,
+/// Runs a statement.
+pub async fn execute(database: &str, sql: &'static str) {
+    let done = match database.strip_prefix("sqlite:") {
+        Some(_) => sqlite(database).await.execute(sql).await.map(drop),
         None => {
-            let mut service = PgConnection::connect(service).await.expect("a database");
-            let mut floor = PgConnection::connect(floor).await.expect("a database");
-            copy_conditions_over(&mut service, &mut floor).await;
+            let connection = PgConnection::connect(database).await;
+            connection.expect("a database").execute(sql).await.map(drop)
         }
-    }
-}
-
-async fn copy_conditions_over<C>(service: &mut C, floor: &mut C)
-where
-    C: Connection,
-    for<'e> &'e mut C: Executor<'e, Database = C::Database>,
-    for<'r> Option<String>: sqlx::Decode<'r, C::Database> + sqlx::Type<C::Database>,
-    for<'q> Option<String>: sqlx::Encode<'q, C::Database>,
-    for<'r> i64: sqlx::Decode<'r, C::Database> + sqlx::Type<C::Database>,
-    for<'q> i64: sqlx::Encode<'q, C::Database>,
-    usize: sqlx::ColumnIndex<<C::Database as sqlx::Database>::Row>,
-    <C::Database as sqlx::Database>::Arguments: sqlx::IntoArguments<C::Database>,
-{
-    let read = "SELECT dependencies, feedback_config FROM steps ORDER BY position";
-    let rows = service.fetch_all(read).await.expect("the steps");
-    let positions = "SELECT position FROM steps ORDER BY position";
-    let positions = floor.fetch_all(positions).await.expect("the steps");
-    assert_eq!(rows.len(), positions.len(), "both have as many steps");
-    let write = "UPDATE steps SET dependencies = $1, feedback_config = $2 WHERE position = $3";
-    for (row, position) in rows.iter().zip(&positions) {
-        let update = sqlx::query(write)
-            .bind(row.get::<Option<String>, _>(0))
-            .bind(row.get::<Option<String>, _>(1))
-            .bind(position.get::<i64, _>(0));
-        update.execute(&mut *floor).await.expect("it is written");
-    }
+    };
+    done.expect("the statement runs");
 }
 
 async fn add(database: &str, copies: impl Fn(&Dialect) -> Vec<Copies>) {

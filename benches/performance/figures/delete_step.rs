@@ -2,10 +2,8 @@
 
 use super::{
     super::{
-        compare::{Contender, Rounds, Timing},
-        fixture,
-        floor::CreateMode,
-        requests,
+        compare::{Timing, compare},
+        fixture, requests,
         rows::target,
         table::Line,
         testbed::{Program, Testbed},
@@ -29,7 +27,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let mut servers = Vec::new();
     for (name, program) in [
         ("deletions", Program::Service),
-        ("deletions_floor", Program::Floor(CreateMode::OneStatement)),
+        ("deletions_floor", Program::Floor),
     ] {
         let database = testbed.make_database(name);
         let server = testbed.serve(program, name, &database);
@@ -43,11 +41,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
             move |number| bulk_insert::id(number % tasks * STEPS_PER_TASK + number / tasks + 1);
         requests::delete_step(tasks * STEPS_PER_TASK, id)
     };
-    let [a, b] = [&servers[0], &servers[1]].map(|server| Contender {
-        server,
-        requests: requests(),
-    });
-    let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
+    let contenders = [&servers[0], &servers[1]].map(|server| (server, requests()));
     let (what, kind) = ("DeleteStep, over many tasks", testbed.kind());
-    vec![Line::new(what, kind, target(kind, TARGETS), rounds)]
+    vec![compare(what, kind, target(kind, TARGETS), contenders, timing).await]
 }

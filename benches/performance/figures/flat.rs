@@ -5,9 +5,8 @@
 //! noticeably, so there are many.
 
 use super::super::{
-    compare::{Contender, Rounds, Timing},
+    compare::{Timing, compare},
     fixture, requests,
-    rows::CONNECTIONS,
     table::Line,
     testbed::{Program, Testbed},
 };
@@ -34,24 +33,24 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     testbed.run_maintenance(&database).await;
     let large = fixture::tasks(
         &server,
-        CONNECTIONS * LARGE_TASKS_PER_CONNECTION,
+        timing.connections * LARGE_TASKS_PER_CONNECTION,
         STEPS_OF_LARGE,
     )
     .await;
     let small = fixture::tasks(
         &server,
-        CONNECTIONS * SMALL_TASKS_PER_CONNECTION,
+        timing.connections * SMALL_TASKS_PER_CONNECTION,
         STEPS_OF_SMALL,
     )
     .await;
     testbed.run_maintenance(&database).await;
-    // Request `index` is sent over connection `index % CONNECTIONS`, so that no task has requests
+    // Request `index` is sent over connection `index % connections`, so that no task has requests
     // over two connections.
     let ends_of_large = large.iter().map(|task| (task.guid.clone(), String::new()));
     let ends_of_small = small.iter().map(|task| (task.guid.clone(), String::new()));
-    let middles_of_large = (0..CONNECTIONS * PARTS).map(|index| {
+    let middles_of_large = (0..timing.connections * PARTS).map(|index| {
         let task = &large[index % large.len()];
-        let step = (1 + index / CONNECTIONS % (PARTS - 1)) * STEPS_OF_PART;
+        let step = (1 + index / timing.connections % (PARTS - 1)) * STEPS_OF_PART;
         (task.guid.clone(), task.steps[step].clone())
     });
     let middles_of_small = small.iter().map(|task| {
@@ -72,13 +71,10 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     ];
     let mut lines = Vec::new();
     for (place, places_in_large, places_in_small) in cases {
-        let [a, b] = [places_in_large, places_in_small].map(|places| Contender {
-            server: &server,
-            requests: requests::create_step_after(&places),
-        });
         let what = format!("CreateStep {place}, task of 8,000 steps against 10");
-        let rounds = Rounds::run((&a, &b), timing, CONNECTIONS, None).await;
-        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
+        let contenders = [places_in_large, places_in_small]
+            .map(|places| (&server, requests::create_step_after(&places)));
+        lines.push(compare(what, testbed.kind(), TARGET, contenders, timing).await);
     }
     lines
 }

@@ -74,7 +74,7 @@ async fn peak_copies<T>(server: &Server, call: impl Future<Output = T>) -> (T, f
     let before = process.resident();
     usage::reset_peak_memory(process.id());
     let answer = call.await;
-    let peak = usage::peak_memory(process.id()).saturating_sub(before);
+    let peak = process.resident_peak().saturating_sub(before);
     (answer, peak as f64 / BODY_BYTES as f64)
 }
 

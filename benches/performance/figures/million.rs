@@ -2,59 +2,56 @@
 
 use super::{
     super::{
-        compare::{Contender, Rounds, Timing},
+        compare::{Timing, compare},
         fixture, requests,
-        rows::CONNECTIONS,
         table::Line,
         testbed::{Program, Testbed},
     },
-    bulk_insert,
+    analysis, bulk_insert,
 };
 
 /// Its name on the command line.
 pub const NAME: &str = "million";
 const TARGET: f64 = 0.85;
-const TASKS: usize = 20;
-const STEPS: usize = 50;
+const GUIDES: usize = 10;
 const MILLION: usize = 1_000_000;
 
-/// Measures GetStep of 1,000 steps, and a page of translation work.
+/// Measures GetStep of 1,000 steps, and a page of translation work and of references.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
-    let names = ["thousand", "million"];
-    let [few_database, many_database] = names.map(|name| testbed.make_database(name));
-    let few = testbed.serve(Program::Service, names[0], &few_database);
-    let many = testbed.serve(Program::Service, names[1], &many_database);
-    let in_few = fixture::tasks(&few, TASKS, STEPS).await;
-    let in_many = fixture::tasks(&many, TASKS, STEPS).await;
-    bulk_insert::add_steps(&many_database, MILLION, STEPS).await;
-    testbed.run_maintenance(&few_database).await;
-    testbed.run_maintenance(&many_database).await;
-
-    let get_step = |tasks: &[expertise::proto::v1::Task]| {
-        let steps: Vec<String> = tasks.iter().flat_map(|task| task.steps.clone()).collect();
-        requests::get_step(&steps)
-    };
+    let names = ["million", "thousand"];
+    let databases = names.map(|name| testbed.make_database(name));
+    let mut servers = Vec::new();
+    let mut steps = Vec::new();
+    for (name, database) in names.iter().zip(&databases) {
+        let server = testbed.serve(Program::Service, name, database);
+        let mut own = Vec::new();
+        for number in 0..GUIDES {
+            let guide = analysis::import_guide(&server, &format!("Guide {number}")).await;
+            own.extend(guide.steps);
+        }
+        servers.push(server);
+        steps.push(own);
+    }
+    bulk_insert::add_steps(&databases[0], MILLION, analysis::STEPS).await;
+    bulk_insert::add_symbols(&databases[0], MILLION).await;
+    for database in &databases {
+        testbed.run_maintenance(database).await;
+    }
+    let get_step = |index: usize| requests::get_step(&steps[index]);
+    let list_references = |_| requests::list_references(&fixture::account_wide_name(0));
     let cases = [
-        ("GetStep", get_step(&in_many), get_step(&in_few)),
+        ("GetStep", [0, 1].map(get_step)),
         (
             "ListTranslationWork, page of 50",
-            requests::list_translation_work(),
-            requests::list_translation_work(),
+            [0, 1].map(|_| requests::list_translation_work()),
         ),
+        ("ListReferences, page of 50", [0, 1].map(list_references)),
     ];
     let mut lines = Vec::new();
-    for (call, requests_to_many, requests_to_few) in cases {
-        let a = Contender {
-            server: &many,
-            requests: requests_to_many,
-        };
-        let b = Contender {
-            server: &few,
-            requests: requests_to_few,
-        };
+    for (call, [of_many, of_few]) in cases {
         let what = format!("{call}, 1,000,000 steps against 1,000");
-        let rounds = Rounds::run((&a, &b), timing, CONNECTIONS, None).await;
-        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
+        let contenders = [(&servers[0], of_many), (&servers[1], of_few)];
+        lines.push(compare(what, testbed.kind(), TARGET, contenders, timing).await);
     }
     lines
 }

@@ -2,12 +2,15 @@
 //! tables without partitions. Each partition has rows of other accounts: PostgreSQL chooses
 //! other plans while most partitions are empty.
 
+use std::sync::Arc;
+
 use expertise::{config::DatabaseUrl, store};
 
 use super::super::{
-    compare::{Contender, Rounds, Timing},
+    compare::{Timing, compare},
     figures::bulk_insert,
-    fixture::{Fixture, IdSource},
+    fixture::Fixture,
+    load::Requests,
     requests,
     table::Line,
     testbed::{Kind, Program, Testbed},
@@ -30,42 +33,28 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let url = DatabaseUrl::parse(&parts_database).expect("the URL of a database");
     let created = store::migrate_partitioned(&url, PARTITIONS).await;
     created.expect("the schema");
-    let create = |name, database| {
-        Fixture::create_in(testbed, Program::Service, name, database, IdSource::Server)
-    };
-    let (parts, in_parts) = create(names[0], parts_database.clone()).await;
-    let (whole, in_whole) = create(names[1], whole_database.clone()).await;
+    let create = |name, database| Fixture::create_in(testbed, Program::Service, name, database);
+    let (parts, in_parts) = create(names[0], &parts_database).await;
+    let (whole, in_whole) = create(names[1], &whole_database).await;
     for database in [&parts_database, &whole_database] {
         bulk_insert::add_accounts(database, OTHER_ACCOUNTS, STEPS_OF_OTHERS).await;
         testbed.run_maintenance(database).await;
     }
-    let cases = [
-        (
-            "GetStep",
-            [&in_parts, &in_whole].map(|fixture| requests::get_step(&fixture.steps)),
-        ),
-        (
-            "CreateStep",
-            [&in_parts, &in_whole].map(|fixture| requests::create_step(&fixture.empty)),
-        ),
-        (
-            "UpdateStep",
-            [&in_parts, &in_whole].map(|fixture| requests::update_step(&fixture.steps)),
-        ),
+    type MakeRequests = fn(&Fixture) -> Arc<Requests>;
+    let calls: [(&str, MakeRequests); 3] = [
+        ("GetStep", |fixture| requests::get_step(&fixture.steps)),
+        ("CreateStep", |fixture| {
+            requests::create_step(&fixture.empty)
+        }),
+        ("UpdateStep", |fixture| {
+            requests::update_step(&fixture.steps)
+        }),
     ];
     let mut lines = Vec::new();
-    for (call, [requests_to_parts, requests_to_whole]) in cases {
-        let a = Contender {
-            server: &parts,
-            requests: requests_to_parts,
-        };
-        let b = Contender {
-            server: &whole,
-            requests: requests_to_whole,
-        };
+    for (call, requests) in calls {
         let what = format!("{call}, {PARTITIONS} partitions against none");
-        let rounds = Rounds::run((&a, &b), timing, timing.connections, None).await;
-        lines.push(Line::new(what, testbed.kind(), TARGET, rounds));
+        let contenders = [(&parts, requests(&in_parts)), (&whole, requests(&in_whole))];
+        lines.push(compare(what, testbed.kind(), TARGET, contenders, timing).await);
     }
     lines
 }

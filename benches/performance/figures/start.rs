@@ -7,7 +7,6 @@ use expertise::proto::v1::GetStepRequest;
 use super::super::{
     compare::median,
     fixture,
-    floor::CreateMode,
     load::Client,
     requests::frame,
     table::Figure,
@@ -23,10 +22,7 @@ const TARGET_FACTOR: f64 = 3.0;
 
 /// Starts the service and the floor in turn.
 pub async fn measure(testbed: &Testbed) -> Vec<Figure> {
-    let programs = [
-        (Program::Service, "start"),
-        (Program::Floor(CreateMode::OneStatement), "start-floor"),
-    ];
+    let programs = [(Program::Service, "start"), (Program::Floor, "start-floor")];
     let mut prepared = Vec::new();
     for (program, name) in programs {
         let database = testbed.make_database(name);

@@ -10,7 +10,7 @@ use super::{
     Floor,
     schema::{Database, GAP},
     sql,
-    values::{ACCOUNT, etag, id, now, timestamp},
+    values::{ACCOUNT, etag, now, timestamp},
 };
 
 /// Steps of the measured import.
@@ -34,10 +34,10 @@ impl Floor {
         // All levels, the default of the service.
         let roles = vec![0, 1, 2, 3, 5, 7, 8];
         let new = NewTask {
-            guid: id(&task.guid),
+            guid: Uuid::now_v7(),
             etag: etag(),
             now: now(),
-            guids: steps.iter().map(|step| id(&step.guid)).collect(),
+            guids: steps.iter().map(|_| Uuid::now_v7()).collect(),
             roles,
             task,
             steps,

@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use sea_orm::{DatabaseConnection, SqlxSqliteConnector};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Executor, PgPool, SqlitePool,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -48,8 +47,6 @@ pub enum Database {
     Sqlite {
         reader: SqlitePool,
         writer: SqlitePool,
-        /// The pool `writer`, as SeaORM uses it.
-        orm: DatabaseConnection,
     },
     /// A server.
     Postgres(PgPool),
@@ -100,7 +97,6 @@ impl Database {
         let reading = pool(SQLITE_READERS).connect_with(file.read_only(true));
         Self::Sqlite {
             reader: reading.await.expect("the file"),
-            orm: SqlxSqliteConnector::from_sqlx_sqlite_pool(writer.clone()),
             writer,
         }
     }

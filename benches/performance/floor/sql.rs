@@ -1,5 +1,4 @@
-//! The statements. pgbench runs those for PostgreSQL, too. 1048576 in them is
-//! [`super::schema::GAP`].
+//! The statements. 1048576 in them is [`super::schema::GAP`].
 
 /// The columns that a response needs, in the order of [`super::row::StepRow`].
 macro_rules! step {

@@ -31,11 +31,6 @@ pub fn etag() -> String {
     etag
 }
 
-/// The id that was sent, or a new one. The benchmark sends ids that pgbench can compute.
-pub fn id(sent: &str) -> Uuid {
-    Uuid::try_parse(sent).unwrap_or_else(|_| Uuid::now_v7())
-}
-
 /// The id that a request must contain.
 pub fn parse_id(guid: &str) -> Uuid {
     Uuid::try_parse(guid).expect("an id")

@@ -228,7 +228,3 @@ fn translation_upserts<M: ActiveModelTrait>(
         Upsert::new(locks).or_update(key, |column| column == "locked"),
     ]
 }
-
-#[cfg(test)]
-#[path = "statement_tests.rs"]
-mod tests;

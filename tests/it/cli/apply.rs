@@ -7,11 +7,12 @@ use tempfile::TempDir;
 
 use crate::kit::{
     command::{Cli, CommandOutput, command, example_guide, text},
-    on_both_databases,
+    on_both_databases, on_one_database,
 };
 
-on_both_databases![
-    a_copied_account_is_equal_and_copied_again_it_is_unchanged,
+on_both_databases![a_copied_account_is_equal_and_copied_again_it_is_unchanged];
+
+on_one_database![
     an_exported_account_applied_to_itself_is_unchanged,
     a_changed_document_changes_its_guide_and_no_other,
     what_a_document_leaves_out_returns_to_its_default,

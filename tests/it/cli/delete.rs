@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, text},
-    on_both_databases,
+    on_one_database,
 };
 
-on_both_databases![
+on_one_database![
     tasks_are_deleted_with_their_steps,
     without_a_terminal_force_is_required,
     nothing_is_deleted_unless_every_task_is_found,

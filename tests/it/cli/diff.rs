@@ -7,11 +7,11 @@ use tempfile::TempDir;
 
 use crate::kit::{
     command::{Cli, CommandOutput, example_guide, text},
-    on_both_databases,
+    on_one_database,
     terminal::shown_in,
 };
 
-on_both_databases![
+on_one_database![
     an_export_differs_in_nothing,
     changes_are_shown_by_step_and_field,
     changes_of_managed_tasks_are_shown,

@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 use crate::kit::{
     command::{Cli, CommandOutput, text},
-    on_both_databases,
+    on_one_database,
 };
 
-on_both_databases![
+on_one_database![
     an_edited_text_is_imported,
     what_is_removed_from_the_text_is_removed_from_the_guide,
     a_text_that_is_left_as_it_is_changes_nothing,

@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use crate::kit::{
     command::{Cli, command, example_guide},
-    on_both_databases,
+    on_both_databases, on_one_database,
 };
 
-on_both_databases![
-    an_export_imported_and_exported_again_is_the_same_byte_for_byte,
+on_both_databases![an_export_imported_and_exported_again_is_the_same_byte_for_byte];
+
+on_one_database![
     importing_an_earlier_export_restores_all_texts,
     an_export_keeps_the_fields_of_imported_steps,
     out_writes_the_file_and_prints_its_name,

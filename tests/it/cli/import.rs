@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::kit::{
     command::{Cli, command, example_guide, text},
-    on_both_databases,
+    on_one_database,
     scratch::{Scratch, make_fifo},
 };
 
-on_both_databases![
+on_one_database![
     every_example_is_created,
     a_document_that_names_its_task_updates_it,
     a_file_that_fails_does_not_stop_the_others,

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, CommandOutput, command, example_guide, text},
-    on_both_databases,
+    on_one_database,
     terminal::shown_in,
 };
 
-on_both_databases![
+on_one_database![
     a_stored_guide_is_checked_page_by_page,
     a_file_checked_online_has_the_findings_of_its_import,
     without_a_server_only_rules_about_the_account_are_missing,

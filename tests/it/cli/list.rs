@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, example_guide, text},
-    on_both_databases,
+    on_one_database,
     snapshot::number_ids,
 };
 
-on_both_databases![
+on_one_database![
     every_page_is_listed,
     filters_leave_out_other_tasks,
     a_line_names_guid_product_steps_state_type_and_name,

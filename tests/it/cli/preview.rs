@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, command, example_guide, text},
-    on_both_databases,
+    on_one_database,
     snapshot::number_ids,
 };
 
-on_both_databases![
+on_one_database![
     steps_are_visible_hidden_or_undetermined,
     explain_says_why,
     answers_that_the_guide_does_not_have_are_named,

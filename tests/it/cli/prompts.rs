@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, example_guide, text},
-    on_both_databases,
+    on_one_database,
     terminal::answered,
 };
 
-on_both_databases![
+on_one_database![
     delete_deletes_with_consent_only,
     prune_deletes_with_consent_only,
     edit_imports_a_guide_with_errors_with_consent_only,

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, command, text},
-    on_both_databases,
+    on_one_database,
     terminal::shown_in,
 };
 
-on_both_databases![
+on_one_database![
     a_variable_is_set_and_read,
     an_answer_narrows_the_list,
     a_task_is_referred_to_by_subtask_steps,

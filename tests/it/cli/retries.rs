@@ -8,13 +8,13 @@ use self::cutting_relay::{AfterCut, cutting_relay};
 use super::unreliable_service::unreliable_service;
 use crate::kit::{
     command::{Cli, CommandOutput, command, text},
-    on_both_databases,
+    on_one_database,
     postgres::free_port,
 };
 
 const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
 
-on_both_databases![
+on_one_database![
     a_run_repeated_with_its_request_id_imports_nothing_twice,
     a_run_with_another_request_id_imports_again,
     equal_files_become_separate_tasks,
@@ -55,6 +55,15 @@ fn equal_files_become_separate_tasks(cli: Cli) {
     let first = import();
     assert_ne!(first[0], first[1]);
     assert_eq!(import(), first);
+}
+
+/// From a list of a replica that lags, a command would create tasks twice.
+#[test]
+fn commands_read_from_the_primary() {
+    let (_runtime, service, server) = unreliable_service(Code::Unavailable, 0);
+    let import = command(&["import", "a.json", "--account=demo"]).file("a.json", GUIDE);
+    import.env("EXPERTISE_SERVER", &server).run().succeeded();
+    assert_eq!(service.read_from(), ["primary"]);
 }
 
 #[test]

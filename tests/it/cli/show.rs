@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, text},
-    on_both_databases,
+    on_one_database,
     snapshot::number_ids,
 };
 
-on_both_databases![
+on_one_database![
     a_full_guide_is_a_tree,
     json_output_is_the_document,
     texts_are_shown_in_full_or_in_a_translation,

@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::kit::{
     command::{Cli, command},
-    on_both_databases,
+    on_one_database,
 };
 
-on_both_databases![
+on_one_database![
     a_name_that_one_task_has_names_it,
     a_name_that_several_tasks_have_is_refused_with_their_guids,
     a_name_that_no_task_has_is_refused_with_the_nearest_one,

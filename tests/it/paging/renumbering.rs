@@ -9,11 +9,6 @@ on_both_databases![
     a_token_outlives_an_import_that_keeps_the_order,
 ];
 
-/// Steps between two neighbours that leave room for a few more only.
-const NEARLY_FULL: usize = 1_020;
-/// Inserts after which no room is left for certain.
-const MORE_THAN_FIT: usize = 60;
-
 async fn page_of(
     client: &Client,
     task: &Task,
@@ -33,17 +28,12 @@ async fn page_of(
 async fn nearly_full_task(client: &Client) -> (Task, String) {
     let task = client.given_task(task("Nearly full")).await;
     client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
-    let mut document = client.exported(&task.guid).await;
-    let between = document_steps(&vec!["between"; NEARLY_FULL]);
-    document.steps.splice(1..1, between);
-    let imported = client.imported(document).await;
-    let last = imported.steps[NEARLY_FULL].clone();
-    (imported, last)
+    client.nearly_full(&task).await
 }
 
 /// Inserts steps behind one until a token is refused, which every new numbering does.
 async fn insert_until_refused(client: &Client, task: &Task, behind: &str, token: &str) {
-    for _ in 0..MORE_THAN_FIT {
+    for _ in 0..INSERTS_UNTIL_RENUMBERED {
         let step = information_step(task, "inserted");
         client.create_step_after(step, behind).await.accepted();
         if let Err(refused) = page_of(client, task, token).await {

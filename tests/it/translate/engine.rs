@@ -6,6 +6,8 @@ use expertise::config::EngineKind;
 use serde_json::json;
 
 use super::prelude::*;
+use crate::kit::deadline::until;
+use tokio::time::{sleep, timeout};
 
 #[tokio::test]
 async fn texts_are_translated_and_tags_are_not() {
@@ -66,6 +68,46 @@ async fn temporary_failures_are_retried() {
         );
         assert_eq!(engine.requests().len(), 3, "case {case}");
     }
+}
+
+/// The run shares the clock of this test.
+#[tokio::test]
+async fn a_pause_that_an_engine_asks_for_is_kept_and_is_a_minute_at_most() {
+    for (asked, kept) in [(30, 30), (1_000_000, 60)] {
+        let service = FakeService::with(vec![step("s", "on")]).await;
+        let engine = FakeEngine::start(move |request| match request.number {
+            0 => Reply::RetryAfter(asked),
+            _ => upper_case(request),
+        })
+        .await;
+        let mut config = config(&service.url, &engine.url);
+        config.timeout = Duration::from_secs(1_000);
+        let watch = async {
+            let requests = async || (!engine.requests().is_empty()).then_some(());
+            until("the engine is asked", requests).await;
+            // The answer arrives meanwhile.
+            sleep(Duration::from_millis(300)).await;
+            advance(Duration::from_secs(kept - 1)).await;
+            sleep(Duration::from_millis(300)).await;
+            assert_eq!(engine.requests().len(), 1, "{asked}");
+            advance(Duration::from_secs(1)).await;
+        };
+        let running = timeout(Duration::from_secs(100), run(&config));
+        let (outcome, ()) = tokio::join!(running, watch);
+        let outcome = outcome.expect("the run goes on after the pause");
+        assert_eq!(
+            outcome.summary.written, 1,
+            "{asked}: {:?}",
+            outcome.failures
+        );
+    }
+}
+
+/// Moves the clock, which then runs on.
+async fn advance(by: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(by).await;
+    tokio::time::resume();
 }
 
 #[tokio::test]

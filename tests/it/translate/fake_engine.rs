@@ -38,6 +38,8 @@ impl EngineRequest {
 pub enum Reply {
     /// A status and a body.
     Answer(u16, String),
+    /// A request for a pause of so many seconds.
+    RetryAfter(u64),
     /// Nothing, for ever.
     Silence,
     /// The connection ends.
@@ -101,6 +103,13 @@ async fn serve_connection(
     };
     match script(&EngineRequest { number, body }) {
         Reply::Answer(status, body) => answer(&mut stream, status, &body).await,
+        Reply::RetryAfter(seconds) => {
+            let answer = format!(
+                "HTTP/1.1 429 Some\r\nretry-after: {seconds}\r\ncontent-length: 0\r\n\
+                 connection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
         Reply::Silence => sleep(Duration::from_secs(600)).await,
         Reply::Disconnect => {}
     }

@@ -3,11 +3,10 @@
 
 use std::{fmt::Display, time::Duration};
 
-use bytes::Bytes;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::sync::watch;
 
 use super::prelude::*;
-use crate::{frames, health::Health, http2::Response, kit::server::http_get};
+use crate::{frames, health::Health, kit::server::http_get};
 
 on_both_databases![measuring:
     costly_analyses_leave_room_for_others,
@@ -118,30 +117,6 @@ async fn check_health(service: &Service) -> (watch::Sender<()>, tokio::task::Joi
     (stop, checking)
 }
 
-/// Sends each request over a connection of its own, all at once.
-async fn call_at_once(
-    service: &Service,
-    account: &str,
-    method: &'static str,
-    headers: &'static [(&'static str, &'static str)],
-    requests: Vec<Bytes>,
-) -> Vec<Response> {
-    let mut calling = JoinSet::new();
-    for request in requests {
-        let connection = service.connect().await;
-        let account = account.to_owned();
-        calling.spawn(async move {
-            let call = Call {
-                method,
-                account: &account,
-                headers,
-            };
-            connection.call(call, request).await.expect("a response")
-        });
-    }
-    calling.join_all().await
-}
-
 async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
     let service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "300s")]);
     let client = service.client();
@@ -160,7 +135,10 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
             let (stop, checking) = check_health(&service).await;
             let account = client.account();
             let requests = vec![request; at_once];
-            let responses = call_at_once(&service, account, method, &[], requests).await;
+            let responses = call_at_once(&service, account, method, &[], requests)
+                .await
+                .join_all()
+                .await;
             drop(stop);
             let checks = checking.await.expect("the checks end");
             let used = service.process().processor_time() - before;
@@ -168,7 +146,7 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
             let answers = [Code::Ok, Code::InvalidArgument];
             let done = responses
                 .iter()
-                .filter(|it| answers.contains(&it.status.code()))
+                .filter(|it| answers.contains(&it.status().code()))
                 .count();
             service.print(&format!(
                 "{name} {method}: {done} answered, {used:?}, {checks} checks; {}",
@@ -193,7 +171,10 @@ async fn analyses_end_with_their_deadlines(database: TestDatabase) {
         let requests = vec![framed(&validation_of_document(guide)); 30];
         let timeout = &[("grpc-timeout", "100m")];
         let method = "AnalysisService/ValidateTask";
-        call_at_once(&service, client.account(), method, timeout, requests).await;
+        call_at_once(&service, client.account(), method, timeout, requests)
+            .await
+            .join_all()
+            .await;
         // The permit of a call is held until its work has stopped.
         let before = service.process().processor_time();
         until(name, async || {
@@ -260,8 +241,11 @@ async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
         service.terminate();
         service.restart();
         let requests = vec![request; short_or_full(16, 32)];
-        let responses = call_at_once(&service, &account, method, &[], requests).await;
-        let done = responses.iter().filter(|it| it.status.code() == Code::Ok);
+        let responses = call_at_once(&service, &account, method, &[], requests)
+            .await
+            .join_all()
+            .await;
+        let done = responses.iter().filter(|it| it.status().code() == Code::Ok);
         let done = done.count();
         service.print(&format!("{method}: {done} done; {}", service.memory()));
         assert!(done > 0, "{method}: {:?}", responses[0].status);
@@ -294,8 +278,11 @@ async fn large_conditions_elsewhere_take_no_memory(database: TestDatabase) {
     service.restart();
     let requests = vec![framed(&validation_of(&guide.guid)); 4];
     let method = "AnalysisService/ValidateTask";
-    let responses = call_at_once(&service, &account, method, &[], requests).await;
-    assert!(responses.iter().all(|it| it.status.code() == Code::Ok));
+    let responses = call_at_once(&service, &account, method, &[], requests)
+        .await
+        .join_all()
+        .await;
+    assert!(responses.iter().all(|it| it.status().code() == Code::Ok));
     service.stayed_within(80 * MIB);
 }
 
@@ -318,10 +305,13 @@ async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
         ..ImportTaskRequest::default()
     });
     let method = "TaskService/ImportTask";
-    let responses = call_at_once(&service, &account, method, &[], vec![request; 3]).await;
+    let responses = call_at_once(&service, &account, method, &[], vec![request; 3])
+        .await
+        .join_all()
+        .await;
     service.print(&service.memory());
     service.stayed_within(PROMISED);
-    let mut done = responses.iter().filter(|it| it.status.code() == Code::Ok);
+    let mut done = responses.iter().filter(|it| it.status().code() == Code::Ok);
     let imported = done.next().expect("an import");
     let imported = imported
         .message::<ImportTaskResponse>()
@@ -334,10 +324,13 @@ async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
         absent_steps: AbsentSteps::Keep.into(),
         ..ImportTaskRequest::default()
     });
-    let responses = call_at_once(&service, &account, method, &[], vec![request; 8]).await;
+    let responses = call_at_once(&service, &account, method, &[], vec![request; 8])
+        .await
+        .join_all()
+        .await;
     let done = responses
         .iter()
-        .filter(|it| it.status.code() == Code::Ok)
+        .filter(|it| it.status().code() == Code::Ok)
         .count();
     service.print(&format!("{done} of 8 again; {}", service.memory()));
     assert!(done > 0, "{:?}", responses[0].status);
@@ -388,7 +381,7 @@ async fn streams_without_end_take_no_memory(database: TestDatabase) {
     let before = service.process().resident_peak();
     let padding = "x".repeat(250_000);
     let padded: &[(&str, &str)] = &[("x-pad", &padding)];
-    let body = [&prefix(false, 60_000)[..], &vec![0; 59_000]].concat();
+    let body = [&prefix(0, 60_000)[..], &vec![0; 59_000]].concat();
     let check = "/grpc.health.v1.Health/Check";
     let reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     let streams = 250;

@@ -161,7 +161,7 @@ async fn floods_of_tiny_frames_disturb_nobody(database: TestDatabase) {
 
 fn tiny_frames(stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = frames::call(stream, CREATE, &[]);
-    bytes.extend(frames::data(stream, &prefix(false, CLAIM)));
+    bytes.extend(frames::data(stream, &prefix(0, CLAIM)));
     for _ in 0..2000 {
         bytes.extend(frames::data(stream, payload));
     }
@@ -175,7 +175,7 @@ async fn lengths_that_are_claimed_and_never_sent_take_no_memory(database: TestDa
             for n in 0..250 {
                 let stream = frames::stream(n);
                 let call = frames::call(stream, CREATE, &[]);
-                let claim = frames::data(stream, &prefix(false, CLAIM));
+                let claim = frames::data(stream, &prefix(0, CLAIM));
                 peer.send(&[call, claim].concat())
                     .await
                     .expect("the server reads");

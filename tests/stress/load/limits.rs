@@ -1,5 +1,7 @@
 //! The limits of a connection, and the responses beyond them.
 
+use std::time::{Duration, Instant};
+
 use bytes::{Bytes, BytesMut};
 
 use super::prelude::*;
@@ -13,6 +15,7 @@ on_both_databases![sharing:
     streams_reset_before_they_are_seen_end_the_connection,
     a_message_in_tiny_frames_is_refused_before_its_end,
     a_compressed_message_is_refused_without_inflating_it,
+    connections_beyond_the_rate_of_an_address_are_delayed,
 ];
 
 const STREAMS: u32 = 256;
@@ -25,19 +28,21 @@ fn unknown_step() -> Bytes {
     })
 }
 
-fn get<'a>(headers: &'a [(&'a str, &'a str)]) -> Call<'a> {
-    Call {
-        method: GET,
-        account: "limits",
-        headers,
-    }
+/// Asks for a step that is not there, with these headers.
+async fn get(
+    connection: &Http2Connection,
+    headers: &[(&str, &str)],
+    message: Bytes,
+) -> Http2Response {
+    let headers = [&[("x-account-id", "limits")], headers].concat();
+    let response = connection.try_call(GET, &headers, message).await;
+    response.expect("a response")
 }
 
 /// Asserts that calls are served on a connection.
-async fn is_served(connection: &Connection) {
-    let answer = connection.call(get(&[]), unknown_step()).await;
-    let answer = answer.expect("a response");
-    Failure::from(answer.status).is(Code::NotFound, "STEP_NOT_FOUND");
+async fn is_served(connection: &Http2Connection) {
+    let answer = get(connection, &[], unknown_step()).await;
+    answer.is(Code::NotFound, "STEP_NOT_FOUND");
 }
 
 async fn settings_tell_the_limits_to_every_client(database: TestDatabase) {
@@ -84,16 +89,15 @@ async fn headers_that_are_too_large_are_answered(database: TestDatabase) {
     let connection = service.connect().await;
     let long = "x".repeat(20_000);
     let headers = [("x-long", long.as_str())];
-    let answer = connection.call(get(&headers), unknown_step()).await;
-    let answer = answer.expect("a response");
-    Failure::from(answer.status).is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    let answer = get(&connection, &headers, unknown_step()).await;
+    answer.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     is_served(&connection).await;
 
     // What the server does not even read has a response of HTTP alone.
     let far_too_long = "x".repeat(300_000);
     let headers = [("x-long", far_too_long.as_str())];
-    let answer = connection.call(get(&headers), unknown_step()).await;
-    assert_eq!(answer.expect("a response").http, 431);
+    let answer = get(&connection, &headers, unknown_step()).await;
+    assert_eq!(answer.http, 431);
     is_served(&connection).await;
 }
 
@@ -164,7 +168,7 @@ async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDataba
     for payload in [&b"x"[..], b""] {
         let mut peer = FramePeer::with_preface(service.address()).await;
         let mut bytes = frames::call(1, GET, &[]);
-        bytes.extend(frames::data(1, &prefix(false, 1_000_000)));
+        bytes.extend(frames::data(1, &prefix(0, 1_000_000)));
         for _ in 0..2000 {
             bytes.extend(frames::data(1, payload));
         }
@@ -185,7 +189,7 @@ async fn a_compressed_message_is_refused_without_inflating_it(database: TestData
     let connection = service.connect().await;
     let bomb = bomb(INFLATED);
     assert!(bomb.len() < INFLATED / 100);
-    let mut message = BytesMut::from(&prefix(true, bomb.len())[..]);
+    let mut message = BytesMut::from(&prefix(1, bomb.len())[..]);
     message.extend_from_slice(&bomb);
     let message = message.freeze();
     is_served(&connection).await;
@@ -200,14 +204,31 @@ async fn a_compressed_message_is_refused_without_inflating_it(database: TestData
             (&[("grpc-encoding", "identity")], malformed),
             (&[], malformed),
         ] {
-            let answer = connection.call(get(headers), message.clone()).await;
-            let status = answer.expect("a response").status;
-            Failure::from(status).is(code, reason);
+            let answer = get(&connection, headers, message.clone()).await;
+            answer.is(code, reason);
         }
     }
     let more = service.process().resident_peak() - before;
     assert!(more < INFLATED as u64 / 2, "{}", service.memory());
     is_served(&connection).await;
+}
+
+/// 500 at once, and then 50 a second.
+async fn connections_beyond_the_rate_of_an_address_are_delayed(database: TestDatabase) {
+    let service = database.serve();
+    let begun = Instant::now();
+    let mut peers = Vec::new();
+    for _ in 0..550 {
+        peers.push(FramePeer::with_preface(service.address()).await);
+    }
+    let served = |peer: &FramePeer| !peer.received().settings.is_empty();
+    until_true("the first 500 are served", || {
+        peers[..500].iter().all(served)
+    })
+    .await;
+    until_true("all are served", || peers.iter().all(served)).await;
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(990), "{took:?}");
 }
 
 /// This many zeros in gzip: one, and then copies of 258 of it.

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::task::JoinSet;
 
 use super::prelude::*;
-use crate::http2::Response;
 
 on_both_databases![measuring:
     large_writes_at_once_stay_within_memory,
@@ -96,7 +94,7 @@ async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
         let method = "StepService/CreateStep";
         let account = client.account();
         let requests = vec![request.clone(); amounts.clients];
-        let writing = call_in_parallel(&service, account, method, requests);
+        let writing = call_at_once(&service, account, method, &[], requests);
         let responses = writing.await.join_all().await.into_iter();
         let steps = responses
             .filter(was_done)
@@ -120,41 +118,18 @@ async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
     }
 }
 
-/// Sends each request over a connection of its own, all at once.
-async fn call_in_parallel(
-    service: &Service,
-    account: &str,
-    method: &'static str,
-    requests: Vec<Bytes>,
-) -> JoinSet<Response> {
-    let mut calling = JoinSet::new();
-    for request in requests {
-        let connection = service.connect().await;
-        let account = account.to_owned();
-        calling.spawn(async move {
-            let call = Call {
-                method,
-                account: &account,
-                headers: &[],
-            };
-            connection.call(call, request).await.expect("a response")
-        });
-    }
-    calling
-}
-
 /// Whether a call was done; else it must have been refused as the server was full.
-fn was_done(response: &Response) -> bool {
-    let done = response.status.code() == Code::Ok;
+fn was_done(response: &Http2Response) -> bool {
+    let done = response.status().code() == Code::Ok;
     if !done {
-        is_overloaded(&response.status);
+        is_overloaded(&response.status());
     }
     done
 }
 
 /// Whether a read was done. The database may also be out of connections.
-fn was_read(response: &Response) -> bool {
-    response.status.code() != Code::Unavailable && was_done(response)
+fn was_read(response: &Http2Response) -> bool {
+    response.status().code() != Code::Unavailable && was_done(response)
 }
 
 async fn large_reads_at_once_stay_within_memory(database: TestDatabase) {
@@ -188,7 +163,7 @@ async fn large_pages_at_once_stay_within_memory(database: TestDatabase) {
 struct Read {
     method: &'static str,
     request: fn(&Step) -> Bytes,
-    step: fn(&Response) -> Option<Step>,
+    step: fn(&Http2Response) -> Option<Step>,
 }
 
 /// Many clients read one large step at once.
@@ -209,12 +184,8 @@ async fn large_steps_at_once_stay_within_memory(
     service.print(&format!("before: {}", service.memory()));
     let request = (read.request)(&step);
     let account = client.account();
-    let reading = call_in_parallel(
-        &service,
-        account,
-        read.method,
-        vec![request; amounts.clients],
-    );
+    let requests = vec![request; amounts.clients];
+    let reading = call_at_once(&service, account, read.method, &[], requests);
     let mut reading = reading.await;
     let mut responses = 0;
     while let Some(response) = reading.join_next().await {
@@ -263,10 +234,10 @@ async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDa
         })
     };
     let requests = steps.iter().map(update).collect();
-    let responses = call_at_once(&service, &account, "StepService/UpdateStep", requests).await;
+    let responses = call_and_print(&service, &account, "StepService/UpdateStep", requests).await;
     // What docs/operations.md promises for the defaults.
     service.stayed_within(900 * MIB);
-    let done: Vec<Response> = responses.into_iter().filter(was_done).collect();
+    let done: Vec<Http2Response> = responses.into_iter().filter(was_done).collect();
     service.print(&format!("{} of {LARGE_STEP_WRITES}", done.len()));
     assert!(!done.is_empty(), "nothing was written");
     for response in done {
@@ -286,7 +257,7 @@ async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDa
         })
     };
     let requests = steps.iter().map(delete).collect();
-    let responses = call_at_once(&service, &account, "StepService/DeleteStep", requests).await;
+    let responses = call_and_print(&service, &account, "StepService/DeleteStep", requests).await;
     // It reads no body.
     service.stayed_within(100 * MIB);
     assert!(responses.iter().all(was_done), "all were deleted");
@@ -300,15 +271,15 @@ fn restart(service: &mut Service) {
     service.restart();
 }
 
-/// Sends requests [in parallel](call_in_parallel), and prints the memory before and after.
-async fn call_at_once(
+/// Sends requests [at once](call_at_once), and prints the memory before and after.
+async fn call_and_print(
     service: &Service,
     account: &str,
     method: &'static str,
     requests: Vec<Bytes>,
-) -> Vec<Response> {
+) -> Vec<Http2Response> {
     service.print(&format!("before {method}: {}", service.memory()));
-    let calling = call_in_parallel(service, account, method, requests).await;
+    let calling = call_at_once(service, account, method, &[], requests).await;
     let responses = calling.join_all().await;
     service.print(&format!("after {method}: {}", service.memory()));
     responses
@@ -324,19 +295,19 @@ async fn small_messages_of_many_elements_at_once_stay_within_memory(database: Te
     client.given_task(task("Small")).await;
     let empty_elements = |count: usize| {
         let message = [0x0a, 0].repeat(count);
-        Bytes::from([&prefix(false, message.len()), &message[..]].concat())
+        Bytes::from([&prefix(0, message.len()), &message[..]].concat())
     };
     let requests = [empty_elements(accepted), empty_elements(2 * accepted)];
     let requests = requests.iter().cycle().take(amounts.clients).cloned();
     let method = "TranslationService/WriteTranslations";
-    let calling = call_in_parallel(&service, client.account(), method, requests.collect());
+    let calling = call_at_once(&service, client.account(), method, &[], requests.collect());
     let (mut decoded, mut refused) = (0, 0);
     for response in calling.await.join_all().await {
-        let failure = Failure::from(response.status.clone());
+        let failure = Failure::from(response.status());
         match failure.reason() {
             "TOO_MANY_ELEMENTS" => decoded += 1,
             "MESSAGE_TOO_LARGE" => refused += 1,
-            _ => is_overloaded(&response.status),
+            _ => is_overloaded(&response.status()),
         }
     }
     service.print(&format!(

@@ -31,17 +31,14 @@ async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
     let mut calling = JoinSet::new();
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
-        let connection = Connection::with_window(service.address(), 65_535).await;
+        let connection = Http2Connection::with_window(service.address(), 65_535).await;
         for _ in 0..calls {
             let connection = connection.clone();
             let (account, request) = (client.account().to_owned(), request.clone());
             calling.spawn(async move {
-                let call = Call {
-                    method: "StepService/GetStep",
-                    account: &account,
-                    headers: &[],
-                };
-                connection.begin(call, request).await
+                let headers = [("x-account-id", account.as_str())];
+                let call = connection.begin_call("StepService/GetStep", &headers, request);
+                call.await
             });
         }
         connections.push(connection);
