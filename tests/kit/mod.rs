@@ -98,6 +98,34 @@ macro_rules! on_both_databases {
 
 pub(crate) use on_both_databases;
 
+/// The same for what no statement decides, such as how a request is decoded: it runs once,
+/// on SQLite.
+macro_rules! on_one_database {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            use $crate::kit::databases::{Database, DatabaseTest};
+
+            #[test]
+            fn sqlite() {
+                super::$test.run_on(Database::Sqlite);
+            }
+        }
+    )+};
+    ($($property:ident: $strategy:expr, $cases:expr);+ $(;)?) => {$(
+        mod $property {
+            use super::*;
+            use $crate::kit::{databases::Database, properties};
+
+            #[test]
+            fn sqlite() {
+                properties::check(Database::Sqlite, $strategy, $cases, super::$property);
+            }
+        }
+    )+};
+}
+
+pub(crate) use on_one_database;
+
 /// Makes two tests of each function that takes the URL of a new database.
 macro_rules! on_own_databases {
     ($($test:ident),+ $(,)?) => {$(
@@ -125,7 +153,7 @@ pub(crate) use on_own_databases;
 /// What most modules of tests import.
 pub mod prelude {
     pub use super::{client::*, documents::*, failure::*, sample::*};
-    pub(crate) use super::{on_both_databases, on_own_databases};
+    pub(crate) use super::{on_both_databases, on_one_database, on_own_databases};
     pub use expertise::proto::v1::*;
     pub use tonic::Code;
 }
