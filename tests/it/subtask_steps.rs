@@ -25,6 +25,7 @@ on_both_databases![
     a_task_that_only_its_own_steps_refer_to_is_deleted,
     an_old_etag_keeps_a_task_from_being_deleted,
     an_old_etag_keeps_a_step_from_being_deleted,
+    two_renames_at_once_both_reach_their_steps,
 ];
 
 /// A guide, another task, and a subtask step of the guide that refers to it.
@@ -269,4 +270,37 @@ async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
     deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
     request.etag = updated.etag;
     client.steps().delete_step(request).await.accepted();
+}
+
+/// Each task has steps that refer to the other, so that each rename waits for rows of the
+/// other one.
+async fn two_renames_at_once_both_reach_their_steps(client: Client) {
+    let mut tasks = vec![
+        client.given_task(task("One")).await,
+        client.given_task(task("Two")).await,
+    ];
+    let refer = |from: &Task, to: &Task| {
+        let steps = vec![subtask(&Task::default(), to); 20];
+        document_of(&from.guid, steps)
+    };
+    for (from, to) in [(0, 1), (1, 0)] {
+        client.imported(refer(&tasks[from], &tasks[to])).await;
+    }
+    let (one, two) = (client.over_new_connection(), client.over_new_connection());
+    for round in 0..20 {
+        for task in &mut tasks {
+            task.name = format!("{} {round}", task.guid);
+        }
+        let update = |task: &Task| task_of(&task.guid).named(task.name.clone());
+        let (first, second) = tokio::join!(
+            one.update_task(update(&tasks[0]), &["name"]),
+            two.update_task(update(&tasks[1]), &["name"]),
+        );
+        first.accepted();
+        second.accepted();
+    }
+    for (from, to) in [(0, 1), (1, 0)] {
+        let titles = client.step_titles(&tasks[from].guid).await;
+        assert_eq!(titles, vec![tasks[to].name.clone(); 20]);
+    }
 }
