@@ -272,29 +272,31 @@ async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
     client.steps().delete_step(request).await.accepted();
 }
 
-/// Each task has steps that refer to the other, so that each rename waits for rows of the
-/// other one.
+/// Each import renames a task, and changes a step that refers to the other one.
 async fn two_renames_at_once_both_reach_their_steps(client: Client) {
     let mut tasks = vec![
         client.given_task(task("One")).await,
         client.given_task(task("Two")).await,
     ];
-    let refer = |from: &Task, to: &Task| {
-        let steps = vec![subtask(&Task::default(), to); 20];
-        document_of(&from.guid, steps)
-    };
     for (from, to) in [(0, 1), (1, 0)] {
-        client.imported(refer(&tasks[from], &tasks[to])).await;
+        let steps = vec![subtask(&Task::default(), &tasks[to]); 20];
+        tasks[from] = client.imported(document_of(&tasks[from].guid, steps)).await;
     }
     let (one, two) = (client.over_new_connection(), client.over_new_connection());
     for round in 0..20 {
         for task in &mut tasks {
             task.name = format!("{} {round}", task.guid);
         }
-        let update = |task: &Task| task_of(&task.guid).named(task.name.clone());
+        let renaming = |task: &Task| {
+            let steps = task.steps.iter();
+            let steps = steps.map(|step| step_of(step).with_body(format!("{round}")));
+            let mut document = document_of(&task.guid, steps.collect());
+            document.task = Some(task_of(&task.guid).named(task.name.clone()));
+            document
+        };
         let (first, second) = tokio::join!(
-            one.update_task(update(&tasks[0]), &["name"]),
-            two.update_task(update(&tasks[1]), &["name"]),
+            one.import_with(AbsentSteps::Keep, renaming(&tasks[0])),
+            two.import_with(AbsentSteps::Keep, renaming(&tasks[1])),
         );
         first.accepted();
         second.accepted();
