@@ -31,13 +31,13 @@ async fn given_guide(client: &Client, outside: &Task) -> Task {
         "",
         vec![refers(&root), refers(&first), full_step(&Task::default())],
     );
-    let inner = TaskDocument {
-        task: Some(full_task()),
-        steps: vec![
+    let inner = document_with(
+        full_task(),
+        vec![
             observation_asking(linked_question(vec![answer_with("x", "X", deep)])),
             refers(&outside.guid),
         ],
-    };
+    );
     let values = vec![
         answer_with("a", "A", inner).with_link(first.clone()),
         answer("b", "B"),
@@ -53,10 +53,7 @@ async fn given_guide(client: &Client, outside: &Task) -> Task {
     for step in &mut steps {
         step.task.clone_from(&root);
     }
-    let sent = TaskDocument {
-        task: Some(full_task()),
-        steps,
-    };
+    let sent = document_with(full_task(), steps);
     client.imported(sent).await
 }
 
@@ -68,13 +65,13 @@ async fn guide(client: &Client) -> (Task, Task) {
 
 async fn an_export_holds_the_task_and_its_steps_complete(client: Client) {
     let made = client
-        .imported(TaskDocument {
-            task: Some(full_task()),
-            steps: vec![
+        .imported(document_with(
+            full_task(),
+            vec![
                 full_step(&Task::default()),
                 document_step(StepType::End, "end"),
             ],
-        })
+        ))
         .await;
     let exported = client.exported(&made.guid).await;
     assert_eq!(exported.task, Some(made.clone()));

@@ -220,10 +220,7 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
         ..question("answer", &["yes", "no"])
     };
     let asking = step(&Task::default(), StepType::Observation, "Ask").with_question(linked);
-    let document = TaskDocument {
-        task: Some(task("Pump")),
-        steps: vec![asking],
-    };
+    let document = document_with(task("Pump"), vec![asking]);
     let guide = import(&client, document).await;
     // The guide, the observation, and for each value a managed task and its wiring step.
     assert_eq!(client.translation_work(&DE).await.len(), 6);
@@ -255,10 +252,7 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     translate_all(&client).await;
     let changed = step_of(&steps[0]).with_body("<p>closely</p>");
     let same = step_of(&steps[1]).titled("Listen");
-    let document = TaskDocument {
-        task: Some(task_of(&guide.guid).named("Valve")),
-        steps: vec![changed, same],
-    };
+    let document = document_with(task_of(&guide.guid).named("Valve"), vec![changed, same]);
     import(&client, document).await;
     let outdated = Some(TranslationState::Outdated);
     assert_eq!(state(&client, &guide.guid).await, outdated);

@@ -172,10 +172,10 @@ async fn a_page_may_be_empty_before_the_end(client: Client) {
     let done =
         information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));
     let request = ImportTaskRequest {
-        document: Some(TaskDocument {
-            task: Some(task("Long").translated("de", task_translation("Lang"))),
-            steps: vec![done; 2_100],
-        }),
+        document: Some(document_with(
+            task("Long").translated("de", task_translation("Lang")),
+            vec![done; 2_100],
+        )),
         ..ImportTaskRequest::default()
     };
     let imported = client.tasks().import_task(request).await.accepted();
