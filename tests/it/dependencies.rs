@@ -9,6 +9,13 @@ on_both_databases![
     targets_may_be_strings_numbers_and_booleans,
     sixteen_groups_deep_is_accepted_and_seventeen_is_not,
     a_thousand_conditions_are_accepted_and_one_more_is_not,
+    variable_and_path_may_have_1000_code_points,
+    zero_and_minus_zero_are_different_targets,
+    a_thousand_targets_are_accepted_and_one_more_is_not,
+    targets_of_65536_bytes_are_accepted_and_one_more_is_not,
+];
+
+on_one_database![
     conditions_are_counted_across_groups,
     a_group_needs_an_operator,
     an_unknown_group_operator_is_refused,
@@ -18,11 +25,7 @@ on_both_databases![
     an_unknown_operator_is_refused,
     a_target_that_is_no_string_number_or_boolean_is_refused,
     a_number_must_be_finite,
-    variable_and_path_may_have_1000_code_points,
     steps_refuse_invalid_dependencies_too,
-    zero_and_minus_zero_are_different_targets,
-    a_thousand_targets_are_accepted_and_one_more_is_not,
-    targets_of_65536_bytes_are_accepted_and_one_more_is_not,
     a_shorthand_has_the_limits_of_targets,
 ];
 

@@ -1,4 +1,5 @@
-//! ExportTask.
+//! ExportTask. That an export imports onto itself and as a copy, and changes nothing else, is
+//! in `properties::import_export`.
 
 use std::sync::{
     Arc,
@@ -11,16 +12,8 @@ on_both_databases![
     an_export_holds_the_task_and_its_steps_complete,
     managed_tasks_stand_below_their_values,
     a_managed_task_is_exported_by_itself,
-    an_export_imports_onto_itself_and_changes_nothing,
-    a_document_without_the_id_of_its_task_imports_as_a_copy,
-    a_copy_is_complete_and_refers_to_itself,
-    a_copy_leaves_the_original_alone,
-    a_copy_refers_to_tasks_outside_as_the_original_does,
-    an_export_may_be_imported_into_another_account,
     an_export_that_refers_outside_stays_in_its_account,
-    a_task_of_another_account_answers_like_one_that_does_not_exist,
     a_malformed_id_is_refused_and_one_in_upper_case_is_not,
-    export_needs_the_scope_read,
     an_export_shows_one_state_while_names_change,
     an_export_shows_one_state_while_steps_come_and_go,
 ];
@@ -38,13 +31,13 @@ async fn given_guide(client: &Client, outside: &Task) -> Task {
         "",
         vec![refers(&root), refers(&first), full_step(&Task::default())],
     );
-    let inner = TaskDocument {
-        task: Some(full_task()),
-        steps: vec![
+    let inner = document_with(
+        full_task(),
+        vec![
             observation_asking(linked_question(vec![answer_with("x", "X", deep)])),
             refers(&outside.guid),
         ],
-    };
+    );
     let values = vec![
         answer_with("a", "A", inner).with_link(first.clone()),
         answer("b", "B"),
@@ -60,10 +53,7 @@ async fn given_guide(client: &Client, outside: &Task) -> Task {
     for step in &mut steps {
         step.task.clone_from(&root);
     }
-    let sent = TaskDocument {
-        task: Some(full_task()),
-        steps,
-    };
+    let sent = document_with(full_task(), steps);
     client.imported(sent).await
 }
 
@@ -75,13 +65,13 @@ async fn guide(client: &Client) -> (Task, Task) {
 
 async fn an_export_holds_the_task_and_its_steps_complete(client: Client) {
     let made = client
-        .imported(TaskDocument {
-            task: Some(full_task()),
-            steps: vec![
+        .imported(document_with(
+            full_task(),
+            vec![
                 full_step(&Task::default()),
                 document_step(StepType::End, "end"),
             ],
-        })
+        ))
         .await;
     let exported = client.exported(&made.guid).await;
     assert_eq!(exported.task, Some(made.clone()));
@@ -125,98 +115,11 @@ async fn a_managed_task_is_exported_by_itself(client: Client) {
     }
 }
 
-async fn an_export_imports_onto_itself_and_changes_nothing(client: Client) {
-    let (made, _) = guide(&client).await;
-    let exported = client.exported(&made.guid).await;
-    let before = client.tasks_with_steps().await;
-    for document in documents_in(&exported) {
-        let response = client.import(document.clone()).await.accepted();
-        assert_eq!(response.ignored_paths, [""; 0]);
-        assert_eq!(response.task, document.task);
-        assert_eq!(client.tasks_with_steps().await, before);
-    }
-    assert_eq!(client.exported(&made.guid).await, exported);
-}
-
 /// The document without the id of its outermost task.
 fn without_task_id(mut document: TaskDocument) -> TaskDocument {
     let task = document.task.as_mut().expect("the task");
     task.guid.clear();
     document
-}
-
-async fn a_document_without_the_id_of_its_task_imports_as_a_copy(client: Client) {
-    let (made, _) = guide(&client).await;
-    let copy = without_task_id(client.exported(&made.guid).await);
-    let response = client.import(copy).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    let copy = response.task.unwrap();
-    let mut guids: Vec<String> = Vec::new();
-    for (task, steps) in client.tasks_with_steps().await {
-        guids.push(task.guid);
-        guids.extend(steps.into_iter().map(|step| step.guid));
-    }
-    let count = guids.len();
-    guids.sort_unstable();
-    guids.dedup();
-    assert_eq!(guids.len(), count);
-    assert_ne!(copy.guid, made.guid);
-    assert_eq!(copy.steps.len(), made.steps.len());
-}
-
-async fn a_copy_is_complete_and_refers_to_itself(client: Client) {
-    let (made, _) = guide(&client).await;
-    let original = client.exported(&made.guid).await;
-    let copy = client.imported(without_task_id(original.clone())).await;
-    let copy = client.exported(&copy.guid).await;
-    let old: Vec<String> = documents_in(&original)
-        .iter()
-        .map(|document| document.task.as_ref().unwrap().guid.clone())
-        .collect();
-    let shown = format!("{copy:?}");
-    assert!(!old.iter().any(|guid| shown.contains(guid)), "{shown}");
-    assert_eq!(canonical(copy), canonical(original));
-}
-
-async fn a_copy_leaves_the_original_alone(client: Client) {
-    let (made, _) = guide(&client).await;
-    let before = client.tasks_with_steps().await;
-    let original = client.exported(&made.guid).await;
-    client.imported(without_task_id(original.clone())).await;
-    let mut after = client.tasks_with_steps().await;
-    after.truncate(before.len());
-    assert_eq!(after, before);
-    assert_eq!(client.exported(&made.guid).await, original);
-}
-
-async fn a_copy_refers_to_tasks_outside_as_the_original_does(client: Client) {
-    let (made, outside) = guide(&client).await;
-    let copy = client
-        .imported(without_task_id(client.exported(&made.guid).await))
-        .await;
-    let step = client.get_step(&copy.steps[3]).await.accepted();
-    assert_eq!(step.subtask_id, outside.guid);
-    let update = task_of(&outside.guid).named("Renamed");
-    client.updated_task(update, &[]).await;
-    let step = client.get_step(&step.guid).await.accepted();
-    assert_eq!(step.title, "Renamed");
-}
-
-async fn an_export_may_be_imported_into_another_account(client: Client) {
-    let inner = document("", vec![full_step(&Task::default())]);
-    let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);
-    let sent = TaskDocument {
-        task: Some(full_task()),
-        steps: vec![observation_asking(question), full_step(&Task::default())],
-    };
-    let made = client.imported(sent).await;
-    let original = client.exported(&made.guid).await;
-    let other = client.other_account();
-    let failure = other.import(original.clone()).await.refused();
-    failure.is_task_not_found(&made.guid);
-    let copy = other.imported(without_task_id(original.clone())).await;
-    let copy = other.exported(&copy.guid).await;
-    assert_eq!(canonical(copy), canonical(original));
 }
 
 async fn an_export_that_refers_outside_stays_in_its_account(client: Client) {
@@ -231,21 +134,6 @@ async fn an_export_that_refers_outside_stays_in_its_account(client: Client) {
     assert_eq!(other.all_tasks().await, []);
 }
 
-async fn a_task_of_another_account_answers_like_one_that_does_not_exist(client: Client) {
-    let theirs = client
-        .other_account()
-        .imported(document("Theirs", document_steps(&["a"])))
-        .await;
-    let absent = unknown_guid();
-    let mut answers = Vec::new();
-    for guid in [&theirs.guid, &absent] {
-        let failure = client.export(guid).await.refused();
-        failure.is_task_not_found(guid);
-        answers.push(format!("{failure:?}").replace(guid, "ID"));
-    }
-    assert_eq!(answers[0], answers[1]);
-}
-
 async fn a_malformed_id_is_refused_and_one_in_upper_case_is_not(client: Client) {
     for (guid, reason) in [("", "FIELD_REQUIRED"), ("guide", "FIELD_INVALID")] {
         let failure = client.export(guid).await.refused();
@@ -253,18 +141,6 @@ async fn a_malformed_id_is_refused_and_one_in_upper_case_is_not(client: Client) 
     }
     let made = client.imported(document("Guide", Vec::new())).await;
     client.export(&made.guid.to_uppercase()).await.accepted();
-}
-
-async fn export_needs_the_scope_read(client: Client) {
-    let made = client.imported(document("Guide", Vec::new())).await;
-    let writer = client.with_scopes("write translate admin");
-    let failure = writer.export(&made.guid).await.refused();
-    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
-    client
-        .with_scopes("read")
-        .export(&made.guid)
-        .await
-        .accepted();
 }
 
 /// Exports the task repeatedly while the writer runs, and asserts that each export

@@ -7,7 +7,7 @@ mod json;
 mod limits;
 mod nul;
 
-on_both_databases![
+on_one_database![
     a_missing_resource_is_refused,
     a_missing_name_is_refused,
     a_missing_title_is_refused,

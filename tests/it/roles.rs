@@ -13,7 +13,6 @@ on_both_databases![
     an_id_must_be_greater_than_0,
     a_name_is_required,
     a_name_has_200_code_points_at_most,
-    roles_are_paged,
 ];
 
 async fn names(client: &Client) -> Vec<String> {
@@ -101,21 +100,4 @@ async fn a_name_has_200_code_points_at_most(client: Client) {
     failure.violates(&[("role.name", "FIELD_TOO_LONG")]);
     let failure = client.create_role("x\0").await.refused();
     failure.violates(&[("role.name", "FIELD_INVALID")]);
-}
-
-async fn roles_are_paged(client: Client) {
-    for name in ["a", "b", "c", "d", "e"] {
-        client.given_role(name).await;
-    }
-    let (mut found, mut token) = (Vec::new(), String::new());
-    loop {
-        let page = client.list_roles(2, &token).await.accepted();
-        assert!(page.roles.len() <= 2);
-        found.extend(page.roles.into_iter().map(|role| role.name));
-        token = page.next_page_token;
-        if token.is_empty() {
-            break;
-        }
-    }
-    assert_eq!(found, ["a", "b", "c", "d", "e"]);
 }

@@ -25,6 +25,7 @@ on_both_databases![
     a_task_that_only_its_own_steps_refer_to_is_deleted,
     an_old_etag_keeps_a_task_from_being_deleted,
     an_old_etag_keeps_a_step_from_being_deleted,
+    two_renames_at_once_both_reach_their_steps,
 ];
 
 /// A guide, another task, and a subtask step of the guide that refers to it.
@@ -269,4 +270,39 @@ async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
     deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
     request.etag = updated.etag;
     client.steps().delete_step(request).await.accepted();
+}
+
+/// Each import renames a task, and changes a step that refers to the other one.
+async fn two_renames_at_once_both_reach_their_steps(client: Client) {
+    let mut tasks = vec![
+        client.given_task(task("One")).await,
+        client.given_task(task("Two")).await,
+    ];
+    for (from, to) in [(0, 1), (1, 0)] {
+        let steps = vec![subtask(&Task::default(), &tasks[to]); 20];
+        tasks[from] = client.imported(document_of(&tasks[from].guid, steps)).await;
+    }
+    let (one, two) = (client.over_new_connection(), client.over_new_connection());
+    for round in 0..20 {
+        for task in &mut tasks {
+            task.name = format!("{} {round}", task.guid);
+        }
+        let renaming = |task: &Task| {
+            let steps = task.steps.iter();
+            let steps = steps.map(|step| step_of(step).with_body(format!("{round}")));
+            let mut document = document_of(&task.guid, steps.collect());
+            document.task = Some(task_of(&task.guid).named(task.name.clone()));
+            document
+        };
+        let (first, second) = tokio::join!(
+            one.import_with(AbsentSteps::Keep, renaming(&tasks[0])),
+            two.import_with(AbsentSteps::Keep, renaming(&tasks[1])),
+        );
+        first.accepted();
+        second.accepted();
+    }
+    for (from, to) in [(0, 1), (1, 0)] {
+        let titles = client.step_titles(&tasks[from].guid).await;
+        assert_eq!(titles, vec![tasks[to].name.clone(); 20]);
+    }
 }

@@ -14,23 +14,9 @@ mod writes;
 
 on_both_databases![
     every_task_and_step_is_missing_in_every_language,
-    a_written_row_needs_no_translation,
     a_row_serves_its_own_language_alone,
-    an_empty_row_is_not_missing,
-    a_deleted_row_is_missing_again,
-    a_deleted_step_needs_no_translation,
-    an_unlocked_name_is_outdated_once_the_task_is_renamed,
     an_unlocked_row_is_outdated_once_a_text_of_the_step_changes,
-    a_subtask_step_is_outdated_once_its_task_is_renamed,
     untranslated_fields_outdate_nothing,
-    a_locked_row_is_never_outdated,
-    a_row_unlocked_after_its_source_changed_is_outdated,
-    a_row_unlocked_before_its_source_changed_is_outdated,
-    a_row_that_was_written_since_is_not_outdated,
-    a_row_with_one_text_written_since_is_not_outdated,
-    a_row_written_together_with_its_source_is_not_outdated,
-    an_unchanged_row_sent_with_a_changed_source_is_outdated,
-    a_source_that_changed_back_needs_no_translation,
     a_linked_value_that_changes_outdates_all_that_has_its_text,
     an_import_that_changes_a_source_outdates_its_rows,
     a_dry_run_outdates_nothing,
@@ -136,36 +122,6 @@ async fn every_task_and_step_is_missing_in_every_language(client: Client) {
     assert_eq!(pending(work), expected);
 }
 
-async fn a_written_row_needs_no_translation(client: Client) {
-    for locked in [None, Some(false)] {
-        let sent = Task {
-            translations: [(
-                "de".to_owned(),
-                TaskTranslation {
-                    locked,
-                    ..task_translation("Pumpe")
-                },
-            )]
-            .into(),
-            ..task("Pump")
-        };
-        let guide = client.given_task(sent).await;
-        let sent = Step {
-            translations: [(
-                "de".to_owned(),
-                StepTranslation {
-                    locked,
-                    ..step_translation("Schauen")
-                },
-            )]
-            .into(),
-            ..information_step(&guide, "Look")
-        };
-        client.given_step(sent).await;
-    }
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
 async fn a_row_serves_its_own_language_alone(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let work = client.translation_work(&["de", "de-CH", "fr"]).await;
@@ -174,45 +130,6 @@ async fn a_row_serves_its_own_language_alone(client: Client) {
         (guide.guid.clone(), language, TranslationState::Missing)
     };
     assert_eq!(pending(work), [missing("de-CH"), missing("fr")]);
-}
-
-async fn an_empty_row_is_not_missing(client: Client) {
-    let row = TaskTranslation {
-        name: None,
-        locked: Some(false),
-    };
-    let guide = task("Pump").translated("de", row);
-    let guide = client.given_task(guide).await;
-    let row = StepTranslation::default().with_lock(false);
-    let step = information_step(&guide, "Look").translated("de", row);
-    client.given_step(step).await;
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn a_deleted_row_is_missing_again(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    let mask = ["translations.de"];
-    client.updated_task(task_of(&guide.guid), &mask).await;
-    client.updated_step(step_of(&step.guid), &mask).await;
-    for guid in [guide.guid, step.guid] {
-        assert_eq!(state(&client, &guid).await, Some(TranslationState::Missing));
-    }
-}
-
-async fn a_deleted_step_needs_no_translation(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    client.delete_step(&step.guid).await.accepted();
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn an_unlocked_name_is_outdated_once_the_task_is_renamed(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    rename(&client, &guide.guid, "Valve").await;
-    let work = work_on(&client, &guide.guid).await;
-    assert_eq!(work.state(), TranslationState::Outdated);
-    assert_eq!(work.source.unwrap().name(), "Valve");
 }
 
 async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Client) {
@@ -256,19 +173,6 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
     }
 }
 
-async fn a_subtask_step_is_outdated_once_its_task_is_renamed(client: Client) {
-    let guide = given_unlocked_task(&client, "Guide").await;
-    let other = given_unlocked_task(&client, "Pump").await;
-    let sent = subtask(&guide, &other).translated("de", unlocked_title("Pumpe"));
-    let step = client.given_step(sent).await;
-    assert_eq!(client.translation_work(&DE).await, []);
-    rename(&client, &other.guid, "Valve").await;
-    let work = work_on(&client, &step.guid).await;
-    assert_eq!(work.state(), TranslationState::Outdated);
-    assert_eq!(work.source.unwrap().title(), "Valve");
-    assert_eq!(state(&client, &guide.guid).await, None);
-}
-
 async fn untranslated_fields_outdate_nothing(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
@@ -289,114 +193,6 @@ async fn untranslated_fields_outdate_nothing(client: Client) {
         ..row_of_step(&step.guid, step_translation("Klappe").with_lock(false))
     };
     client.updated_step(update, &[]).await;
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn a_locked_row_is_never_outdated(client: Client) {
-    let guide = task("Pump").translated("de", task_translation("Pumpe"));
-    let guide = client.given_task(guide).await;
-    let step = information_step(&guide, "Look").translated("de", step_translation("Schauen"));
-    let step = client.given_step(step).await;
-    rename(&client, &guide.guid, "Valve").await;
-    retitle(&client, &step.guid, "Listen").await;
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn a_row_unlocked_after_its_source_changed_is_outdated(client: Client) {
-    let guide = task("Pump").translated("de", task_translation("Pumpe"));
-    let guide = client.given_task(guide).await;
-    let step = information_step(&guide, "Look").translated("de", step_translation("Schauen"));
-    let step = client.given_step(step).await;
-    rename(&client, &guide.guid, "Valve").await;
-    retitle(&client, &step.guid, "Listen").await;
-    let mask = ["translations.de.locked"];
-    let update = row_of_task(&guide.guid, unlocked_name("of no concern"));
-    let updated = client.updated_task(update, &mask).await;
-    assert_eq!(updated.translations["de"], unlocked_name("Pumpe"));
-    let update = row_of_step(&step.guid, unlocked_title("of no concern"));
-    let updated = client.updated_step(update, &mask).await;
-    assert_eq!(updated.translations["de"], unlocked_title("Schauen"));
-    for guid in [guide.guid, step.guid] {
-        assert_eq!(
-            state(&client, &guid).await,
-            Some(TranslationState::Outdated)
-        );
-    }
-}
-
-async fn a_row_unlocked_before_its_source_changed_is_outdated(client: Client) {
-    let guide = task("Pump").translated("de", task_translation("Pumpe"));
-    let guide = client.given_task(guide).await;
-    let update = row_of_task(&guide.guid, unlocked_name("of no concern"));
-    client
-        .updated_task(update, &["translations.de.locked"])
-        .await;
-    assert_eq!(state(&client, &guide.guid).await, None);
-    rename(&client, &guide.guid, "Valve").await;
-    let outdated = Some(TranslationState::Outdated);
-    assert_eq!(state(&client, &guide.guid).await, outdated);
-}
-
-async fn a_row_that_was_written_since_is_not_outdated(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    rename(&client, &guide.guid, "Valve").await;
-    retitle(&client, &step.guid, "Listen").await;
-    let update = row_of_task(&guide.guid, unlocked_name("Klappe"));
-    client.updated_task(update, &[]).await;
-    let update = row_of_step(&step.guid, unlocked_title("Horchen"));
-    client.updated_step(update, &[]).await;
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn a_row_with_one_text_written_since_is_not_outdated(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    retitle(&client, &step.guid, "Listen").await;
-    let update = row_of_step(&step.guid, step_translation("Horchen"));
-    let updated = client
-        .updated_step(update, &["translations.de.title"])
-        .await;
-    assert_eq!(updated.translations["de"].locked, Some(false));
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn a_row_written_together_with_its_source_is_not_outdated(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    let update = row_of_task(&guide.guid, unlocked_name("Klappe")).named("Valve");
-    client.updated_task(update, &[]).await;
-    let update = row_of_step(&step.guid, unlocked_title("Horchen")).with_body("<p>Listen</p>");
-    client.updated_step(update, &[]).await;
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-/// Sending back an unchanged translation does not make it current.
-async fn an_unchanged_row_sent_with_a_changed_source_is_outdated(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    let update = client.get_task(&guide.guid).await.accepted().named("Valve");
-    let guide = client.updated_task(update, &[]).await;
-    let update = Step {
-        title: "Listen".to_owned(),
-        ..step
-    };
-    let step = client.updated_step(update, &[]).await;
-    for guid in [guide.guid, step.guid] {
-        assert_eq!(
-            state(&client, &guid).await,
-            Some(TranslationState::Outdated)
-        );
-    }
-}
-
-async fn a_source_that_changed_back_needs_no_translation(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    for (name, title) in [("Valve", "Listen"), ("Pump", &*step.title)] {
-        rename(&client, &guide.guid, name).await;
-        retitle(&client, &step.guid, title).await;
-    }
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
@@ -424,10 +220,7 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
         ..question("answer", &["yes", "no"])
     };
     let asking = step(&Task::default(), StepType::Observation, "Ask").with_question(linked);
-    let document = TaskDocument {
-        task: Some(task("Pump")),
-        steps: vec![asking],
-    };
+    let document = document_with(task("Pump"), vec![asking]);
     let guide = import(&client, document).await;
     // The guide, the observation, and for each value a managed task and its wiring step.
     assert_eq!(client.translation_work(&DE).await.len(), 6);
@@ -459,10 +252,7 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     translate_all(&client).await;
     let changed = step_of(&steps[0]).with_body("<p>closely</p>");
     let same = step_of(&steps[1]).titled("Listen");
-    let document = TaskDocument {
-        task: Some(task_of(&guide.guid).named("Valve")),
-        steps: vec![changed, same],
-    };
+    let document = document_with(task_of(&guide.guid).named("Valve"), vec![changed, same]);
     import(&client, document).await;
     let outdated = Some(TranslationState::Outdated);
     assert_eq!(state(&client, &guide.guid).await, outdated);

@@ -107,6 +107,11 @@ async fn only_finding(
     finding.clone()
 }
 
+/// The findings of a rule.
+fn of_rule<'f>(findings: &'f [Finding], rule: &str) -> Vec<&'f Finding> {
+    findings.iter().filter(|one| one.rule == rule).collect()
+}
+
 /// The rules and paths of findings, sorted.
 fn places(findings: &[Finding]) -> Vec<(&str, &str)> {
     let mut places: Vec<_> = findings

@@ -90,6 +90,14 @@ pub fn document(name: &str, steps: Vec<Step>) -> TaskDocument {
     }
 }
 
+/// A document with this task.
+pub fn document_with(task: Task, steps: Vec<Step>) -> TaskDocument {
+    TaskDocument {
+        task: Some(task),
+        steps,
+    }
+}
+
 /// A document of an existing task that changes its steps alone.
 pub fn document_of(guid: &str, steps: Vec<Step>) -> TaskDocument {
     TaskDocument {

@@ -83,11 +83,18 @@ proptest! {
     }
 
     #[test]
-    fn what_parses_renders(text in "components\\.[0-9]{1,3}\\.[ a-c.!]{0,4}[=<>!]{1,2}[ ,\"\\\\a-c=]{0,8}") {
-        if let Ok(group) = parse(&text) {
-            let rendered = render(&group);
-            prop_assert!(rendered.is_some());
-            prop_assert_eq!(parse(&rendered.unwrap_or_default()), Ok(group));
+    fn what_parses_renders_and_every_fault_has_its_character(text in prop_oneof![
+        "components\\.[0-9]{1,3}\\.[ a-c.!\0]{0,4}[=<>!]{1,2}[ ,\"\\\\a-c=\0ü🔧]{0,8}",
+        any_text(),
+    ]) {
+        match parse(&text) {
+            Ok(group) => {
+                prop_assert!(!text.contains('\0'));
+                let rendered = render(&group);
+                prop_assert!(rendered.is_some());
+                prop_assert_eq!(parse(&rendered.unwrap_or_default()), Ok(group));
+            }
+            Err(error) => prop_assert!((1..=text.chars().count() + 1).contains(&error.at)),
         }
     }
 }

@@ -369,9 +369,19 @@ impl Identity {
     ) -> Fingerprint {
         let guide = Fingerprint::of(guide, self.document);
         let readers = format!("{readers:?}");
-        let rules = guide.with(&RULES_VERSION.to_be_bytes());
-        rules.with(&self.options_bytes).with(readers.as_bytes())
+        validation_fingerprint(guide, RULES_VERSION, &self.options_bytes, &readers)
     }
+}
+
+/// Combines all that findings follow from.
+fn validation_fingerprint(
+    guide: Fingerprint,
+    rules: u32,
+    options: &[u8],
+    readers: &str,
+) -> Fingerprint {
+    let rules = guide.with(&rules.to_be_bytes());
+    rules.with(options).with(readers.as_bytes())
 }
 
 /// The findings of a guide.
@@ -389,4 +399,23 @@ struct TaskFindings {
     findings: Vec<Finding>,
     /// The cost of its guide, in steps.
     cost: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_changes_with_guide_rules_options_and_readers() {
+        let guide = Fingerprint([0; 16]);
+        let first = validation_fingerprint(guide, 1, b"options", "readers");
+        for other in [
+            validation_fingerprint(Fingerprint([1; 16]), 1, b"options", "readers"),
+            validation_fingerprint(guide, 2, b"options", "readers"),
+            validation_fingerprint(guide, 1, b"others", "readers"),
+            validation_fingerprint(guide, 1, b"options", "others"),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
+on_one_database![
     a_request_id_does_not_hide_the_document,
     a_malformed_id_of_a_step_does_not_hide_other_steps,
     a_missing_task_does_not_hide_the_steps,

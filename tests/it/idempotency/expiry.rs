@@ -6,12 +6,13 @@ use sqlx::{Connection, PgConnection, SqliteConnection};
 use super::{create, send};
 use crate::kit::{prelude::*, store_server};
 
-const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
+const HOUR_MICROS: i64 = 60 * 60 * 1_000_000;
+const DAY_MICROS: i64 = 24 * HOUR_MICROS;
 const ACCOUNT: &str = "expiry";
 
 on_own_databases![
     the_next_outcome_removes_those_that_expired,
-    an_outcome_is_kept_for_more_than_a_day,
+    an_outcome_is_kept_for_two_days,
     an_outcome_outlives_others_that_expire,
 ];
 
@@ -95,18 +96,22 @@ async fn the_next_outcome_removes_those_that_expired(url: String) {
     }
 }
 
-async fn an_outcome_is_kept_for_more_than_a_day(url: String) {
+async fn an_outcome_is_kept_for_two_days(url: String) {
     let outcomes = Outcomes::serve(url);
     let client = outcomes.client().await;
     let request = create("Once", &unknown_guid());
     let first = send(&client, request.clone()).await.accepted();
-    outcomes.age(DAY_MICROS).await;
+    outcomes.age(2 * DAY_MICROS - HOUR_MICROS).await;
     send(&client, create("Next", &unknown_guid()))
         .await
         .accepted();
     import(&client).await;
-    assert_eq!(send(&client, request).await.accepted(), first);
+    assert_eq!(send(&client, request.clone()).await.accepted(), first);
     assert_eq!(outcomes.count().await, 3);
+    outcomes.age(2 * HOUR_MICROS).await;
+    import(&client).await;
+    assert_eq!(outcomes.count().await, 3);
+    assert_ne!(send(&client, request).await.accepted(), first);
 }
 
 async fn an_outcome_outlives_others_that_expire(url: String) {

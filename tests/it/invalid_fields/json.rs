@@ -7,6 +7,9 @@ on_both_databases![
     thirty_two_levels_are_accepted_and_one_more_is_not,
     arrays_count_as_levels,
     a_translations_instructions_have_the_same_depth,
+];
+
+on_one_database![
     a_value_without_a_kind_is_refused,
     a_number_must_be_finite,
     a_key_that_is_no_identifier_is_in_brackets,

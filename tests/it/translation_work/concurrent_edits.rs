@@ -8,14 +8,10 @@ use crate::kit::prelude::*;
 use tokio::task::JoinSet;
 
 on_both_databases![
-    a_person_who_writes_a_step_meanwhile_keeps_the_row,
-    a_person_who_writes_a_task_meanwhile_keeps_the_row,
+    a_person_who_writes_a_row_meanwhile_keeps_it,
+    a_source_that_changes_meanwhile_never_leaves_a_row_current,
     a_row_locked_by_mask_meanwhile_holds_what_was_locked,
     a_row_locked_as_it_was_read_holds_what_was_read,
-    a_name_that_changes_meanwhile_never_leaves_a_row_current,
-    a_title_that_changes_meanwhile_never_leaves_a_row_current,
-    a_body_that_changes_meanwhile_never_leaves_a_row_current,
-    a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current,
     two_concurrent_automatic_writes_leave_one_of_their_rows,
     batches_in_opposite_orders_are_all_written,
     concurrent_batches_and_renames_all_succeed,
@@ -26,10 +22,11 @@ const CLIENTS: usize = 8;
 const ROUNDS: usize = 8;
 
 /// Runs many rounds of a race concurrently, each with a number and two connections.
-async fn race<F: Future<Output = ()> + Send + 'static>(
-    client: &Client,
-    round: fn(Client, Client, usize) -> F,
-) {
+async fn race<R, F>(client: &Client, round: R)
+where
+    R: Fn(Client, Client, usize) -> F + Copy + Send + 'static,
+    F: Future<Output = ()> + Send,
+{
     let mut clients = JoinSet::new();
     for first in 0..CLIENTS {
         let person = client.over_new_connection();
@@ -79,46 +76,33 @@ async fn work_of_one(client: &Client, task: &str, guid: &str) -> TranslationWork
     own.next().expect("work on the resource")
 }
 
-async fn a_person_who_writes_a_step_meanwhile_keeps_the_row(client: Client) {
+/// Locked rows of a task and of a step are written while the machine writes them.
+async fn a_person_who_writes_a_row_meanwhile_keeps_it(client: Client) {
     race(&client, |person, machine, number| async move {
-        let guide = person.given_task(task("Pump")).await;
-        let guid = person
-            .given_step(information_step(&guide, "Look"))
-            .await
-            .guid;
-        let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let update = row_of_step(&guid, step_translation("person"));
-        let (updated, _) = both(
-            number,
-            person.update_step(update, &[]),
-            machine.written(automatic(&work, "machine")),
-        )
-        .await;
-        updated.accepted();
-        let read = person.get_step(&guid).await.accepted();
-        let expected = step_translation("person").with_lock(true);
-        assert_eq!(read.translations["de"], expected);
-        let late = machine.written(automatic(&work, "machine")).await;
-        assert_eq!(late, TranslationResult::SkippedLocked);
-    })
-    .await;
-}
-
-async fn a_person_who_writes_a_task_meanwhile_keeps_the_row(client: Client) {
-    race(&client, |person, machine, number| async move {
-        let guid = person.given_task(task("Pump")).await.guid;
-        let work = work_of_one(&machine, &guid, &guid).await;
-        let update = row_of_task(&guid, task_translation("person"));
-        let (updated, _) = both(
-            number,
-            person.update_task(update, &[]),
-            machine.written(automatic(&work, "machine")),
-        )
-        .await;
-        updated.accepted();
-        let read = person.get_task(&guid).await.accepted();
+        let guide = person.given_task(task("Pump")).await.guid;
+        let step = information_step(&task_of(&guide), "Look");
+        let step = person.given_step(step).await.guid;
+        let of_task = work_of_one(&machine, &guide, &guide).await;
+        let of_step = work_of_one(&machine, &guide, &step).await;
+        let name = row_of_task(&guide, task_translation("person"));
+        let title = row_of_step(&step, step_translation("person"));
+        let writes = async {
+            machine.written(automatic(&of_task, "machine")).await;
+            machine.written(automatic(&of_step, "machine")).await;
+        };
+        let edits = async {
+            person.update_task(name, &[]).await.accepted();
+            person.update_step(title, &[]).await.accepted();
+        };
+        both(number, edits, writes).await;
+        let task = person.get_task(&guide).await.accepted();
         let expected = task_translation("person").with_lock(true);
-        assert_eq!(read.translations["de"], expected);
+        assert_eq!(task.translations["de"], expected);
+        let step = person.get_step(&step).await.accepted();
+        let expected = step_translation("person").with_lock(true);
+        assert_eq!(step.translations["de"], expected);
+        let late = machine.written(automatic(&of_step, "machine")).await;
+        assert_eq!(late, TranslationResult::SkippedLocked);
     })
     .await;
 }
@@ -188,17 +172,6 @@ async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
     .await;
 }
 
-/// Asserts the row's state after a source changed during an automatic write.
-#[track_caller]
-fn never_fresh(became: TranslationResult, state: Option<TranslationState>) {
-    let expected = match became {
-        TranslationResult::Written => TranslationState::Outdated,
-        TranslationResult::Stale => TranslationState::Missing,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(state, Some(expected), "{became:?}");
-}
-
 /// Why the resource of this task needs a translation.
 async fn state_of(client: &Client, task: &str, guid: &str) -> Option<TranslationState> {
     let mut work = work_of(client, task).await;
@@ -206,75 +179,53 @@ async fn state_of(client: &Client, task: &str, guid: &str) -> Option<Translation
     work.first().map(TranslationWork::state)
 }
 
-async fn a_name_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
-    race(&client, |person, machine, number| async move {
-        let guid = person.given_task(task("Pump")).await.guid;
-        let work = work_of_one(&machine, &guid, &guid).await;
-        let ((), became) = both(
-            number,
-            rename(&person, &guid, "Valve"),
-            machine.written(automatic(&work, "Pumpe")),
-        )
-        .await;
-        never_fresh(became, state_of(&person, &guid, &guid).await);
-    })
-    .await;
+/// A change of a source.
+#[derive(Clone, Copy, Debug)]
+enum Edit {
+    Name,
+    Title,
+    Body,
+    NameOfSubtask,
 }
 
-async fn a_title_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
-    race(&client, |person, machine, number| async move {
-        let guide = person.given_task(task("Pump")).await;
-        let guid = person
-            .given_step(information_step(&guide, "Look"))
-            .await
-            .guid;
-        let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let ((), became) = both(
-            number,
-            retitle(&person, &guid, "Listen"),
-            machine.written(automatic(&work, "Schauen")),
-        )
+async fn a_source_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
+    for edit in [Edit::Name, Edit::Title, Edit::Body, Edit::NameOfSubtask] {
+        race(&client, move |person, machine, number| async move {
+            let guide = person.given_task(task("Pump")).await;
+            let other = person.given_task(task("Other")).await;
+            let step = match edit {
+                Edit::NameOfSubtask => subtask(&guide, &other),
+                _ => information_step(&guide, "Look"),
+            };
+            let step = person.given_step(step).await.guid;
+            let translated = match edit {
+                Edit::Name => guide.guid.clone(),
+                _ => step.clone(),
+            };
+            let work = work_of_one(&machine, &guide.guid, &translated).await;
+            let change = async {
+                match edit {
+                    Edit::Name => rename(&person, &guide.guid, "Valve").await,
+                    Edit::NameOfSubtask => rename(&person, &other.guid, "Valve").await,
+                    Edit::Title => retitle(&person, &step, "Listen").await,
+                    Edit::Body => {
+                        let update = step_of(&step).with_body("<p>new</p>");
+                        person.updated_step(update, &["body"]).await;
+                    }
+                }
+            };
+            let write = machine.written(automatic(&work, "machine"));
+            let ((), became) = both(number, change, write).await;
+            let expected = match became {
+                TranslationResult::Written => TranslationState::Outdated,
+                TranslationResult::Stale => TranslationState::Missing,
+                other => panic!("{other:?}"),
+            };
+            let state = state_of(&person, &guide.guid, &translated).await;
+            assert_eq!(state, Some(expected), "{edit:?}: {became:?}");
+        })
         .await;
-        never_fresh(became, state_of(&person, &guide.guid, &guid).await);
-    })
-    .await;
-}
-
-async fn a_body_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
-    race(&client, |person, machine, number| async move {
-        let guide = person.given_task(task("Pump")).await;
-        let guid = person
-            .given_step(information_step(&guide, "Look"))
-            .await
-            .guid;
-        let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let update = step_of(&guid).with_body("<p>new</p>");
-        let (_, became) = both(
-            number,
-            person.updated_step(update, &["body"]),
-            machine.written(automatic(&work, "Schauen")),
-        )
-        .await;
-        never_fresh(became, state_of(&person, &guide.guid, &guid).await);
-    })
-    .await;
-}
-
-async fn a_subtask_that_is_renamed_meanwhile_never_leaves_a_row_current(client: Client) {
-    race(&client, |person, machine, number| async move {
-        let guide = person.given_task(task("Guide")).await;
-        let other = person.given_task(task("Pump")).await;
-        let guid = person.given_step(subtask(&guide, &other)).await.guid;
-        let work = work_of_one(&machine, &guide.guid, &guid).await;
-        let ((), became) = both(
-            number,
-            rename(&person, &other.guid, "Valve"),
-            machine.written(automatic(&work, "Pumpe")),
-        )
-        .await;
-        never_fresh(became, state_of(&person, &guide.guid, &guid).await);
-    })
-    .await;
+    }
 }
 
 async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client) {

@@ -94,10 +94,7 @@ async fn a_question_comes_without_links(client: Client) {
         ..step(&Task::default(), StepType::Observation, "Ask")
     };
     let request = ImportTaskRequest {
-        document: Some(TaskDocument {
-            task: Some(task("Pump")),
-            steps: vec![sent],
-        }),
+        document: Some(document_with(task("Pump"), vec![sent])),
         ..ImportTaskRequest::default()
     };
     let imported = client.tasks().import_task(request).await.accepted();

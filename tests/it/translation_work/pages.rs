@@ -2,21 +2,10 @@
 //! tokens are taken.
 
 use super::{DE, pending};
-use crate::{kit::prelude::*, paging::altered};
-use std::collections::BTreeSet;
+use crate::kit::prelude::*;
 
 on_both_databases![
-    a_page_holds_50_unless_asked,
-    a_page_holds_500_at_most,
-    a_negative_page_size_is_refused,
-    the_last_page_has_no_token,
-    pages_neither_repeat_nor_skip,
-    the_page_size_may_change_between_pages,
     the_languages_may_change_their_order_between_pages,
-    an_altered_token_is_refused,
-    a_token_of_another_account_is_refused,
-    a_token_of_other_filters_is_refused,
-    a_token_of_another_call_is_refused,
     a_page_ends_early_rather_than_pass_3_mib,
     one_text_in_many_languages_ends_a_page_early_too,
     existing_translations_are_not_part_of_the_work,
@@ -46,91 +35,6 @@ async fn given_guides(client: &Client) {
     }
 }
 
-/// How many items the guides make.
-const ITEMS: usize = 6 * 3 - 2;
-
-async fn a_page_holds_50_unless_asked(client: Client) {
-    for n in 0..17 {
-        client.given_task(task(&format!("task {n}"))).await;
-    }
-    let first = client.list_translation_work(page(0, "")).await.accepted();
-    assert_eq!(first.work.len(), 50);
-    let second = client
-        .list_translation_work(page(0, &first.next_page_token))
-        .await;
-    assert_eq!(second.accepted().work.len(), 1);
-}
-
-async fn a_page_holds_500_at_most(client: Client) {
-    for n in 0..6 {
-        client.given_task(task(&format!("task {n}"))).await;
-    }
-    let tags = tags(100);
-    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-    for page_size in [500, 501, i32::MAX] {
-        let request = translation_work_request(&tags).with_page_size(page_size);
-        let listed = client.list_translation_work(request).await.accepted();
-        assert_eq!(listed.work.len(), 500);
-        assert_ne!(listed.next_page_token, "");
-    }
-}
-
-async fn a_negative_page_size_is_refused(client: Client) {
-    for page_size in [-1, i32::MIN] {
-        let listed = client.list_translation_work(page(page_size, "")).await;
-        let violation = [("page_size", "FIELD_OUT_OF_RANGE")];
-        listed.refused().violates(&violation);
-    }
-}
-
-async fn the_last_page_has_no_token(client: Client) {
-    given_guides(&client).await;
-    let whole = client.list_translation_work(page(500, "")).await.accepted();
-    assert_eq!(whole.work.len(), ITEMS);
-    assert_eq!(whole.next_page_token, "");
-}
-
-async fn pages_neither_repeat_nor_skip(client: Client) {
-    given_guides(&client).await;
-    let whole = client
-        .list_translation_work(page(500, ""))
-        .await
-        .accepted()
-        .work;
-    let items: BTreeSet<_> = pending(whole.clone()).into_iter().collect();
-    assert_eq!(items.len(), ITEMS);
-    for page_size in 1..=17 {
-        let (mut found, mut token) = (Vec::new(), String::new());
-        loop {
-            let listed = client
-                .list_translation_work(page(page_size, &token))
-                .await
-                .accepted();
-            assert!(listed.work.len() <= page_size as usize);
-            found.extend(listed.work);
-            token = listed.next_page_token;
-            if token.is_empty() {
-                break;
-            }
-        }
-        assert_eq!(found, whole, "pages of {page_size}");
-    }
-}
-
-async fn the_page_size_may_change_between_pages(client: Client) {
-    given_guides(&client).await;
-    let whole = client
-        .list_translation_work(page(500, ""))
-        .await
-        .accepted()
-        .work;
-    let first = client.list_translation_work(page(4, "")).await.accepted();
-    let rest = client
-        .all_translation_work(page(7, &first.next_page_token))
-        .await;
-    assert_eq!(rest, whole[4..]);
-}
-
 async fn the_languages_may_change_their_order_between_pages(client: Client) {
     given_guides(&client).await;
     let whole = client
@@ -141,80 +45,6 @@ async fn the_languages_may_change_their_order_between_pages(client: Client) {
     let first = client.list_translation_work(page(4, "")).await.accepted();
     let request = translation_work_request(&["it", "DE", "fr", "it"]).after(first.next_page_token);
     assert_eq!(client.all_translation_work(request).await, whole[4..]);
-}
-
-const BAD_TOKEN: [(&str, &str); 1] = [("page_token", "PAGE_TOKEN_INVALID")];
-
-/// A token after the first of several items.
-async fn token(client: &Client) -> String {
-    given_guides(client).await;
-    let first = client.list_translation_work(page(1, "")).await.accepted();
-    assert_ne!(first.next_page_token, "");
-    first.next_page_token
-}
-
-async fn an_altered_token_is_refused(client: Client) {
-    for token in altered(&token(&client).await) {
-        let listed = client.list_translation_work(page(1, &token)).await;
-        listed.refused().violates(&BAD_TOKEN);
-    }
-}
-
-async fn a_token_of_another_account_is_refused(client: Client) {
-    let token = token(&client).await;
-    let other = client.other_account();
-    given_guides(&other).await;
-    let listed = other.list_translation_work(page(1, &token)).await;
-    listed.refused().violates(&BAD_TOKEN);
-}
-
-async fn a_token_of_other_filters_is_refused(client: Client) {
-    let token = token(&client).await;
-    let tasks = client.list_tasks(ListTasksRequest::default()).await;
-    let tasks = tasks.accepted().tasks;
-    let narrowed =
-        |index: usize, page_token: &str| page(1, page_token).of_task(tasks[index].guid.clone());
-    let into = |languages: &[&str]| translation_work_request(languages).after(token.clone());
-    for request in [
-        narrowed(0, &token),
-        into(&["de"]),
-        into(&["de", "fr"]),
-        into(&["de", "fr", "it", "nl"]),
-        into(&["de", "fr", "nl"]),
-    ] {
-        let listed = client.list_translation_work(request).await;
-        listed.refused().violates(&BAD_TOKEN);
-    }
-    let first = client
-        .list_translation_work(narrowed(0, ""))
-        .await
-        .accepted();
-    for request in [
-        narrowed(1, &first.next_page_token),
-        page(1, &first.next_page_token),
-    ] {
-        let listed = client.list_translation_work(request).await;
-        listed.refused().violates(&BAD_TOKEN);
-    }
-}
-
-async fn a_token_of_another_call_is_refused(client: Client) {
-    let token = token(&client).await;
-    let request = ListTasksRequest {
-        page_size: 1,
-        ..ListTasksRequest::default()
-    };
-    let theirs = ListTasksRequest {
-        page_token: token,
-        ..request.clone()
-    };
-    let listed = client.list_tasks(theirs).await;
-    listed.refused().violates(&BAD_TOKEN);
-    let first = client.list_tasks(request).await.accepted();
-    let listed = client
-        .list_translation_work(page(1, &first.next_page_token))
-        .await;
-    listed.refused().violates(&BAD_TOKEN);
 }
 
 /// Reads all pages, none of which may be too large or empty. Returns the size of each step's
@@ -342,10 +172,10 @@ async fn a_page_may_be_empty_before_the_end(client: Client) {
     let done =
         information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));
     let request = ImportTaskRequest {
-        document: Some(TaskDocument {
-            task: Some(task("Long").translated("de", task_translation("Lang"))),
-            steps: vec![done; 2_100],
-        }),
+        document: Some(document_with(
+            task("Long").translated("de", task_translation("Lang")),
+            vec![done; 2_100],
+        )),
         ..ImportTaskRequest::default()
     };
     let imported = client.tasks().import_task(request).await.accepted();

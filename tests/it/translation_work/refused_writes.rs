@@ -6,20 +6,20 @@ use serde_json::json;
 
 on_both_databases![
     a_hundred_are_accepted_and_one_more_is_not,
-    an_empty_list_is_refused,
-    missing_fields_are_named_for_each_item,
-    every_violation_is_reported_at_once,
     nothing_is_written_when_one_is_malformed,
-    a_name_has_the_limits_of_the_name,
-    a_title_has_the_limits_of_the_title,
     a_body_has_the_limits_of_the_body,
-    instructions_have_the_limits_of_the_instructions,
-    a_question_has_the_limits_of_the_question,
-    ignored_texts_are_checked_too,
     the_hundredth_language_is_accepted_and_one_more_is_not,
     a_known_language_of_a_hundred_is_written,
     nothing_is_written_when_one_language_is_too_many,
     an_item_needs_a_text_of_its_task_or_step,
+];
+
+on_one_database![
+    an_empty_list_is_refused,
+    missing_fields_are_named_for_each_item,
+    every_violation_is_reported_at_once,
+    name_and_title_have_limits,
+    ignored_texts_are_checked_too,
 ];
 
 fn nothing() -> AutomaticTranslation {
@@ -140,24 +140,17 @@ fn bad_lines(limit: usize) -> [(String, &'static str); 4] {
     ]
 }
 
-async fn a_name_has_the_limits_of_the_name(client: Client) {
-    let [guide, _] = given_work(&client).await;
-    for (name, reason) in bad_lines(200) {
-        let failure = refused(&client, vec![automatic(&guide, &name)]).await;
-        failure.violates(&[("translations[0].name", reason)]);
+async fn name_and_title_have_limits(client: Client) {
+    let [guide, step] = given_work(&client).await;
+    for (work, field, limit) in [(guide, "name", 200), (step, "title", 400)] {
+        let field = format!("translations[0].{field}");
+        for (text, reason) in bad_lines(limit) {
+            let failure = refused(&client, vec![automatic(&work, &text)]).await;
+            failure.violates(&[(&field, reason)]);
+        }
+        let sent = automatic(&work, &"🔧".repeat(limit));
+        assert_eq!(client.written(sent).await, TranslationResult::Written);
     }
-    let sent = automatic(&guide, &"🔧".repeat(200));
-    assert_eq!(client.written(sent).await, TranslationResult::Written);
-}
-
-async fn a_title_has_the_limits_of_the_title(client: Client) {
-    let [_, step] = given_work(&client).await;
-    for (title, reason) in bad_lines(400) {
-        let failure = refused(&client, vec![automatic(&step, &title)]).await;
-        failure.violates(&[("translations[0].title", reason)]);
-    }
-    let sent = automatic(&step, &"🔧".repeat(400));
-    assert_eq!(client.written(sent).await, TranslationResult::Written);
 }
 
 async fn a_body_has_the_limits_of_the_body(client: Client) {
@@ -175,71 +168,6 @@ async fn a_body_has_the_limits_of_the_body(client: Client) {
     assert_eq!(client.written(sent).await, TranslationResult::Written);
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations["de"].body.as_deref(), Some(""));
-}
-
-async fn instructions_have_the_limits_of_the_instructions(client: Client) {
-    let [_, step] = given_work(&client).await;
-    let with = |instructions| AutomaticTranslation {
-        instructions,
-        ..automatic(&step, "Schauen")
-    };
-    let bad = |member: prost_types::Value| prost_types::Struct {
-        fields: [("a".to_owned(), member)].into(),
-    };
-    for (instructions, reason) in [
-        (vec![object(json!({})); 1_001], "TOO_MANY_ELEMENTS"),
-        (vec![objects_deep(33)], "NESTING_TOO_DEEP"),
-        (vec![bad(number(f64::NAN))], "FIELD_INVALID"),
-        (vec![bad(text("\0"))], "FIELD_INVALID"),
-    ] {
-        let failure = refused(&client, vec![with(instructions)]).await;
-        failure.violates_below("translations[0].instructions", reason);
-    }
-    let mut full = vec![object(json!({})); 999];
-    full.push(objects_deep(32));
-    let became = client.written(with(full.clone())).await;
-    assert_eq!(became, TranslationResult::Written);
-    let read = client.get_step(&step.guid).await.accepted();
-    assert_eq!(read.translations["de"].instructions, full);
-}
-
-async fn a_question_has_the_limits_of_the_question(client: Client) {
-    let [_, step] = given_work(&client).await;
-    let answers: Vec<String> = (0..1_001).map(|n| n.to_string()).collect();
-    let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
-    let typed = FeedbackConfig {
-        r#type: "text".to_owned(),
-        ..question("q", &["a"])
-    };
-    let mut document = question("q", &["a"]);
-    document.values[0].task_json = Some(Box::default());
-    let blank = question("q", &[]).with_values(vec![answer("a", " ")]);
-    for (configs, at, reason) in [
-        (vec![question("q", &["a"]); 2], "", "TOO_MANY_ELEMENTS"),
-        (vec![question(" ", &["a"])], "[0].name", "FIELD_REQUIRED"),
-        (vec![typed], "[0].type", "FIELD_INVALID"),
-        (vec![question("q", &[])], "[0].values", "FIELD_REQUIRED"),
-        (
-            vec![question("q", &answers)],
-            "[0].values",
-            "TOO_MANY_ELEMENTS",
-        ),
-        (
-            vec![question("q", &["a", "a"])],
-            "[0].values[1].key",
-            "FIELD_INVALID",
-        ),
-        (vec![blank], "[0].values[0].value", "FIELD_REQUIRED"),
-        (vec![document], "[0].values[0].task_json", "FIELD_INVALID"),
-    ] {
-        let sent = AutomaticTranslation {
-            feedback_config: configs,
-            ..automatic(&step, "Fragen")
-        };
-        let failure = refused(&client, vec![sent]).await;
-        let field = format!("translations[0].feedback_config{at}");
-        failure.violates(&[(&*field, reason)]);
-    }
 }
 
 async fn ignored_texts_are_checked_too(client: Client) {

@@ -1,34 +1,21 @@
 //! WriteTranslations: the results of automatic translations.
 
 use super::{
-    DE, given_unlocked_step, given_unlocked_task, rename, retitle, row_of_task, state,
-    unlocked_name, unlocked_title, work_on,
+    DE, given_unlocked_step, retitle, row_of_task, state, unlocked_name, unlocked_title, work_on,
 };
 use crate::kit::prelude::*;
 use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
 use serde_json::json;
 
 on_both_databases![
-    a_written_name_is_seen_and_unlocked,
     written_texts_are_seen_and_unlocked,
     a_write_changes_the_version_of_the_resource,
     a_write_to_a_step_leaves_its_task_as_it_was,
     the_same_write_again_changes_nothing,
     a_written_row_is_replaced_whole,
-    an_outdated_row_is_written_anew,
-    the_same_texts_from_a_changed_source_count_as_new,
-    the_other_languages_stay,
     a_locked_row_is_left_as_it_is,
-    an_empty_locked_row_is_left_as_it_is,
-    a_locked_row_is_skipped_whatever_the_digest,
-    an_unlocked_row_of_a_person_is_written,
-    a_row_that_was_deleted_is_written,
-    a_source_that_changed_since_is_stale,
     a_digest_that_was_never_given_out_is_stale,
-    a_digest_of_another_resource_is_stale,
     absent_and_foreign_resources_are_not_found,
-    deleted_resources_are_not_found,
-    results_are_in_the_order_of_the_request,
     the_last_of_several_for_one_row_stays,
     a_language_may_come_in_another_case,
     an_id_may_come_in_upper_case,
@@ -40,21 +27,6 @@ on_both_databases![
 async fn write(client: &Client, translations: Vec<AutomaticTranslation>) -> Vec<TranslationResult> {
     let response = client.write_translations(translations).await.accepted();
     response.results().collect()
-}
-
-async fn a_written_name_is_seen_and_unlocked(client: Client) {
-    let guid = client.given_task(task("Pump")).await.guid;
-    let sent = automatic(&work_on(&client, &guid).await, "Pumpe");
-    let response = client.write_translations(vec![sent]).await.accepted();
-    let expected = WriteTranslationsResponse {
-        results: vec![Written.into()],
-        ignored_paths: Vec::new(),
-    };
-    assert_eq!(response, expected);
-    let read = client.get_task(&guid).await.accepted();
-    assert_eq!(read.translations.len(), 1);
-    assert_eq!(read.translations["de"], unlocked_name("Pumpe"));
-    assert_eq!(client.translation_work(&DE).await, []);
 }
 
 async fn written_texts_are_seen_and_unlocked(client: Client) {
@@ -156,46 +128,6 @@ async fn a_written_row_is_replaced_whole(client: Client) {
     assert_eq!(read.translations["de"], expected);
 }
 
-async fn an_outdated_row_is_written_anew(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    rename(&client, &guide.guid, "Valve").await;
-    let sent = automatic(&work_on(&client, &guide.guid).await, "Klappe");
-    assert_eq!(client.written(sent).await, Written);
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert_eq!(read.translations["de"], unlocked_name("Klappe"));
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn the_same_texts_from_a_changed_source_count_as_new(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let step = given_unlocked_step(&client, &guide).await;
-    rename(&client, &guide.guid, "Pump!").await;
-    retitle(&client, &step.guid, "Look!").await;
-    for (guid, text) in [(&guide.guid, "Pumpe"), (&step.guid, "Ventil")] {
-        let sent = automatic(&work_on(&client, guid).await, text);
-        assert_eq!(client.written(sent).await, Written);
-    }
-    assert_eq!(client.translation_work(&DE).await, []);
-}
-
-async fn the_other_languages_stay(client: Client) {
-    let sent = Task {
-        translations: [
-            ("fr".to_owned(), task_translation("Pompe")),
-            ("it".to_owned(), unlocked_name("Pompa")),
-        ]
-        .into(),
-        ..task("Pump")
-    };
-    let guide = client.given_task(sent).await;
-    let sent = automatic(&work_on(&client, &guide.guid).await, "Pumpe");
-    assert_eq!(client.written(sent).await, Written);
-    let mut expected = guide.translations;
-    expected.insert("de".to_owned(), unlocked_name("Pumpe"));
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert_eq!(read.translations, expected);
-}
-
 async fn a_locked_row_is_left_as_it_is(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -209,74 +141,6 @@ async fn a_locked_row_is_left_as_it_is(client: Client) {
     assert_eq!(write(&client, sent).await, [SkippedLocked, SkippedLocked]);
     assert_eq!(client.get_task(&guide.guid).await.accepted(), guide);
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-}
-
-async fn an_empty_locked_row_is_left_as_it_is(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let work = work_on(&client, &guide.guid).await;
-    let row = TaskTranslation {
-        name: None,
-        locked: Some(true),
-    };
-    let update = row_of_task(&guide.guid, row);
-    let guide = client.updated_task(update, &["translations.de.locked"]);
-    let guide = guide.await;
-    let sent = automatic(&work, "machine");
-    assert_eq!(client.written(sent).await, SkippedLocked);
-    assert_eq!(client.get_task(&guide.guid).await.accepted(), guide);
-}
-
-async fn a_locked_row_is_skipped_whatever_the_digest(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let work = work_on(&client, &guide.guid).await;
-    let update = row_of_task(&guide.guid, task_translation("Pumpe"));
-    client.updated_task(update, &[]).await;
-    rename(&client, &guide.guid, "Valve").await;
-    for source_digest in [work.source_digest.clone(), "nonsense".to_owned()] {
-        let sent = automatic(&work, "machine").with_digest(source_digest);
-        assert_eq!(client.written(sent).await, SkippedLocked);
-    }
-}
-
-async fn an_unlocked_row_of_a_person_is_written(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let work = work_on(&client, &guide.guid).await;
-    let update = row_of_task(&guide.guid, unlocked_name("Pumpe"));
-    client.updated_task(update, &[]).await;
-    assert_eq!(client.written(automatic(&work, "machine")).await, Written);
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert_eq!(read.translations["de"], unlocked_name("machine"));
-}
-
-async fn a_row_that_was_deleted_is_written(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let work = work_on(&client, &guide.guid).await;
-    let update = row_of_task(&guide.guid, task_translation("Pumpe"));
-    client.updated_task(update, &[]).await;
-    let mask = ["translations.de"];
-    client.updated_task(task_of(&guide.guid), &mask).await;
-    assert_eq!(client.written(automatic(&work, "machine")).await, Written);
-}
-
-async fn a_source_that_changed_since_is_stale(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let other = client.given_task(task("Valve")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let wired = client.given_step(subtask(&guide, &other)).await;
-    let work = client.translation_work(&DE).await;
-    rename(&client, &guide.guid, "Pump 2").await;
-    rename(&client, &other.guid, "Valve 2").await;
-    let update = step_of(&step.guid).with_body("<p>new</p>");
-    let step = client.updated_step(update, &[]).await;
-    let wired = client.get_step(&wired.guid).await.accepted();
-    let sent: Vec<_> = work.iter().map(|item| automatic(item, "late")).collect();
-    assert_eq!(write(&client, sent).await, [Stale; 4]);
-    for guid in [guide.guid, other.guid] {
-        let read = client.get_task(&guid).await.accepted();
-        assert!(read.translations.is_empty());
-    }
-    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
-    assert_eq!(client.get_step(&wired.guid).await.accepted(), wired);
 }
 
 async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
@@ -302,18 +166,6 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
     assert!(read.translations.is_empty());
 }
 
-async fn a_digest_of_another_resource_is_stale(client: Client) {
-    // The texts are equal, yet a step is another kind of source.
-    let guide = client.given_task(task("Pump")).await;
-    client.given_step(information_step(&guide, "Pump")).await;
-    let work = client.translation_work(&DE).await;
-    let crossed = |item: &TranslationWork, other: &TranslationWork| {
-        automatic(item, "x").with_digest(other.source_digest.clone())
-    };
-    let sent = vec![crossed(&work[0], &work[1]), crossed(&work[1], &work[0])];
-    assert_eq!(write(&client, sent).await, [Stale, Stale]);
-}
-
 async fn absent_and_foreign_resources_are_not_found(client: Client) {
     let foreign = client.other_account();
     let guide = foreign.given_task(task("Pump")).await;
@@ -329,56 +181,6 @@ async fn absent_and_foreign_resources_are_not_found(client: Client) {
     }
     assert_eq!(write(&client, sent).await, [NotFound; 4]);
     assert_eq!(foreign.translation_work(&DE).await.len(), 2);
-}
-
-async fn deleted_resources_are_not_found(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let step = client.given_step(information_step(&guide, "Look")).await;
-    let work = client.translation_work(&DE).await;
-    client.delete_step(&step.guid).await.accepted();
-    client.delete_task(&guide.guid).await.accepted();
-    let sent = work.iter().map(|item| automatic(item, "late")).collect();
-    assert_eq!(write(&client, sent).await, [NotFound, NotFound]);
-}
-
-async fn results_are_in_the_order_of_the_request(client: Client) {
-    let mut work = Vec::new();
-    for name in ["free", "locked", "stale", "gone"] {
-        let guide = client.given_task(task(name)).await;
-        let step = client.given_step(information_step(&guide, name)).await;
-        work.push(work_on(&client, &step.guid).await);
-        work.push(work_on(&client, &guide.guid).await);
-        match name {
-            "locked" => {
-                let update = row_of_task(&guide.guid, task_translation("x"));
-                client.updated_task(update, &[]).await;
-                let update = step_of(&step.guid).translated("de", step_translation("x"));
-                client.updated_step(update, &[]).await;
-            }
-            "stale" => {
-                rename(&client, &guide.guid, "changed").await;
-                retitle(&client, &step.guid, "changed").await;
-            }
-            "gone" => {
-                client.delete_step(&step.guid).await.accepted();
-                client.delete_task(&guide.guid).await.accepted();
-            }
-            _ => {}
-        }
-    }
-    let order = [7, 0, 4, 2, 6, 1, 3, 5];
-    let sent = order.map(|index| automatic(&work[index], "machine"));
-    let expected = [
-        NotFound,
-        Written,
-        Stale,
-        SkippedLocked,
-        NotFound,
-        Written,
-        SkippedLocked,
-        Stale,
-    ];
-    assert_eq!(write(&client, sent.to_vec()).await, expected);
 }
 
 async fn the_last_of_several_for_one_row_stays(client: Client) {

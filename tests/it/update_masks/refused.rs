@@ -2,12 +2,9 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_path_that_the_message_does_not_have_is_refused_at_its_place,
-    a_path_into_a_field_other_than_translations_is_refused,
-    a_path_with_a_list_index_is_refused,
-    a_path_too_deep_into_translations_is_refused,
-    a_malformed_language_in_a_path_is_refused,
+on_one_database![
+    a_path_that_names_no_field_of_a_task_is_refused_at_its_place,
+    a_path_that_names_no_field_of_a_step_is_refused_at_its_place,
     a_star_with_other_paths_is_refused,
     every_bad_path_is_reported,
     an_unknown_path_is_answered_with_the_known_ones,
@@ -25,97 +22,84 @@ async fn refusal(client: &Client, mask: &[&str]) -> Failure {
 async fn step_refusal(client: &Client, mask: &[&str]) -> Failure {
     let task = client.given_task(task("Guide")).await;
     let step = client.given_step(full_step(&task)).await;
-    let updated = client.update_step(step.clone(), mask).await;
-    let failure = updated.refused();
+    let failure = client.update_step(step.clone(), mask).await.refused();
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
     failure
 }
 
-const UNKNOWN_AT_1: [(&str, &str); 1] = [("update_mask.paths[1]", "MASK_PATH_UNKNOWN")];
+const PATH_1: &str = "update_mask.paths[1]";
 
-async fn a_path_that_the_message_does_not_have_is_refused_at_its_place(client: Client) {
-    for path in [
-        "nome",
-        "Name",
-        "task.name",
-        "",
-        " name",
-        "title",
-        "translationsde",
+async fn a_path_that_names_no_field_of_a_task_is_refused_at_its_place(client: Client) {
+    for (paths, reason) in [
+        // No field of the message.
+        (
+            &[
+                "nome",
+                "Name",
+                "task.name",
+                "",
+                " name",
+                "title",
+                "translationsde",
+            ][..],
+            "MASK_PATH_UNKNOWN",
+        ),
+        // Below a field other than translations.
+        (
+            &["dependencies.operator", "name.x", "created_ts.seconds"],
+            "MASK_PATH_UNKNOWN",
+        ),
+        // An index of a list.
+        (
+            &["roles.0", "roles[0]", "dependencies.nodes[0].condition"],
+            "MASK_PATH_UNKNOWN",
+        ),
+        // Too deep into translations.
+        (
+            &[
+                "translations.de.title",
+                "translations.de.name.x",
+                "translations.de.",
+                "translations.`de`name",
+            ],
+            "MASK_PATH_UNKNOWN",
+        ),
+        // No language.
+        (
+            &[
+                "translations.",
+                "translations.d_e",
+                "translations.`de",
+                "translations.``",
+            ],
+            "FIELD_INVALID",
+        ),
     ] {
-        refusal(&client, &["name", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
-    for path in ["name", "step.title", "feedbackConfig"] {
-        step_refusal(&client, &["title", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
+        for path in paths {
+            refusal(&client, &["name", path])
+                .await
+                .violates(&[(PATH_1, reason)]);
+        }
     }
 }
 
-async fn a_path_into_a_field_other_than_translations_is_refused(client: Client) {
-    for path in ["dependencies.operator", "name.x", "created_ts.seconds"] {
-        refusal(&client, &["name", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
-    for path in ["looping.alias", "r_data.x"] {
-        step_refusal(&client, &["title", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
-}
-
-async fn a_path_with_a_list_index_is_refused(client: Client) {
-    for path in ["roles.0", "roles[0]", "dependencies.nodes[0].condition"] {
-        refusal(&client, &["name", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
+async fn a_path_that_names_no_field_of_a_step_is_refused_at_its_place(client: Client) {
     for path in [
+        "name",
+        "step.title",
+        "feedbackConfig",
+        "looping.alias",
+        "r_data.x",
         "tags.0",
         "instructions[0]",
         "feedback_config[0].name",
         "feedback_config.0.name",
-    ] {
-        step_refusal(&client, &["title", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
-}
-
-async fn a_path_too_deep_into_translations_is_refused(client: Client) {
-    for path in [
-        "translations.de.title",
-        "translations.de.name.x",
-        "translations.de.",
-        "translations.`de`name",
-    ] {
-        refusal(&client, &["name", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
-    for path in [
         "translations.de.name",
         "translations.de.feedback_config.name",
         "translations.de.instructions[0]",
     ] {
-        step_refusal(&client, &["title", path])
-            .await
-            .violates(&UNKNOWN_AT_1);
-    }
-}
-
-async fn a_malformed_language_in_a_path_is_refused(client: Client) {
-    for path in [
-        "translations.",
-        "translations.d_e",
-        "translations.`de",
-        "translations.``",
-    ] {
-        let failure = refusal(&client, &["name", path]).await;
-        failure.violates(&[("update_mask.paths[1]", "FIELD_INVALID")]);
+        let failure = step_refusal(&client, &["title", path]).await;
+        failure.violates(&[(PATH_1, "MASK_PATH_UNKNOWN")]);
     }
 }
 

@@ -3,17 +3,8 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_masked_language_is_written_alone,
-    a_masked_language_that_is_absent_is_deleted,
-    a_masked_language_that_was_never_there_is_no_error,
-    a_masked_text_is_written_alone,
-    a_masked_text_that_is_unset_is_cleared,
     a_key_may_stand_in_backticks,
     a_key_is_read_in_any_case,
-    a_lock_can_be_masked,
-    a_masked_lock_that_is_unset_is_true,
-    a_steps_language_is_written_alone,
-    a_steps_masked_text_is_written_alone,
     a_masked_list_of_instructions_creates_a_language_unless_it_is_empty,
     a_wider_path_includes_a_narrower_one,
     a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translations,
@@ -31,64 +22,6 @@ fn translated(guid: &str, rows: &[(&str, TaskTranslation)]) -> Task {
             .collect(),
         ..task_of(guid)
     }
-}
-
-async fn a_masked_language_is_written_alone(client: Client) {
-    let before = stored(&client).await;
-    let update = translated(
-        &before.guid,
-        &[
-            ("de", task_translation("Neu")),
-            ("fr", task_translation("Nouveau")),
-        ],
-    );
-    let after = client.updated_task(update, &["translations.fr"]).await;
-    assert_eq!(after.translations["fr"].name.as_deref(), Some("Nouveau"));
-    assert_eq!(after.translations["de"], before.translations["de"]);
-    assert_eq!(
-        after.translations["zh-Hant"],
-        before.translations["zh-Hant"]
-    );
-}
-
-async fn a_masked_language_that_is_absent_is_deleted(client: Client) {
-    let before = stored(&client).await;
-    let update = translated(&before.guid, &[]);
-    let after = client.updated_task(update, &["translations.de"]).await;
-    assert_eq!(after.translations.keys().collect::<Vec<_>>(), ["zh-Hant"]);
-}
-
-async fn a_masked_language_that_was_never_there_is_no_error(client: Client) {
-    let before = stored(&client).await;
-    let update = translated(&before.guid, &[]);
-    let after = client.updated_task(update, &["translations.fr"]).await;
-    assert_eq!(after, before);
-}
-
-async fn a_masked_text_is_written_alone(client: Client) {
-    let before = stored(&client).await;
-    let row = TaskTranslation {
-        name: Some("Neu".to_owned()),
-        locked: Some(false),
-    };
-    let update = translated(&before.guid, &[("de", row)]);
-    let after = client.updated_task(update, &["translations.de.name"]).await;
-    let expected = TaskTranslation {
-        name: Some("Neu".to_owned()),
-        locked: before.translations["de"].locked,
-    };
-    assert_eq!(after.translations["de"], expected);
-}
-
-async fn a_masked_text_that_is_unset_is_cleared(client: Client) {
-    let before = stored(&client).await;
-    let update = translated(&before.guid, &[("de", TaskTranslation::default())]);
-    let after = client.updated_task(update, &["translations.de.name"]).await;
-    let expected = TaskTranslation {
-        name: None,
-        locked: before.translations["de"].locked,
-    };
-    assert_eq!(after.translations["de"], expected);
 }
 
 async fn a_key_may_stand_in_backticks(client: Client) {
@@ -115,84 +48,9 @@ async fn a_key_is_read_in_any_case(client: Client) {
     assert_eq!(after.translations.len(), 2);
 }
 
-async fn a_lock_can_be_masked(client: Client) {
-    let before = stored(&client).await;
-    let row = TaskTranslation {
-        name: Some("unread".to_owned()),
-        locked: Some(false),
-    };
-    let update = translated(&before.guid, &[("de", row)]);
-    let mask = ["translations.de.locked"];
-    let after = client.updated_task(update, &mask).await;
-    let expected = TaskTranslation {
-        name: before.translations["de"].name.clone(),
-        locked: Some(false),
-    };
-    assert_eq!(after.translations["de"], expected);
-}
-
-async fn a_masked_lock_that_is_unset_is_true(client: Client) {
-    let before = stored(&client).await;
-    assert_eq!(before.translations["zh-Hant"].locked, Some(false));
-    let update = translated(&before.guid, &[("zh-Hant", TaskTranslation::default())]);
-    let mask = ["translations.zh-Hant.locked"];
-    let after = client.updated_task(update, &mask).await;
-    assert_eq!(after.translations["zh-Hant"].locked, Some(true));
-}
-
 async fn stored_step(client: &Client) -> Step {
     let task = stored(client).await;
     client.given_step(full_step(&task)).await
-}
-
-async fn a_steps_language_is_written_alone(client: Client) {
-    let before = stored_step(&client).await;
-    let update = step_of(&before.guid).translated("fr", step_translation("Titre"));
-    let after = client.updated_step(update, &["translations.fr"]).await;
-    assert_eq!(after.translations["de"], before.translations["de"]);
-    let expected = step_translation("Titre").with_lock(true);
-    assert_eq!(after.translations["fr"], expected);
-}
-
-async fn a_steps_masked_text_is_written_alone(client: Client) {
-    let before = stored_step(&client).await;
-    let row = &before.translations["de"];
-    let sent = StepTranslation {
-        title: Some("Neu".to_owned()),
-        body: Some("<p>neu</p>".to_owned()),
-        instructions: vec![object(serde_json::json!({"neu": true}))],
-        feedback_config: vec![question("Neu", &["a"])],
-        locked: Some(true),
-    };
-    for (path, expected) in [
-        (
-            "translations.de.title",
-            StepTranslation {
-                title: sent.title.clone(),
-                ..row.clone()
-            },
-        ),
-        (
-            "translations.de.body",
-            StepTranslation {
-                body: sent.body.clone(),
-                ..row.clone()
-            },
-        ),
-        (
-            "translations.de.instructions",
-            StepTranslation {
-                instructions: sent.instructions.clone(),
-                ..row.clone()
-            },
-        ),
-    ] {
-        let restored = step_of(&before.guid).with_translations(before.translations.clone());
-        client.updated_step(restored, &["translations"]).await;
-        let update = step_of(&before.guid).translated("de", sent.clone());
-        let after = client.updated_step(update, &[path]).await;
-        assert_eq!(after.translations["de"], expected, "{path}");
-    }
 }
 
 async fn a_masked_list_of_instructions_creates_a_language_unless_it_is_empty(client: Client) {

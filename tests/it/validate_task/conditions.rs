@@ -4,6 +4,13 @@ use super::*;
 use serde_json::json;
 
 on_both_databases![
+    a_variable_that_other_guides_set_is_set_elsewhere,
+    a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding,
+    an_observation_that_too_many_guides_read_has_no_finding,
+    what_a_document_replaces_sets_and_reads_nothing,
+];
+
+on_one_database![
     a_clean_guide_has_no_findings,
     a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested,
     an_own_name_of_the_task_is_suggested,
@@ -20,10 +27,6 @@ on_both_databases![
     an_observation_behind_its_reader_is_answered_later,
     the_first_of_two_observations_that_reads_their_name_is_not_answered_later,
     an_observation_that_reads_its_own_answer_reads_itself,
-    a_variable_that_other_guides_set_is_set_elsewhere,
-    a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding,
-    an_observation_that_too_many_guides_read_has_no_finding,
-    what_a_document_replaces_sets_and_reads_nothing,
     conditions_of_unpublished_steps_are_checked,
     paths_lead_into_nested_groups,
 ];

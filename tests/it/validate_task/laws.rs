@@ -228,10 +228,7 @@ fn as_document(guide: &Guide) -> TaskDocument {
             dependencies: task.dependencies.as_ref().map(group),
             ..Task::default()
         };
-        TaskDocument {
-            task: Some(task),
-            steps: steps.map(|step| step_of_model(step, &[])).collect(),
-        }
+        document_with(task, steps.map(|step| step_of_model(step, &[])).collect())
     };
     let values = guide.tasks.iter().skip(1).enumerate();
     let values = values.map(|(index, task)| {
@@ -243,10 +240,7 @@ fn as_document(guide: &Guide) -> TaskDocument {
         dependencies: model.dependencies.as_ref().map(group),
         ..task("Guide").with_roles(model.roles.clone())
     };
-    TaskDocument {
-        task: Some(task),
-        steps: [steps, vec![linked]].concat(),
-    }
+    document_with(task, [steps, vec![linked]].concat())
 }
 
 /// Findings without ids and paths.

@@ -4,12 +4,15 @@ use super::*;
 use serde_json::json;
 
 on_both_databases![
+    an_observation_that_another_guide_reads_is_used,
+    an_answer_that_no_condition_names_and_that_manages_a_task_is_used,
+];
+
+on_one_database![
     two_observations_of_one_name_are_reported_with_whether_one_walkthrough_sees_both,
     an_observation_that_nothing_reads_is_unused,
-    an_observation_that_another_guide_reads_is_used,
     an_observation_that_manages_tasks_is_used,
     an_answer_that_no_condition_names_is_unused,
-    an_answer_that_no_condition_names_and_that_manages_a_task_is_used,
     an_answer_that_equals_the_only_bound_is_unused,
     answers_with_the_same_text_are_reported_in_every_language,
     one_answer_leaves_nothing_to_choose,
@@ -131,10 +134,7 @@ async fn answers_with_the_same_text_are_reported_in_every_language(client: Clien
     };
     steps[0] = steps[0].clone().translated("de", row);
     let found = findings(&client, steps).await;
-    let found: Vec<_> = found
-        .iter()
-        .filter(|one| one.rule == "observation/duplicate-text")
-        .collect();
+    let found = of_rule(&found, "observation/duplicate-text");
     assert_eq!(found.len(), 1, "{found:#?}");
     let path = "document.steps[0].translations[\"de\"].feedback_config[0].values[1]";
     assert_eq!(

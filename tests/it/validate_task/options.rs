@@ -3,12 +3,16 @@
 use super::*;
 
 on_both_databases![
+    suppressed_ids_of_others_match_nothing,
+    counts_are_those_of_the_whole_guide,
+];
+
+on_one_database![
     rules_are_listed_with_severities_and_descriptions,
     a_rule_can_have_another_severity,
     findings_below_the_minimum_are_not_listed_or_counted,
     a_suppressed_path_matches_exactly_or_before_its_star,
-    suppressed_ids_of_others_match_nothing,
-    counts_are_those_of_the_whole_guide,
+    findings_beyond_300_000_are_counted_and_not_suppressed,
 ];
 
 const RULES: [&str; 28] = [
@@ -167,4 +171,36 @@ async fn counts_are_those_of_the_whole_guide(client: Client) {
     let response = client.validated(first).await;
     assert_eq!(response.findings.len(), 1);
     assert_eq!(counts(&response), [1, 1, 1, 0]);
+}
+
+/// 400 conditions of 1,000 values each that are no answers.
+async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) {
+    let mut steps = vec![asks("light", &["on", "off"])];
+    for step in 0..10 {
+        let condition = |n: usize| {
+            let first = 1_000 * (40 * step + n);
+            let values = (first..first + 1_000).map(|value| text(&value.to_string()));
+            reads_values("light", "=", values.collect())
+        };
+        let nodes = (0..40).map(condition).collect();
+        steps.push(needing(
+            shown(StepType::Solution, "Many"),
+            vec![nested(any_of(nodes))],
+        ));
+    }
+    let unknown = Suppression {
+        rule: "condition/unknown-answer".to_owned(),
+        path: "document.*".to_owned(),
+        ..Suppression::default()
+    };
+    let options = ValidationOptions {
+        suppress: vec![unknown],
+        ..ValidationOptions::default()
+    };
+    let request = validation_of_document(document("Many", steps));
+    let response = client.validated(with_options(request, options)).await;
+    let [errors, warnings, infos, suppressed] = counts(&response);
+    assert!((299_900..=300_000).contains(&suppressed), "{suppressed}");
+    let all = errors + warnings + infos + suppressed;
+    assert!((400_000..400_100).contains(&all), "{all}");
 }

@@ -2,17 +2,14 @@
 
 use super::*;
 
-on_both_databases![
+on_one_database![
     a_source_is_required,
-    a_task_that_does_not_exist_is_not_found,
     a_document_is_checked_as_an_import_checks_it,
-    a_document_that_refers_to_a_missing_task_is_not_found,
     unknown_rules_are_refused,
     severities_are_checked,
     an_empty_suppression_is_refused,
     malformed_ids_in_suppressions_are_refused,
     lists_of_options_have_limits,
-    page_sizes_and_tokens_are_checked,
     a_known_fingerprint_has_no_nul,
 ];
 
@@ -39,16 +36,6 @@ async fn a_source_is_required(client: Client) {
     refused.violates(&[("source", "FIELD_REQUIRED")]);
 }
 
-async fn a_task_that_does_not_exist_is_not_found(client: Client) {
-    let foreign = client.other_account().given_task(task("Foreign")).await;
-    for guid in [foreign.guid, unknown_guid()] {
-        let refused = client.validate(validation_of(&guid)).await.refused();
-        refused.is_task_not_found(&guid);
-    }
-    let refused = client.validate(validation_of("no-id")).await.refused();
-    refused.violates(&[("guid", "FIELD_INVALID")]);
-}
-
 async fn a_document_is_checked_as_an_import_checks_it(client: Client) {
     let mut steps = clean();
     steps[0].title = String::new();
@@ -60,20 +47,6 @@ async fn a_document_is_checked_as_an_import_checks_it(client: Client) {
         .await
         .refused();
     validated.violates(&imported.violations());
-}
-
-async fn a_document_that_refers_to_a_missing_task_is_not_found(client: Client) {
-    let mut foreign = client.other_account().given_task(task("Foreign")).await;
-    for guid in [foreign.guid.clone(), unknown_guid()] {
-        foreign.guid.clone_from(&guid);
-        let steps = vec![subtask(&Task::default(), &foreign)];
-        let request = validation_of_document(document("Guide", steps));
-        client
-            .validate(request)
-            .await
-            .refused()
-            .is_task_not_found(&guid);
-    }
 }
 
 async fn unknown_rules_are_refused(client: Client) {
@@ -191,25 +164,4 @@ async fn lists_of_options_have_limits(client: Client) {
     client.validated(with_options(request, names(2_001))).await;
     let refused = refused(&client, names(2_002)).await;
     refused.violates(&[("options.known_variables[0]", "FIELD_TOO_LONG")]);
-}
-
-async fn page_sizes_and_tokens_are_checked(client: Client) {
-    let request = ValidateTaskRequest {
-        page_size: -1,
-        page_token: "none".to_owned(),
-        ..validation_of_document(document("Guide", clean()))
-    };
-    client.validate(request).await.refused().violates(&[
-        ("page_size", "FIELD_OUT_OF_RANGE"),
-        ("page_token", "PAGE_TOKEN_INVALID"),
-    ]);
-    let request = ListFindingsRequest {
-        page_size: -1,
-        page_token: "none".to_owned(),
-        ..ListFindingsRequest::default()
-    };
-    client.findings(request).await.refused().violates(&[
-        ("page_size", "FIELD_OUT_OF_RANGE"),
-        ("page_token", "PAGE_TOKEN_INVALID"),
-    ]);
 }

@@ -22,10 +22,6 @@ async fn rules(client: &Client, task: &Task) -> Vec<Finding> {
     client.validated(validation_of(&task.guid)).await.findings
 }
 
-fn of_rule<'f>(findings: &'f [Finding], rule: &str) -> Vec<&'f Finding> {
-    findings.iter().filter(|one| one.rule == rule).collect()
-}
-
 /// A task with an end, to which subtask steps can be added before it.
 async fn ending(client: &Client, name: &str) -> Task {
     client

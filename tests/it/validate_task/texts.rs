@@ -4,10 +4,13 @@ use super::*;
 use serde_json::json;
 
 on_both_databases![
-    a_missing_translation_names_the_missing_fields,
-    only_the_requested_languages_are_checked,
     a_changed_source_makes_translations_outdated,
     a_new_name_makes_translations_of_the_task_outdated,
+];
+
+on_one_database![
+    a_missing_translation_names_the_missing_fields,
+    only_the_requested_languages_are_checked,
     a_translated_question_with_other_keys_is_reported,
     a_task_without_published_steps_is_reported,
     an_information_without_content_is_reported,
@@ -19,10 +22,10 @@ async fn a_missing_translation_names_the_missing_fields(client: Client) {
     steps[3] = steps[3]
         .clone()
         .translated("de", step_translation("Fertig"));
-    let guide = TaskDocument {
-        task: Some(task("Guide").translated("de", task_translation("Anleitung"))),
+    let guide = document_with(
+        task("Guide").translated("de", task_translation("Anleitung")),
         steps,
-    };
+    );
     let found = client
         .validated(validation_of_document(guide))
         .await
@@ -75,10 +78,7 @@ async fn a_changed_source_makes_translations_outdated(client: Client) {
             .with_lock(locked);
         let end = shown(StepType::End, "Done").translated("de", row);
         let name = task_translation("Anleitung");
-        let guide = TaskDocument {
-            task: Some(task("Guide").translated("de", name)),
-            steps: vec![end],
-        };
+        let guide = document_with(task("Guide").translated("de", name), vec![end]);
         let made = client.imported(guide).await;
         let request = validation_of(&made.guid);
         assert_eq!(client.validated(request.clone()).await.findings, []);
@@ -103,10 +103,10 @@ async fn a_translated_question_with_other_keys_is_reported(client: Client) {
         }
         *step = step.clone().translated("de", row);
     }
-    let guide = TaskDocument {
-        task: Some(task("Guide").translated("de", task_translation("Anleitung"))),
+    let guide = document_with(
+        task("Guide").translated("de", task_translation("Anleitung")),
         steps,
-    };
+    );
     let found = client
         .validated(validation_of_document(guide))
         .await
@@ -158,10 +158,7 @@ async fn a_new_name_makes_translations_of_the_task_outdated(client: Client) {
         };
         let end = shown(StepType::End, "Done")
             .translated("de", step_translation("Fertig").with_body("Text"));
-        let guide = TaskDocument {
-            task: Some(task("Guide").translated("de", name)),
-            steps: vec![end],
-        };
+        let guide = document_with(task("Guide").translated("de", name), vec![end]);
         let made = client.imported(guide).await;
         let request = validation_of(&made.guid);
         assert_eq!(client.validated(request.clone()).await.findings, []);

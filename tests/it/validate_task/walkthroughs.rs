@@ -4,15 +4,21 @@ use super::*;
 use serde_json::json;
 
 on_both_databases![
-    contradicting_conditions_make_a_step_unreachable,
     conditions_of_a_subtask_are_part_of_a_contradiction,
     conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
+    a_subtask_that_is_a_draft_is_not_gone_through,
+    outcomes_are_looked_for_by_level,
+    levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
+    levels_with_other_answers_have_walkthroughs_of_their_own,
+];
+
+on_one_database![
+    contradicting_conditions_make_a_step_unreachable,
     what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
     a_step_behind_an_end_is_unreachable,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
     included_drafts_are_gone_through,
     a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published,
-    a_subtask_that_is_a_draft_is_not_gone_through,
     dependencies_of_a_managed_task_are_read_where_its_step_is,
     a_number_may_be_spelled_in_another_way,
     dependencies_that_always_hold_are_reported,
@@ -20,9 +26,6 @@ on_both_databases![
     dependencies_of_a_task_that_cannot_hold_hide_it,
     a_walkthrough_without_an_outcome_is_shown_with_its_answers,
     questions_that_a_walkthrough_does_not_see_are_none_of_its_answers,
-    outcomes_are_looked_for_by_level,
-    levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
-    levels_with_other_answers_have_walkthroughs_of_their_own,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_values_is_undecided,
@@ -38,10 +41,7 @@ async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
     ];
     steps.insert(3, needing(shown(StepType::Information, "Both"), needs));
     let found = findings(&client, steps).await;
-    let found: Vec<_> = found
-        .iter()
-        .filter(|one| one.rule == "step/unreachable")
-        .collect();
+    let found = of_rule(&found, "step/unreachable");
     let [finding] = found.as_slice() else {
         panic!("{found:#?}");
     };
@@ -63,10 +63,10 @@ async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
 
 async fn conditions_of_a_subtask_are_part_of_a_contradiction(client: Client) {
     let needs = |key| vec![reads("light", "=", &[key])];
-    let inner = TaskDocument {
-        task: Some(task("Inner").with_dependencies(all_of(needs("off")))),
-        steps: vec![shown(StepType::Solution, "Inside")],
-    };
+    let inner = document_with(
+        task("Inner").with_dependencies(all_of(needs("off"))),
+        vec![shown(StepType::Solution, "Inside")],
+    );
     let inner = client.imported(inner).await;
     let mut steps = clean();
     steps.insert(3, needing(subtask(&Task::default(), &inner), needs("on")));
@@ -155,10 +155,7 @@ async fn included_drafts_are_gone_through(client: Client) {
 }
 
 async fn a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published(client: Client) {
-    let guide = TaskDocument {
-        task: Some(task("Guide").with_published(0)),
-        steps: clean(),
-    };
+    let guide = document_with(task("Guide").with_published(0), clean());
     let found = client.validated(validation_of_document(guide)).await;
     assert_eq!(places(&found.findings), []);
 }
@@ -168,10 +165,10 @@ async fn a_subtask_that_is_a_draft_is_not_gone_through(client: Client) {
         (1, vec![]),
         (0, vec!["path/no-outcome", "step/unreachable"]),
     ] {
-        let inner = TaskDocument {
-            task: Some(task("Inner").with_published(published)),
-            steps: vec![shown(StepType::Solution, "Inside")],
-        };
+        let inner = document_with(
+            task("Inner").with_published(published),
+            vec![shown(StepType::Solution, "Inside")],
+        );
         let inner = client.imported(inner).await;
         let found = findings(&client, vec![subtask(&Task::default(), &inner)]).await;
         let rules = found.iter().map(|one| one.rule.as_str());
@@ -184,12 +181,14 @@ async fn a_subtask_that_is_a_draft_is_not_gone_through(client: Client) {
 
 async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Client) {
     let needs_light = all_of(vec![reads("light", "=", &["on"])]);
-    let inner = |dependencies| TaskDocument {
-        task: Some(Task {
-            dependencies,
-            ..task("Managed")
-        }),
-        steps: vec![shown(StepType::Solution, "Inside")],
+    let inner = |dependencies| {
+        document_with(
+            Task {
+                dependencies,
+                ..task("Managed")
+            },
+            vec![shown(StepType::Solution, "Inside")],
+        )
     };
     let linked = observation_asking(linked_question(vec![
         answer_with("a", "A", inner(Some(needs_light))),
@@ -245,10 +244,10 @@ async fn dependencies_of_a_managed_task_that_always_hold_are_reported(client: Cl
     let inner = |key: &str| {
         let mut keys = vec!["on"];
         keys.push(key);
-        TaskDocument {
-            task: Some(task("Managed").with_dependencies(all_of(vec![reads("light", "=", &keys)]))),
-            steps: vec![shown(StepType::Solution, "Inside")],
-        }
+        document_with(
+            task("Managed").with_dependencies(all_of(vec![reads("light", "=", &keys)])),
+            vec![shown(StepType::Solution, "Inside")],
+        )
     };
     let linked = linked_question(vec![
         answer_with("a", "A", inner("on")),
@@ -265,10 +264,7 @@ async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
         reads("light", "=", &["on"]),
         reads("light", "=", &["off"]),
     ]);
-    let guide = TaskDocument {
-        task: Some(task("Guide").with_dependencies(never)),
-        steps: clean(),
-    };
+    let guide = document_with(task("Guide").with_dependencies(never), clean());
     let found = client
         .validated(validation_of_document(guide))
         .await
@@ -291,10 +287,7 @@ async fn a_walkthrough_without_an_outcome_is_shown_with_its_answers(client: Clie
     steps[0] = asks("light", &["on", "off", "blinking"]);
     steps[2].dependencies = Some(all_of(vec![reads("light", "=", &["off"])]));
     let found = findings(&client, steps).await;
-    let found: Vec<_> = found
-        .iter()
-        .filter(|one| one.rule == "path/no-outcome")
-        .collect();
+    let found = of_rule(&found, "path/no-outcome");
     let [finding] = found.as_slice() else {
         panic!("{found:#?}");
     };
@@ -324,38 +317,32 @@ async fn questions_that_a_walkthrough_does_not_see_are_none_of_its_answers(clien
 
 async fn outcomes_are_looked_for_by_level(client: Client) {
     let solution = shown(StepType::Solution, "For technicians");
-    let inner = TaskDocument {
-        task: Some(task("Inner").with_roles(vec![1])),
-        steps: vec![solution],
-    };
+    let inner = document_with(task("Inner").with_roles(vec![1]), vec![solution]);
     let inner = client.imported(inner).await;
-    let outer = TaskDocument {
-        task: Some(task("Outer").with_roles(vec![0, 1])),
-        steps: vec![subtask(&Task::default(), &inner)],
-    };
+    let outer = document_with(
+        task("Outer").with_roles(vec![0, 1]),
+        vec![subtask(&Task::default(), &inner)],
+    );
     let found = client
         .validated(validation_of_document(outer))
         .await
         .findings;
-    let found: Vec<_> = found
-        .iter()
-        .filter(|one| one.rule == "path/no-outcome")
-        .collect();
+    let found = of_rule(&found, "path/no-outcome");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].levels, [0]);
 }
 
 async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(client: Client) {
-    let inner = TaskDocument {
-        task: Some(task("Inner").with_roles(vec![1])),
-        steps: vec![shown(StepType::Information, "For technicians")],
-    };
+    let inner = document_with(
+        task("Inner").with_roles(vec![1]),
+        vec![shown(StepType::Information, "For technicians")],
+    );
     let inner = client.imported(inner).await;
     for roles in [vec![0, 1], vec![0, 1, 2]] {
-        let outer = TaskDocument {
-            task: Some(task("Outer").with_roles(roles.clone())),
-            steps: vec![subtask(&Task::default(), &inner)],
-        };
+        let outer = document_with(
+            task("Outer").with_roles(roles.clone()),
+            vec![subtask(&Task::default(), &inner)],
+        );
         let found = client.validated(validation_of_document(outer)).await;
         let without = found.findings.iter();
         let without = without.filter(|one| one.rule == "path/no-outcome");
@@ -365,15 +352,15 @@ async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(cli
 }
 
 async fn levels_with_other_answers_have_walkthroughs_of_their_own(client: Client) {
-    let inner = TaskDocument {
-        task: Some(task("Inner").with_roles(vec![1])),
-        steps: vec![asks("light", &["on", "off"])],
-    };
+    let inner = document_with(
+        task("Inner").with_roles(vec![1]),
+        vec![asks("light", &["on", "off"])],
+    );
     let inner = client.imported(inner).await;
-    let outer = TaskDocument {
-        task: Some(task("Outer").with_roles(vec![0, 1])),
-        steps: vec![subtask(&Task::default(), &inner)],
-    };
+    let outer = document_with(
+        task("Outer").with_roles(vec![0, 1]),
+        vec![subtask(&Task::default(), &inner)],
+    );
     let found = client.validated(validation_of_document(outer)).await;
     let without = found.findings.iter();
     let without = without.filter(|one| one.rule == "path/no-outcome");

@@ -24,11 +24,3 @@ pub fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
     assert!(!files.is_empty(), "{folder} is empty");
     files
 }
-
-/// The files of a folder as texts.
-pub fn texts(folder: &str) -> Vec<String> {
-    let files = files(folder).into_iter();
-    files
-        .map(|(name, bytes)| String::from_utf8(bytes).unwrap_or_else(|_| panic!("{name}: UTF-8")))
-        .collect()
-}

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// How many executions the targets share unless the environment says otherwise.
-const EXECUTIONS: u64 = 60_000;
+const EXECUTIONS: u64 = 8_000;
 /// Far longer than an execution takes, also on a busy machine.
 const MAX_EXECUTION_TIME: Duration = Duration::from_secs(20);
 

@@ -38,7 +38,7 @@ struct Target {
 fn every_response_follows_the_contract() {
     let mut target = Target::new();
     target.accepts_the_corpus();
-    execute("requests", 100, |rng| target.execute(rng));
+    execute("requests", 750, |rng| target.execute(rng));
     assert!(target.accepted > 0, "no request was accepted");
 }
 

@@ -1,9 +1,7 @@
-//! Signed tokens: altered ones are never accepted, all refusals are alike, and the caller
-//! of an accepted one is as it was signed.
+//! Signed tokens: altered ones are never accepted, and all refusals are alike.
 
 use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use expertise::{
     auth::{
         Authenticator, Caller, KeySource, Rejection, Scope, SigningSecret, Subject, TokenGrant,
@@ -11,10 +9,7 @@ use expertise::{
     },
     domain::ids::AccountId,
 };
-use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
-use serde_json::{Map, Value, json};
-use sha2::{Sha256, digest::KeyInit};
 use tokio::runtime::Runtime;
 
 use super::{
@@ -27,8 +22,6 @@ const SECRET: &str = "a secret of more than thirty-two bytes, for tests";
 const WORDS: [&str; 10] = [
     ".", "..", "eyJ", "=", "Bearer ", "none", "HS512", "e30", "AAAA", "-_",
 ];
-/// A time in the far future, in seconds since 1970.
-const FAR_FUTURE: u64 = 4_000_000_000;
 
 struct Target {
     runtime: Runtime,
@@ -44,15 +37,7 @@ fn no_altered_token_is_accepted() {
             .authenticate(&bearer(token))
             .expect("what was signed");
     }
-    let mut accepted = 0_u64;
-    execute("tokens", 200, |rng| {
-        if rng.one_in(3) {
-            accepted += u64::from(target.has_the_signed_claims(rng));
-        } else {
-            target.refuses_altered_tokens(rng);
-        }
-    });
-    assert!(accepted > 0, "no token was accepted");
+    execute("tokens", 250, |rng| target.refuses_altered_tokens(rng));
 }
 
 impl Target {
@@ -137,34 +122,6 @@ impl Target {
             }
         }
     }
-
-    /// Signs random claims. Whether they are accepted.
-    fn has_the_signed_claims(&self, rng: &mut Rng) -> bool {
-        let (header, claims) = (header(rng), claims(rng));
-        let token = signed(&header, &claims);
-        let described = format!("{header} {claims}");
-        let _input = Input {
-            target: "tokens",
-            bytes: described.as_bytes(),
-        };
-        let Ok(caller) = self.authenticate(&bearer(&token)) else {
-            return false;
-        };
-        assert_eq!(header["alg"], "HS256");
-        assert_eq!(claims["account_id"], caller.account.as_str());
-        assert_eq!(claims["sub"], caller.subject);
-        assert_eq!(claims["iss"], "issuer");
-        assert!(claims["exp"].as_f64() == Some(4e9), "it has expired");
-        assert!(
-            claims
-                .get("nbf")
-                .is_none_or(|nbf| nbf.as_f64() != Some(4e9))
-        );
-        let scopes = claims.get("scope").and_then(Value::as_str);
-        let scopes = Scope::parse_list(scopes.unwrap_or_default());
-        assert_eq!(caller.scopes, scopes);
-        true
-    }
 }
 
 /// Whether a header is the scheme, a space, and text in the alphabet of tokens.
@@ -181,84 +138,4 @@ fn is_bearer(authorization: &[u8]) -> bool {
 
 fn bearer(token: &str) -> Vec<u8> {
     format!("Bearer {token}").into_bytes()
-}
-
-fn header(rng: &mut Rng) -> Value {
-    let mut header = json!({"alg": "HS256", "typ": "JWT"});
-    if rng.one_in(3) {
-        let name = *rng.pick(&["alg", "typ", "crit", "kid", "b64", "jku", "x5c"]);
-        header[name] = anything(rng, 0);
-    }
-    header
-}
-
-fn claims(rng: &mut Rng) -> Value {
-    let mut claims = json!({
-        "account_id": "one",
-        "sub": "somebody",
-        "iss": "issuer",
-        "aud": "audience",
-        "exp": FAR_FUTURE,
-    });
-    for _ in 0..rng.below(3) {
-        let names = [
-            "account_id",
-            "sub",
-            "iss",
-            "aud",
-            "exp",
-            "nbf",
-            "scope",
-            "iat",
-            "other",
-        ];
-        let name = *rng.pick(&names);
-        match claims.as_object_mut() {
-            Some(members) if rng.one_in(4) => drop(members.remove(name)),
-            _ => claims[name] = anything(rng, 0),
-        }
-    }
-    claims
-}
-
-fn anything(rng: &mut Rng, depth: usize) -> Value {
-    let texts = [
-        "",
-        "one",
-        "issuer",
-        "audience",
-        "HS256",
-        "none",
-        "JWT",
-        "at+JWT",
-        "read write",
-        "\0",
-        "é",
-    ];
-    match rng.below(if depth < 3 { 9 } else { 7 }) {
-        0 => Value::Null,
-        1 => json!(rng.one_in(2)),
-        2 => json!(0),
-        3 => json!(FAR_FUTURE),
-        4 => json!(-1.5e300),
-        5 => json!(*rng.pick(&texts)),
-        6 => json!(mutate_text(rng, "one", &texts)),
-        7 => (0..rng.below(3))
-            .map(|_| anything(rng, depth + 1))
-            .collect(),
-        _ => {
-            let mut members = Map::new();
-            members.insert("one".to_owned(), anything(rng, depth + 1));
-            Value::Object(members)
-        }
-    }
-}
-
-fn signed(header: &Value, claims: &Value) -> String {
-    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-    let message = format!("{}.{}", part(header), part(claims));
-    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(SECRET.as_bytes()).expect("a key");
-    mac.update(message.as_bytes());
-    let signature = URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
-    format!("{message}.{signature}")
 }

@@ -8,7 +8,6 @@ on_both_databases![
     nothing_is_stored,
     an_invalid_document_is_refused_as_an_import_refuses_it,
     a_document_may_refer_to_stored_tasks,
-    tasks_that_the_account_does_not_have_are_not_found,
     an_export_is_previewed_with_its_own_ids,
     tasks_of_linked_answers_follow_their_observation,
     an_export_of_a_linked_guide_is_previewed_like_the_guide,
@@ -93,13 +92,6 @@ async fn a_document_may_refer_to_stored_tasks(client: Client) {
     assert_eq!(preview.steps[1].guid, stored.steps[0]);
     assert_eq!(preview.steps[1].task, stored.guid);
     assert!(!preview.steps[1].etag.is_empty());
-}
-
-async fn tasks_that_the_account_does_not_have_are_not_found(client: Client) {
-    let foreign = client.other_account().given_task(task("Foreign")).await;
-    let outer = document("Outer", vec![subtask(&Task::default(), &foreign)]);
-    let failure = client.preview(preview_of_document(outer)).await.refused();
-    failure.is_task_not_found(&foreign.guid);
 }
 
 async fn an_export_is_previewed_with_its_own_ids(client: Client) {

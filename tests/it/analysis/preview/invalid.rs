@@ -3,18 +3,11 @@
 use super::observation;
 use crate::kit::prelude::*;
 
-on_both_databases![
+on_one_database![
     a_source_is_required,
-    a_task_that_is_not_there_is_not_found,
     lists_and_objects_are_no_answers,
-    answers_are_limited,
-    known_variables_are_limited,
-    fallback_languages_are_limited,
-    malformed_languages_are_refused,
-    the_depth_is_zero_to_eight,
-    unknown_levels_are_refused,
-    only_bodies_are_expanded,
-    names_are_limited,
+    each_field_has_limits,
+    unknown_values_are_refused,
     all_violations_are_found_at_once,
     a_guide_of_too_many_steps_is_refused,
     a_guide_of_too_many_conditions_is_refused,
@@ -37,15 +30,6 @@ async fn a_source_is_required(client: Client) {
     failure.violates(&[("guid", "FIELD_INVALID")]);
 }
 
-async fn a_task_that_is_not_there_is_not_found(client: Client) {
-    let missing = unknown_guid();
-    let failure = client.preview(preview_of(&missing)).await.refused();
-    failure.is_task_not_found(&missing);
-    let foreign = client.other_account().given_task(task("Foreign")).await;
-    let failure = client.preview(preview_of(&foreign.guid)).await.refused();
-    failure.is_task_not_found(&foreign.guid);
-}
-
 async fn lists_and_objects_are_no_answers(client: Client) {
     let request = existing(&client).await;
     for wrong in [
@@ -61,90 +45,85 @@ async fn lists_and_objects_are_no_answers(client: Client) {
     }
 }
 
-async fn answers_are_limited(client: Client) {
-    let mut request = existing(&client).await;
-    for index in 0..1_000 {
-        request = request.answering(&format!("name {index}"), text("off"));
-    }
-    client.previewed(request.clone()).await;
-    let request = request.answering("light", text("off"));
-    let failure = client.preview(request).await.refused();
-    failure.violates(&[("answers", "TOO_MANY_ELEMENTS")]);
-}
-
-async fn known_variables_are_limited(client: Client) {
+async fn each_field_has_limits(client: Client) {
     let request = existing(&client).await;
-    let names = |count| vec!["light".to_owned(); count];
-    client
-        .previewed(request.clone().knowing(names(1_000)))
-        .await;
-    let failure = client
-        .preview(request.knowing(names(1_001)))
-        .await
-        .refused();
-    failure.violates(&[("known_variables", "TOO_MANY_ELEMENTS")]);
-}
-
-async fn fallback_languages_are_limited(client: Client) {
-    let request = existing(&client).await.in_language("de");
-    client
-        .previewed(request.clone().falling_back_to(&["fr"; 10]))
-        .await;
-    let request = request.falling_back_to(&["fr"; 11]);
-    let failure = client.preview(request).await.refused();
-    failure.violates(&[("fallback_languages", "TOO_MANY_ELEMENTS")]);
-}
-
-async fn malformed_languages_are_refused(client: Client) {
-    let request = existing(&client).await;
-    let failure = client.preview(request.clone().in_language("d")).await;
-    failure.refused().violates(&[("language", "FIELD_INVALID")]);
-    let request = request.falling_back_to(&["de", "de_CH"]);
-    let failure = client.preview(request).await.refused();
-    failure.violates(&[("fallback_languages[1]", "FIELD_INVALID")]);
-}
-
-async fn the_depth_is_zero_to_eight(client: Client) {
-    let request = existing(&client).await;
-    client.previewed(request.clone().to_depth(8)).await;
-    for depth in [-1, 9] {
-        let failure = client.preview(request.clone().to_depth(depth)).await;
-        let failure = failure.refused();
-        failure.violates(&[("subtask_depth", "FIELD_OUT_OF_RANGE")]);
-    }
-}
-
-async fn unknown_levels_are_refused(client: Client) {
-    let request = PreviewTaskRequest {
-        level: Some(4),
-        ..existing(&client).await
+    let answers = |count: usize| {
+        let names = (0..count).map(|n| format!("name {n}"));
+        names.fold(request.clone(), |request, name| {
+            request.answering(&name, text("off"))
+        })
     };
-    let failure = client.preview(request).await.refused();
-    failure.violates(&[("level", "FIELD_INVALID")]);
+    let known = |length, count| request.clone().knowing(vec!["ä".repeat(length); count]);
+    let falling = |count| {
+        let languages = vec!["fr"; count];
+        request
+            .clone()
+            .in_language("de")
+            .falling_back_to(&languages)
+    };
+    let named = |length| request.clone().answering(&"ä".repeat(length), text("off"));
+    for (fits, refused, field, reason) in [
+        (
+            answers(1_000),
+            answers(1_001),
+            "answers",
+            "TOO_MANY_ELEMENTS",
+        ),
+        (
+            known(1, 1_000),
+            known(1, 1_001),
+            "known_variables",
+            "TOO_MANY_ELEMENTS",
+        ),
+        (
+            known(2_001, 1),
+            known(2_002, 1),
+            "known_variables[0]",
+            "FIELD_TOO_LONG",
+        ),
+        (
+            falling(10),
+            falling(11),
+            "fallback_languages",
+            "TOO_MANY_ELEMENTS",
+        ),
+        (
+            request.clone().to_depth(8),
+            request.clone().to_depth(9),
+            "subtask_depth",
+            "FIELD_OUT_OF_RANGE",
+        ),
+        (
+            request.clone().to_depth(0),
+            request.clone().to_depth(-1),
+            "subtask_depth",
+            "FIELD_OUT_OF_RANGE",
+        ),
+        (named(2_001), named(0), "answers[\"\"]", "FIELD_REQUIRED"),
+    ] {
+        client.previewed(fits).await;
+        let failure = client.preview(refused).await.refused();
+        failure.violates(&[(field, reason)]);
+    }
 }
 
-async fn only_bodies_are_expanded(client: Client) {
-    let list = vec!["body".to_owned(), "title".to_owned()];
-    let request = existing(&client).await.expanding(list);
-    let failure = client.preview(request).await.refused();
-    failure.violates(&[("expand[1]", "FIELD_INVALID")]);
-}
-
-async fn names_are_limited(client: Client) {
+async fn unknown_values_are_refused(client: Client) {
     let request = existing(&client).await;
-    let (longest, too_long) = ("ä".repeat(2_001), "ä".repeat(2_002));
-    let longest = request
-        .clone()
-        .answering(&longest, text("off"))
-        .knowing(vec![longest.clone()]);
-    client.previewed(longest).await;
-    let too_long = request.clone().knowing(vec![too_long]);
-    let failure = client.preview(too_long).await.refused();
-    failure.violates(&[("known_variables[0]", "FIELD_TOO_LONG")]);
-    let failure = client.preview(request.answering("", text("off"))).await;
-    failure
-        .refused()
-        .violates(&[("answers[\"\"]", "FIELD_REQUIRED")]);
+    let unknown_level = PreviewTaskRequest {
+        level: Some(4),
+        ..request.clone()
+    };
+    let fallback = request.clone().falling_back_to(&["de", "de_CH"]);
+    let expanding = vec!["body".to_owned(), "title".to_owned()];
+    for (refused, field) in [
+        (unknown_level, "level"),
+        (request.clone().in_language("d"), "language"),
+        (fallback, "fallback_languages[1]"),
+        (request.expanding(expanding), "expand[1]"),
+    ] {
+        let failure = client.preview(refused).await.refused();
+        failure.violates(&[(field, "FIELD_INVALID")]);
+    }
 }
 
 async fn all_violations_are_found_at_once(client: Client) {

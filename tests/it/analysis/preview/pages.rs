@@ -6,7 +6,6 @@ use crate::kit::prelude::*;
 on_both_databases![
     pages_list_every_step_once_in_order,
     other_fields_are_on_every_page,
-    a_token_belongs_to_its_request,
     a_token_is_invalid_after_its_guide_has_changed,
     a_token_lasts_while_other_guides_change,
     a_fingerprint_changes_with_its_guide_alone,
@@ -60,27 +59,6 @@ async fn other_fields_are_on_every_page(client: Client) {
         ..preview
     };
     assert_eq!(others(first), others(second));
-}
-
-async fn a_token_belongs_to_its_request(client: Client) {
-    let task = guide(&client).await;
-    let request = preview_of(&task.guid).with_page_size(2);
-    let token = client.previewed(request.clone()).await.next_page_token;
-    let request = request.after(token);
-    client.previewed(request.clone().with_page_size(1)).await;
-    for other in [
-        request.clone().to_depth(1),
-        request.clone().answering("a", text("1")),
-        request.clone().for_level(AccessLevel::User),
-        request.clone().in_language("de"),
-        request.clone().with_traces(true),
-    ] {
-        let failure = client.preview(other).await.refused();
-        failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
-    }
-    let stranger = client.other_account();
-    let failure = stranger.preview(request).await.refused();
-    failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
 async fn a_token_is_invalid_after_its_guide_has_changed(client: Client) {

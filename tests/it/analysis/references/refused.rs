@@ -3,15 +3,14 @@
 use super::{first_page, of_task, of_variable, places};
 use crate::kit::prelude::*;
 
-on_both_databases![
+on_both_databases![variables_of_other_accounts_are_not_listed,];
+
+on_one_database![
     neither_task_nor_variable_is_refused,
     an_answer_without_a_variable_is_refused,
-    a_task_that_does_not_exist_is_not_found,
     a_malformed_task_is_refused,
     names_and_answers_have_limits,
     nul_is_refused,
-    a_negative_page_size_is_refused,
-    variables_of_other_accounts_are_not_listed,
 ];
 
 async fn neither_task_nor_variable_is_refused(client: Client) {
@@ -29,18 +28,6 @@ async fn an_answer_without_a_variable_is_refused(client: Client) {
     };
     let refused = first_page(&client, request).await.refused();
     refused.violates(&[("answer", "FIELD_INVALID")]);
-}
-
-async fn a_task_that_does_not_exist_is_not_found(client: Client) {
-    let absent = task_of(&unknown_guid());
-    for variable in ["", "light"] {
-        let request = ListReferencesRequest {
-            variable: variable.to_owned(),
-            ..of_task(&absent)
-        };
-        let refused = first_page(&client, request).await.refused();
-        assert_eq!(refused.reason(), "TASK_NOT_FOUND", "{variable}");
-    }
 }
 
 async fn a_malformed_task_is_refused(client: Client) {
@@ -71,15 +58,6 @@ async fn nul_is_refused(client: Client) {
     };
     let refused = first_page(&client, request).await.refused();
     refused.violates(&[("variable", "FIELD_INVALID"), ("answer", "FIELD_INVALID")]);
-}
-
-async fn a_negative_page_size_is_refused(client: Client) {
-    let request = ListReferencesRequest {
-        page_size: -1,
-        ..of_variable("light")
-    };
-    let refused = first_page(&client, request).await.refused();
-    refused.violates(&[("page_size", "FIELD_OUT_OF_RANGE")]);
 }
 
 async fn variables_of_other_accounts_are_not_listed(client: Client) {
