@@ -319,6 +319,7 @@ async fn the_log_says_why_spans_do_not_reach_the_collector() {
         .start();
     let client = Client::at(server.address()).with_account("demo");
     client.get_task(ABSENT).await.expect_err("no task");
+    assert!(server.next_error_line().contains("Export.Failed.Exhausted"));
     let line = server.next_error_line();
     for part in ["BatchSpanProcessor.ExportError", "Connection refused"] {
         assert!(line.contains(part), "{part}: {line}");
