@@ -13,10 +13,8 @@ mod database_url;
 mod enum_arguments;
 mod error;
 mod examples;
-mod files;
 mod flags;
 mod health;
-mod log_modules;
 mod names;
 mod password_file;
 mod postgres_parameters;
@@ -276,17 +274,10 @@ impl Config {
             };
             let tls = tls.tls(values);
             let tls = values.record(tls);
-            match command {
-                Command::Serve => files::check_for_serving(&config, environment, values),
-                Command::Migrate { .. } => files::check_database(&config, environment, values),
-                Command::Config
-                | Command::Token(_)
-                | Command::Translate(_)
-                | Command::Client(_)
-                | Command::Lint(_)
-                | Command::Health(_)
-                | Command::Completions(_)
-                | Command::Man(_) => {}
+            if matches!(command, Command::Serve) || migrates {
+                for postgres in config.postgres_parameters(environment) {
+                    postgres.check_files(values);
+                }
             }
             Some(Self {
                 auth: auth?,

@@ -160,7 +160,6 @@ impl Server {
                 health: health.clone(),
                 connections: Arc::clone(&connections),
                 certificate_expiry: tls.as_ref().and_then(|tls| tls.certificate_expiry),
-                spans: traces.as_ref().map(Traces::span_counts),
             })),
         });
         Ok(Self {

@@ -17,9 +17,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-pub use self::traces::{
-    CallSpan, ChildSpans, SpanCounts, SpanOutcome, Tracer, Traces, TracesError,
-};
+pub use self::traces::{CallSpan, ChildSpans, SpanOutcome, Tracer, Traces, TracesError};
 use crate::{
     config::{LogConfig, LogFormat},
     terminal::escape_formatting,

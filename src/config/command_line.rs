@@ -15,7 +15,6 @@ use super::{
     examples::with_examples,
     flags::Flags,
     health::HealthSettings,
-    log_modules,
     names::Variables,
     settings::{Environment, SettingValues, value_error},
     translate::TranslateSettings,
@@ -142,7 +141,7 @@ impl Invocation {
         };
         Ok(Self {
             config: Config::read(&mut values, &command, environment)?,
-            warnings: warnings(&command, environment, &values),
+            warnings: warnings(&command, environment),
             command,
             values,
         })
@@ -281,13 +280,9 @@ fn values_of<A: Args>(file: Option<PathBuf>, environment: Environment<'_>) -> Se
     values
 }
 
-/// Names the variables that look like settings and that nothing reads, and parts of the
-/// log's filter that do not exist, for commands that read the settings of a server.
-fn warnings(
-    command: &Command,
-    environment: Environment<'_>,
-    values: &SettingValues,
-) -> Vec<String> {
+/// Names the variables that look like settings and that nothing reads, for commands that read
+/// the settings of a server.
+fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
     match command {
         Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
         Command::Translate(_)
@@ -302,15 +297,7 @@ fn warnings(
         let name = name.escape_debug();
         format!("{name} is not a setting and is ignored: `expertise --help` lists them")
     });
-    let modules = log_modules::unknown(values.text("log").unwrap_or_default());
-    let modules = modules.map(|module| {
-        let (setting, module) = (values.name("log"), module.escape_debug());
-        format!(
-            "{setting} names {module}, which is no part of this program and is ignored: known are {}",
-            log_modules::KNOWN.join(", ")
-        )
-    });
-    warnings.chain(modules).collect()
+    warnings.collect()
 }
 
 /// Adds a tip to the error about a short flag that stands before its command.

@@ -14,7 +14,6 @@ mod health_and_reflection;
 mod load_shedding;
 mod normalise;
 mod protocol;
-mod rejected_calls;
 mod request_body;
 mod response_body;
 
@@ -43,7 +42,7 @@ use tracing::{Instrument, error, info_span};
 
 pub use self::health_and_reflection::is_health_or_reflection;
 use self::{
-    admission::{MemoryBudget, QueueSlot, WorkQueue},
+    admission::{MemoryBudget, QueueSlot, RejectedCalls, WorkQueue},
     call_metrics::CallMetrics,
     call_record::CallRecord,
     deadline::Deadline,
@@ -76,6 +75,7 @@ pub struct Middleware {
     memory: Arc<MemoryBudget>,
     sizes: DecodedSizes,
     queue: WorkQueue,
+    rejected: RejectedCalls,
     /// How many large messages may be decoded at once: one for each processor.
     decoders: Semaphore,
     shedder: LoadShedder,
@@ -106,12 +106,14 @@ pub struct CurrentLoad {
 
 impl Middleware {
     pub fn new(authenticator: Authenticator, limits: CallLimits, tracer: Option<Tracer>) -> Self {
+        let rejected = RejectedCalls::default();
         Self {
             authenticator,
             limits,
-            memory: MemoryBudget::new(limits.max_inflight_bytes),
+            memory: MemoryBudget::new(limits.max_inflight_bytes, &rejected),
             sizes: DecodedSizes::of_contract(),
-            queue: WorkQueue::new(limits.max_inflight_bytes),
+            queue: WorkQueue::new(limits.max_inflight_bytes, &rejected),
+            rejected,
             decoders: Semaphore::new(thread::available_parallelism().map_or(1, usize::from)),
             shedder: LoadShedder::new(),
             metrics: CallMetrics::new(),
@@ -123,7 +125,11 @@ impl Middleware {
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
         self.memory.register(registry);
-        rejected_calls::register(registry, &self.memory, &self.queue);
+        registry.register(
+            "rejected_calls",
+            "Calls that were refused with OVERLOADED, by the limit that was reached",
+            self.rejected.clone(),
+        );
     }
 
     /// Registers the metrics of calls that have the same names in every gRPC server.

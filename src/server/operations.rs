@@ -4,7 +4,6 @@
 //! closed when there are too many, so that no client can block others. The port needs
 //! no credentials, and its answers hold nothing of guides or accounts.
 
-mod exposition;
 mod process;
 mod sampled;
 
@@ -16,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -32,14 +31,14 @@ use tokio::{
 };
 use tracing::warn;
 
-use self::{exposition::ExpositionFormat, sampled::SampledMetrics};
+use self::sampled::SampledMetrics;
 use super::{
     ACCEPT_RETRY_PAUSE,
     connections::Connections,
     health::{HealthMonitor, HealthState},
     middleware::Middleware,
 };
-use crate::{store::Store, telemetry::SpanCounts};
+use crate::store::Store;
 
 /// How long a request may take, its answer included.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,6 +47,8 @@ const MAX_CONNECTIONS: usize = 16;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+/// The format of `/metrics`, whatever a request accepts.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The endpoint for operators, with all metrics of the server.
 pub struct OperationsEndpoint {
@@ -64,8 +65,6 @@ pub struct MetricSources {
     pub connections: Arc<Connections>,
     /// When the server's certificate expires, with TLS.
     pub certificate_expiry: Option<SystemTime>,
-    /// With a collector of traces.
-    pub spans: Option<Arc<SpanCounts>>,
 }
 
 /// The metrics of the database, once it is open.
@@ -144,7 +143,7 @@ impl OperationsEndpoint {
             return text(StatusCode::METHOD_NOT_ALLOWED, "GET only\n");
         }
         match request.uri().path() {
-            "/metrics" => self.metrics(request.headers()),
+            "/metrics" => self.metrics(),
             "/healthz" => text(StatusCode::OK, "alive\n"),
             "/readyz" => {
                 let unavailable = StatusCode::SERVICE_UNAVAILABLE;
@@ -163,13 +162,9 @@ impl OperationsEndpoint {
         }
     }
 
-    fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let format = ExpositionFormat::accepted(headers);
+    fn metrics(&self) -> Response<Full<Bytes>> {
         match self.open_metrics_text() {
-            Some(metrics) => {
-                let metrics = format.convert(metrics);
-                response(StatusCode::OK, format.content_type(), metrics)
-            }
+            Some(metrics) => response(StatusCode::OK, OPEN_METRICS, metrics),
             None => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
         }
     }

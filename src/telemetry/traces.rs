@@ -2,16 +2,10 @@
 //! collector over OTLP.
 //!
 //! *Invariants:* no call waits for the collector: spans go into a bounded queue, and are lost
-//! if the collector is slow or away. Attributes hold what a log line may hold, and no content
-//! of guides.
+//! if the collector is slow or away; OpenTelemetry logs why. Attributes hold what a log line may
+//! hold, and no content of guides.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use http::Uri;
 use opentelemetry::{
@@ -21,25 +15,20 @@ use opentelemetry::{
         TracerProvider as _,
     },
 };
-use opentelemetry_otlp::{WithExportConfig, WithTonicConfig};
+use opentelemetry_otlp::WithTonicConfig;
 use opentelemetry_sdk::{
     Resource,
-    error::{OTelSdkError, OTelSdkResult},
-    trace::{
-        BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider, Span,
-        SpanData, SpanExporter,
-    },
+    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider, Span},
 };
 use tokio::{
-    runtime::Handle,
     task::spawn_blocking,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, timeout_at},
 };
 use tonic::{
     Code,
     transport::{ClientTlsConfig, Endpoint},
 };
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::call_context::SpanRecorder;
 
@@ -47,7 +36,7 @@ use crate::call_context::SpanRecorder;
 const MAX_QUEUED_SPANS: usize = 4096;
 const MAX_BATCH_SPANS: usize = 512;
 const BATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// How long an export may take, all attempts included.
+/// How long the collector may take to answer an export.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a shutdown waits for the export of the last spans.
@@ -65,26 +54,6 @@ pub struct TracesError {
 pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-    counts: Arc<SpanCounts>,
-}
-
-/// How many spans the collector accepted, and how many it did not.
-#[derive(Debug, Default)]
-pub struct SpanCounts {
-    exported: AtomicU64,
-    lost: AtomicU64,
-}
-
-impl SpanCounts {
-    /// Spans that the collector accepted.
-    pub fn exported(&self) -> u64 {
-        self.exported.load(Relaxed)
-    }
-
-    /// Spans that were sent and that the collector did not accept.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Relaxed)
-    }
 }
 
 impl Traces {
@@ -95,13 +64,6 @@ impl Traces {
             endpoint: endpoint.clone(),
             reason,
         })?;
-        let counts = Arc::<SpanCounts>::default();
-        let exporter = CountingExporter {
-            exporter: Arc::new(exporter),
-            runtime: Handle::current(),
-            counts: Arc::clone(&counts),
-            is_failing: AtomicBool::new(false),
-        };
         let config = BatchConfigBuilder::default()
             .with_max_queue_size(MAX_QUEUED_SPANS)
             .with_max_export_batch_size(MAX_BATCH_SPANS)
@@ -123,21 +85,12 @@ impl Traces {
             .with_resource(resource)
             .build();
         let tracer = provider.tracer(env!("CARGO_PKG_NAME"));
-        Ok(Self {
-            provider,
-            tracer,
-            counts,
-        })
+        Ok(Self { provider, tracer })
     }
 
     /// Makes spans that are exported here.
     pub fn tracer(&self) -> Tracer {
         Tracer(self.tracer.clone())
-    }
-
-    /// How many spans were exported and lost so far.
-    pub fn span_counts(&self) -> Arc<SpanCounts> {
-        Arc::clone(&self.counts)
     }
 
     /// Exports the last spans, until `deadline`, for a few seconds at most.
@@ -152,7 +105,9 @@ impl Traces {
 }
 
 fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> {
-    let mut channel = Endpoint::from(endpoint.clone()).connect_timeout(CONNECT_TIMEOUT);
+    let mut channel = Endpoint::from(endpoint.clone())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(EXPORT_TIMEOUT);
     if endpoint.scheme_str() == Some("https") {
         channel = channel
             .tls_config(ClientTlsConfig::new().with_native_roots())
@@ -161,111 +116,8 @@ fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> 
     opentelemetry_otlp::SpanExporter::builder()
         .with_tonic()
         .with_channel(channel.connect_lazy())
-        .with_timeout(EXPORT_TIMEOUT)
         .build()
         .map_err(|error| format!("no exporter can be set up: {error}"))
-}
-
-/// Exports spans within [`EXPORT_TIMEOUT`] and counts them. Logs once when exports start
-/// to fail, with the cause, and once when they work again, without the collector's own
-/// messages.
-#[derive(Debug)]
-struct CountingExporter {
-    exporter: Arc<opentelemetry_otlp::SpanExporter>,
-    runtime: Handle,
-    counts: Arc<SpanCounts>,
-    is_failing: AtomicBool,
-}
-
-impl SpanExporter for CountingExporter {
-    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        let spans = batch.len() as u64;
-        let exporter = Arc::clone(&self.exporter);
-        let export = async move { timeout(EXPORT_TIMEOUT, exporter.export(batch)).await };
-        let result = match self.runtime.spawn(export).await {
-            Ok(Ok(result)) => result,
-            // Too slow, or the runtime has ended.
-            Ok(Err(_)) | Err(_) => Err(OTelSdkError::Timeout(EXPORT_TIMEOUT)),
-        };
-        let failed = result.is_err();
-        let count = match failed {
-            true => &self.counts.lost,
-            false => &self.counts.exported,
-        };
-        count.fetch_add(spans, Relaxed);
-        match (self.is_failing.swap(failed, Relaxed), failed) {
-            (false, true) => {
-                let cause = result.as_ref().err().map_or("", cause);
-                warn!("traces do not reach the collector and are lost: {cause}");
-            }
-            (true, false) => info!("traces reach the collector again"),
-            (true, true) | (false, false) => {}
-        }
-        result
-    }
-
-    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.exporter.shutdown_with_timeout(timeout)
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        self.exporter.force_flush()
-    }
-
-    fn set_resource(&mut self, resource: &Resource) {
-        // Called before any export, when there is no other owner.
-        if let Some(exporter) = Arc::get_mut(&mut self.exporter) {
-            exporter.set_resource(resource);
-        }
-    }
-}
-
-/// Parts of the exporter's messages, and what each means. The first that occurs counts.
-const EXPORT_FAILURES: [(&str, &str); 8] = [
-    (
-        "Connection refused",
-        "it refuses the connection: start it, or check host and port of EXPERTISE_OTLP_ENDPOINT",
-    ),
-    (
-        "lookup address",
-        "its host name has no address: check EXPERTISE_OTLP_ENDPOINT",
-    ),
-    (
-        "certificate",
-        "its certificate is not accepted: its authority must be in the system's certificate store",
-    ),
-    (
-        "Unimplemented",
-        "it takes no traces there: use its port for OTLP with gRPC, such as 4317",
-    ),
-    (
-        "Unauthenticated",
-        "it requires credentials, which are not sent",
-    ),
-    (
-        "PermissionDenied",
-        "it requires credentials, which are not sent",
-    ),
-    ("DeadlineExceeded", NO_ANSWER_IN_TIME),
-    (
-        "Unavailable",
-        "it cannot be reached or ends the connection: check EXPERTISE_OTLP_ENDPOINT, which begins \
-         with https:// if it uses TLS",
-    ),
-];
-const NO_ANSWER_IN_TIME: &str = "it does not answer in time";
-
-/// Why an export failed, in our own words.
-fn cause(error: &OTelSdkError) -> &'static str {
-    match error {
-        OTelSdkError::Timeout(_) => NO_ANSWER_IN_TIME,
-        OTelSdkError::AlreadyShutdown => "the server is shutting down",
-        OTelSdkError::InternalFailure(text) => {
-            let mut failures = EXPORT_FAILURES.iter();
-            let known = failures.find(|(part, _)| text.contains(part));
-            known.map_or("it does not accept them", |(_, cause)| cause)
-        }
-    }
 }
 
 /// Makes spans.

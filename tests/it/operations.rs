@@ -3,7 +3,6 @@
 
 mod backups;
 mod documentation;
-mod exposition_formats;
 mod log;
 mod metrics;
 mod readiness;

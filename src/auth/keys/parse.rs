@@ -13,9 +13,9 @@ use jsonwebtoken::{
 use pkcs1::RsaPublicKeyRef;
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde::Deserialize;
-use spki::{
-    ObjectIdentifier, SubjectPublicKeyInfoRef,
+use x509_cert::{
     der::{Decode, asn1::AnyRef},
+    spki::{ObjectIdentifier, SubjectPublicKeyInfoRef},
 };
 
 use super::{Key, KeySet};

@@ -15,7 +15,7 @@ use std::{
 };
 
 use prometheus_client::{
-    metrics::{counter::Counter, gauge::Gauge},
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 use tokio::{
@@ -60,13 +60,16 @@ pub struct MemoryBudget {
     refused: Counter,
 }
 
+/// Calls that were refused, by the limit that was reached.
+pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
+
 impl MemoryBudget {
-    pub fn new(limit: usize) -> Arc<Self> {
+    pub fn new(limit: usize, rejected: &RejectedCalls) -> Arc<Self> {
         Arc::new(Self {
             limit,
             used: AtomicUsize::new(0),
             probes: AtomicUsize::new(0),
-            refused: Counter::default(),
+            refused: rejected.get_or_create_owned(&[("cause", "memory")]),
         })
     }
 
@@ -79,11 +82,6 @@ impl MemoryBudget {
             Unit::Bytes,
             limit,
         );
-    }
-
-    /// Calls that were refused because others held too many bytes.
-    pub fn refused_calls(&self) -> Counter {
-        self.refused.clone()
     }
 
     /// The bytes that calls hold, those of health and reflection included.
@@ -267,7 +265,7 @@ pub struct WorkPermit {
 
 impl WorkQueue {
     /// A queue for calls that share a memory budget of `limit` bytes.
-    pub fn new(limit: usize) -> Self {
+    pub fn new(limit: usize, rejected: &RejectedCalls) -> Self {
         let permits = limit / LARGE_WORK_SHARE / LARGE_PERMIT_BYTES;
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         let large_permits = u32::try_from(permits).unwrap_or(u32::MAX);
@@ -276,19 +274,9 @@ impl WorkQueue {
             large: Arc::new(Semaphore::new(large_permits as usize)),
             large_permits,
             waiting: Arc::default(),
-            refused_full: Counter::default(),
-            refused_late: Counter::default(),
+            refused_full: rejected.get_or_create_owned(&[("cause", "queue_full")]),
+            refused_late: rejected.get_or_create_owned(&[("cause", "queue_timeout")]),
         }
-    }
-
-    /// Calls that were refused because every slot was taken.
-    pub fn calls_refused_when_full(&self) -> Counter {
-        self.refused_full.clone()
-    }
-
-    /// Calls that were refused because their permit did not come in time.
-    pub fn calls_refused_late(&self) -> Counter {
-        self.refused_late.clone()
     }
 
     /// Counts a call that is refused because every slot is taken.

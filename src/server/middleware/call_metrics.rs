@@ -1,5 +1,6 @@
 //! Metrics of calls by rpc: how many, how they ended and how long they took. Those that
-//! every gRPC server has are named `grpc_server_…`, as dashboards expect.
+//! every gRPC server has are named `grpc_server_…`, as dashboards expect; their only other label
+//! is the `reason` of the contract.
 //!
 //! *Invariant:* labels come from the contract, never from a request, so that callers
 //! cannot add time series.
@@ -14,7 +15,7 @@ use tonic::Code;
 
 use crate::{
     grpc::{self, status},
-    proto::{code_name, v1::ErrorReason},
+    proto::v1::ErrorReason,
 };
 
 /// Seconds, from what the cheapest calls take to the default request timeout.
@@ -36,9 +37,8 @@ const UNARY: &str = "unary";
 
 type LabelValue = Cow<'static, str>;
 type RpcLabels = [(&'static str, LabelValue); 1];
-type OutcomeLabels = [(&'static str, LabelValue); 3];
 type MethodLabels = [(&'static str, LabelValue); 3];
-type HandledLabels = [(&'static str, LabelValue); 4];
+type OutcomeLabels = [(&'static str, LabelValue); 5];
 
 /// Metrics of all calls.
 pub struct CallMetrics {
@@ -50,10 +50,9 @@ pub struct CallMetrics {
 /// The time series of all rpcs.
 #[derive(Clone)]
 struct Families {
-    calls: Family<OutcomeLabels, Counter>,
     in_flight: Family<RpcLabels, Gauge>,
     started: Family<MethodLabels, Counter>,
-    handled: Family<HandledLabels, Counter>,
+    handled: Family<OutcomeLabels, Counter>,
     seconds: Family<MethodLabels, Histogram, fn() -> Histogram>,
 }
 
@@ -62,23 +61,16 @@ struct Families {
 pub struct RpcMetrics {
     rpc: LabelValue,
     families: Families,
-    ok: OutcomeCounters,
-    shed: OutcomeCounters,
+    ok: Counter,
+    shed: Counter,
     in_flight: Gauge,
     started: Counter,
     seconds: Histogram,
 }
 
-/// The counters of one outcome of an rpc.
-struct OutcomeCounters {
-    calls: Counter,
-    handled: Counter,
-}
-
 impl CallMetrics {
     pub fn new() -> Self {
         let families = Families {
-            calls: Family::default(),
             in_flight: Family::default(),
             started: Family::default(),
             handled: Family::default(),
@@ -97,11 +89,6 @@ impl CallMetrics {
 
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
-            "calls",
-            "Calls that have ended, by rpc, code and reason",
-            self.families.calls.clone(),
-        );
-        registry.register(
             "calls_in_flight",
             "Calls that have started and not ended",
             self.families.in_flight.clone(),
@@ -118,7 +105,7 @@ impl CallMetrics {
         );
         registry.register(
             "handled",
-            "Calls that have ended, by code",
+            "Calls that have ended, by code and reason",
             self.families.handled.clone(),
         );
         registry.register_with_unit(
@@ -164,20 +151,12 @@ impl Families {
         }
     }
 
-    fn outcome(&self, rpc: &LabelValue, code: Code, reason: &'static str) -> OutcomeCounters {
-        let calls = [
-            ("rpc", rpc.clone()),
-            ("code", LabelValue::Borrowed(code_name(code))),
-            ("reason", LabelValue::Borrowed(reason)),
-        ];
+    fn outcome(&self, rpc: &LabelValue, code: Code, reason: &'static str) -> Counter {
         let [kind, service, method] = method_labels(rpc);
         let code = ("grpc_code", LabelValue::Borrowed(code_label(code)));
-        OutcomeCounters {
-            calls: self.calls.get_or_create_owned(&calls),
-            handled: self
-                .handled
-                .get_or_create_owned(&[kind, service, method, code]),
-        }
+        let reason = ("reason", LabelValue::Borrowed(reason));
+        self.handled
+            .get_or_create_owned(&[kind, service, method, code, reason])
     }
 }
 
@@ -188,20 +167,11 @@ impl RpcMetrics {
         match code {
             Code::Ok => self.ok.inc(),
             _ => {
-                let outcome =
-                    self.families
-                        .outcome(&self.rpc, code, status::known_reason_name(reason));
-                outcome.inc();
+                let reason = status::known_reason_name(reason);
+                self.families.outcome(&self.rpc, code, reason).inc()
             }
         };
         self.in_flight.dec();
-    }
-}
-
-impl OutcomeCounters {
-    fn inc(&self) {
-        self.calls.inc();
-        self.handled.inc();
     }
 }
 

@@ -1,17 +1,14 @@
 //! Metrics that are sampled when they are requested.
 
-use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::SystemTime,
-};
+use std::time::SystemTime;
 
 use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    metrics::{family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 
 use super::{MetricSources, seconds_since_epoch};
-use crate::{server::health::HealthState, telemetry::SpanCounts};
+use crate::server::health::HealthState;
 
 type SourceLabel = [(&'static str, &'static str); 1];
 /// Seconds since 1970.
@@ -26,8 +23,6 @@ pub struct SampledMetrics {
     calls_in_work: Gauge,
     calls_waiting: Gauge,
     keys_read: Family<SourceLabel, TimestampGauge>,
-    spans_exported: Counter,
-    spans_lost: Counter,
 }
 
 impl SampledMetrics {
@@ -75,22 +70,6 @@ impl SampledMetrics {
                 self.keys_read.clone(),
             );
         }
-        if sources.spans.is_some() {
-            self.register_spans(registry);
-        }
-    }
-
-    fn register_spans(&self, registry: &mut Registry) {
-        registry.register(
-            "spans_exported",
-            "Spans that the collector accepted",
-            self.spans_exported.clone(),
-        );
-        registry.register(
-            "spans_lost",
-            "Spans that were sent and that the collector did not accept",
-            self.spans_lost.clone(),
-        );
     }
 
     pub fn sample(&self, sources: &MetricSources) {
@@ -112,14 +91,6 @@ impl SampledMetrics {
                 .get_or_create_owned(&[("source", read.source)]);
             gauge.set(seconds_since_epoch(read.at));
         }
-        if let Some(spans) = &sources.spans {
-            self.sample_spans(spans);
-        }
-    }
-
-    fn sample_spans(&self, spans: &Arc<SpanCounts>) {
-        self.spans_exported.inner().store(spans.exported(), Relaxed);
-        self.spans_lost.inner().store(spans.lost(), Relaxed);
     }
 }
 

@@ -7,11 +7,8 @@ use crate::kit::{
     databases::postgres,
     exposition::Exposition,
     prelude::*,
-    server::{TestServer, http_exchange, http_get, in_memory, with_metrics},
+    server::{TestServer, http_answer, http_exchange, http_get, in_memory, with_metrics},
 };
-
-const CREATE: (&str, &str) = ("rpc", "expertise.v1.TaskService/CreateTask");
-const GET: (&str, &str) = ("rpc", "expertise.v1.TaskService/GetTask");
 
 /// What the metrics of every gRPC server call a method of TaskService.
 fn grpc_labels(method: &str) -> [(&str, &str); 3] {
@@ -21,6 +18,8 @@ fn grpc_labels(method: &str) -> [(&str, &str); 3] {
         ("grpc_method", method),
     ]
 }
+
+const HANDLED: &str = "grpc_server_handled_total";
 
 #[tokio::test]
 async fn a_call_is_counted_by_rpc_code_and_reason() {
@@ -33,28 +32,23 @@ async fn a_call_is_counted_by_rpc_code_and_reason() {
     client.get_task(absent).await.expect_err("no task");
     client.create_task(task(" ")).await.expect_err("no name");
 
-    let ended = |metrics: &Exposition| metrics.sum("expertise_calls_total", &[]) == 5.0;
+    let ended = |metrics: &Exposition| metrics.sum(HANDLED, &[]) == 5.0;
     let metrics = server.wait_for_metrics("five calls", ended).await;
-    for (rpc, code, reason, count) in [
-        (CREATE, "OK", "", 1.0),
-        (CREATE, "INVALID_ARGUMENT", "FIELD_REQUIRED", 1.0),
-        (GET, "OK", "", 2.0),
-        (GET, "NOT_FOUND", "TASK_NOT_FOUND", 1.0),
+    for (method, code, reason, count) in [
+        ("CreateTask", "OK", "", 1.0),
+        ("CreateTask", "InvalidArgument", "FIELD_REQUIRED", 1.0),
+        ("GetTask", "OK", "", 2.0),
+        ("GetTask", "NotFound", "TASK_NOT_FOUND", 1.0),
     ] {
-        let labels = [rpc, ("code", code), ("reason", reason)];
-        let found = metrics.sum("expertise_calls_total", &labels);
-        assert_eq!(found, count, "{labels:?}");
-    }
-    for (method, code, count) in [
-        ("CreateTask", "OK", 1.0),
-        ("CreateTask", "InvalidArgument", 1.0),
-        ("GetTask", "OK", 2.0),
-        ("GetTask", "NotFound", 1.0),
-    ] {
-        let code = ("grpc_code", code);
         let [kind, service, method] = grpc_labels(method);
-        let found = metrics.sum("grpc_server_handled_total", &[kind, service, method, code]);
-        assert_eq!(found, count, "{method:?} {code:?}");
+        let labels = [
+            kind,
+            service,
+            method,
+            ("grpc_code", code),
+            ("reason", reason),
+        ];
+        assert_eq!(metrics.sum(HANDLED, &labels), count, "{labels:?}");
     }
     let get = grpc_labels("GetTask");
     let seconds = "grpc_server_handling_seconds";
@@ -76,25 +70,25 @@ async fn labels_do_not_grow_with_callers_or_unknown_paths() {
         call_unknown_path(&client, &format!("/expertise.v1.TaskService/Rpc{number}")).await;
         call_unknown_path(&client, &format!("/service.{number}/Rpc")).await;
     }
-    let unknown = ("rpc", "unknown");
+    let unknown = ("grpc_method", "unknown");
     let metrics = server
         .wait_for_metrics("forty calls", |metrics| {
-            metrics.sum("expertise_calls_total", &[unknown]) == 40.0
+            metrics.sum(HANDLED, &[unknown]) == 40.0
         })
         .await;
     for label in ["rpc", "grpc_service", "grpc_method"] {
         assert_eq!(metrics.values(label), before.values(label));
     }
-    // Two series more: UNIMPLEMENTED of unknown rpcs, in `expertise_calls_total` and in
-    // `grpc_server_handled_total`.
-    assert_eq!(metrics.len(), before.len() + 2);
+    // One series more: UNIMPLEMENTED of unknown rpcs.
+    assert_eq!(metrics.len(), before.len() + 1);
 }
 
 #[tokio::test]
 async fn a_call_is_in_flight_until_it_ends() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let get = ("rpc", "expertise.v1.TaskService/GetTask");
     let in_flight = |calls| {
-        move |metrics: &Exposition| metrics.sum("expertise_calls_in_flight", &[GET]) == calls
+        move |metrics: &Exposition| metrics.sum("expertise_calls_in_flight", &[get]) == calls
     };
     let call = begin_get_task(&server.client());
     server
@@ -104,11 +98,9 @@ async fn a_call_is_in_flight_until_it_ends() {
     let metrics = server
         .wait_for_metrics("no call in flight", in_flight(0.0))
         .await;
-    assert_eq!(metrics.sum("expertise_calls_total", &[GET]), 1.0);
-    assert_eq!(
-        metrics.sum("expertise_calls_total", &[GET, ("code", "CANCELLED")]),
-        1.0
-    );
+    let get = ("grpc_method", "GetTask");
+    assert_eq!(metrics.sum(HANDLED, &[get]), 1.0);
+    assert_eq!(metrics.sum(HANDLED, &[get, ("grpc_code", "Canceled")]), 1.0);
 }
 
 #[tokio::test]
@@ -202,8 +194,8 @@ async fn overloaded_calls_are_counted() {
     assert_eq!(failure.retry_pushback, Some(1_000));
 
     let metrics = server.metrics().await;
-    let overloaded = [("code", "RESOURCE_EXHAUSTED"), ("reason", "OVERLOADED")];
-    assert_eq!(metrics.sum("expertise_calls_total", &overloaded), 1.0);
+    let overloaded = [("grpc_code", "ResourceExhausted"), ("reason", "OVERLOADED")];
+    assert_eq!(metrics.sum(HANDLED, &overloaded), 1.0);
     let rejected = |cause| metrics.sum("expertise_rejected_calls_total", &[("cause", cause)]);
     assert_eq!(rejected("memory"), 1.0);
     assert_eq!(rejected("queue_full"), 0.0);
@@ -216,20 +208,38 @@ async fn overloaded_calls_are_counted() {
 async fn outcomes_that_alerts_are_about_count_from_zero() {
     let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let metrics = server.metrics().await;
-    for (code, grpc_code, reason) in [
-        ("OK", "OK", ""),
-        ("INTERNAL", "Internal", "INTERNAL"),
-        ("UNAVAILABLE", "Unavailable", "STORE_UNAVAILABLE"),
-        ("UNAUTHENTICATED", "Unauthenticated", "CREDENTIALS_MISSING"),
-        ("UNAUTHENTICATED", "Unauthenticated", "CREDENTIALS_INVALID"),
+    for (code, reason) in [
+        ("OK", ""),
+        ("Internal", "INTERNAL"),
+        ("Unavailable", "STORE_UNAVAILABLE"),
+        ("Unauthenticated", "CREDENTIALS_MISSING"),
+        ("Unauthenticated", "CREDENTIALS_INVALID"),
     ] {
-        let labels = [GET, ("code", code), ("reason", reason)];
-        let found = metrics.series("expertise_calls_total", &labels);
-        assert_eq!(found, [0.0], "{labels:?}");
         let [kind, service, method] = grpc_labels("GetTask");
-        let labels = [kind, service, method, ("grpc_code", grpc_code)];
-        let found = metrics.series("grpc_server_handled_total", &labels);
-        assert_eq!(found, [0.0], "{labels:?}");
+        let labels = [
+            kind,
+            service,
+            method,
+            ("grpc_code", code),
+            ("reason", reason),
+        ];
+        assert_eq!(metrics.series(HANDLED, &labels), [0.0], "{labels:?}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_open_metrics_whatever_is_accepted() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    for accept in ["application/openmetrics-text", "text/plain", ",;,"] {
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
+        let (head, text) = http_answer(server.metrics_address(), &request).await;
+        let expected = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+        assert!(
+            head.starts_with("HTTP/1.1 200 ") && head.contains(expected),
+            "{head}"
+        );
+        assert!(text.contains("# UNIT grpc_server_handling_seconds seconds\n"));
+        assert!(text.ends_with("\n# EOF\n"), "{text}");
     }
 }
 

@@ -100,7 +100,7 @@ impl Service {
     /// metrics and spans hold no mark.
     pub fn end_and_expect_no_mark(self, calls: usize) {
         let metrics = self.metrics();
-        assert!(metrics.contains("expertise_calls_total"), "{metrics}");
+        assert!(metrics.contains("grpc_server_handled_total"), "{metrics}");
         let found = marks::found(&metrics, &[]);
         assert!(found.is_empty(), "{found:?} in the metrics: {metrics}");
         assert!(self.process.terminate().success());

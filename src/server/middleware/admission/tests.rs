@@ -15,7 +15,7 @@ fn reserve(budget: &Arc<MemoryBudget>, claim: usize) -> MemoryReservation {
 
 #[test]
 fn a_claim_takes_memory_only_as_its_bytes_arrive() {
-    let budget = MemoryBudget::new(64 * MIB);
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let claims: Vec<MemoryReservation> = (0..1000).map(|_| reserve(&budget, 60 * MIB)).collect();
     for claim in &claims {
         claim.cover(5).expect("capacity");
@@ -25,11 +25,11 @@ fn a_claim_takes_memory_only_as_its_bytes_arrive() {
 
 #[test]
 fn bytes_beyond_the_limit_are_refused_until_others_are_released() {
-    let budget = MemoryBudget::new(64 * MIB);
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let (first, second) = (reserve(&budget, 40 * MIB), reserve(&budget, 40 * MIB));
     first.cover(40 * MIB).expect("capacity");
     assert_eq!(second.cover(40 * MIB), Err(AtCapacity));
-    assert_eq!(budget.refused_calls().get(), 1);
+    assert_eq!(budget.refused.get(), 1);
     drop(first);
     second.cover(40 * MIB).expect("capacity");
     drop(second);
@@ -38,7 +38,7 @@ fn bytes_beyond_the_limit_are_refused_until_others_are_released() {
 
 #[test]
 fn a_message_that_cannot_fit_is_refused_by_its_claim() {
-    let budget = MemoryBudget::new(64 * MIB);
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let first = reserve(&budget, 40 * MIB);
     first.cover(40 * MIB).expect("capacity");
     assert!(budget.reserve(40 * MIB).is_err());
@@ -48,7 +48,7 @@ fn a_message_that_cannot_fit_is_refused_by_its_claim() {
 
 #[test]
 fn small_calls_fit_where_large_ones_do_not() {
-    let budget = MemoryBudget::new(64 * MIB);
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let large = reserve(&budget, 64 * MIB);
     large.cover(60 * MIB).expect("capacity");
     assert!(budget.reserve(MIB).is_err());
@@ -57,7 +57,7 @@ fn small_calls_fit_where_large_ones_do_not() {
 
 #[test]
 fn a_response_counts_even_where_it_does_not_fit() {
-    let budget = MemoryBudget::new(MIB);
+    let budget = MemoryBudget::new(MIB, &RejectedCalls::default());
     let reading = reserve(&budget, 10);
     reading.cover(10).expect("capacity");
     reading.hold_response(2 * MIB);
@@ -68,7 +68,7 @@ fn a_response_counts_even_where_it_does_not_fit() {
 
 #[test]
 fn streams_of_health_and_reflection_take_nothing_from_other_calls() {
-    let budget = MemoryBudget::new(64 * MIB);
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let stream = || budget.reserve_for_probe(4096, true);
     let streams: Vec<ProbeReservation> = std::iter::from_fn(|| stream().ok()).collect();
     assert_eq!(streams.len(), 4 * MIB / 4096, "a sixteenth of the budget");
@@ -83,7 +83,7 @@ fn streams_of_health_and_reflection_take_nothing_from_other_calls() {
 
 #[test]
 fn what_the_work_of_a_call_holds_counts_until_it_is_released() {
-    let budget = MemoryBudget::new(64 * MIB);
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let (first, second) = (reserve(&budget, 10), reserve(&budget, 10));
     first.cover(10).expect("capacity");
     second.cover(10).expect("capacity");
@@ -118,7 +118,7 @@ async fn acquire(
 
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_a_permit_until_half_of_the_time_to_their_deadline() {
-    let queue = WorkQueue::new(MIB);
+    let queue = WorkQueue::new(MIB, &RejectedCalls::default());
     let mut held = Vec::new();
     for _ in 0..MAX_CALLS_IN_WORK {
         held.push(acquire(&queue, None, 10).await.expect("a permit"));
@@ -126,10 +126,7 @@ async fn calls_wait_for_a_permit_until_half_of_the_time_to_their_deadline() {
     let started = Instant::now();
     assert!(acquire(&queue, None, 10).await.is_err());
     assert_eq!(started.elapsed().as_secs(), 5);
-    let refused = (
-        queue.calls_refused_late().get(),
-        queue.calls_refused_when_full().get(),
-    );
+    let refused = (queue.refused_late.get(), queue.refused_full.get());
     assert_eq!(refused, (1, 0));
     held.pop();
     assert!(acquire(&queue, None, 10).await.is_ok());
@@ -137,7 +134,7 @@ async fn calls_wait_for_a_permit_until_half_of_the_time_to_their_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_refuses_at_once() {
-    let queue = WorkQueue::new(MIB);
+    let queue = WorkQueue::new(MIB, &RejectedCalls::default());
     let mut held = Vec::new();
     for _ in 0..MAX_CALLS_IN_WORK {
         held.push(acquire(&queue, None, 10).await.expect("a permit"));
@@ -152,10 +149,7 @@ async fn a_full_queue_refuses_at_once() {
         queue.acquire(None, 10, soon()).now_or_never(),
         Some(Err(AtCapacity))
     ));
-    let refused = (
-        queue.calls_refused_late().get(),
-        queue.calls_refused_when_full().get(),
-    );
+    let refused = (queue.refused_late.get(), queue.refused_full.get());
     assert_eq!(refused, (0, 1));
     waiting.pop();
     assert!(queue.acquire(None, 10, soon()).now_or_never().is_none());
@@ -163,7 +157,7 @@ async fn a_full_queue_refuses_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_in_the_slot_that_it_has() {
-    let queue = WorkQueue::new(MIB);
+    let queue = WorkQueue::new(MIB, &RejectedCalls::default());
     let mut slots: Vec<_> = (0..MAX_QUEUED_CALLS).map(|_| queue.slot().ok()).collect();
     assert!(queue.slot().is_err());
     assert!(acquire(&queue, None, 10).await.is_err());
@@ -175,7 +169,7 @@ async fn a_call_waits_in_the_slot_that_it_has() {
 
 #[tokio::test(start_paused = true)]
 async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
-    let queue = WorkQueue::new(64 * MIB);
+    let queue = WorkQueue::new(64 * MIB, &RejectedCalls::default());
     let first = acquire(&queue, None, 3 * MIB).await.expect("a permit");
     let mut second = Box::pin(acquire(&queue, None, 3 * MIB));
     assert!((&mut second).now_or_never().is_none());

@@ -5,7 +5,7 @@ use http_body_util::StreamBody;
 use tonic::Code;
 use tonic_types::StatusExt;
 
-use super::*;
+use super::{super::admission::RejectedCalls, *};
 
 fn message(bytes: usize) -> Vec<u8> {
     let length = u32::try_from(bytes).expect("a length");
@@ -24,7 +24,7 @@ async fn take(frames: VecDeque<Bytes>, breaks: bool) -> Result<(Vec<u8>, usize),
     let frames = frames.into_iter().map(|data| Ok(Frame::data(data)));
     let reset = breaks.then(|| Err(Status::unknown("reset")));
     let body = Body::new(StreamBody::new(stream::iter(frames.chain(reset))));
-    let budget = MemoryBudget::new(2_000_000);
+    let budget = MemoryBudget::new(2_000_000, &RejectedCalls::default());
     let message = receive(body, &ReceivedBody::default(), &budget, 3_000_000).await?;
     let mut bytes = Vec::new();
     let mut reader = message.body.message();
