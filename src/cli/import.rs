@@ -142,6 +142,7 @@ impl FileImporter<'_> {
             etag: String::new(),
             request_id: String::new(),
             validate_only: *dry_run,
+            absent_fields: 0,
         };
         message.request_id = self.request_ids.next(&message).to_string();
         let sent = SentText {

@@ -86,6 +86,7 @@ pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskR
         // With a request id, a retry imports nothing twice.
         request_id: Uuid::now_v7().to_string(),
         validate_only: false,
+        absent_fields: 0,
     }
 }
 
