@@ -22,28 +22,19 @@ use self::{
 use super::{
     CliError, changes, confirm, delete,
     findings::Findings,
+    ignored_step_fields::{ignored_lines, need_explanation},
     out::JsonArray,
-    plan::{
-        IgnoredStepFields, LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand,
-        missing_fields_error, name_new_subtask_steps,
-    },
     tasks, transfer,
 };
 use crate::{
     client::Client,
     config::{ApplyArgs, Format},
-    proto::v1::{AbsentSteps, ImportTaskRequest, Task, TaskDocument},
+    proto::v1::{ImportOutcome, Task, TaskDocument},
 };
 
 /// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking, or with --dry-run";
-
-/// A document describes the whole guide: what it leaves out is reset or deleted.
-const REPLACE_GUIDE: Plan = Plan {
-    fields: LeftOutFields::Reset,
-    steps: AbsentSteps::Delete,
-};
 
 /// Fails where the command would have to ask and cannot.
 pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
@@ -133,13 +124,13 @@ impl ApplyRun<'_> {
         if let Some(task) = &mut document.task {
             task.guid.clear();
         }
+        let message = transfer::import_of_whole(document.clone(), "");
         if self.args.dry_run {
-            return self.check(document.clone(), document, report).await;
+            let answer = transfer::dry_run(self.client, message).await?;
+            report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
+            report.findings = Some(Findings::of(self.client, document).await);
+            return Ok(());
         }
-        let message = ImportTaskRequest {
-            absent_steps: i32::from(AbsentSteps::Unspecified),
-            ..transfer::import_of_whole(document, "")
-        };
         let answer = transfer::import(self.client, message).await?;
         report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
         guide.guid = Some(report.guid.clone());
@@ -178,56 +169,38 @@ impl ApplyRun<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        if let Some(error) = missing_fields_error(&document, stored, |path| path) {
-            return Err(CliError::Invalid(error));
-        }
-        let planned = REPLACE_GUIDE.apply(&document, stored);
-        let mut shown = planned.clone();
-        name_new_subtask_steps(self.client, &mut shown).await;
-        report.changes = changes::between(stored, &shown)?;
-        report.ignored_paths = fixed_paths(&document, stored);
-        report.ignored_of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
-        if report.changes.is_empty() && !has_refused_shorthand(&planned) {
-            report.outcome = ApplyOutcome::Unchanged;
-            report.steps = stored.steps.len();
-            return Ok(());
-        }
-        if self.args.dry_run {
-            let mut checked = planned.clone();
-            self.references.leave_out_pending(&mut checked);
-            return self.check(checked, planned, report).await;
-        }
-        let resets = Resets::between(stored, &planned);
         let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
-        let message = transfer::import_of_whole(planned, etag);
-        let answer = transfer::import(self.client, message).await?;
-        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-        let reset = resets.send(self.client).await;
-        reset.map_err(|error| {
-            CliError::Invalid(format!(
-                "imported, but not all left-out fields were reset: run apply again: {error}"
-            ))
-        })
-    }
-
-    /// Has the server check an import of `checked`, and analyse `planned`, the guide after it.
-    async fn check(
-        &self,
-        checked: TaskDocument,
-        planned: TaskDocument,
-        report: &mut ApplyReport,
-    ) -> Result<(), CliError> {
-        let message = ImportTaskRequest {
-            validate_only: true,
-            request_id: String::new(),
-            ..transfer::import_of_whole(checked, "")
+        let pending = match self.args.dry_run {
+            true => self.references.take_pending(&mut document),
+            false => Vec::new(),
         };
-        let answer = transfer::import(self.client, message).await?;
-        let guid = std::mem::take(&mut report.guid);
-        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-        // What a dry run creates has no guid yet.
-        report.guid = guid;
-        report.findings = Some(Findings::of(self.client, planned).await);
+        let message = transfer::import_of_whole(document.clone(), etag);
+        let answer = match self.args.dry_run {
+            true => transfer::dry_run(self.client, message).await?,
+            false => transfer::import(self.client, message).await?,
+        };
+        if answer.outcome() == ImportOutcome::Unchanged && pending.is_empty() {
+            report.outcome = ApplyOutcome::Unchanged;
+        }
+        let task = answer.task.unwrap_or_default();
+        report.set_imported(task, answer.ignored_paths);
+        let shows_changes = self.format == Format::Json && report.outcome == ApplyOutcome::Updated;
+        let mut after = match answer.document {
+            None if shows_changes || need_explanation(&report.ignored_paths) => {
+                transfer::export(self.client, &report.guid).await.ok()
+            }
+            document => document,
+        };
+        if let Some(after) = &mut after {
+            references::put_back(pending, stored, after);
+            report.steps = after.steps.len();
+            report.changes = changes::between(stored, after)?;
+            report.ignored_lines = ignored_lines(&report.ignored_paths, &document, after);
+        }
+        if self.args.dry_run && report.outcome == ApplyOutcome::Updated {
+            let after = after.unwrap_or_default();
+            report.findings = Some(Findings::of(self.client, after).await);
+        }
         Ok(())
     }
 

@@ -14,7 +14,6 @@ use crate::{
         delete::DeleteReport,
         findings::Findings,
         out::{print, print_error, sanitize, step_count},
-        plan::IgnoredStepFields,
         transfer,
     },
     client::CallError,
@@ -40,8 +39,8 @@ pub(super) struct ApplyReport {
     pub steps: usize,
     pub changes: Vec<Change>,
     pub ignored_paths: Vec<String>,
-    /// Lines that explain ignored fields of steps. They are printed instead of the paths.
-    pub ignored_of_steps: IgnoredStepFields,
+    /// What people are told about them.
+    pub ignored_lines: Vec<String>,
     /// What the analysis says about the guide; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
     error: Option<CliError>,
@@ -58,19 +57,23 @@ impl ApplyReport {
             steps: guide.document.steps.len(),
             changes: Vec::new(),
             ignored_paths: Vec::new(),
-            ignored_of_steps: IgnoredStepFields::default(),
+            ignored_lines: Vec::new(),
             findings: None,
             error: None,
             dry_run,
         }
     }
 
-    /// Adds what the server returned for an import.
+    /// Adds what the server returned for an import of an existing guide or a new one.
     pub fn set_imported(&mut self, task: Task, ignored_paths: Vec<String>) {
-        self.guid = task.guid;
+        // What a dry run creates has no guid yet.
+        if !self.dry_run {
+            self.guid = task.guid;
+        }
         self.name = task.name;
         self.steps = task.steps.len();
-        self.ignored_paths.extend(ignored_paths);
+        self.ignored_lines = ignored_paths.iter().map(|path| sanitize(path)).collect();
+        self.ignored_paths = ignored_paths;
     }
 
     pub fn fail(&mut self, error: CliError) {
@@ -103,7 +106,7 @@ impl ApplyReport {
         if self.dry_run {
             text.push_str(&changes::text(&self.changes, &Term::stdout(), 2));
         }
-        for line in self.ignored_of_steps.lines(&self.ignored_paths) {
+        for line in &self.ignored_lines {
             text.push_str(&format!("  ignored: {line}\n"));
         }
         text.push_str(&Findings::result_text(&self.findings));

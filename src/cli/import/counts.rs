@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::report::{FileReport, ImportFailure, ImportKind};
-use crate::{cli::out::print_error, config::ImportArgs};
+use super::report::{FileReport, ImportFailure};
+use crate::{cli::out::print_error, config::ImportArgs, proto::v1::ImportOutcome};
 
 #[derive(Default)]
 pub(super) struct ImportCounts {
@@ -25,12 +25,12 @@ pub(super) struct ImportCounts {
 
 impl ImportCounts {
     pub fn add(&mut self, report: &FileReport) {
-        let failure = match report.kind() {
-            Ok(kind) => {
-                *match kind {
-                    ImportKind::Created => &mut self.created,
-                    ImportKind::Updated => &mut self.updated,
-                    ImportKind::Unchanged => &mut self.unchanged,
+        let failure = match report.outcome() {
+            Ok(outcome) => {
+                *match outcome {
+                    ImportOutcome::Created => &mut self.created,
+                    ImportOutcome::Updated | ImportOutcome::Unspecified => &mut self.updated,
+                    ImportOutcome::Unchanged => &mut self.unchanged,
                 } += 1;
                 return;
             }

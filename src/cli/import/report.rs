@@ -7,32 +7,21 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out, plan::IgnoredStepFields},
+    cli::{CliError, document::DocumentError, findings::Findings, out},
     client::CallError,
-    proto::v1::Task,
+    proto::v1::{ImportOutcome, Task},
 };
-
-/// What an import did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportKind {
-    /// It created a task.
-    Created,
-    /// It updated the task that the document names.
-    Updated,
-    /// The task that the document names is as the document says.
-    Unchanged,
-}
 
 /// A document that was imported.
 pub struct ImportedFile {
-    pub kind: ImportKind,
+    pub outcome: ImportOutcome,
     pub task: Task,
     /// Another task with the name and product of a new one.
     pub namesake: Option<String>,
     /// Read-only fields of the document, which were ignored.
     pub ignored_paths: Vec<String>,
-    /// What explains ignored fields of steps, in place of their paths.
-    pub ignored_of_steps: IgnoredStepFields,
+    /// What people are told about them.
+    pub ignored_lines: Vec<String>,
     /// What the analysis says about it; the errors only, unless it is a dry run.
     pub findings: Option<Result<Findings, CallError>>,
 }
@@ -75,8 +64,8 @@ impl FileReport {
         }
     }
 
-    pub fn kind(&self) -> Result<ImportKind, &ImportFailure> {
-        self.result.as_ref().map(|imported| imported.kind)
+    pub fn outcome(&self) -> Result<ImportOutcome, &ImportFailure> {
+        self.result.as_ref().map(|imported| imported.outcome)
     }
 
     /// The lines about a failure of this file.
@@ -121,24 +110,28 @@ impl FileReport {
 
     fn success(&self, imported: &ImportedFile) -> String {
         let ImportedFile {
-            kind,
+            outcome,
             task,
             namesake: _,
-            ignored_paths,
-            ignored_of_steps,
+            ignored_paths: _,
+            ignored_lines,
             findings,
         } = imported;
         let file = &self.file;
-        let done = match (kind, self.dry_run) {
-            (ImportKind::Created, false) => format!("created {} from {file}", task.guid),
-            (ImportKind::Updated, false) => format!("updated {} from {file}", task.guid),
-            (ImportKind::Unchanged, _) => format!("unchanged {} in {file}", task.guid),
-            (ImportKind::Created, true) => format!("would create a task from {file}"),
-            (ImportKind::Updated, true) => format!("would update {} from {file}", task.guid),
+        let done = match (outcome, self.dry_run) {
+            (ImportOutcome::Created, false) => format!("created {} from {file}", task.guid),
+            (ImportOutcome::Updated | ImportOutcome::Unspecified, false) => {
+                format!("updated {} from {file}", task.guid)
+            }
+            (ImportOutcome::Unchanged, _) => format!("unchanged {} in {file}", task.guid),
+            (ImportOutcome::Created, true) => format!("would create a task from {file}"),
+            (ImportOutcome::Updated | ImportOutcome::Unspecified, true) => {
+                format!("would update {} from {file}", task.guid)
+            }
         };
         let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
         let mut text = format!("{done}: {name}, {steps}\n");
-        for line in ignored_of_steps.lines(ignored_paths) {
+        for line in ignored_lines {
             text.push_str(&format!("  ignored: {line}\n"));
         }
         text.push_str(&Findings::result_text(findings));
@@ -155,21 +148,21 @@ impl Serialize for FileReport {
         }
         match &self.result {
             Ok(ImportedFile {
-                kind,
+                outcome,
                 task,
                 namesake,
                 ignored_paths,
-                ignored_of_steps: _,
+                ignored_lines: _,
                 findings,
             }) => {
-                let outcome = match kind {
-                    ImportKind::Created => "created",
-                    ImportKind::Updated => "updated",
-                    ImportKind::Unchanged => "unchanged",
+                let done = match outcome {
+                    ImportOutcome::Created => "created",
+                    ImportOutcome::Updated | ImportOutcome::Unspecified => "updated",
+                    ImportOutcome::Unchanged => "unchanged",
                 };
-                object.serialize_entry("outcome", outcome)?;
+                object.serialize_entry("outcome", done)?;
                 // A task that a dry run would create has no guid yet.
-                if !self.dry_run || *kind != ImportKind::Created {
+                if !self.dry_run || *outcome != ImportOutcome::Created {
                     object.serialize_entry("guid", &task.guid)?;
                 }
                 object.serialize_entry("name", &task.name)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::{plan::managed_documents, tasks, transfer, wording},
+    cli::{managed_documents::managed_documents, tasks, transfer, wording},
     client::Client,
     domain::{analysis::parse_account_name, misspelling::closest},
     proto::v1::{Step, StepType, TaskDocument, TaskType},
