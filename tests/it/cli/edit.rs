@@ -136,7 +136,7 @@ fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     assert!(output.stdout.starts_with("updated "), "{}", output.stdout);
     let seen = fs::read_to_string(directory.path().join("seen")).expect("a file");
     for part in [
-        "# it is not a guide: more text follows the end of the document: remove it at line ",
+        "# it is not a guide: trailing characters at line ",
         "# the server refuses it",
         "#   line ",
         ": document.steps[0].title: is required (FIELD_REQUIRED)",
