@@ -17,7 +17,7 @@ use self::{
     guides::DirectoryGuide,
     prune::Pruned,
     references::References,
-    report::{ApplyCounts, ApplyOutcome, ApplyReport},
+    report::{ApplyCounts, ApplyReport},
 };
 use super::{
     CliError, changes, confirm, delete,
@@ -100,7 +100,7 @@ impl ApplyRun<'_> {
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
         let pending = self.references.leave_out_pending(&mut document);
-        let mut report = ApplyReport::new(guide, ApplyOutcome::Created, self.args.dry_run);
+        let mut report = ApplyReport::new(guide, ImportOutcome::Created, self.args.dry_run);
         match self.send_new(guide, document, &mut report).await {
             Ok(()) if pending.is_empty() => {}
             // It is reported when it has its steps.
@@ -109,8 +109,8 @@ impl ApplyRun<'_> {
                 return Ok(());
             }
             // A dry run counts the steps that were left out, and does not check them.
-            Ok(()) => report.steps += pending.of_task,
-            Err(error) => report.fail(error),
+            Ok(()) => report.guide.steps += pending.of_task,
+            Err(error) => report.error = Some(error),
         }
         self.add(report).await
     }
@@ -126,14 +126,12 @@ impl ApplyRun<'_> {
         }
         let message = transfer::import_of_whole(document.clone(), "");
         if self.args.dry_run {
-            let answer = transfer::dry_run(self.client, message).await?;
-            report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-            report.findings = Some(Findings::of(self.client, document).await);
+            report.set_imported(&mut transfer::dry_run(self.client, message).await?);
+            report.guide.findings = Some(Findings::of(self.client, document).await);
             return Ok(());
         }
-        let answer = transfer::import(self.client, message).await?;
-        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-        guide.guid = Some(report.guid.clone());
+        report.set_imported(&mut transfer::import(self.client, message).await?);
+        guide.guid = Some(report.guide.guid.clone());
         // The ids of its managed tasks may be needed by other guides.
         let read = guide.read_stored(self.client, &mut self.references).await;
         read.map_err(|error| {
@@ -144,15 +142,15 @@ impl ApplyRun<'_> {
     }
 
     async fn update(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
-        let mut report = ApplyReport::new(guide, ApplyOutcome::Updated, self.args.dry_run);
+        let mut report = ApplyReport::new(guide, ImportOutcome::Updated, self.args.dry_run);
         if let Err(error) = self.send_changes(guide, &mut report).await {
-            report.fail(error);
+            report.error = Some(error);
         }
         let Some(mut created) = guide.incomplete.take() else {
             return self.add(report).await;
         };
-        if report.outcome != ApplyOutcome::Failed {
-            created.steps = report.steps;
+        if report.error.is_none() {
+            created.guide.steps = report.guide.steps;
             return self.add(created).await;
         }
         self.add(created).await?;
@@ -175,31 +173,32 @@ impl ApplyRun<'_> {
             false => Vec::new(),
         };
         let message = transfer::import_of_whole(document.clone(), etag);
-        let answer = match self.args.dry_run {
+        let mut answer = match self.args.dry_run {
             true => transfer::dry_run(self.client, message).await?,
             false => transfer::import(self.client, message).await?,
         };
-        if answer.outcome() == ImportOutcome::Unchanged && pending.is_empty() {
-            report.outcome = ApplyOutcome::Unchanged;
+        report.set_imported(&mut answer);
+        if !pending.is_empty() {
+            report.guide.outcome = ImportOutcome::Updated;
         }
-        let task = answer.task.unwrap_or_default();
-        report.set_imported(task, answer.ignored_paths);
-        let shows_changes = self.format == Format::Json && report.outcome == ApplyOutcome::Updated;
+        let is_updated = report.guide.outcome == ImportOutcome::Updated;
+        let shows_changes = is_updated && self.format == Format::Json;
         let mut after = match answer.document {
-            None if shows_changes || need_explanation(&report.ignored_paths) => {
-                transfer::export(self.client, &report.guid).await.ok()
+            None if shows_changes || need_explanation(&report.guide.ignored_paths) => {
+                transfer::export(self.client, &report.guide.guid).await.ok()
             }
             document => document,
         };
         if let Some(after) = &mut after {
             references::put_back(pending, stored, after);
-            report.steps = after.steps.len();
+            report.guide.steps = after.steps.len();
             report.changes = changes::between(stored, after)?;
-            report.ignored_lines = ignored_lines(&report.ignored_paths, &document, after);
+            report.guide.ignored_lines =
+                ignored_lines(&report.guide.ignored_paths, &document, after);
         }
-        if self.args.dry_run && report.outcome == ApplyOutcome::Updated {
+        if self.args.dry_run && is_updated {
             let after = after.unwrap_or_default();
-            report.findings = Some(Findings::of(self.client, after).await);
+            report.guide.findings = Some(Findings::of(self.client, after).await);
         }
         Ok(())
     }
@@ -209,7 +208,8 @@ impl ApplyRun<'_> {
         if surplus.is_empty() {
             return Ok(());
         }
-        let pruned = prune::prune(self.client, self.args, surplus, self.counts.failed).await?;
+        let pruned =
+            prune::prune(self.client, self.args, surplus, self.counts.outcomes.failed).await?;
         let reports = match pruned {
             Pruned::Done(reports) => reports,
             Pruned::Declined => {
@@ -229,10 +229,10 @@ impl ApplyRun<'_> {
 
     async fn add(&mut self, mut report: ApplyReport) -> Result<(), CliError> {
         if self.is_stored(&report) && !self.args.quiet {
-            let errors = Findings::errors_of_stored(self.client, &report.guid).await;
-            report.findings = errors.map(Ok);
+            let errors = Findings::errors_of_stored(self.client, &report.guide.guid).await;
+            report.guide.findings = errors.map(Ok);
         }
-        self.counts.add(report.outcome);
+        self.counts.outcomes.add(report.outcome());
         match self.format {
             Format::Text => report.print(self.args.quiet),
             Format::Json => self.array.push(&report),
@@ -241,9 +241,11 @@ impl ApplyRun<'_> {
 
     /// Whether the guide was written.
     fn is_stored(&self, report: &ApplyReport) -> bool {
-        match report.outcome {
-            ApplyOutcome::Created | ApplyOutcome::Updated => !self.args.dry_run,
-            ApplyOutcome::Unchanged | ApplyOutcome::Failed => false,
+        match report.outcome() {
+            Some(ImportOutcome::Unspecified | ImportOutcome::Created | ImportOutcome::Updated) => {
+                !self.args.dry_run
+            }
+            Some(ImportOutcome::Unchanged) | None => false,
         }
     }
 
@@ -252,7 +254,7 @@ impl ApplyRun<'_> {
             Format::Text => self.counts.print(self.args),
             Format::Json => self.array.end()?,
         }
-        Ok(match self.counts.failed {
+        Ok(match self.counts.outcomes.failed {
             0 if !self.is_declined => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
         })

@@ -26,6 +26,7 @@ use super::{
     field_line::SentText,
     findings::Findings,
     ignored_step_fields::{ignored_lines, need_explanation},
+    imported_guide::ImportedGuide,
     managed_documents::managed_documents,
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
@@ -182,12 +183,14 @@ impl FileImporter<'_> {
         };
         let after = after.unwrap_or_default();
         Ok(ImportedFile {
-            outcome,
-            ignored_lines: ignored_lines(&answer.ignored_paths, &document, &after),
-            findings: self.findings(outcome, after, &task.guid, sent).await,
-            task,
+            guide: ImportedGuide {
+                ignored_lines: ignored_lines(&answer.ignored_paths, &document, &after),
+                ignored_paths: answer.ignored_paths,
+                findings: self.findings(outcome, after, &task.guid, sent).await,
+                ..ImportedGuide::new(outcome, &task, *dry_run)
+            },
+            etag: task.etag,
             namesake,
-            ignored_paths: answer.ignored_paths,
         })
     }
 

@@ -7,23 +7,17 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out},
+    cli::{CliError, document::DocumentError, imported_guide::ImportedGuide, out},
     client::CallError,
-    proto::v1::{ImportOutcome, Task},
+    proto::v1::ImportOutcome,
 };
 
 /// A document that was imported.
 pub struct ImportedFile {
-    pub outcome: ImportOutcome,
-    pub task: Task,
+    pub guide: ImportedGuide,
+    pub etag: String,
     /// Another task with the name and product of a new one.
     pub namesake: Option<String>,
-    /// Read-only fields of the document, which were ignored.
-    pub ignored_paths: Vec<String>,
-    /// What people are told about them.
-    pub ignored_lines: Vec<String>,
-    /// What the analysis says about it; the errors only, unless it is a dry run.
-    pub findings: Option<Result<Findings, CallError>>,
 }
 
 /// Why a document was not imported.
@@ -65,7 +59,7 @@ impl FileReport {
     }
 
     pub fn outcome(&self) -> Result<ImportOutcome, &ImportFailure> {
-        self.result.as_ref().map(|imported| imported.outcome)
+        self.result.as_ref().map(|imported| imported.guide.outcome)
     }
 
     /// The lines about a failure of this file.
@@ -79,7 +73,7 @@ impl FileReport {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
             Ok(imported) => {
-                out::print(&self.success(imported))?;
+                out::print(&imported.guide.text(&self.file, "", self.dry_run))?;
                 if let Some(other) = &imported.namesake {
                     out::print_error(&self.namesake_warning(other));
                 }
@@ -107,36 +101,6 @@ impl FileReport {
             self.file
         )
     }
-
-    fn success(&self, imported: &ImportedFile) -> String {
-        let ImportedFile {
-            outcome,
-            task,
-            namesake: _,
-            ignored_paths: _,
-            ignored_lines,
-            findings,
-        } = imported;
-        let file = &self.file;
-        let done = match (outcome, self.dry_run) {
-            (ImportOutcome::Created, false) => format!("created {} from {file}", task.guid),
-            (ImportOutcome::Updated | ImportOutcome::Unspecified, false) => {
-                format!("updated {} from {file}", task.guid)
-            }
-            (ImportOutcome::Unchanged, _) => format!("unchanged {} in {file}", task.guid),
-            (ImportOutcome::Created, true) => format!("would create a task from {file}"),
-            (ImportOutcome::Updated | ImportOutcome::Unspecified, true) => {
-                format!("would update {} from {file}", task.guid)
-            }
-        };
-        let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
-        let mut text = format!("{done}: {name}, {steps}\n");
-        for line in ignored_lines {
-            text.push_str(&format!("  ignored: {line}\n"));
-        }
-        text.push_str(&Findings::result_text(findings));
-        text
-    }
 }
 
 impl Serialize for FileReport {
@@ -148,31 +112,16 @@ impl Serialize for FileReport {
         }
         match &self.result {
             Ok(ImportedFile {
-                outcome,
-                task,
+                guide,
+                etag,
                 namesake,
-                ignored_paths,
-                ignored_lines: _,
-                findings,
             }) => {
-                let done = match outcome {
-                    ImportOutcome::Created => "created",
-                    ImportOutcome::Updated | ImportOutcome::Unspecified => "updated",
-                    ImportOutcome::Unchanged => "unchanged",
-                };
-                object.serialize_entry("outcome", done)?;
-                // A task that a dry run would create has no guid yet.
-                if !self.dry_run || *outcome != ImportOutcome::Created {
-                    object.serialize_entry("guid", &task.guid)?;
-                }
-                object.serialize_entry("name", &task.name)?;
-                object.serialize_entry("steps", &task.steps.len())?;
-                object.serialize_entry("etag", &task.etag)?;
-                object.serialize_entry("ignored_paths", ignored_paths)?;
+                object.serialize_entry("outcome", guide.outcome_name())?;
+                object.serialize_entry("etag", etag)?;
                 if let Some(other) = namesake {
                     object.serialize_entry("same_name_as", other)?;
                 }
-                Findings::serialize_into(findings, self.dry_run, &mut object)?;
+                guide.serialize_into(self.dry_run, &mut object)?;
             }
             Err(failure) => {
                 object.serialize_entry("outcome", "failed")?;
