@@ -7,6 +7,7 @@
 pub mod analysis;
 pub mod caller;
 pub mod changes;
+pub mod compare;
 pub mod decide;
 pub mod dependency;
 pub mod error;

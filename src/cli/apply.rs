@@ -17,33 +17,24 @@ use self::{
     guides::DirectoryGuide,
     prune::Pruned,
     references::References,
-    report::{ApplyCounts, ApplyOutcome, ApplyReport},
+    report::{ApplyCounts, ApplyReport},
 };
 use super::{
     CliError, changes, confirm, delete,
     findings::Findings,
+    ignored_step_fields::{ignored_lines, need_explanation},
     out::JsonArray,
-    plan::{
-        IgnoredStepFields, LeftOutFields, Plan, Resets, fixed_paths, has_refused_shorthand,
-        missing_fields_error, name_new_subtask_steps,
-    },
     tasks, transfer,
 };
 use crate::{
     client::Client,
     config::{ApplyArgs, Format},
-    proto::v1::{AbsentSteps, ImportTaskRequest, Task, TaskDocument},
+    proto::v1::{ImportOutcome, Task, TaskDocument},
 };
 
 /// The error where the command would have to ask and there is no terminal.
 const NEEDS_FORCE: &str = "apply --prune asks before it deletes, and there is no terminal to ask \
                            on: repeat it with --force to delete without asking, or with --dry-run";
-
-/// A document describes the whole guide: what it leaves out is reset or deleted.
-const REPLACE_GUIDE: Plan = Plan {
-    fields: LeftOutFields::Reset,
-    steps: AbsentSteps::Delete,
-};
 
 /// Fails where the command would have to ask and cannot.
 pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
@@ -109,7 +100,7 @@ impl ApplyRun<'_> {
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
         let pending = self.references.leave_out_pending(&mut document);
-        let mut report = ApplyReport::new(guide, ApplyOutcome::Created, self.args.dry_run);
+        let mut report = ApplyReport::new(guide, ImportOutcome::Created, self.args.dry_run);
         match self.send_new(guide, document, &mut report).await {
             Ok(()) if pending.is_empty() => {}
             // It is reported when it has its steps.
@@ -118,8 +109,8 @@ impl ApplyRun<'_> {
                 return Ok(());
             }
             // A dry run counts the steps that were left out, and does not check them.
-            Ok(()) => report.steps += pending.of_task,
-            Err(error) => report.fail(error),
+            Ok(()) => report.guide.steps += pending.of_task,
+            Err(error) => report.error = Some(error),
         }
         self.add(report).await
     }
@@ -133,16 +124,14 @@ impl ApplyRun<'_> {
         if let Some(task) = &mut document.task {
             task.guid.clear();
         }
+        let message = transfer::import_of_whole(document.clone(), "");
         if self.args.dry_run {
-            return self.check(document.clone(), document, report).await;
+            report.set_imported(&mut transfer::dry_run(self.client, message).await?);
+            report.guide.findings = Some(Findings::of(self.client, document).await);
+            return Ok(());
         }
-        let message = ImportTaskRequest {
-            absent_steps: i32::from(AbsentSteps::Unspecified),
-            ..transfer::import_of_whole(document, "")
-        };
-        let answer = transfer::import(self.client, message).await?;
-        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-        guide.guid = Some(report.guid.clone());
+        report.set_imported(&mut transfer::import(self.client, message).await?);
+        guide.guid = Some(report.guide.guid.clone());
         // The ids of its managed tasks may be needed by other guides.
         let read = guide.read_stored(self.client, &mut self.references).await;
         read.map_err(|error| {
@@ -153,15 +142,15 @@ impl ApplyRun<'_> {
     }
 
     async fn update(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
-        let mut report = ApplyReport::new(guide, ApplyOutcome::Updated, self.args.dry_run);
+        let mut report = ApplyReport::new(guide, ImportOutcome::Updated, self.args.dry_run);
         if let Err(error) = self.send_changes(guide, &mut report).await {
-            report.fail(error);
+            report.error = Some(error);
         }
         let Some(mut created) = guide.incomplete.take() else {
             return self.add(report).await;
         };
-        if report.outcome != ApplyOutcome::Failed {
-            created.steps = report.steps;
+        if report.error.is_none() {
+            created.guide.steps = report.guide.steps;
             return self.add(created).await;
         }
         self.add(created).await?;
@@ -178,56 +167,39 @@ impl ApplyRun<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        if let Some(error) = missing_fields_error(&document, stored, |path| path) {
-            return Err(CliError::Invalid(error));
-        }
-        let planned = REPLACE_GUIDE.apply(&document, stored);
-        let mut shown = planned.clone();
-        name_new_subtask_steps(self.client, &mut shown).await;
-        report.changes = changes::between(stored, &shown)?;
-        report.ignored_paths = fixed_paths(&document, stored);
-        report.ignored_of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
-        if report.changes.is_empty() && !has_refused_shorthand(&planned) {
-            report.outcome = ApplyOutcome::Unchanged;
-            report.steps = stored.steps.len();
-            return Ok(());
-        }
-        if self.args.dry_run {
-            let mut checked = planned.clone();
-            self.references.leave_out_pending(&mut checked);
-            return self.check(checked, planned, report).await;
-        }
-        let resets = Resets::between(stored, &planned);
         let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
-        let message = transfer::import_of_whole(planned, etag);
-        let answer = transfer::import(self.client, message).await?;
-        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-        let reset = resets.send(self.client).await;
-        reset.map_err(|error| {
-            CliError::Invalid(format!(
-                "imported, but not all left-out fields were reset: run apply again: {error}"
-            ))
-        })
-    }
-
-    /// Has the server check an import of `checked`, and analyse `planned`, the guide after it.
-    async fn check(
-        &self,
-        checked: TaskDocument,
-        planned: TaskDocument,
-        report: &mut ApplyReport,
-    ) -> Result<(), CliError> {
-        let message = ImportTaskRequest {
-            validate_only: true,
-            request_id: String::new(),
-            ..transfer::import_of_whole(checked, "")
+        let pending = match self.args.dry_run {
+            true => self.references.take_pending(&mut document),
+            false => Vec::new(),
         };
-        let answer = transfer::import(self.client, message).await?;
-        let guid = std::mem::take(&mut report.guid);
-        report.set_imported(answer.task.unwrap_or_default(), answer.ignored_paths);
-        // What a dry run creates has no guid yet.
-        report.guid = guid;
-        report.findings = Some(Findings::of(self.client, planned).await);
+        let message = transfer::import_of_whole(document.clone(), etag);
+        let mut answer = match self.args.dry_run {
+            true => transfer::dry_run(self.client, message).await?,
+            false => transfer::import(self.client, message).await?,
+        };
+        report.set_imported(&mut answer);
+        if !pending.is_empty() {
+            report.guide.outcome = ImportOutcome::Updated;
+        }
+        let is_updated = report.guide.outcome == ImportOutcome::Updated;
+        let shows_changes = is_updated && self.format == Format::Json;
+        let mut after = match answer.document {
+            None if shows_changes || need_explanation(&report.guide.ignored_paths) => {
+                transfer::export(self.client, &report.guide.guid).await.ok()
+            }
+            document => document,
+        };
+        if let Some(after) = &mut after {
+            references::put_back(pending, stored, after);
+            report.guide.steps = after.steps.len();
+            report.changes = changes::between(stored, after)?;
+            report.guide.ignored_lines =
+                ignored_lines(&report.guide.ignored_paths, &document, after);
+        }
+        if self.args.dry_run && is_updated {
+            let after = after.unwrap_or_default();
+            report.guide.findings = Some(Findings::of(self.client, after).await);
+        }
         Ok(())
     }
 
@@ -236,7 +208,8 @@ impl ApplyRun<'_> {
         if surplus.is_empty() {
             return Ok(());
         }
-        let pruned = prune::prune(self.client, self.args, surplus, self.counts.failed).await?;
+        let pruned =
+            prune::prune(self.client, self.args, surplus, self.counts.outcomes.failed).await?;
         let reports = match pruned {
             Pruned::Done(reports) => reports,
             Pruned::Declined => {
@@ -256,10 +229,10 @@ impl ApplyRun<'_> {
 
     async fn add(&mut self, mut report: ApplyReport) -> Result<(), CliError> {
         if self.is_stored(&report) && !self.args.quiet {
-            let errors = Findings::errors_of_stored(self.client, &report.guid).await;
-            report.findings = errors.map(Ok);
+            let errors = Findings::errors_of_stored(self.client, &report.guide.guid).await;
+            report.guide.findings = errors.map(Ok);
         }
-        self.counts.add(report.outcome);
+        self.counts.outcomes.add(report.outcome());
         match self.format {
             Format::Text => report.print(self.args.quiet),
             Format::Json => self.array.push(&report),
@@ -268,9 +241,11 @@ impl ApplyRun<'_> {
 
     /// Whether the guide was written.
     fn is_stored(&self, report: &ApplyReport) -> bool {
-        match report.outcome {
-            ApplyOutcome::Created | ApplyOutcome::Updated => !self.args.dry_run,
-            ApplyOutcome::Unchanged | ApplyOutcome::Failed => false,
+        match report.outcome() {
+            Some(ImportOutcome::Unspecified | ImportOutcome::Created | ImportOutcome::Updated) => {
+                !self.args.dry_run
+            }
+            Some(ImportOutcome::Unchanged) | None => false,
         }
     }
 
@@ -279,7 +254,7 @@ impl ApplyRun<'_> {
             Format::Text => self.counts.print(self.args),
             Format::Json => self.array.end()?,
         }
-        Ok(match self.counts.failed {
+        Ok(match self.counts.outcomes.failed {
             0 if !self.is_declined => ExitCode::SUCCESS,
             _ => ExitCode::FAILURE,
         })

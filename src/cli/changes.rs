@@ -3,51 +3,26 @@
 mod print;
 mod value_lines;
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::print::text;
-use super::document::{self, DocumentError};
-use crate::proto::v1::{FeedbackValue, Step, StepType, Task, TaskDocument};
-
-/// Fields of a task that are not compared, as a document does not set them.
-/// `dependency_shorthand` says the same as `dependencies`.
-const UNCOMPARED_TASK_FIELDS: [&str; 16] = [
-    "account_id",
-    "created_ts",
-    "dependency_shorthand",
-    "dirty_record",
-    "etag",
-    "guid",
-    "idx",
-    "modified_ts",
-    "mvn_indexed",
-    "mvn_info",
-    "mvn_ts",
-    "mvn_version",
-    "parent_guid",
-    "product_id",
-    "steps",
-    "type",
-];
-/// The same of a step.
-const UNCOMPARED_STEP_FIELDS: [&str; 12] = [
-    "account_id",
-    "created_ts",
-    "dependency_shorthand",
-    "dirty_record",
-    "etag",
-    "guid",
-    "link",
-    "modified_ts",
-    "product_id",
-    "r_data",
-    "task",
-    "type",
-];
-const TRANSLATIONS: &str = "translations";
+use super::{
+    document::{self, DocumentError, MessageJson},
+    managed_documents::managed_documents,
+    transfer,
+};
+use crate::{
+    domain::compare::{
+        ComparedStep, ComparedTask, FieldDifference, ManagedDifference, StepDifference,
+        TaskDifference, compare,
+    },
+    messages::{
+        decode::{step::STEP_FIELDS, task::TASK_FIELDS},
+        mask::{MaskFields, TRANSLATIONS},
+    },
+    proto::v1::{Step, StepType, TaskDocument},
+};
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -126,225 +101,156 @@ fn is_zero(place: &usize) -> bool {
     *place == 0
 }
 
-/// The differences between a stored guide and a planned one that has its ids.
+/// The differences between a stored guide and what becomes of it.
 pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
+    let (base, target) = (compared(stored)?, compared(planned)?);
     let mut changes = Vec::new();
-    add_guide(stored, planned, &mut changes)?;
+    add_task(&compare(&base, &target), stored, planned, &mut changes);
     Ok(changes)
 }
 
-fn add_guide(
-    stored: &TaskDocument,
-    planned: &TaskDocument,
-    changes: &mut Vec<Change>,
-) -> Result<(), DocumentError> {
-    let before = stored.task.clone().unwrap_or_default();
-    let after = planned.task.clone().unwrap_or_default();
-    let task = before.guid.clone();
-    let subject = Change::of_task(ChangeKind::Changed, &task, &before.name);
-    let fields = |task: &Task| Ok::<_, DocumentError>(document::json("Task", task)?.into_fields());
-    let (before, after) = (fields(&before)?, fields(&after)?);
-    add_fields(&subject, before, after, &UNCOMPARED_TASK_FIELDS, changes);
-    add_steps(&task, stored, planned, changes)
+/// A guide as it is compared, with fields in JSON.
+fn compared(guide: &TaskDocument) -> Result<ComparedTask<Value>, DocumentError> {
+    let task = guide.task.clone().unwrap_or_default();
+    let steps = guide.steps.iter().map(compared_step);
+    Ok(ComparedTask {
+        fields: honored_fields(document::json("Task", &task)?, &TASK_FIELDS),
+        guid: task.guid,
+        steps: steps.collect::<Result<_, _>>()?,
+    })
 }
 
-fn add_steps(
-    task: &str,
-    stored: &TaskDocument,
-    planned: &TaskDocument,
-    changes: &mut Vec<Change>,
-) -> Result<(), DocumentError> {
-    let places: BTreeMap<&str, usize> = stored
-        .steps
-        .iter()
-        .enumerate()
-        .map(|(place, step)| (step.guid.as_str(), place))
-        .collect();
-    let kept: Vec<Option<usize>> = planned
-        .steps
-        .iter()
-        .map(|step| places.get(step.guid.as_str()).copied())
-        .collect();
-    let known: Vec<usize> = kept.iter().copied().flatten().collect();
-    let unmoved = longest_increasing(&known);
-    let subject = |kind, index, step: &Step| Change::of_step(kind, task, index, step);
-    for (place, (step, before)) in planned.steps.iter().zip(&kept).enumerate() {
-        let Some(before) = before else {
-            changes.push(subject(ChangeKind::Added, place, step));
-            continue;
-        };
-        let Some(stored) = stored.steps.get(*before) else {
-            continue;
-        };
-        if unmoved.binary_search(before).is_err() {
-            changes.push(Change {
-                before: Some((before + 1).into()),
-                after: Some((place + 1).into()),
-                ..subject(ChangeKind::Moved, *before, stored)
-            });
-        }
-        let changed = subject(ChangeKind::Changed, place, stored);
-        let (before, after) = (step_fields(stored)?, step_fields(step)?);
-        add_fields(&changed, before, after, &UNCOMPARED_STEP_FIELDS, changes);
-        add_managed(stored, step, &planned.steps, changes)?;
-    }
-    let gone = stored.steps.iter().enumerate();
-    let gone = gone.filter(|(place, _)| !known.contains(place));
-    changes.extend(gone.map(|(place, step)| subject(ChangeKind::Removed, place, step)));
-    Ok(())
-}
-
-/// The fields of a step without its managed tasks, which are compared as guides.
-fn step_fields(step: &Step) -> Result<Vec<(String, Value)>, DocumentError> {
-    let mut step = step.clone();
-    let configs = step.feedback_config.iter_mut();
+fn compared_step(step: &Step) -> Result<ComparedStep<Value>, DocumentError> {
+    let mut own = step.clone();
+    let configs = own.feedback_config.iter_mut();
     for value in configs.flat_map(|config| &mut config.values) {
         value.task_json = None;
         value.link.clear();
     }
-    if step.r#type() == StepType::Subtask {
+    if own.r#type() == StepType::Subtask {
         // It follows the task that the step refers to.
-        step.title.clear();
+        own.title.clear();
     }
-    Ok(document::json("Step", &step)?.into_fields())
+    let managed = managed_documents(step)
+        .map(|(value, document)| Ok((value.key.clone(), compared(document)?)));
+    Ok(ComparedStep {
+        guid: own.guid.clone(),
+        fields: honored_fields(document::json("Step", &own)?, &STEP_FIELDS),
+        managed: managed.collect::<Result<_, DocumentError>>()?,
+    })
 }
 
-/// Adds the differences of the tasks that an observation manages. `steps` are those of its
-/// task after the change.
+/// The fields that a document sets, those of translations one by one.
+fn honored_fields(message: MessageJson, fields: &MaskFields) -> Vec<(String, Value)> {
+    let mut honored = Vec::new();
+    for (name, value) in message.into_fields() {
+        match value {
+            Value::Object(languages) if name == TRANSLATIONS => {
+                for (language, texts) in languages {
+                    let Value::Object(texts) = texts else {
+                        continue;
+                    };
+                    let path = |field| format!("{TRANSLATIONS}.{language}.{field}");
+                    honored.extend(texts.into_iter().map(|(field, text)| (path(field), text)));
+                }
+            }
+            value if fields.honored.contains(&name.as_str()) => honored.push((name, value)),
+            _ => {}
+        }
+    }
+    honored
+}
+
+fn add_task(
+    difference: &TaskDifference<'_, Value>,
+    stored: &TaskDocument,
+    planned: &TaskDocument,
+    changes: &mut Vec<Change>,
+) {
+    let (task, name) = (transfer::guid(stored), transfer::name(stored));
+    let subject = Change::of_task(ChangeKind::Changed, task, name);
+    add_fields(&subject, &difference.fields, changes);
+    for step in &difference.steps {
+        add_step(step, task, stored, planned, changes);
+    }
+}
+
+fn add_step(
+    difference: &StepDifference<'_, Value>,
+    task: &str,
+    stored: &TaskDocument,
+    planned: &TaskDocument,
+    changes: &mut Vec<Change>,
+) {
+    let before = difference
+        .base
+        .and_then(|index| Some((index, stored.steps.get(index)?)));
+    let after = difference
+        .target
+        .and_then(|index| Some((index, planned.steps.get(index)?)));
+    match (before, after) {
+        (None, None) => {}
+        (None, Some((index, step))) => changes.push(Change {
+            step: String::new(),
+            ..Change::of_step(ChangeKind::Added, task, index, step)
+        }),
+        (Some((index, step)), None) => {
+            changes.push(Change::of_step(ChangeKind::Removed, task, index, step));
+        }
+        (Some((former, before)), Some((index, after))) => {
+            if difference.moved {
+                changes.push(Change {
+                    before: Some((former + 1).into()),
+                    after: Some((index + 1).into()),
+                    ..Change::of_step(ChangeKind::Moved, task, former, before)
+                });
+            }
+            let subject = Change::of_step(ChangeKind::Changed, task, index, before);
+            add_fields(&subject, &difference.fields, changes);
+            for (key, managed) in &difference.managed {
+                add_managed(managed, (before, after), key, &planned.steps, changes);
+            }
+        }
+    }
+}
+
+/// Adds the differences of the tasks that a value of an observation manages. `steps` are those of
+/// its task after the change.
 fn add_managed(
-    stored: &Step,
-    planned: &Step,
+    difference: &ManagedDifference<'_, Value>,
+    (before, after): (&Step, &Step),
+    key: &str,
     steps: &[Step],
     changes: &mut Vec<Change>,
-) -> Result<(), DocumentError> {
-    fn managed(step: &Step) -> Vec<&FeedbackValue> {
-        let configs = step.feedback_config.iter();
-        let linked = configs.filter(|config| config.linked());
-        linked.flat_map(|config| &config.values).collect()
-    }
-    let (stored, planned) = (managed(stored), managed(planned));
-    for value in &planned {
-        match stored.iter().find(|before| before.key == value.key) {
-            None => changes.push(Change::of_task(ChangeKind::Added, "", &value.value)),
-            Some(before) => {
-                let empty = TaskDocument::default();
-                let (before, after) = (
-                    before.task_json.as_deref().unwrap_or(&empty),
-                    value.task_json.as_deref().unwrap_or(&empty),
-                );
-                add_guide(before, after, changes)?;
-            }
-        }
-    }
-    let is_planned = |key: &str| planned.iter().any(|value| value.key == key);
-    for value in stored.iter().filter(|value| !is_planned(&value.key)) {
-        let mut steps = steps.iter();
-        let subtask_step = steps.position(|step| step.subtask_id == value.link);
-        changes.push(Change {
-            subtask_step: subtask_step.map(|index| index + 1),
-            ..Change::of_task(ChangeKind::Removed, &value.link, &value.value)
-        });
-    }
-    Ok(())
-}
-
-/// Adds the fields of a task or step that differ, those of translations one by one.
-fn add_fields(
-    subject: &Change,
-    before: Vec<(String, Value)>,
-    after: Vec<(String, Value)>,
-    uncompared: &[&str],
-    changes: &mut Vec<Change>,
 ) {
-    let mut names: Vec<String> = before.iter().map(|(name, _)| name.clone()).collect();
-    let added = after.iter().map(|(name, _)| name.clone());
-    names.extend(added.filter(|name| before.iter().all(|(known, _)| known != name)));
-    let get = |fields: &[(String, Value)], name: &str| {
-        let found = fields.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.clone())
-    };
-    for name in names.iter().filter(|it| !uncompared.contains(&it.as_str())) {
-        let depth = if name == TRANSLATIONS { 2 } else { 0 };
-        let (before, after) = (get(&before, name), get(&after, name));
-        add_values(subject, name, before, after, depth, changes);
+    let find = |step| managed_documents(step).find(|(value, _)| value.key == key);
+    match (difference, find(before), find(after)) {
+        (ManagedDifference::Added, _, Some((value, _))) => {
+            changes.push(Change::of_task(ChangeKind::Added, "", &value.value));
+        }
+        (ManagedDifference::Removed, Some((value, _)), _) => {
+            let mut steps = steps.iter();
+            let subtask_step = steps.position(|step| step.subtask_id == value.link);
+            changes.push(Change {
+                subtask_step: subtask_step.map(|index| index + 1),
+                ..Change::of_task(ChangeKind::Removed, &value.link, &value.value)
+            });
+        }
+        (ManagedDifference::Changed(task), Some((_, before)), Some((_, after))) => {
+            add_task(task, before, after, changes);
+        }
+        (_, None, _) | (_, _, None) => {}
     }
 }
 
-/// Adds a value if it differs; of objects down to `depth`, the members that do.
-fn add_values(
-    subject: &Change,
-    path: &str,
-    before: Option<Value>,
-    after: Option<Value>,
-    depth: usize,
-    changes: &mut Vec<Change>,
-) {
-    if before == after {
-        return;
-    }
-    match (depth, before, after) {
-        (1.., Some(Value::Object(mut before)), Some(Value::Object(mut after))) => {
-            let mut names: Vec<String> = before.keys().cloned().collect();
-            names.extend(after.keys().cloned());
-            names.sort();
-            names.dedup();
-            for name in names {
-                let (before, after) = (before.remove(&name), after.remove(&name));
-                let path = format!("{path}.{name}");
-                add_values(subject, &path, before, after, depth - 1, changes);
-            }
-        }
-        (_, before, after) => changes.push(Change {
-            path: path.to_owned(),
-            before,
-            after,
-            ..subject.clone()
-        }),
-    }
-}
-
-/// The longest increasing subsequence of a list. Elements that are not in it have moved.
-fn longest_increasing(list: &[usize]) -> Vec<usize> {
-    // `ends[n]` is the index of the smallest element that ends a subsequence of n + 1 elements.
-    let mut ends: Vec<usize> = Vec::new();
-    // For each element, the index of the one before it in the longest subsequence it ends.
-    let mut before: Vec<Option<usize>> = Vec::with_capacity(list.len());
-    for (index, number) in list.iter().enumerate() {
-        let length = ends.partition_point(|end| list.get(*end) < Some(number));
-        before.push(length.checked_sub(1).and_then(|at| ends.get(at).copied()));
-        match ends.get_mut(length) {
-            Some(end) => *end = index,
-            None => ends.push(index),
-        }
-    }
-    let mut longest = Vec::with_capacity(ends.len());
-    let mut next = ends.last().copied();
-    while let Some(index) = next {
-        longest.extend(list.get(index));
-        next = before.get(index).copied().flatten();
-    }
-    longest.reverse();
-    longest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_increasing_subsequence_is_found() {
-        for (list, longest) in [
-            (&[][..], &[][..]),
-            (&[0, 1, 2], &[0, 1, 2]),
-            (&[1, 2, 0], &[1, 2]),
-            (&[2, 0, 1, 3], &[0, 1, 3]),
-            (&[3, 2, 1, 0], &[0]),
-            (&[4, 0, 3, 1, 2, 5], &[0, 1, 2, 5]),
-        ] {
-            assert_eq!(longest_increasing(list), longest, "{list:?}");
-        }
-    }
+fn add_fields(subject: &Change, fields: &[FieldDifference<'_, Value>], changes: &mut Vec<Change>) {
+    changes.extend(fields.iter().map(|field| Change {
+        path: field.path.to_owned(),
+        before: field.base.cloned(),
+        after: field.target.cloned(),
+        ..subject.clone()
+    }));
 }

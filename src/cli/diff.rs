@@ -10,17 +10,14 @@ use super::{
     changes::{self, Change},
     field_line::SentText,
     findings::Findings,
+    ignored_step_fields::ignored_lines,
     out::{escape_formatting, print, print_error, sanitize},
-    plan::{
-        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, match_to_stored,
-        name_new_subtask_steps,
-    },
     transfer::{self, ApplyAdvice},
 };
 use crate::{
-    client::{CallError, Client},
+    client::Client,
     config::{DiffArgs, Format},
-    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
+    proto::v1::{AbsentSteps, ImportTaskRequest},
 };
 
 /// Exit code when an import would change something.
@@ -38,109 +35,46 @@ pub(super) async fn diff(
 ) -> Result<ExitCode, CliError> {
     let (text, document) = transfer::read_text_and_document(&args.file)?;
     let guid = transfer::guid(&document).to_owned();
-    if guid.is_empty() {
-        let ignored_paths = check(client, args, &text, &document).await?;
-        let mut planned = document.clone();
-        name_new_subtask_steps(client, &mut planned).await;
-        let difference = Difference {
-            created: true,
-            changes: Vec::new(),
-            ignored_paths,
-            ignored_of_steps: IgnoredStepFields::between(&document, None, &planned),
-            planned,
-            refuses_absent_steps: false,
-        };
-        return show(client, &difference, format).await;
-    }
-    let stored = transfer::export(client, &guid).await;
-    let stored = stored.map_err(|error| {
-        let apply = ApplyAdvice {
-            command: "apply DIR --dry-run",
-            effect: "compares it with the task of its name",
-        };
-        transfer::with_advice(client, error, &guid, &apply)
-    })?;
-    let mut matched = document.clone();
-    match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
-    let plan = Plan {
-        fields: LeftOutFields::Keep,
-        // Without the flag, steps that are left out are shown as deleted.
-        steps: args.absent_steps.unwrap_or_default(),
+    let stored = match guid.as_str() {
+        "" => None,
+        guid => Some(transfer::export(client, guid).await.map_err(|error| {
+            let apply = ApplyAdvice {
+                command: "apply DIR --dry-run",
+                effect: "compares it with the task of its name",
+            };
+            transfer::with_advice(client, error, guid, &apply)
+        })?),
     };
-    let mut planned = plan.apply(&matched, &stored);
-    let ignored_paths = check(client, args, &text, &document).await?;
-    name_new_subtask_steps(client, &mut planned).await;
-    let changes = changes::between(&stored, &planned)?;
-    let difference = Difference {
-        created: false,
-        changes,
-        ignored_paths,
-        ignored_of_steps: IgnoredStepFields::between(&matched, Some(&stored), &planned),
-        planned,
-        refuses_absent_steps: args.absent_steps.is_none(),
-    };
-    show(client, &difference, format).await
-}
-
-/// What an import would do.
-struct Difference {
-    created: bool,
-    changes: Vec<Change>,
-    planned: TaskDocument,
-    ignored_paths: Vec<String>,
-    /// What explains ignored fields of steps, in place of their paths.
-    ignored_of_steps: IgnoredStepFields,
-    /// Whether the import would refuse a document that leaves out steps.
-    refuses_absent_steps: bool,
-}
-
-/// Has the server check the import, and returns what it would ignore. Without
-/// `--absent-steps` the server keeps left-out steps, so that it does not refuse the check.
-async fn check(
-    client: &Client,
-    args: &DiffArgs,
-    text: &str,
-    document: &TaskDocument,
-) -> Result<Vec<String>, CallError> {
-    let steps = args.absent_steps.unwrap_or(AbsentSteps::Keep);
     let message = ImportTaskRequest {
         document: Some(document.clone()),
-        absent_steps: i32::from(steps),
-        validate_only: true,
+        // Without the flag, steps that are left out are shown as deleted.
+        absent_steps: args.absent_steps.unwrap_or(AbsentSteps::Delete).into(),
         ..ImportTaskRequest::default()
     };
-    let sent = SentText { text, document };
-    let checked = transfer::import(client, message).await;
-    Ok(checked
-        .map_err(|error| sent.with_places(error))?
-        .ignored_paths)
-}
-
-async fn show(
-    client: &Client,
-    difference: &Difference,
-    format: Format,
-) -> Result<ExitCode, CliError> {
-    let Difference {
-        created,
-        changes,
-        planned,
-        ignored_paths,
-        ignored_of_steps,
-        refuses_absent_steps,
-    } = difference;
-    let findings = match created {
-        true => Findings::of(client, planned.clone()).await,
-        false => Findings::compared(client, planned.clone()).await,
+    let sent = SentText {
+        text: &text,
+        document: &document,
     };
+    let answer = transfer::dry_run(client, message).await;
+    let answer = answer.map_err(|error| sent.with_places(error))?;
+    let planned = answer.document.unwrap_or_default();
+    let changes = match &stored {
+        Some(stored) => changes::between(stored, &planned)?,
+        None => Vec::new(),
+    };
+    let findings = match &stored {
+        Some(_) => Findings::compared(client, planned.clone()).await,
+        None => Findings::of(client, document.clone()).await,
+    };
+    let name = transfer::name(&planned);
     match format {
         Format::Json => {
             let report = json!({
-                "guid": transfer::guid(planned),
-                "name": transfer::name(planned),
-                "created": created,
+                "guid": guid,
+                "name": name,
+                "created": stored.is_none(),
                 "changes": changes,
-                "ignored_paths": ignored_paths,
+                "ignored_paths": answer.ignored_paths,
                 "findings": findings.as_ref().ok(),
                 "counts": findings.as_ref().ok().map(Findings::counts),
                 "analysis_error": findings.as_ref().err(),
@@ -148,19 +82,17 @@ async fn show(
             print(&escape_formatting(&format!("{report}\n")))?;
         }
         Format::Text => {
-            if *created {
-                let name = sanitize(transfer::name(planned));
-                print(&format!("+ task {name}, with every step\n"))?;
+            if stored.is_none() {
+                print(&format!("+ task {}, with every step\n", sanitize(name)))?;
             }
-            print(&changes::text(changes, &Term::stdout(), 0))?;
-            let leaves_out = changes.iter().any(Change::removes_step);
-            if leaves_out && *refuses_absent_steps {
+            print(&changes::text(&changes, &Term::stdout(), 0))?;
+            if args.absent_steps.is_none() && changes.iter().any(Change::removes_step) {
                 print_error(
                     "an import refuses this document, as it leaves out steps: use --absent-steps \
                      keep or --absent-steps delete",
                 );
             }
-            for line in ignored_of_steps.lines(ignored_paths) {
+            for line in ignored_lines(&answer.ignored_paths, &document, &planned) {
                 print_error(&format!("ignored: {line}"));
             }
             match &findings {
@@ -169,7 +101,7 @@ async fn show(
             }
         }
     }
-    Ok(match *created || !changes.is_empty() {
+    Ok(match stored.is_none() || !changes.is_empty() {
         true => ExitCode::from(EXIT_CHANGED),
         false => ExitCode::SUCCESS,
     })

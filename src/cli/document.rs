@@ -78,7 +78,7 @@ impl MalformedDocument {
             },
             line: error.line(),
             column: error.column(),
-            message: sanitize(&json_error::plain_message(error, &known)),
+            message: sanitize(&json_error::message(error, &known)),
         }
     }
 }

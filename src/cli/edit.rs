@@ -1,5 +1,6 @@
 //! `expertise edit`.
 
+mod conditions;
 mod file;
 
 use std::process::{Command, ExitCode};
@@ -10,24 +11,17 @@ use tokio::signal::{
     unix::{Signal, SignalKind},
 };
 
-use self::file::EditedFile;
+use self::{conditions::keep_edited_conditions, file::EditedFile};
 use super::{
     CliError, changes, confirm, document,
     field_line::SentText,
     findings::Findings,
+    ignored_step_fields::ignored_lines,
+    matching::{Matching, TaskIds, match_to_stored},
     out::{print, print_error, print_message, sanitize, step_count},
-    plan::{
-        IgnoredStepFields, LeftOutFields, Matching, Plan, Resets, TaskIds, fixed_paths,
-        has_same_paths, keep_edited_conditions, match_to_stored, missing_fields_error,
-        name_new_subtask_steps,
-    },
     tasks, transfer,
 };
-use crate::{
-    client::{CallError, Client},
-    config::EditArgs,
-    proto::v1::{AbsentSteps, ImportTaskRequest, TaskDocument},
-};
+use crate::{client::Client, config::EditArgs, proto::v1::TaskDocument};
 
 /// How often a text may be refused where nobody is at a terminal: a script in place of an
 /// editor could go on for ever.
@@ -156,34 +150,18 @@ async fn write(
         text,
         document: &document,
     };
-    let missing = missing_fields_error(&document, stored, |path| sent.with_place(path));
-    let plan = Plan {
-        fields: LeftOutFields::Reset,
-        steps: AbsentSteps::Delete,
-    };
-    let planned = plan.apply(&document, stored);
     let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
-    let message = transfer::import_of_whole(planned.clone(), etag);
-    let checked = check(client, &message, &planned, sent).await;
-    let mut ignored = match (checked, missing) {
-        (Ok(CheckedImport::Accepted { ignored_paths }), None) => ignored_paths,
-        (Ok(CheckedImport::Accepted { ignored_paths: _ }), Some(missing)) => {
-            return Ok(EditOutcome::Refused(missing));
+    let message = transfer::import_of_whole(document.clone(), etag);
+    let checked = match transfer::dry_run(client, message.clone()).await {
+        Ok(checked) => checked,
+        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
+            return Ok(EditOutcome::Refused(sent.with_places(error).to_string()));
         }
-        (Ok(CheckedImport::Refused(refusal)), missing) => {
-            let reasons: Vec<String> = missing.into_iter().chain([refusal.to_string()]).collect();
-            return Ok(EditOutcome::Refused(reasons.join("\n")));
-        }
-        (Err(error), _) => return Err(changed_since(error.into(), &guid)),
+        Err(error) => return Err(changed_since(error.into(), &guid)),
     };
-    ignored.extend(fixed_paths(&document, stored));
-    let mut shown = planned.clone();
-    name_new_subtask_steps(client, &mut shown).await;
-    let changes = changes::between(stored, &shown)?;
-    ignored.sort();
-    ignored.dedup();
-    let of_steps = IgnoredStepFields::between(&document, Some(stored), &shown);
-    let ignored = of_steps.lines(&ignored);
+    let planned = checked.document.unwrap_or_default();
+    let changes = changes::between(stored, &planned)?;
+    let ignored = ignored_lines(&checked.ignored_paths, &document, &planned);
     for line in &ignored {
         print_error(&format!("ignored: {line}"));
     }
@@ -204,46 +182,11 @@ async fn write(
     }
     let answer = transfer::import(client, message).await;
     let answer = answer.map_err(|error| changed_since(error.into(), &guid))?;
-    Resets::between(stored, &planned).send(client).await?;
     let task = answer.task.unwrap_or_default();
     let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
     Ok(EditOutcome::Done(format!(
         "updated {guid}: {name}, {steps}\n"
     )))
-}
-
-/// What the server would do with an import.
-enum CheckedImport {
-    /// It would import the text without the fields at these paths.
-    Accepted { ignored_paths: Vec<String> },
-    /// It would refuse the text.
-    Refused(CallError),
-}
-
-/// Has the server check an import. An error is not about the text.
-async fn check(
-    client: &Client,
-    message: &ImportTaskRequest,
-    planned: &TaskDocument,
-    sent: SentText<'_>,
-) -> Result<CheckedImport, CallError> {
-    let checked = ImportTaskRequest {
-        validate_only: true,
-        request_id: String::new(),
-        ..message.clone()
-    };
-    match transfer::import(client, checked).await {
-        Ok(checked) => Ok(CheckedImport::Accepted {
-            ignored_paths: checked.ignored_paths,
-        }),
-        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => Ok(
-            CheckedImport::Refused(match has_same_paths(planned, sent.document) {
-                true => sent.with_places(error),
-                false => error,
-            }),
-        ),
-        Err(error) => Err(error),
-    }
 }
 
 fn changed_since(error: CliError, guid: &str) -> CliError {

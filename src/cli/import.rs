@@ -18,26 +18,28 @@ use uuid::Uuid;
 use self::{
     counts::ImportCounts,
     interrupts::Interrupts,
-    report::{FileReport, ImportFailure, ImportKind, ImportedFile},
+    report::{FileReport, ImportFailure, ImportedFile},
     request_ids::RequestIds,
 };
 use super::{
-    CliError, changes, document,
+    CliError, document,
     field_line::SentText,
     findings::Findings,
+    ignored_step_fields::{ignored_lines, need_explanation},
+    imported_guide::ImportedGuide,
+    managed_documents::managed_documents,
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
-    plan::{
-        IgnoredStepFields, LeftOutFields, Matching, Plan, TaskIds, has_same_paths, match_to_stored,
-        name_new_subtask_steps,
-    },
     tasks,
     transfer::{self, ApplyAdvice},
 };
 use crate::{
     client::{CallError, Client},
     config::{Format, ImportArgs},
-    proto::v1::{ImportTaskRequest, ListTasksRequest, Task, TaskDocument, TaskType},
+    proto::v1::{
+        AbsentFields, ImportOutcome, ImportTaskRequest, ListTasksRequest, Step, Task, TaskDocument,
+        TaskType,
+    },
 };
 
 /// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
@@ -142,71 +144,96 @@ impl FileImporter<'_> {
             etag: String::new(),
             request_id: String::new(),
             validate_only: *dry_run,
+            absent_fields: i32::from(AbsentFields::Keep),
         };
-        message.request_id = self.request_ids.next(&message).to_string();
+        let request_id = self.request_ids.next(&message);
+        if !dry_run {
+            message.request_id = request_id.to_string();
+        }
         let sent = SentText {
             text: &text,
             document: &document,
         };
         let guid = transfer::guid(&document).to_owned();
-        let mut planned = self.plan(document.clone()).await?;
-        let answer = transfer::import(self.client, message).await;
-        let answer = answer.map_err(|error| {
-            let apply = ApplyAdvice {
-                command: "apply DIR",
-                effect: "finds the task by its name",
-            };
-            let error = transfer::with_advice(self.client, error, &guid, &apply);
-            ImportFailure::CallFailed(match &planned.stored {
-                Some(stored) if error.reason == "ABSENT_STEPS" => with_titles(error, stored),
-                Some(_) | None => sent.with_places(error),
-            })
-        })?;
-        if !answer.ignored_paths.is_empty() {
-            name_new_subtask_steps(self.client, &mut planned.document).await;
-        }
-        let task = answer.task.unwrap_or_default();
-        let namesake = match planned.kind {
-            ImportKind::Created => self.task_with_same_name(&task).await,
-            ImportKind::Updated | ImportKind::Unchanged => None,
+        let answer = match transfer::import(self.client, message).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let apply = ApplyAdvice {
+                    command: "apply DIR",
+                    effect: "finds the task by its name",
+                };
+                let error = transfer::with_advice(self.client, error, &guid, &apply);
+                return Err(ImportFailure::CallFailed(match error.reason.as_str() {
+                    "ABSENT_STEPS" => self.with_titles(error, &guid).await,
+                    _ => sent.with_places(error),
+                }));
+            }
         };
-        let ignored_of_steps = IgnoredStepFields::between(
-            planned.matched.as_ref().unwrap_or(&document),
-            planned.stored.as_ref(),
-            &planned.document,
-        );
+        let outcome = answer.outcome();
+        let task = answer.task.unwrap_or_default();
+        let namesake = match outcome {
+            ImportOutcome::Created => self.task_with_same_name(&task).await,
+            ImportOutcome::Unspecified | ImportOutcome::Updated | ImportOutcome::Unchanged => None,
+        };
+        let after = match answer.document {
+            None if need_explanation(&answer.ignored_paths) => {
+                transfer::export(self.client, &task.guid).await.ok()
+            }
+            document => document,
+        };
+        let after = after.unwrap_or_default();
         Ok(ImportedFile {
-            kind: planned.kind,
-            findings: self.findings(planned, &task.guid, sent).await,
-            task,
+            guide: ImportedGuide {
+                ignored_lines: ignored_lines(&answer.ignored_paths, &document, &after),
+                ignored_paths: answer.ignored_paths,
+                findings: self.findings(outcome, after, &task.guid, sent).await,
+                ..ImportedGuide::new(outcome, &task, *dry_run)
+            },
+            etag: task.etag,
             namesake,
-            ignored_paths: answer.ignored_paths,
-            ignored_of_steps,
         })
     }
 
-    /// All findings of a dry run, or else the errors of a guide that was written.
+    /// All findings of a dry run, or else the errors of a guide that was written. `after` is the
+    /// guide after a dry run.
     async fn findings(
         &self,
-        planned: PlannedImport,
+        outcome: ImportOutcome,
+        after: TaskDocument,
         guid: &str,
         sent: SentText<'_>,
     ) -> Option<Result<Findings, CallError>> {
-        match (self.args.dry_run, planned.kind) {
-            (true, _) => {
-                let has_same_paths = has_same_paths(&planned.document, sent.document);
-                let found = Findings::of(self.client, planned.document).await;
-                Some(match has_same_paths {
-                    true => found.map(|found| found.with_places_in(sent)),
-                    false => found,
-                })
-            }
-            (false, ImportKind::Created | ImportKind::Updated) if !self.args.quiet => {
-                let errors = Findings::errors_of_stored(self.client, guid).await;
-                errors.map(Ok)
-            }
-            (false, _) => None,
+        let is_written = match outcome {
+            ImportOutcome::Unspecified | ImportOutcome::Created | ImportOutcome::Updated => true,
+            ImportOutcome::Unchanged => false,
+        };
+        if !self.args.dry_run {
+            let is_asked = is_written && !self.args.quiet;
+            let errors = is_asked.then(|| Findings::errors_of_stored(self.client, guid))?;
+            return errors.await.map(Ok);
         }
+        let shown = match outcome {
+            // The wiring steps that an import adds are no part of the file.
+            ImportOutcome::Created => sent.document.clone(),
+            ImportOutcome::Unspecified | ImportOutcome::Updated | ImportOutcome::Unchanged => after,
+        };
+        let has_same_paths = has_same_paths(&shown, sent.document);
+        let found = Findings::of(self.client, shown).await;
+        Some(match has_same_paths {
+            true => found.map(|found| found.with_places_in(sent)),
+            false => found,
+        })
+    }
+
+    /// Adds the titles of the steps that a document leaves out.
+    async fn with_titles(&self, mut error: CallError, guid: &str) -> CallError {
+        if let Ok(stored) = transfer::export(self.client, guid).await {
+            for violation in &mut error.violations {
+                let place = GuidePlace::find(&stored, "", ("", &violation.field));
+                violation.place = place.and_then(|it| it.label()).unwrap_or_default();
+            }
+        }
+        error
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
@@ -247,74 +274,24 @@ impl FileImporter<'_> {
         }
         other
     }
+}
 
-    /// Predicts what the import does, for which the stored guide is read. If it cannot be
-    /// read, the import counts as an update.
-    async fn plan(&self, document: TaskDocument) -> Result<PlannedImport, ImportFailure> {
-        let guid = transfer::guid(&document);
-        if guid.is_empty() {
-            let kind = ImportKind::Created;
-            return Ok(PlannedImport::unread(kind, document));
-        }
-        let kind = ImportKind::Updated;
-        let stored = match transfer::export(self.client, guid).await {
-            Ok(stored) => stored,
-            // The import would fail in the same way. After other errors it may succeed, as when
-            // a token lacks only the scope `read`.
-            Err(error) if error.unreachable || error.code == "UNAUTHENTICATED" => {
-                return Err(ImportFailure::CallFailed(error));
-            }
-            Err(_) => return Ok(PlannedImport::unread(kind, document)),
-        };
-        let plan = Plan {
-            fields: LeftOutFields::Keep,
-            steps: self.args.absent_steps.unwrap_or_default(),
-        };
-        let mut matched = document;
-        match_to_stored(&mut matched, &stored, Matching::ById, &mut TaskIds::new());
-        let planned = plan.apply(&matched, &stored);
-        let changes = changes::between(&stored, &planned);
-        Ok(PlannedImport {
-            kind: match changes {
-                Ok(changes) if changes.is_empty() => ImportKind::Unchanged,
-                Ok(_) | Err(_) => kind,
-            },
-            document: planned,
-            matched: Some(matched),
-            stored: Some(stored),
+/// Whether both have equally many steps, and each step as many managed tasks. Then no wiring step
+/// was added, and paths of both lead to the same fields.
+fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
+    fn managed(step: &Step) -> Vec<&TaskDocument> {
+        managed_documents(step)
+            .map(|(_, document)| document)
+            .collect()
+    }
+    let mut steps = after.steps.iter().zip(&sent.steps);
+    after.steps.len() == sent.steps.len()
+        && steps.all(|(after, sent)| {
+            let (after, sent) = (managed(after), managed(sent));
+            let mut pairs = after.iter().zip(&sent);
+            sent.is_empty()
+                || after.len() == sent.len() && pairs.all(|(one, two)| has_same_paths(one, two))
         })
-    }
-}
-
-/// The kind of an import, and the guide after it.
-struct PlannedImport {
-    kind: ImportKind,
-    document: TaskDocument,
-    /// The sent document with the ids of the stored guide.
-    matched: Option<TaskDocument>,
-    /// The guide before it.
-    stored: Option<TaskDocument>,
-}
-
-impl PlannedImport {
-    /// An import for which no stored guide was read.
-    fn unread(kind: ImportKind, document: TaskDocument) -> Self {
-        Self {
-            kind,
-            document,
-            matched: None,
-            stored: None,
-        }
-    }
-}
-
-/// Adds the titles of the steps that a document leaves out.
-fn with_titles(mut error: CallError, stored: &TaskDocument) -> CallError {
-    for violation in &mut error.violations {
-        let place = GuidePlace::find(stored, "", ("", &violation.field));
-        violation.place = place.and_then(|it| it.label()).unwrap_or_default();
-    }
-    error
 }
 
 /// Reads a file or standard input. Signals are handled meanwhile, as standard input may

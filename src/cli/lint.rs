@@ -11,10 +11,9 @@ use self::report::LintReport;
 use super::{
     CliError, PAGE_SIZE, document,
     field_line::SentText,
-    guide,
     layout::with_hanging_indent_on,
     out::{self, JsonArray},
-    transfer,
+    tasks, transfer,
 };
 use crate::{
     client::{CallError, Client, MAX_MESSAGE_BYTES},
@@ -81,7 +80,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
             },
             GuideArg::Task(task) => validate_stored(client, task, &options).await,
         };
-        let report = LintReport::new(&guide::name(guide), result);
+        let report = LintReport::new(&tasks::guide_name(guide), result);
         failed |= report.has_failed();
         match format {
             Format::Text => report.print()?,
@@ -191,7 +190,7 @@ async fn validate_stored(
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
     let client = client.ok_or_else(needs_server)?;
-    let task = guide::find_task(client, task).await?;
+    let task = tasks::find_task_or_file(client, task).await?;
     let source = Source::Guid(task.to_string());
     let mut found = validate_on_server(client, source, options).await?;
     if !found.findings.is_empty() {

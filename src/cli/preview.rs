@@ -10,8 +10,8 @@ use prost_types::{Value, value::Kind};
 
 use self::subtasks::SubtaskReasons;
 use super::{
-    CliError, PAGE_SIZE, document, field_line::SentText, guide, layout::with_hanging_indent, out,
-    tasks, transfer, wording,
+    CliError, PAGE_SIZE, document, field_line::SentText, layout::with_hanging_indent, out, tasks,
+    transfer, wording,
 };
 use crate::{
     client::{CallError, Client},
@@ -117,7 +117,7 @@ async fn request(
     } = args;
     let (source, text) = match guide {
         GuideArg::Task(task) => {
-            let task = guide::find_task(client, task).await?;
+            let task = tasks::find_task_or_file(client, task).await?;
             (Source::Guid(task.to_string()), None)
         }
         GuideArg::File(file) => {

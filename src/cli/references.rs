@@ -1,7 +1,5 @@
 //! `expertise references`.
 
-mod suggestions;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use console::Term;
@@ -15,7 +13,7 @@ use super::{
 use crate::{
     client::Client,
     config::{Format, ReferencesArgs},
-    domain::{analysis::parse_account_name, misspelling::closest},
+    domain::analysis::parse_account_name,
     proto::v1::{ListReferencesRequest, Reference, ReferenceKind, Step, StepType, TaskDocument},
 };
 
@@ -73,7 +71,7 @@ pub(super) async fn references(
                 print_full_names(client, document, variable);
             }
             if listed.is_empty() {
-                print_nothing_found(client, references, document.as_ref()).await;
+                print_nothing_found(client, references);
                 return Ok(());
             }
             // A reference has the id of its task alone.
@@ -89,13 +87,8 @@ pub(super) async fn references(
     }
 }
 
-/// Says what was looked for and not found, and what may be meant. `document` is the task that
-/// `--task` names.
-async fn print_nothing_found(
-    client: &Client,
-    references: &ReferencesArgs,
-    document: Option<&TaskDocument>,
-) {
+/// Says what was looked for and not found, and where names and answers are found.
+fn print_nothing_found(client: &Client, references: &ReferencesArgs) {
     let ReferencesArgs {
         task,
         variable,
@@ -105,45 +98,24 @@ async fn print_nothing_found(
         out::print_error("no step refers to this task, and no answer manages it");
         return;
     };
-    let place = match task {
-        Some(_) => "this task",
-        None => "this account",
-    };
     let answered = match answer {
         Some(answer) => format!(" with the answer {answer:?}"),
         None => String::new(),
     };
-    let advice = match document {
-        Some(document) => in_guide(document, variable, answer.is_some()),
-        None => suggestions::of_account(client, variable, answer.as_deref()).await,
-    };
-    let advice = match advice {
-        Some(advice) => format!(": {advice}"),
-        None if task.is_none() && !variable.starts_with("components.") => {
-            ": an account-wide name is components.PRODUCT.NAME, and an own name needs --task".into()
-        }
-        None => String::new(),
+    let show = client.command("show GUID");
+    let spelling = format!("`{show}` shows the names and answers of a guide");
+    let (place, advice) = match task {
+        Some(_) => ("this task", spelling),
+        None if variable.starts_with("components.") => ("this account", spelling),
+        None => (
+            "this account",
+            "an account-wide name is components.PRODUCT.NAME, and an own name needs --task"
+                .to_owned(),
+        ),
     };
     print_wrapped(&format!(
-        "nothing in {place} sets or reads {variable}{answered}{advice}"
+        "nothing in {place} sets or reads {variable}{answered}: {advice}"
     ));
-}
-
-/// The answers of a variable of this guide, or the own name that may be meant.
-fn in_guide(document: &TaskDocument, variable: &str, has_answer: bool) -> Option<String> {
-    let answers = has_answer.then(|| suggestions::answers_in(document, variable));
-    answers.flatten().or_else(|| {
-        let own_names = own_names(document).filter(|name| *name != variable);
-        closest(variable, own_names).map(|name| format!("is {name} meant?"))
-    })
-}
-
-/// The own names of the observations of a task.
-fn own_names(document: &TaskDocument) -> impl Iterator<Item = &str> {
-    let steps = document.steps.iter();
-    let observations = steps.filter(|step| step.r#type() == StepType::Observation);
-    let configs = observations.flat_map(|step| &step.feedback_config);
-    configs.map(|config| config.name.as_str())
 }
 
 /// Prints a command for each full name of the variable. Other guides read it by that name, and so

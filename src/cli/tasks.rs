@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
-    config::TaskRef,
+    config::{GuideArg, TaskRef},
     domain::{ids::TaskId, misspelling::closest},
     proto::v1::{GetTaskRequest, ListTasksRequest, Task, TaskType},
 };
@@ -76,11 +76,7 @@ pub(super) async fn find(client: &Client, task: &TaskRef) -> Result<TaskId, CliE
 
 /// The task that has this name, or else the only one whose name differs in upper and lower
 /// case alone. Fails if several have it, or with `not_found` if none has.
-pub(super) async fn find_by_name(
-    client: &Client,
-    name: &str,
-    not_found: &str,
-) -> Result<TaskId, CliError> {
+async fn find_by_name(client: &Client, name: &str, not_found: &str) -> Result<TaskId, CliError> {
     let tasks = list_all(client, None).await?;
     let lower = name.to_lowercase();
     let mut named: Vec<&Task> = tasks.iter().filter(|task| task.name == name).collect();
@@ -126,4 +122,27 @@ fn closest_name<'a>(lower: &str, tasks: &'a [Task]) -> Option<&'a str> {
     let found = closest(lower, candidates.iter().copied())?;
     let at = candidates.iter().position(|name| *name == found)?;
     tasks.get(at).map(|task| task.name.as_str())
+}
+
+/// A guide as the command line names it.
+pub(super) fn guide_name(guide: &GuideArg) -> String {
+    match guide {
+        GuideArg::Task(TaskRef::Id(task)) => task.to_string(),
+        GuideArg::Task(TaskRef::Name(name)) => name.clone(),
+        GuideArg::File(file) => file.display().to_string(),
+    }
+}
+
+/// Finds the task that an argument names. The argument could also have been a file, so the
+/// error says that there is none.
+pub(super) async fn find_task_or_file(client: &Client, task: &TaskRef) -> Result<TaskId, CliError> {
+    let name = match task {
+        TaskRef::Id(task) => return Ok(*task),
+        TaskRef::Name(name) => name,
+    };
+    let not_found = format!(
+        "there is no file {:?}, and no task of this account has this name",
+        sanitize(name)
+    );
+    find_by_name(client, name, &not_found).await
 }

@@ -13,7 +13,8 @@ use crate::{
     config::DEFAULT_MAX_MESSAGE_BYTES,
     files,
     proto::v1::{
-        AbsentSteps, ExportTaskRequest, ImportTaskRequest, ImportTaskResponse, TaskDocument,
+        AbsentFields, AbsentSteps, ExportTaskRequest, ImportTaskRequest, ImportTaskResponse,
+        TaskDocument,
     },
 };
 
@@ -76,7 +77,21 @@ pub(super) fn with_advice(
     }
 }
 
-/// An import that replaces the guide: absent steps are deleted. With an etag, the task must
+/// Sends a dry run of an import.
+pub(super) async fn dry_run(
+    client: &Client,
+    message: ImportTaskRequest,
+) -> Result<ImportTaskResponse, CallError> {
+    let message = ImportTaskRequest {
+        validate_only: true,
+        // The response of an import that was done under it would have no document.
+        request_id: String::new(),
+        ..message
+    };
+    import(client, message).await
+}
+
+/// An import that makes the guide exactly the document. With an etag, the task must
 /// not have changed since.
 pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
     ImportTaskRequest {
@@ -86,6 +101,7 @@ pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskR
         // With a request id, a retry imports nothing twice.
         request_id: Uuid::now_v7().to_string(),
         validate_only: false,
+        absent_fields: i32::from(AbsentFields::Reset),
     }
 }
 

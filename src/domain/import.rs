@@ -17,9 +17,9 @@ mod document;
 mod plan;
 
 pub use document::{
-    AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
+    AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
 };
-pub use plan::{plan, without_indexes};
+pub use plan::{PlannedGuide, plan, without_indexes};
 
 /// An existing task with its steps and its managed tasks.
 #[derive(Clone, Debug)]
@@ -44,6 +44,27 @@ pub struct ImportContext<'a> {
     pub referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     /// What to do with existing steps that the document leaves out.
     pub absent: AbsentSteps,
+    /// What to do with fields of the existing task and its steps that the document leaves out.
+    pub absent_fields: AbsentFields,
+    /// Whether the plan has the guide after the import, and how many bytes it may have then.
+    pub max_guide_bytes: Option<usize>,
+}
+
+impl<'a> ImportContext<'a> {
+    /// What the plan of a guide needs that is not stored.
+    pub fn of_new_guide(
+        write: &'a WriteContext,
+        referenced: &'a BTreeMap<TaskId, ReferencedTask>,
+    ) -> Self {
+        Self {
+            write,
+            existing: None,
+            referenced,
+            absent: AbsentSteps::Refuse,
+            absent_fields: AbsentFields::Keep,
+            max_guide_bytes: None,
+        }
+    }
 }
 
 /// What an import writes and answers.
@@ -53,10 +74,25 @@ pub struct ImportPlan {
     pub changes: Changes,
     /// The imported task.
     pub task: Task,
+    /// What the import does with the guide.
+    pub outcome: ImportOutcome,
+    /// The guide after the import, if it is wanted.
+    pub guide: Option<PlannedGuide>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
     /// Where each task and step of the plan stands in the document.
     pub origins: Origins,
+}
+
+/// What an import does with a guide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// It is created.
+    Created,
+    /// Something in it changes.
+    Updated,
+    /// It is as the document wants it: nothing is written.
+    Unchanged,
 }
 
 /// Where a task or step stands in a document.

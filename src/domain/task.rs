@@ -1,5 +1,7 @@
 //! Tasks.
 
+use std::collections::BTreeMap;
+
 use super::{
     decide::WriteContext,
     dependency::Group,
@@ -293,6 +295,24 @@ pub struct TaskPatch {
     pub roles: Edit<Vec<AccessLevel>>,
     /// Its texts in other languages.
     pub translations: TranslationsEdit<TaskOverlay, TaskOverlayEdit>,
+}
+
+impl TaskPatch {
+    /// Resets everything but the name, which a managed task takes from its value.
+    pub fn reset() -> Self {
+        Self {
+            violations: Violations::new(),
+            name: Edit::Keep,
+            name_sent: false,
+            dependencies: Edit::Clear,
+            published: Edit::Clear,
+            roles: Edit::Set(AccessLevel::ALL.to_vec()),
+            translations: TranslationsEdit {
+                replace: true,
+                by_language: BTreeMap::new(),
+            },
+        }
+    }
 }
 
 /// The path of a task in an update request.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     domain::{
         ids::TaskId,
-        import::AbsentSteps,
+        import::{AbsentFields, AbsentSteps, ImportOutcome},
         task::{Task, TaskFilter},
         violation::{Reason, Violations},
     },
@@ -169,7 +169,13 @@ impl TaskService for Services {
                 let idempotent =
                     IdempotentRequest::read(&request_id, "ImportTask", &request, violations);
                 let absent = absent_steps(request.absent_steps, violations);
-                let document = document::document(request.document, violations, &mut ignored);
+                let absent_fields = absent_fields(request.absent_fields, violations);
+                let document = document::document(
+                    request.document,
+                    absent_fields.unwrap_or(AbsentFields::Keep),
+                    violations,
+                    &mut ignored,
+                );
                 let expected = field::expected_etag(&request.etag, Field::root("etag", violations));
                 let document::ImportDocument {
                     target,
@@ -188,6 +194,7 @@ impl TaskService for Services {
                     document,
                     expected,
                     absent: absent?,
+                    absent_fields: absent_fields?,
                 };
                 Some((idempotent, import))
             })?;
@@ -229,21 +236,51 @@ fn absent_steps(number: i32, violations: &mut Violations) -> Option<AbsentSteps>
         Ok(v1::AbsentSteps::Keep) => Some(AbsentSteps::Keep),
         Ok(v1::AbsentSteps::Delete) => Some(AbsentSteps::Delete),
         Err(_) => {
-            let mut field = Field::root("absent_steps", violations);
             let values = [v1::AbsentSteps::Keep, v1::AbsentSteps::Delete];
             let values = values.map(|value| (value.as_str_name(), value.into()));
-            let description = field::not_a_value("a value of AbsentSteps", values);
-            field.refuse(Reason::FieldInvalid, description);
+            let field = Field::root("absent_steps", violations);
+            refuse_number(field, "a value of AbsentSteps", values);
             None
         }
     }
 }
 
+fn absent_fields(number: i32, violations: &mut Violations) -> Option<AbsentFields> {
+    match v1::AbsentFields::try_from(number) {
+        Ok(v1::AbsentFields::Unspecified | v1::AbsentFields::Keep) => Some(AbsentFields::Keep),
+        Ok(v1::AbsentFields::Reset) => Some(AbsentFields::Reset),
+        Err(_) => {
+            let values = [v1::AbsentFields::Keep, v1::AbsentFields::Reset];
+            let values = values.map(|value| (value.as_str_name(), value.into()));
+            let field = Field::root("absent_fields", violations);
+            refuse_number(field, "a value of AbsentFields", values);
+            None
+        }
+    }
+}
+
+fn refuse_number(mut field: Field<'_>, what: &str, values: [(&'static str, i32); 2]) {
+    field.refuse(Reason::FieldInvalid, field::not_a_value(what, values));
+}
+
 fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse {
-    ignored.extend(done.ignored);
+    let Imported {
+        task,
+        outcome,
+        guide,
+        ignored: not_honored,
+    } = done;
+    ignored.extend(not_honored);
+    let outcome = match outcome {
+        ImportOutcome::Created => v1::ImportOutcome::Created,
+        ImportOutcome::Updated => v1::ImportOutcome::Updated,
+        ImportOutcome::Unchanged => v1::ImportOutcome::Unchanged,
+    };
     ImportTaskResponse {
-        task: Some(encode::task(done.task)),
+        task: Some(encode::task(task)),
         ignored_paths: ignored.into_iter().collect(),
+        outcome: outcome.into(),
+        document: guide.map(|guide| encode::document(*guide)),
     }
 }
 
@@ -280,11 +317,9 @@ fn managed(number: i32, violations: &mut Violations) -> Option<bool> {
         Ok(v1::TaskType::Standard) => Some(false),
         Ok(v1::TaskType::Linked) => Some(true),
         Err(_) => {
-            let mut field = Field::root("type", violations);
             let values = [v1::TaskType::Standard, v1::TaskType::Linked];
             let values = values.map(|value| (value.as_str_name(), value.into()));
-            let description = field::not_a_value("a type of task", values);
-            field.refuse(Reason::FieldInvalid, description);
+            refuse_number(Field::root("type", violations), "a type of task", values);
             None
         }
     }

@@ -43,6 +43,8 @@ pub enum Mask {
     Populated,
     /// As `Populated`, but `dependency_shorthand` counts, too.
     Document,
+    /// As `All`, but `dependency_shorthand` counts, too, and what has a default is not required.
+    WholeDocument,
     /// `*`: every honored field.
     All,
     Paths(MaskPaths),
@@ -116,7 +118,7 @@ impl Selects for Mask {
     fn selects(&self, field: &str, sent: bool) -> bool {
         match self {
             Self::Populated | Self::Document => sent,
-            Self::All => true,
+            Self::All | Self::WholeDocument => true,
             Self::Paths(paths) => paths.fields.contains(field),
         }
     }
@@ -153,7 +155,7 @@ impl Mask {
     /// Whether a path names the field; `*` does not.
     pub fn names(&self, field: &str) -> bool {
         match self {
-            Self::Populated | Self::Document | Self::All => false,
+            Self::Populated | Self::Document | Self::All | Self::WholeDocument => false,
             Self::Paths(paths) => paths.fields.contains(field),
         }
     }
@@ -162,7 +164,7 @@ impl Mask {
     pub fn translations(&self) -> TranslationsMask<'_> {
         match self {
             Self::Populated | Self::Document => TranslationsMask::Merge,
-            Self::All => TranslationsMask::Replace,
+            Self::All | Self::WholeDocument => TranslationsMask::Replace,
             Self::Paths(paths) if paths.fields.contains(TRANSLATIONS) => TranslationsMask::Replace,
             Self::Paths(paths) => TranslationsMask::Only(&paths.translations),
         }

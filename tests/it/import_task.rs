@@ -2,9 +2,11 @@
 
 use crate::kit::prelude::*;
 
+mod absent_fields;
 mod absent_steps;
 pub mod example_guides;
 mod existing_task;
+mod outcomes;
 mod refused;
 mod retries_and_dry_runs;
 mod step_limit;

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     cli::{
         CliError,
+        matching::{Matching, match_to_stored},
         out::{print_error, sanitize},
-        plan::{Matching, match_to_stored},
         transfer,
     },
     client::Client,

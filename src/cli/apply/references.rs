@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::plan::{TaskIds, managed_documents_mut},
-    proto::v1::TaskDocument,
+    cli::{managed_documents::managed_documents_mut, matching::TaskIds},
+    proto::v1::{Step, TaskDocument},
 };
 
 /// The tasks that documents refer to.
@@ -56,18 +56,32 @@ impl References {
         }
     }
 
+    /// Takes the steps out of a document and of those of its managed tasks that refer to tasks
+    /// which are yet to be created. Returns those of the document with their places.
+    pub fn take_pending(&self, document: &mut TaskDocument) -> Vec<(usize, Step)> {
+        let own = ids_of(document);
+        let steps = document.steps.iter().cloned().enumerate();
+        let pending = steps
+            .filter(|(_, step)| self.is_pending(step, &own))
+            .collect();
+        self.leave_out(document, &own);
+        pending
+    }
+
     /// Takes the steps out of a document that refer to tasks which are yet to be created.
     pub fn leave_out_pending(&self, document: &mut TaskDocument) -> PendingSteps {
         let own = ids_of(document);
         self.leave_out(document, &own)
     }
 
+    fn is_pending(&self, step: &Step, own: &BTreeSet<String>) -> bool {
+        let id = step.subtask_id.to_ascii_lowercase();
+        !own.contains(&id) && self.pending.contains(&id)
+    }
+
     fn leave_out(&self, document: &mut TaskDocument, own: &BTreeSet<String>) -> PendingSteps {
         let before = document.steps.len();
-        document.steps.retain(|step| {
-            let id = step.subtask_id.to_ascii_lowercase();
-            own.contains(&id) || !self.pending.contains(&id)
-        });
+        document.steps.retain(|step| !self.is_pending(step, own));
         let mut left_out = PendingSteps {
             of_task: before - document.steps.len(),
             of_managed: 0,
@@ -80,6 +94,27 @@ impl References {
             left_out.of_managed += of_task + of_managed;
         }
         left_out
+    }
+}
+
+/// Puts steps that were taken out back into the guide after a dry run.
+pub(super) fn put_back(
+    pending: Vec<(usize, Step)>,
+    stored: &TaskDocument,
+    after: &mut TaskDocument,
+) {
+    for (index, step) in pending {
+        let mut of_guide = stored.steps.iter();
+        let former = of_guide.find(|stored| stored.guid == step.guid);
+        let step = match former.cloned() {
+            Some(former) => Step {
+                subtask_id: step.subtask_id,
+                subtask_pid: step.subtask_pid,
+                ..former
+            },
+            None => step,
+        };
+        after.steps.insert(index.min(after.steps.len()), step);
     }
 }
 

@@ -12,102 +12,74 @@ use crate::{
         CliError,
         changes::{self, Change},
         delete::DeleteReport,
-        findings::Findings,
-        out::{print, print_error, sanitize, step_count},
-        plan::IgnoredStepFields,
-        transfer,
+        imported_guide::{ImportedGuide, OutcomeCounts},
+        out::{print, print_error, sanitize},
     },
-    client::CallError,
     config::ApplyArgs,
-    proto::v1::Task,
+    proto::v1::{ImportOutcome, ImportTaskResponse},
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ApplyOutcome {
-    Created,
-    Updated,
-    Unchanged,
-    Failed,
-}
 
 /// What became of a document, or would become of it.
 pub(super) struct ApplyReport {
     file: PathBuf,
-    pub outcome: ApplyOutcome,
-    /// Empty for a guide that a dry run would create.
-    pub guid: String,
-    name: String,
-    pub steps: usize,
+    /// The guide; before it is imported, as its document has it.
+    pub guide: ImportedGuide,
     pub changes: Vec<Change>,
-    pub ignored_paths: Vec<String>,
-    /// Lines that explain ignored fields of steps. They are printed instead of the paths.
-    pub ignored_of_steps: IgnoredStepFields,
-    /// What the analysis says about the guide; the errors only, unless it is a dry run.
-    pub findings: Option<Result<Findings, CallError>>,
-    error: Option<CliError>,
+    pub error: Option<CliError>,
     dry_run: bool,
 }
 
 impl ApplyReport {
-    pub fn new(guide: &DirectoryGuide, outcome: ApplyOutcome, dry_run: bool) -> Self {
+    pub fn new(guide: &DirectoryGuide, outcome: ImportOutcome, dry_run: bool) -> Self {
+        let task = guide.document.task.clone().unwrap_or_default();
         Self {
             file: guide.file.clone(),
-            outcome,
-            guid: guide.guid.clone().unwrap_or_default(),
-            name: transfer::name(&guide.document).to_owned(),
-            steps: guide.document.steps.len(),
+            guide: ImportedGuide {
+                guid: guide.guid.clone().unwrap_or_default(),
+                steps: guide.document.steps.len(),
+                ..ImportedGuide::new(outcome, &task, dry_run)
+            },
             changes: Vec::new(),
-            ignored_paths: Vec::new(),
-            ignored_of_steps: IgnoredStepFields::default(),
-            findings: None,
             error: None,
             dry_run,
         }
     }
 
     /// Adds what the server returned for an import.
-    pub fn set_imported(&mut self, task: Task, ignored_paths: Vec<String>) {
-        self.guid = task.guid;
-        self.name = task.name;
-        self.steps = task.steps.len();
-        self.ignored_paths.extend(ignored_paths);
+    pub fn set_imported(&mut self, answer: &mut ImportTaskResponse) {
+        let task = answer.task.take().unwrap_or_default();
+        let ignored_paths = std::mem::take(&mut answer.ignored_paths);
+        self.guide = ImportedGuide {
+            ignored_lines: ignored_paths.iter().map(|path| sanitize(path)).collect(),
+            ignored_paths,
+            ..ImportedGuide::new(answer.outcome(), &task, self.dry_run)
+        };
     }
 
-    pub fn fail(&mut self, error: CliError) {
-        self.outcome = ApplyOutcome::Failed;
-        self.error = Some(error);
+    /// What became of the guide; `None` if it was refused.
+    pub fn outcome(&self) -> Option<ImportOutcome> {
+        match self.error {
+            Some(_) => None,
+            None => Some(self.guide.outcome),
+        }
     }
 
     /// Prints it for people: a failure to standard error, the rest to standard output.
     pub fn print(&self, quiet: bool) -> Result<(), CliError> {
-        let (file, name) = (
-            sanitize(&self.file.display().to_string()),
-            sanitize(&self.name),
-        );
-        let (guid, steps) = (&self.guid, step_count(self.steps));
-        let head = match (self.outcome, self.dry_run) {
-            (ApplyOutcome::Created, false) => format!("created {guid} from {file}"),
-            (ApplyOutcome::Created, true) => format!("would create a task from {file}"),
-            (ApplyOutcome::Updated, false) => format!("updated {guid} from {file}"),
-            (ApplyOutcome::Updated, true) => format!("would update {guid} from {file}"),
-            (ApplyOutcome::Unchanged, _) if quiet && self.ignored_paths.is_empty() => return Ok(()),
-            (ApplyOutcome::Unchanged, _) => format!("unchanged {guid} in {file}"),
-            (ApplyOutcome::Failed, _) => {
-                if let Some(error) = &self.error {
-                    print_error(&format!("failed {file}: {error}"));
-                }
-                return Ok(());
-            }
+        let file = sanitize(&self.file.display().to_string());
+        if let Some(error) = &self.error {
+            print_error(&format!("failed {file}: {error}"));
+            return Ok(());
+        }
+        let is_unchanged = self.guide.outcome == ImportOutcome::Unchanged;
+        if is_unchanged && quiet && self.guide.ignored_paths.is_empty() {
+            return Ok(());
+        }
+        let changes = match self.dry_run {
+            true => changes::text(&self.changes, &Term::stdout(), 2),
+            false => String::new(),
         };
-        let mut text = format!("{head}: {name}, {steps}\n");
-        if self.dry_run {
-            text.push_str(&changes::text(&self.changes, &Term::stdout(), 2));
-        }
-        for line in self.ignored_of_steps.lines(&self.ignored_paths) {
-            text.push_str(&format!("  ignored: {line}\n"));
-        }
-        text.push_str(&Findings::result_text(&self.findings));
-        print(&text)
+        print(&self.guide.text(&file, &changes, self.dry_run))
     }
 }
 
@@ -118,21 +90,13 @@ impl Serialize for ApplyReport {
         if self.dry_run {
             object.serialize_entry("dry_run", &true)?;
         }
-        let outcome = match self.outcome {
-            ApplyOutcome::Created => "created",
-            ApplyOutcome::Updated => "updated",
-            ApplyOutcome::Unchanged => "unchanged",
-            ApplyOutcome::Failed => "failed",
+        let outcome = match self.error {
+            Some(_) => "failed",
+            None => self.guide.outcome_name(),
         };
         object.serialize_entry("outcome", outcome)?;
-        if !self.guid.is_empty() {
-            object.serialize_entry("guid", &self.guid)?;
-        }
-        object.serialize_entry("name", &self.name)?;
-        object.serialize_entry("steps", &self.steps)?;
         object.serialize_entry("changes", &self.changes)?;
-        object.serialize_entry("ignored_paths", &self.ignored_paths)?;
-        Findings::serialize_into(&self.findings, self.dry_run, &mut object)?;
+        self.guide.serialize_into(self.dry_run, &mut object)?;
         match &self.error {
             Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,
             Some(error) => {
@@ -150,40 +114,25 @@ const MAX_SURPLUS_LINES: usize = 10;
 /// How many guides ended in which way.
 #[derive(Default)]
 pub(super) struct ApplyCounts {
-    created: usize,
-    updated: usize,
-    unchanged: usize,
+    pub outcomes: OutcomeCounts,
     deleted: usize,
-    pub failed: usize,
     /// A line for each task of the account without a document in the directory. Empty with
     /// --prune, and for JSON.
     pub surplus: Vec<String>,
 }
 
 impl ApplyCounts {
-    pub fn add(&mut self, outcome: ApplyOutcome) {
-        *match outcome {
-            ApplyOutcome::Created => &mut self.created,
-            ApplyOutcome::Updated => &mut self.updated,
-            ApplyOutcome::Unchanged => &mut self.unchanged,
-            ApplyOutcome::Failed => &mut self.failed,
-        } += 1;
-    }
-
     pub fn add_pruned(&mut self, report: &DeleteReport) {
         *match report.error {
             None => &mut self.deleted,
-            Some(_) => &mut self.failed,
+            Some(_) => &mut self.outcomes.failed,
         } += 1;
     }
 
     pub fn print(&self, args: &ApplyArgs) {
         let Self {
-            created,
-            updated,
-            unchanged,
+            outcomes,
             deleted,
-            failed,
             surplus,
         } = self;
         let named = match surplus.len() {
@@ -203,14 +152,7 @@ impl ApplyCounts {
             0 => {}
             more => print_error(&format!("  and {more} more")),
         }
-        let to_be = if args.dry_run { "to be " } else { "" };
-        let deleted = match args.prune {
-            true => format!("{deleted} {to_be}deleted, "),
-            false => String::new(),
-        };
-        print_error(&format!(
-            "{created} {to_be}created, {updated} {to_be}updated, {unchanged} unchanged, \
-             {deleted}{failed} failed"
-        ));
+        let deleted = args.prune.then_some(*deleted);
+        print_error(&outcomes.line(deleted, args.dry_run));
     }
 }

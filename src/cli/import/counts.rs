@@ -2,15 +2,15 @@
 
 use uuid::Uuid;
 
-use super::report::{FileReport, ImportFailure, ImportKind};
-use crate::{cli::out::print_error, config::ImportArgs};
+use super::report::{FileReport, ImportFailure};
+use crate::{
+    cli::{imported_guide::OutcomeCounts, out::print_error},
+    config::ImportArgs,
+};
 
 #[derive(Default)]
 pub(super) struct ImportCounts {
-    created: usize,
-    updated: usize,
-    unchanged: usize,
-    failed: usize,
+    outcomes: OutcomeCounts,
     /// Failed files that were not tried.
     not_tried: usize,
     /// Failed files that may have been imported all the same.
@@ -25,18 +25,11 @@ pub(super) struct ImportCounts {
 
 impl ImportCounts {
     pub fn add(&mut self, report: &FileReport) {
-        let failure = match report.kind() {
-            Ok(kind) => {
-                *match kind {
-                    ImportKind::Created => &mut self.created,
-                    ImportKind::Updated => &mut self.updated,
-                    ImportKind::Unchanged => &mut self.unchanged,
-                } += 1;
-                return;
-            }
-            Err(failure) => failure,
+        let outcome = report.outcome();
+        self.outcomes.add(outcome.ok());
+        let Err(failure) = outcome else {
+            return;
         };
-        self.failed += 1;
         match failure {
             ImportFailure::NotTried(_) => {
                 self.not_tried += 1;
@@ -69,7 +62,7 @@ impl ImportCounts {
     }
 
     pub fn is_success(&self) -> bool {
-        self.failed == 0 && self.interrupted_after.is_none()
+        self.outcomes.failed == 0 && self.interrupted_after.is_none()
     }
 
     /// How to import the rest of the files, if the run has not reached all of them or does
@@ -90,10 +83,7 @@ impl ImportCounts {
     /// Prints the counts, and the failures again where other lines have followed them.
     pub fn print(&self, args: &ImportArgs) {
         let Self {
-            created,
-            updated,
-            unchanged,
-            failed,
+            outcomes,
             not_tried,
             undecided: _,
             failures,
@@ -103,11 +93,7 @@ impl ImportCounts {
         if args.files.len() < 2 {
             return;
         }
-        let to_be = if args.dry_run { "to be " } else { "" };
-        print_error(&format!(
-            "{created} {to_be}created, {updated} {to_be}updated, {unchanged} unchanged, {failed} \
-             failed"
-        ));
+        print_error(&outcomes.line(None, args.dry_run));
         if !args.quiet {
             failures.iter().for_each(|failure| print_error(failure));
         }

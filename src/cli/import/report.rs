@@ -7,34 +7,17 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, findings::Findings, out, plan::IgnoredStepFields},
+    cli::{CliError, document::DocumentError, imported_guide::ImportedGuide, out},
     client::CallError,
-    proto::v1::Task,
+    proto::v1::ImportOutcome,
 };
-
-/// What an import did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportKind {
-    /// It created a task.
-    Created,
-    /// It updated the task that the document names.
-    Updated,
-    /// The task that the document names is as the document says.
-    Unchanged,
-}
 
 /// A document that was imported.
 pub struct ImportedFile {
-    pub kind: ImportKind,
-    pub task: Task,
+    pub guide: ImportedGuide,
+    pub etag: String,
     /// Another task with the name and product of a new one.
     pub namesake: Option<String>,
-    /// Read-only fields of the document, which were ignored.
-    pub ignored_paths: Vec<String>,
-    /// What explains ignored fields of steps, in place of their paths.
-    pub ignored_of_steps: IgnoredStepFields,
-    /// What the analysis says about it; the errors only, unless it is a dry run.
-    pub findings: Option<Result<Findings, CallError>>,
 }
 
 /// Why a document was not imported.
@@ -75,8 +58,8 @@ impl FileReport {
         }
     }
 
-    pub fn kind(&self) -> Result<ImportKind, &ImportFailure> {
-        self.result.as_ref().map(|imported| imported.kind)
+    pub fn outcome(&self) -> Result<ImportOutcome, &ImportFailure> {
+        self.result.as_ref().map(|imported| imported.guide.outcome)
     }
 
     /// The lines about a failure of this file.
@@ -90,7 +73,7 @@ impl FileReport {
         let failure = match &self.result {
             Ok(_) if quiet => return Ok(()),
             Ok(imported) => {
-                out::print(&self.success(imported))?;
+                out::print(&imported.guide.text(&self.file, "", self.dry_run))?;
                 if let Some(other) = &imported.namesake {
                     out::print_error(&self.namesake_warning(other));
                 }
@@ -118,32 +101,6 @@ impl FileReport {
             self.file
         )
     }
-
-    fn success(&self, imported: &ImportedFile) -> String {
-        let ImportedFile {
-            kind,
-            task,
-            namesake: _,
-            ignored_paths,
-            ignored_of_steps,
-            findings,
-        } = imported;
-        let file = &self.file;
-        let done = match (kind, self.dry_run) {
-            (ImportKind::Created, false) => format!("created {} from {file}", task.guid),
-            (ImportKind::Updated, false) => format!("updated {} from {file}", task.guid),
-            (ImportKind::Unchanged, _) => format!("unchanged {} in {file}", task.guid),
-            (ImportKind::Created, true) => format!("would create a task from {file}"),
-            (ImportKind::Updated, true) => format!("would update {} from {file}", task.guid),
-        };
-        let (name, steps) = (out::sanitize(&task.name), out::step_count(task.steps.len()));
-        let mut text = format!("{done}: {name}, {steps}\n");
-        for line in ignored_of_steps.lines(ignored_paths) {
-            text.push_str(&format!("  ignored: {line}\n"));
-        }
-        text.push_str(&Findings::result_text(findings));
-        text
-    }
 }
 
 impl Serialize for FileReport {
@@ -155,31 +112,16 @@ impl Serialize for FileReport {
         }
         match &self.result {
             Ok(ImportedFile {
-                kind,
-                task,
+                guide,
+                etag,
                 namesake,
-                ignored_paths,
-                ignored_of_steps: _,
-                findings,
             }) => {
-                let outcome = match kind {
-                    ImportKind::Created => "created",
-                    ImportKind::Updated => "updated",
-                    ImportKind::Unchanged => "unchanged",
-                };
-                object.serialize_entry("outcome", outcome)?;
-                // A task that a dry run would create has no guid yet.
-                if !self.dry_run || *kind != ImportKind::Created {
-                    object.serialize_entry("guid", &task.guid)?;
-                }
-                object.serialize_entry("name", &task.name)?;
-                object.serialize_entry("steps", &task.steps.len())?;
-                object.serialize_entry("etag", &task.etag)?;
-                object.serialize_entry("ignored_paths", ignored_paths)?;
+                object.serialize_entry("outcome", guide.outcome_name())?;
+                object.serialize_entry("etag", etag)?;
                 if let Some(other) = namesake {
                     object.serialize_entry("same_name_as", other)?;
                 }
-                Findings::serialize_into(findings, self.dry_run, &mut object)?;
+                guide.serialize_into(self.dry_run, &mut object)?;
             }
             Err(failure) => {
                 object.serialize_entry("outcome", "failed")?;

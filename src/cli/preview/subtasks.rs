@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cli::{plan::managed_documents, tasks, wording},
+    cli::{managed_documents::managed_documents, tasks, wording},
     client::Client,
     config::PreviewArgs,
     proto::v1::{

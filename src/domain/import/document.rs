@@ -27,6 +27,15 @@ pub enum AbsentSteps {
     Delete,
 }
 
+/// What an import does with fields of stored tasks and steps that the document leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbsentFields {
+    /// Keeps them.
+    Keep,
+    /// Sets their defaults, so that the guide is exactly the document.
+    Reset,
+}
+
 /// The path in a request of a task or step that an import writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentPath {
@@ -198,7 +207,9 @@ impl Document {
             translations: TaskTranslations::new(),
         };
         let task = DocumentPath::OfValue(path.clone());
-        Self::without_steps(path, task, Ok(new))
+        let mut document = Self::without_steps(path, task, Ok(new));
+        document.task.patch = TaskPatch::reset();
+        document
     }
 
     fn without_steps(path: String, task: DocumentPath, new: Result<NewTask, Violations>) -> Self {

@@ -14,8 +14,11 @@ use crate::domain::{
     violation::{Path, Violations},
 };
 
-use super::{AbsentSteps, Document, ImportContext, ImportPlan, Origins};
+use super::{
+    AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan, Origins,
+};
 
+mod guide;
 mod managed;
 mod planned;
 mod step_count;
@@ -23,6 +26,7 @@ mod steps;
 mod tasks;
 mod wiring;
 
+pub use guide::PlannedGuide;
 use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
 
 /// Plans an import. The document stays as it is, for another attempt.
@@ -32,11 +36,15 @@ pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPla
         existing,
         referenced,
         absent,
+        absent_fields,
+        max_guide_bytes,
     } = context;
     let mut planner = Planner {
         write,
         referenced,
         absent_steps: absent,
+        absent_fields,
+        max_guide_bytes,
         reimport: existing.is_some(),
         managed_target: existing
             .filter(|tree| tree.task.managed.is_some())
@@ -62,6 +70,9 @@ struct Planner<'a> {
     write: &'a WriteContext,
     referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     absent_steps: AbsentSteps,
+    absent_fields: AbsentFields,
+    /// How many bytes the guide may have after the import, if it is wanted.
+    max_guide_bytes: Option<usize>,
     /// Whether the outermost task exists.
     reimport: bool,
     /// The outermost task, if it exists and another task manages it.
@@ -184,7 +195,7 @@ impl Planner<'_> {
         }
     }
 
-    fn finish(self) -> Result<ImportPlan, Error> {
+    fn finish(mut self) -> Result<ImportPlan, Error> {
         self.violations.into_result()?;
         if let Some(missing) = self.unknown_steps.into_iter().next() {
             return Err(Error::NoStepOfTask(missing));
@@ -200,14 +211,26 @@ impl Planner<'_> {
         if let Some(target) = self.managed_target {
             changes.limit_depth(target, self.depth_limits);
         }
+        for planned in &mut self.tasks {
+            planned.complete(self.write);
+        }
+        let guide = self
+            .max_guide_bytes
+            .and_then(|max_bytes| guide::guide(&self.tasks, max_bytes));
         let mut imported = None;
         for planned in self.tasks {
             let task = planned.add_to(&mut changes, self.write)?;
             imported = imported.or(task);
         }
         Ok(ImportPlan {
+            outcome: match (self.reimport, changes.is_empty()) {
+                (false, _) => ImportOutcome::Created,
+                (true, false) => ImportOutcome::Updated,
+                (true, true) => ImportOutcome::Unchanged,
+            },
             changes,
             task: imported.ok_or_else(|| Error::Internal("an import of no task".to_owned()))?,
+            guide,
             ignored: self.ignored,
             origins: self.origins,
         })

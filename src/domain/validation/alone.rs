@@ -12,7 +12,7 @@ use crate::domain::{
     },
     decide::WriteContext,
     ids::TaskId,
-    import::{AbsentSteps, Document, ImportContext, plan},
+    import::{Document, ImportContext, plan},
     step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, SubtaskRef},
     task::{AccessLevel, NewTask, Published, Task},
     text::{Name, Title},
@@ -59,12 +59,7 @@ pub fn validate_alone(
     let referenced: BTreeMap<TaskId, ReferencedTask> = referenced
         .map(|(task, (source, _))| (*task, ReferencedTask::to(&source.task)))
         .collect();
-    let context = ImportContext {
-        write,
-        existing: None,
-        referenced: &referenced,
-        absent: AbsentSteps::Refuse,
-    };
+    let context = ImportContext::of_new_guide(write, &referenced);
     let (root, mut tasks) = of_document(plan(&document, context)?);
     tasks.append(&mut stand_ins);
     let draft = GuideDraft::new(root, tasks, &options.known_variables);

@@ -65,6 +65,9 @@ pub fn edit(
         Mask::Document => {
             with_shorthand(message, shorthand, resource).map_or(Edit::Keep, Edit::Set)
         }
+        Mask::WholeDocument => {
+            with_shorthand(message, shorthand, resource).map_or(Edit::Clear, Edit::Set)
+        }
         Mask::Populated | Mask::All | Mask::Paths(_) => {
             mask.edit(resource, "dependencies", message, group)
         }

@@ -17,7 +17,8 @@ use crate::{
     domain::{
         ids::{ProductId, StepId, TaskId},
         import::{
-            Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue, without_indexes,
+            AbsentFields, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
+            without_indexes,
         },
         nesting::MAX_NESTED_DOCUMENTS,
         step::{NewStep, StepPatch, StepType},
@@ -50,6 +51,7 @@ pub struct ImportDocument {
 /// Decodes the document of a request.
 pub fn document(
     message: Option<v1::TaskDocument>,
+    absent: AbsentFields,
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<ImportDocument> {
@@ -59,7 +61,11 @@ pub fn document(
     // `DocumentReader::task` refuses a malformed id.
     let target = root.and_then(|root| TaskId::parse(&root.guid));
     let reimport = root.is_none_or(|root| !root.guid.is_empty());
-    let document = read_root(message, target, reimport, violations, ignored)?;
+    let updates = reimport.then_some(match absent {
+        AbsentFields::Keep => Mask::Document,
+        AbsentFields::Reset => Mask::WholeDocument,
+    });
+    let document = read_root(message, target, updates, violations, ignored)?;
     Some(ImportDocument {
         target,
         reimport,
@@ -81,14 +87,15 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let mut field = Field::root("document", violations);
     let root = field.field("task").required(message.task.as_ref());
     let id = root.and_then(|root| TaskId::parse(&root.guid));
-    read_root(message, id, false, violations, &mut BTreeSet::new())
+    read_root(message, id, None, violations, &mut BTreeSet::new())
 }
 
-/// Decodes the outermost document. `id` is that of its task, if the task has a valid one.
+/// Decodes the outermost document. `id` is that of its task, if the task has a valid one, and
+/// `updates` the mask of updates, if the task may exist.
 fn read_root(
     message: v1::TaskDocument,
     id: Option<TaskId>,
-    reimport: bool,
+    updates: Option<Mask>,
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<Document> {
@@ -99,7 +106,7 @@ fn read_root(
     });
     let without_task = message.task.is_none();
     let mut reader = DocumentReader {
-        reimport,
+        updates,
         violations,
         ignored,
     };
@@ -113,8 +120,8 @@ fn read_root(
 }
 
 struct DocumentReader<'a> {
-    /// Whether the document's task exists, so that its steps may exist, too.
-    reimport: bool,
+    /// The mask of updates if the document's task exists, so that its steps may exist, too.
+    updates: Option<Mask>,
     violations: &'a mut Violations,
     ignored: &'a mut BTreeSet<String>,
 }
@@ -162,12 +169,11 @@ impl DocumentReader<'_> {
             message.name = name.map_or_else(|_| "-".to_owned(), Name::into_string);
             message.product_id = message.product_id.or(Some(1));
         }
-        let patch = if self.reimport {
-            task_patch(message.clone(), path)
-        } else {
-            TaskPatch::default()
+        let patch = match &self.updates {
+            Some(mask) => task_patch(message.clone(), mask, path),
+            None => TaskPatch::default(),
         };
-        let new = if value.is_some() || !self.reimport {
+        let new = if value.is_some() || self.updates.is_none() {
             all(|violations| {
                 let field = Field::root(path, violations);
                 task::new(message, field, &mut Ignored::default())
@@ -188,30 +194,34 @@ impl DocumentReader<'_> {
     fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
         let mut field = Field::root(&path, self.violations);
         let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
-        let exists = self.reimport && !message.guid.is_empty();
+        let values = self.values(&mut message.feedback_config, &path, depth);
+        let updates = match message.guid.as_str() {
+            "" => None,
+            _ => self.updates.as_ref(),
+        };
         if guid.is_none() {
             message.guid.clear();
         }
-        let values = self.values(&mut message.feedback_config, &path, depth);
         let task = TaskId::parse(&message.task);
         let link = TaskId::parse(&message.link);
         let step_type = StepType::from_number(message.r#type);
         let product = message.product_id.and_then(ProductId::new);
-        let title = (exists || step_type == Some(StepType::Subtask))
+        let title = (updates.is_some() || step_type == Some(StepType::Subtask))
             .then(|| sent_text(message.title.clone()))
             .flatten();
         let mut ignored = Ignored::default();
-        let (new, patch) = if exists {
-            // Only the outermost task is known to exist.
-            let new = if depth > 1 && guid.is_some() {
-                new_step(message.clone(), &path, &mut Ignored::default())
-            } else {
-                Err(Violations::new())
-            };
-            let patch = step_patch(message, &path, &mut ignored);
-            (new, Some(Box::new(patch)))
-        } else {
-            (new_step(message, &path, &mut ignored), None)
+        let (new, patch) = match updates {
+            Some(mask) => {
+                // Only the outermost task is known to exist.
+                let new = if depth > 1 && guid.is_some() {
+                    new_step(message.clone(), &path, &mut Ignored::default())
+                } else {
+                    Err(Violations::new())
+                };
+                let patch = step_patch(message, mask, &path, &mut ignored);
+                (new, Some(Box::new(patch)))
+            }
+            None => (new_step(message, &path, &mut ignored), None),
         };
         for field in ignored.into_fields() {
             if LISTED.contains(&field) {
@@ -275,27 +285,27 @@ fn new_step(
     all(|violations| step::new(message, Field::root(path, violations), ignored).map(Box::new))
 }
 
-fn step_patch(mut message: v1::Step, path: &str, ignored: &mut Ignored) -> StepPatch {
+fn step_patch(mut message: v1::Step, mask: &Mask, path: &str, ignored: &mut Ignored) -> StepPatch {
     if message.guid.is_empty() {
         // `DocumentReader::step` has refused a malformed id.
         message.guid = Uuid::nil().to_string();
     }
     let mut violations = Violations::new();
     let field = Field::root(path, &mut violations);
-    let update = step::update(message, &Mask::Document, field, ignored);
+    let update = step::update(message, mask, field, ignored);
     let mut patch = update.map_or_else(StepPatch::default, |update| update.patch);
     patch.violations.append(violations);
     patch
 }
 
-fn task_patch(mut message: v1::Task, path: &str) -> TaskPatch {
+fn task_patch(mut message: v1::Task, mask: &Mask, path: &str) -> TaskPatch {
     if message.guid.is_empty() {
         // The value that manages the task identifies it, or its id is malformed and refused.
         message.guid = Uuid::nil().to_string();
     }
     let mut violations = Violations::new();
     let field = Field::root(path, &mut violations);
-    let update = task::update(message, &Mask::Document, field, &mut Ignored::default());
+    let update = task::update(message, mask, field, &mut Ignored::default());
     let mut patch = update.map_or_else(TaskPatch::default, |update| update.patch);
     patch.violations.append(violations);
     patch

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     domain::{
         ids::TaskId,
+        patch::Edit,
         task::{AccessLevel, NewTask, TaskPatch},
         text::Name,
         violation::{Reason, Violations},
@@ -153,7 +154,10 @@ fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
         }),
         dependencies: dependencies::edit(mask, dependencies, dependency_shorthand, at),
         published: mask.edit(at, "published", published, field::published),
-        roles: mask.edit(at, "roles", sent_list(roles), self::roles),
+        roles: match mask.edit(at, "roles", sent_list(roles), self::roles) {
+            Edit::Clear if *mask == Mask::WholeDocument => Edit::Set(AccessLevel::ALL.to_vec()),
+            edit => edit,
+        },
         translations: {
             let at = at.field("translations");
             translations::edits(translations, mask.translations(), at)

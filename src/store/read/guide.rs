@@ -27,7 +27,7 @@ use crate::{
             SourceTasks, of_document, weight_of,
         },
         ids::{AccountId, TaskId},
-        import::{AbsentSteps, Document, ImportContext, plan},
+        import::{Document, ImportContext, plan},
         size::stored_count,
         step::ReferencedTask,
         validation::OutsideReaders,
@@ -221,12 +221,7 @@ impl Account {
         let planned = run_by_weight(document.step_count(), move || match source.as_ref() {
             GuideSource::Stored(_) => None,
             GuideSource::Document(document) => {
-                let context = ImportContext {
-                    write: &write,
-                    existing: None,
-                    referenced: &referenced,
-                    absent: AbsentSteps::Refuse,
-                };
+                let context = ImportContext::of_new_guide(&write, &referenced);
                 Some(plan(document, context).map(of_document))
             }
         });

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// A tree with more bytes is large: it is read under a permit.
-const LARGE_TREE_BYTES: usize = 2 * 1024 * 1024;
+pub const LARGE_TREE_BYTES: usize = 2 * 1024 * 1024;
 
 /// SQL for the ids of a task and of all tasks managed below it. SQLite reads the tables of a
 /// CROSS JOIN from left to right; otherwise it may read all managed tasks of the account for

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -18,12 +18,19 @@ use crate::{
         decide::WriteContext,
         etag::ExpectedEtag,
         ids::TaskId,
-        import::{AbsentSteps, Document, ImportContext, ImportPlan, TaskTree, plan},
+        import::{
+            AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan,
+            PlannedGuide, TaskTree, plan,
+        },
         step::ReferencedTask,
         task::{Task, TaskHead},
         translation_work::ResourceId,
     },
-    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::task_tree},
+    store::{
+        Account, RetryKey, WriteMode, WriteOutcome,
+        error::StoreError,
+        read::task_tree::{self, LARGE_TREE_BYTES},
+    },
 };
 
 /// What an import is to do.
@@ -37,6 +44,8 @@ pub struct Import {
     pub expected: ExpectedEtag,
     /// What becomes of steps that the document leaves out.
     pub absent: AbsentSteps,
+    /// What becomes of stored fields that the document leaves out.
+    pub absent_fields: AbsentFields,
 }
 
 /// What an import did.
@@ -44,6 +53,10 @@ pub struct Import {
 pub struct Imported {
     /// The task.
     pub task: Task,
+    /// What became of the guide.
+    pub outcome: ImportOutcome,
+    /// The guide after the import, of a dry run alone.
+    pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
 }
@@ -63,7 +76,10 @@ impl Account {
         let write = ImportWrite {
             import,
             document_bytes,
+            mode,
             locks_all_steps: AtomicBool::new(false),
+            has_large_read_permit: AtomicBool::new(false),
+            large_guide_bytes: AtomicUsize::new(0),
             memory: Mutex::new(memory),
         };
         self.write_idempotent(write, mode, retry).await
@@ -75,6 +91,11 @@ struct ImportWrite {
     import: Import,
     /// Bytes of memory that the steps of the document take beside their texts.
     document_bytes: usize,
+    mode: WriteMode,
+    /// Whether the attempt has a permit to return a large guide.
+    has_large_read_permit: AtomicBool,
+    /// The bytes of the guide that a dry run returns, if that needs a permit.
+    large_guide_bytes: AtomicUsize,
     /// What the document and the stored guide take.
     memory: Mutex<WorkMemory>,
     /// Whether a step changed between reading and locking. Every step is then locked before
@@ -92,6 +113,19 @@ const BYTES_PER_STORED_STEP: usize = 1_200;
 const MEMORY_PER_STORED_BYTE: usize = 4;
 
 impl ImportWrite {
+    /// How many bytes the guide may have that a dry run returns. A real import returns none.
+    fn max_guide_bytes(&self, context: &WriteContext) -> Option<usize> {
+        let limit = context.max_message_bytes;
+        match (
+            self.mode,
+            self.has_large_read_permit.load(Ordering::Relaxed),
+        ) {
+            (WriteMode::Store, _) => None,
+            (WriteMode::ValidateOnly, true) => Some(limit),
+            (WriteMode::ValidateOnly, false) => Some(limit.min(LARGE_TREE_BYTES)),
+        }
+    }
+
     /// Holds the memory for the document, the stored tasks and their steps of so many bytes.
     fn hold_stored(&self, tasks: &[&TaskHead], step_bytes: usize) -> Result<()> {
         let of_tasks: i64 = tasks.iter().map(|task| task.size).sum();
@@ -137,6 +171,9 @@ impl Operation for ImportWrite {
     /// meanwhile.
     async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
         let (target, document) = (self.import.target, &self.import.document);
+        let has_permit = tx.large_read_permit.is_some();
+        self.has_large_read_permit
+            .store(has_permit, Ordering::Relaxed);
         let below = match target {
             Some(root) => task_tree::ids(&tx.db, tx.account(), root).await?,
             None => Vec::new(),
@@ -170,6 +207,10 @@ impl Operation for ImportWrite {
     }
 
     async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
+        match self.large_guide_bytes.swap(0, Ordering::Relaxed) {
+            0 => {}
+            bytes => return Err(StoreError::NeedsLargeReadPermit(bytes)),
+        }
         let locked = tx.lock_changed_steps(changes).await;
         if let Err(StoreError::Conflict) = locked {
             self.locks_all_steps.store(true, Ordering::Relaxed);
@@ -199,14 +240,36 @@ impl Operation for ImportWrite {
                 existing,
                 referenced: &stored.referenced,
                 absent: import.absent,
+                absent_fields: import.absent_fields,
+                max_guide_bytes: self.max_guide_bytes(context),
             },
         )?;
         let ImportPlan {
             changes,
             task,
+            outcome,
+            guide,
             ignored,
             origins: _,
         } = plan;
-        Ok((changes, Imported { task, ignored }))
+        let guide = match guide {
+            None => None,
+            Some(PlannedGuide::Shown(guide)) => Some(guide),
+            Some(PlannedGuide::TooLarge(bytes)) if bytes > context.max_message_bytes => {
+                let (resource, limit) = (SizedResource::Guide, context.max_message_bytes);
+                return Err(Error::TooLarge { resource, limit });
+            }
+            Some(PlannedGuide::TooLarge(bytes)) => {
+                self.large_guide_bytes.store(bytes, Ordering::Relaxed);
+                None
+            }
+        };
+        let imported = Imported {
+            task,
+            outcome,
+            guide,
+            ignored,
+        };
+        Ok((changes, imported))
     }
 }

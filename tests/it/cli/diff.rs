@@ -89,8 +89,8 @@ fn changes_are_shown_by_step_and_field(cli: Cli) {
     import.run().succeeded();
     let output = diff(&cli, &document, &[]);
     let lines: Vec<&str> = output.stdout.lines().collect();
-    assert_eq!(lines[0], "+ step 7 The end", "a step without an id is new");
-    assert!(lines[1].starts_with("- step 7 The end  "), "{}", lines[1]);
+    assert!(lines[0].starts_with("- step 7 The end  "), "{}", lines[0]);
+    assert_eq!(lines[1], "+ step 7 The end", "a step without an id is new");
     assert_eq!(lines.len(), 2, "{}", output.stdout);
 }
 

@@ -136,7 +136,7 @@ fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     assert!(output.stdout.starts_with("updated "), "{}", output.stdout);
     let seen = fs::read_to_string(directory.path().join("seen")).expect("a file");
     for part in [
-        "# it is not a guide: more text follows the end of the document: remove it at line ",
+        "# it is not a guide: trailing characters at line ",
         "# the server refuses it",
         "#   line ",
         ": document.steps[0].title: is required (FIELD_REQUIRED)",
@@ -238,9 +238,12 @@ fn a_required_field_that_is_removed_is_refused(cli: Cli) {
     for (editor, error) in [
         (
             "sed -i \"s/\\\"title\\\": \\\"[^\\\"]*\\\"/\\\"title\\\": \\\"\\\"/\"".to_owned(),
-            "steps[0].title: is required\n",
+            "steps[0].title: is required (FIELD_REQUIRED)\n",
         ),
-        (format!("sed -i \"s/{NAME}//\""), "task.name: is required\n"),
+        (
+            format!("sed -i \"s/{NAME}//\""),
+            "task.name: is required (FIELD_REQUIRED)\n",
+        ),
     ] {
         let output = edit(&cli, &guid, &editor, &directory);
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
@@ -269,9 +272,9 @@ json.dump(guide, open(path, \"w\"))";
     let output = edit(&cli, &guid, &editor, &directory);
     assert_eq!(output.code, Some(1));
     assert!(
-        output
-            .stderr
-            .contains("steps[1].feedback_config: is required\n"),
+        output.stderr.contains(
+            "steps[1].feedback_config: is required for an observation (FIELD_REQUIRED)\n"
+        ),
         "{}",
         output.stderr
     );
@@ -512,7 +515,7 @@ steps[2][\"cost\"] = 1";
     let output = edit(&cli, &guid, &python(&scripts, lines), &directory);
     assert_eq!(output.code, Some(1), "{}", output.stderr);
     for part in [
-        "steps[0].title: is required\n",
+        "steps[0].title: is required (FIELD_REQUIRED)\n",
         "document.steps[1].published: ",
         "document.steps[2].cost: ",
     ] {

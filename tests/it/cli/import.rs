@@ -279,7 +279,7 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     );
     for part in [
         "failed none.json: it cannot be read: ",
-        "failed b.json: it is not a guide: the text ends before ",
+        "failed b.json: it is not a guide: EOF while parsing ",
         "failed c.json: it is not a guide: task: the field 'nmae' is unknown (is `name` meant?) at line 1, \
          column ",
         "failed d.json: the server refuses it:\n  line 1: document.task.name: is required (FIELD_REQUIRED)\n",
@@ -342,7 +342,7 @@ fn json_output_reports_each_file(cli: Cli) {
     assert_eq!(text(&reports[0]["guid"]).len(), 36);
     assert_eq!(reports[1]["outcome"], "failed");
     assert!(
-        text(&reports[1]["error"]["message"]).starts_with("it is not a guide: more text follows")
+        text(&reports[1]["error"]["message"]).starts_with("it is not a guide: trailing characters")
     );
     assert_eq!(reports[2]["error"]["code"], "INVALID_ARGUMENT");
     assert_eq!(

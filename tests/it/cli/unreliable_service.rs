@@ -86,10 +86,9 @@ impl TaskService for UnreliableService {
         if request_ids.len() <= self.failures {
             return Err(self.failure.clone());
         }
-        let task = Some(Task::default());
         Ok(Response::new(ImportTaskResponse {
-            task,
-            ignored_paths: vec![],
+            task: Some(Task::default()),
+            ..ImportTaskResponse::default()
         }))
     }
 

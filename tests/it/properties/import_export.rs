@@ -9,6 +9,7 @@ use proptest::{
 
 on_both_databases! {
     exports_equal_what_was_imported: (plan(2), any::<bool>()), 24;
+    a_reset_makes_a_guide_equal_to_any_document: (plan(2), plan(2), any::<bool>()), 24;
 }
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -452,4 +453,74 @@ async fn exports_equal_what_was_imported(
     let mut after = client.tasks_with_steps().await;
     after.truncate(before.len());
     assert_eq!(after, before);
+}
+
+/// Gives the steps of a document the ids of stored ones of the same type.
+fn take_ids(sent: &mut TaskDocument, stored: &TaskDocument) {
+    for (sent, stored) in sent.steps.iter_mut().zip(&stored.steps) {
+        let is_wiring = !sent.link.is_empty() || !stored.link.is_empty();
+        if sent.r#type != stored.r#type || is_wiring {
+            continue;
+        }
+        sent.guid.clone_from(&stored.guid);
+        let values = sent
+            .feedback_config
+            .iter_mut()
+            .flat_map(|it| &mut it.values);
+        for (value, stored) in values.zip(answers_of(stored)) {
+            if let (Some(sent), Some(stored)) = (&mut value.task_json, &stored.task_json) {
+                take_ids(sent, stored);
+            }
+        }
+    }
+}
+
+async fn a_reset_makes_a_guide_equal_to_any_document(
+    client: Client,
+    (before, after, omits_defaults): (DocumentPlan, DocumentPlan, bool),
+) {
+    let outside = client.given_task(task("Outside")).await;
+    let writer = |tasks| Writer {
+        tasks,
+        started: 0,
+        outside: &outside,
+        omits_defaults,
+    };
+    let before = writer(before.tasks("Before")).document(&before, None).sent;
+    let made = client.imported(before).await;
+    let stored = client.exported(&made.guid).await;
+    let mut tasks = after.tasks("After");
+    tasks[0].guid.clone_from(&made.guid);
+    let Written {
+        exported: expected,
+        mut sent,
+    } = writer(tasks).document(&after, None);
+    sent.task.as_mut().unwrap().guid = made.guid.clone();
+    take_ids(&mut sent, &stored);
+    let request = ImportTaskRequest {
+        document: Some(sent),
+        absent_steps: AbsentSteps::Delete.into(),
+        absent_fields: AbsentFields::Reset.into(),
+        ..ImportTaskRequest::default()
+    };
+    let dry = ImportTaskRequest {
+        validate_only: true,
+        ..request.clone()
+    };
+    let shown = client.send_import(dry).await.accepted();
+    client.send_import(request.clone()).await.accepted();
+    let exported = client.exported(&made.guid).await;
+    assert_eq!(canonical(exported.clone()), canonical(expected));
+    assert_eq!(
+        canonical(shown.document.unwrap()),
+        canonical(exported.clone())
+    );
+
+    let again = ImportTaskRequest {
+        document: Some(exported.clone()),
+        ..request
+    };
+    let again = client.send_import(again).await.accepted();
+    assert_eq!(again.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(client.exported(&made.guid).await, exported);
 }

@@ -109,7 +109,7 @@ fn import_again(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
         absent_steps: AbsentSteps::Delete.into(),
         etag: expected.etag.to_send(),
         request_id: rng.uuid(),
-        validate_only: false,
+        ..ImportTaskRequest::default()
     }))
 }
 

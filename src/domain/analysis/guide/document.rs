@@ -19,6 +19,8 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
     let ImportPlan {
         changes,
         task,
+        outcome: _,
+        guide: _,
         ignored: _,
         mut origins,
     } = plan;

@@ -3,7 +3,7 @@
 use crate::domain::{
     feedback::Feedback,
     ids::{ProductId, TaskId},
-    import::{Document, DocumentValue, TaskTree},
+    import::{AbsentFields, Document, DocumentValue, TaskTree},
     link::linked_tasks,
     nesting::DepthLimit,
     step::{Step, StepKind},
@@ -118,7 +118,7 @@ impl<'a> Planner<'a> {
         inherited: InheritedFields,
         value_path: String,
     ) -> TaskId {
-        if let (None, Some(tree)) = (document, stored) {
+        if let (None, Some(tree), AbsentFields::Keep) = (document, stored, self.absent_fields) {
             let mut after = tree.task.clone();
             inherited.apply(&mut after);
             self.put_task(stored, Some(after));

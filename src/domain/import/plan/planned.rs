@@ -7,7 +7,7 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     import::TaskTree,
     order::{Place, arrange},
-    step::Step,
+    step::{Step, StepContent, StepKind},
     task::Task,
 };
 
@@ -20,6 +20,8 @@ pub(super) struct PlannedTask<'a> {
     /// Its steps in order; empty if none of them changes.
     pub steps: Vec<PlannedStep<'a>>,
     pub deleted: Vec<StepDeletion>,
+    /// The places of its steps, once the task is completed.
+    pub places: Vec<Place>,
 }
 
 /// A planned step.
@@ -80,6 +82,16 @@ impl<'a> PlannedStep<'a> {
         let reference = subtask.map(|subtask| SubtaskReference::to(subtask.task));
         Self::new(Some(step), step.clone(), reference)
     }
+
+    /// A wiring step whose fields have their defaults.
+    pub fn without_fields(step: &'a Step) -> Self {
+        let mut planned = Self::unchanged(step);
+        planned.after.content = StepContent::default();
+        if let StepKind::Subtask { feedback, .. } = &mut planned.after.kind {
+            *feedback = None;
+        }
+        planned
+    }
 }
 
 impl SubtaskReference {
@@ -95,7 +107,36 @@ impl SubtaskReference {
 }
 
 impl PlannedTask<'_> {
-    /// Adds the task and its steps to the changes where they differ from the stored ones.
+    /// Whether it keeps all its steps as they are.
+    pub fn keeps_steps(&self) -> bool {
+        self.steps.is_empty() && self.deleted.is_empty()
+    }
+
+    /// Sets the list of steps, their places, and the revisions of the task and its steps.
+    pub fn complete(&mut self, context: &WriteContext) {
+        let keeps_steps = self.keeps_steps();
+        let existing = self.existing;
+        let Some(after) = &mut self.after else {
+            return;
+        };
+        if !keeps_steps {
+            after.steps = self.steps.iter().map(|step| step.after.guid).collect();
+            let stored = after.steps.iter();
+            let stored = stored.map(|step| existing.and_then(|tree| tree.places.get(step)));
+            let stored: Vec<Option<&Place>> = stored.collect();
+            (self.places, after.numbering) = arrange(&stored, after.numbering);
+        }
+        if let Some(tree) = existing {
+            after.revise(&tree.task, context);
+        }
+        for step in &mut self.steps {
+            if let Some(before) = step.before {
+                step.after.revise(before, context);
+            }
+        }
+    }
+
+    /// Adds the completed task and its steps to the changes where they differ from the stored ones.
     /// Returns the task after the import.
     pub fn add_to(self, changes: &mut Changes, context: &WriteContext) -> Result<Option<Task>> {
         let Self {
@@ -103,22 +144,13 @@ impl PlannedTask<'_> {
             after,
             steps,
             deleted,
+            places,
         } = self;
-        let Some(mut after) = after else {
+        let Some(after) = after else {
             return Ok(None);
         };
         let stored_place = |step: StepId| existing.and_then(|tree| tree.places.get(&step));
-        let mut places = Vec::new();
-        if !steps.is_empty() || !deleted.is_empty() {
-            after.steps = steps.iter().map(|step| step.after.guid).collect();
-            let stored = after.steps.iter().map(|step| stored_place(*step));
-            let stored: Vec<Option<&Place>> = stored.collect();
-            (places, after.numbering) = arrange(&stored, after.numbering);
-        }
         let before = existing.map(|tree| tree.task.clone());
-        if let Some(before) = &before {
-            after.revise(before, context);
-        }
         changes.put_task(before, after.clone(), context)?;
         changes.deleted_steps.extend(deleted);
         for (step, place) in steps.into_iter().zip(places) {

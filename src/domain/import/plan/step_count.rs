@@ -223,14 +223,11 @@ mod tests {
             new_id: counted_id,
             max_message_bytes: 1 << 20,
         };
-        let context = ImportContext {
-            write: &write,
-            existing: None,
-            referenced: &BTreeMap::new(),
-            absent: AbsentSteps::Refuse,
-        };
         IDS.set(0);
-        let planned = plan(&document, context);
+        let planned = plan(
+            &document,
+            ImportContext::of_new_guide(&write, &BTreeMap::new()),
+        );
         (planned.map(|_| ()), IDS.get())
     }
 

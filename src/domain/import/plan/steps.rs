@@ -8,7 +8,7 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     import::{AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin, TaskTree},
     nesting::limits_of_step,
-    patch::{Deferred, Edit},
+    patch::Edit,
     step::{NewStep, Step, StepPatch},
     violation::{Path, Reason, Violations},
 };
@@ -163,16 +163,26 @@ impl<'a> Planner<'a> {
         path: &str,
     ) -> PlannedStep<'a> {
         // References are resolved when every task of the document is known.
-        let subtask = before.kind.subtask();
-        let reference = subtask.map(|subtask| SubtaskReference {
-            task: self
-                .take_valid(&mut patch.subtask_id)
-                .unwrap_or(subtask.task),
-            product: self.take_valid(&mut patch.subtask_pid),
-            title: title.cloned(),
-            path: path.to_owned(),
-        });
         let at = Path::root(path);
+        let reference = before.kind.subtask().map(|subtask| {
+            let id = std::mem::take(&mut patch.subtask_id);
+            let task = match id {
+                // A wiring step refers to its managed task, whatever was sent.
+                Edit::Clear if before.link.is_some() => None,
+                id => id.required(&at.field("subtask_id"), &mut self.violations),
+            };
+            let product = match std::mem::take(&mut patch.subtask_pid) {
+                // It follows the task.
+                Edit::Clear => None,
+                product => product.required(&at.field("subtask_pid"), &mut self.violations),
+            };
+            SubtaskReference {
+                task: task.unwrap_or(subtask.task),
+                product,
+                title: title.cloned(),
+                path: path.to_owned(),
+            }
+        });
         let merged = before.merge_at(patch, None, &at, &mut self.violations);
         // A subtask step ignores fields only if they differ from the task that it refers
         // to, which is known when references are resolved.
@@ -208,17 +218,5 @@ impl<'a> Planner<'a> {
         let title = title.to_owned();
         let after = Step::create(new, title, self.write);
         Some(PlannedStep::new(None, after, reference))
-    }
-
-    /// Takes the value out of an edit. Its violation is added to those of the import.
-    fn take_valid<T>(&mut self, edit: &mut Edit<Deferred<T>>) -> Option<T> {
-        match std::mem::take(edit) {
-            Edit::Set(Ok(value)) => Some(value),
-            Edit::Set(Err(violation)) => {
-                self.violations.push(violation);
-                None
-            }
-            Edit::Clear | Edit::Keep => None,
-        }
     }
 }

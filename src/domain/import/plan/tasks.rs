@@ -71,6 +71,7 @@ impl<'a> Planner<'a> {
             after,
             steps: Vec::new(),
             deleted: Vec::new(),
+            places: Vec::new(),
         });
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::domain::{
     ids::TaskId,
+    import::AbsentFields,
     step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
 };
 
@@ -72,9 +73,10 @@ impl<'a> Planner<'a> {
             WiringStep::New(index) => steps.get_mut(index)?,
             WiringStep::Unlisted => {
                 let observation = &steps.get(observation)?.after;
-                return Some(match stored {
-                    Some(step) => PlannedStep::unchanged(step),
-                    None => self.new_wiring_step(task, observation),
+                return Some(match (stored, self.absent_fields) {
+                    (Some(step), AbsentFields::Keep) => PlannedStep::unchanged(step),
+                    (Some(step), AbsentFields::Reset) => PlannedStep::without_fields(step),
+                    (None, _) => self.new_wiring_step(task, observation),
                 });
             }
         };
@@ -82,8 +84,18 @@ impl<'a> Planner<'a> {
             None => listed.after.link = Some(task),
             Some(step) => {
                 // The document lists the stored step without its id.
-                let content = std::mem::replace(&mut *listed.after, step.clone()).content;
-                listed.after.content = content;
+                let sent = std::mem::replace(&mut *listed.after, step.clone());
+                listed.after.content = sent.content;
+                let (
+                    StepKind::Subtask { feedback: kept, .. },
+                    StepKind::Subtask { feedback: sent, .. },
+                ) = (&mut listed.after.kind, sent.kind)
+                else {
+                    return None;
+                };
+                if sent.is_some() || self.absent_fields == AbsentFields::Reset {
+                    *kept = sent;
+                }
                 listed.before = Some(step);
             }
         }

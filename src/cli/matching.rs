@@ -10,7 +10,7 @@ use crate::proto::v1::{FeedbackConfig, Step, StepType, TaskDocument};
 
 /// How steps of a document are found among the stored ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum Matching {
+pub(super) enum Matching {
     /// As an import finds them: by their ids. A step without an id is new.
     ById,
     /// By their ids, or else by content.
@@ -18,11 +18,11 @@ pub(in crate::cli) enum Matching {
 }
 
 /// The account's ids of tasks, by the ids that documents use.
-pub(in crate::cli) type TaskIds = HashMap<String, String>;
+pub(super) type TaskIds = HashMap<String, String>;
 
 /// Gives the parts of a document the ids of the stored guide, and adds those of its tasks to
 /// `ids`.
-pub(in crate::cli) fn match_to_stored(
+pub(super) fn match_to_stored(
     document: &mut TaskDocument,
     stored: &TaskDocument,
     matching: Matching,

@@ -1,0 +1,393 @@
+//! Fields of a stored guide that a document leaves out.
+
+use std::collections::BTreeMap;
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    fields_are_kept_unless_they_are_reset,
+    a_reset_guide_is_exactly_the_document,
+    translations_that_are_left_out_are_deleted_even_if_locked,
+    managed_tasks_are_reset_at_every_depth,
+    a_value_without_a_document_resets_its_task,
+    an_unlisted_wiring_step_has_its_defaults,
+    a_wiring_step_without_its_id_is_replaced_with_its_question,
+    required_fields_that_are_left_out_are_refused_with_their_paths,
+    what_follows_something_else_still_follows_it,
+    kept_steps_stay_as_they_are,
+    a_new_task_is_the_same_with_every_value,
+    an_unknown_value_is_refused,
+];
+
+fn request(absent: AbsentFields, document: TaskDocument) -> ImportTaskRequest {
+    ImportTaskRequest {
+        document: Some(document),
+        absent_steps: AbsentSteps::Delete.into(),
+        absent_fields: absent.into(),
+        ..ImportTaskRequest::default()
+    }
+}
+
+async fn reset(client: &Client, document: TaskDocument) -> ImportTaskResponse {
+    let request = request(AbsentFields::Reset, document);
+    client.send_import(request).await.accepted()
+}
+
+/// A guide whose task and steps have every field.
+async fn full_guide(client: &Client) -> TaskDocument {
+    let outside = client.given_task(task("Outside")).await;
+    let costly = full_step(&Task::default()).with_cost(7);
+    let sent = TaskDocument {
+        task: Some(full_task()),
+        steps: vec![
+            full_step(&Task::default()),
+            Step {
+                r#type: StepType::Solution.into(),
+                feedback_config: vec![question("tried", &["yes"])],
+                ..costly
+            },
+            subtask(&Task::default(), &outside),
+        ],
+    };
+    let made = client.imported(sent).await;
+    client.exported(&made.guid).await
+}
+
+/// Removes a field from a document.
+type Removal = fn(&mut Task, &mut Step);
+
+/// The fields of a task and of a solution.
+const REMOVALS: [(&str, Removal); 15] = [
+    ("task.dependencies", |task, _| {
+        (task.dependencies, task.dependency_shorthand) = (None, None);
+    }),
+    ("task.published", |task, _| task.published = None),
+    ("task.roles", |task, _| task.roles.clear()),
+    ("task.translations", |task, _| task.translations.clear()),
+    ("body", |_, step| step.body = None),
+    ("cost", |_, step| step.cost = None),
+    ("dependencies", |_, step| {
+        (step.dependencies, step.dependency_shorthand) = (None, None);
+    }),
+    ("feedback_config", |_, step| step.feedback_config.clear()),
+    ("instructions", |_, step| step.instructions.clear()),
+    ("looping", |_, step| step.looping = None),
+    ("parts", |_, step| step.parts.clear()),
+    ("published", |_, step| step.published = None),
+    ("skills", |_, step| step.skills.clear()),
+    ("tags", |_, step| step.tags.clear()),
+    ("translations", |_, step| step.translations.clear()),
+];
+
+/// The document without a field, as the server returns it after a reset.
+fn with_default(field: &str, mut without: TaskDocument) -> TaskDocument {
+    let task = without.task.as_mut().unwrap();
+    match field {
+        "task.published" => task.published = Some(1),
+        "task.roles" => task.roles = vec![0, 1, 2, 3, 5, 7, 8],
+        "cost" => without.steps[1].cost = Some(0),
+        "published" => without.steps[1].published = Some(1),
+        _ => {}
+    }
+    without
+}
+
+async fn fields_are_kept_unless_they_are_reset(client: Client) {
+    let full = full_guide(&client).await;
+    let guid = full.task.as_ref().unwrap().guid.clone();
+    for (field, remove) in REMOVALS {
+        let mut without = full.clone();
+        remove(without.task.as_mut().unwrap(), &mut without.steps[1]);
+        assert_ne!(without, full, "{field}");
+        for keep in [AbsentFields::Unspecified, AbsentFields::Keep] {
+            let request = request(keep, without.clone());
+            let response = client.send_import(request).await.accepted();
+            assert_eq!(response.outcome(), ImportOutcome::Unchanged, "{field}");
+            let after = client.exported(&guid).await;
+            assert_eq!(canonical(after), canonical(full.clone()), "{field}");
+        }
+        let response = reset(&client, without.clone()).await;
+        assert_eq!(response.outcome(), ImportOutcome::Updated, "{field}");
+        let after = client.exported(&guid).await;
+        let expected = with_default(field, without);
+        assert_eq!(canonical(after), canonical(expected), "{field}");
+        let response = reset(&client, full.clone()).await;
+        assert_eq!(response.outcome(), ImportOutcome::Updated, "{field}");
+        let after = client.exported(&guid).await;
+        assert_eq!(canonical(after), canonical(full.clone()), "{field}");
+    }
+}
+
+/// The guide of a document that leaves out whatever it can is the one of a new task.
+async fn a_reset_guide_is_exactly_the_document(client: Client) {
+    let full = full_guide(&client).await;
+    let plain = |step: &Step| Step {
+        guid: step.guid.clone(),
+        product_id: step.product_id,
+        r#type: step.r#type,
+        title: step.title.clone(),
+        subtask_id: step.subtask_id.clone(),
+        subtask_pid: step.subtask_pid,
+        feedback_config: match step.r#type() {
+            StepType::Observation => step.feedback_config.clone(),
+            _ => Vec::new(),
+        },
+        ..Step::default()
+    };
+    let full_task = full.task.as_ref().unwrap();
+    let sent = TaskDocument {
+        task: Some(Task {
+            guid: full_task.guid.clone(),
+            ..task(&full_task.name)
+        }),
+        steps: full.steps.iter().map(plain).collect(),
+    };
+    let mut new = sent.clone();
+    new.task.as_mut().unwrap().guid.clear();
+    let made = client.imported(new).await;
+    let expected = client.exported(&made.guid).await;
+    reset(&client, sent.clone()).await;
+    let after = client.exported(&full_task.guid).await;
+    assert_eq!(canonical(after), canonical(expected));
+    let again = reset(&client, sent).await;
+    assert_eq!(again.outcome(), ImportOutcome::Unchanged);
+}
+
+async fn translations_that_are_left_out_are_deleted_even_if_locked(client: Client) {
+    let mut full = full_guide(&client).await;
+    let task = full.task.as_mut().unwrap();
+    task.translations.remove("de");
+    let row = step_translation("Vanne").with_lock(true);
+    let french = BTreeMap::from([("fr".to_owned(), row)]);
+    full.steps[0].translations = french.clone();
+    let guid = task.guid.clone();
+    reset(&client, full.clone()).await;
+    let after = client.exported(&guid).await;
+    let languages: Vec<_> = after.task.as_ref().unwrap().translations.keys().collect();
+    assert_eq!(languages, ["zh-Hant"]);
+    assert_eq!(after.steps[0].translations, french);
+}
+
+/// A question whose value `a` manages a task with such a question, down to this depth. Every task
+/// and step has fields that can be reset.
+fn nested_guide(depth: usize) -> TaskDocument {
+    let mut steps = vec![full_step(&Task::default())];
+    if depth > 0 {
+        let inner = answer_with("a", "A", nested_guide(depth - 1));
+        steps.push(observation_asking(linked_question(vec![inner])));
+    }
+    TaskDocument {
+        task: Some(full_task()),
+        steps,
+    }
+}
+
+/// Removes all fields of the tasks and of their first steps that are not required.
+fn strip(document: &mut TaskDocument) {
+    let kept = document.task.take().unwrap();
+    document.task = Some(Task {
+        guid: kept.guid,
+        ..task(&kept.name)
+    });
+    let first = &document.steps[0];
+    document.steps[0] = Step {
+        guid: first.guid.clone(),
+        feedback_config: first.feedback_config.clone(),
+        ..document_step(StepType::Observation, &first.title)
+    };
+    for step in &mut document.steps {
+        for value in step
+            .feedback_config
+            .iter_mut()
+            .flat_map(|it| &mut it.values)
+        {
+            value.task_json.iter_mut().for_each(|inner| strip(inner));
+        }
+    }
+}
+
+async fn managed_tasks_are_reset_at_every_depth(client: Client) {
+    let made = client.imported(nested_guide(3)).await;
+    let mut sent = client.exported(&made.guid).await;
+    strip(&mut sent);
+    let mut new = sent.clone();
+    new.task.as_mut().unwrap().guid.clear();
+    let expected = client.imported(new).await;
+    let response = reset(&client, sent).await;
+    assert_eq!(response.outcome(), ImportOutcome::Updated);
+    let [after, expected] = [
+        client.exported(&made.guid).await,
+        client.exported(&expected.guid).await,
+    ];
+    assert_eq!(canonical(after), canonical(expected));
+}
+
+async fn a_value_without_a_document_resets_its_task(client: Client) {
+    let made = client.imported(nested_guide(1)).await;
+    let full = client.exported(&made.guid).await;
+    let mut sent = full.clone();
+    sent.steps[1].feedback_config[0].values[0].task_json = None;
+    // The steps of the managed task are absent.
+    let refused = ImportTaskRequest {
+        absent_steps: AbsentSteps::Unspecified.into(),
+        ..request(AbsentFields::Reset, sent.clone())
+    };
+    let failure = client.send_import(refused).await.refused();
+    failure.is_precondition("ABSENT_STEPS");
+    let kept = request(AbsentFields::Keep, sent.clone());
+    let response = client.send_import(kept).await.accepted();
+    assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+    reset(&client, sent).await;
+    let after = client.exported(&made.guid).await;
+    let managed = |guide: &TaskDocument| {
+        let value = &guide.steps[1].feedback_config[0].values[0];
+        value.task_json.clone().unwrap()
+    };
+    let (before, after) = (managed(&full).task.unwrap(), managed(&after));
+    assert_eq!(after.steps, []);
+    let after = after.task.unwrap();
+    assert_eq!((&after.guid, &after.name), (&before.guid, &before.name));
+    assert_eq!(after.published, Some(1));
+    assert_eq!(after.roles.len(), 7);
+    assert_eq!((after.dependencies, after.translations.len()), (None, 0));
+}
+
+/// A guide whose wiring step has fields of its own.
+async fn guide_with_wiring_step(client: &Client) -> TaskDocument {
+    let sent = document("Guide", vec![linked_observation(&[("a", "A")])]);
+    let made = client.imported(sent).await;
+    let change = Step {
+        body: Some("text".to_owned()),
+        published: Some(0),
+        feedback_config: vec![question("helped", &["yes"])],
+        ..step_of(&made.steps[1])
+    };
+    client.updated_step(change, &[]).await;
+    client.exported(&made.guid).await
+}
+
+async fn an_unlisted_wiring_step_has_its_defaults(client: Client) {
+    let full = guide_with_wiring_step(&client).await;
+    let mut sent = full.clone();
+    let wiring = sent.steps.pop().unwrap();
+    let kept = request(AbsentFields::Keep, sent.clone());
+    let response = client.send_import(kept).await.accepted();
+    assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+    reset(&client, sent).await;
+    let after = client.get_step(&wiring.guid).await.accepted();
+    assert_eq!((after.body, after.published), (None, Some(1)));
+    assert_eq!(after.feedback_config, []);
+    assert_eq!((after.link, after.title), (wiring.link, wiring.title));
+}
+
+async fn a_wiring_step_without_its_id_is_replaced_with_its_question(client: Client) {
+    let full = guide_with_wiring_step(&client).await;
+    let mut sent = full.clone();
+    let wiring = std::mem::take(&mut sent.steps[1].guid);
+    sent.steps[1].feedback_config = vec![question("other", &["no"])];
+    for absent in [AbsentFields::Keep, AbsentFields::Reset] {
+        client
+            .send_import(request(absent, sent.clone()))
+            .await
+            .accepted();
+        let after = client.get_step(&wiring).await.accepted();
+        assert_eq!(after.feedback_config[0].name, "other");
+    }
+    sent.steps[1].feedback_config.clear();
+    reset(&client, sent).await;
+    let after = client.get_step(&wiring).await.accepted();
+    assert_eq!(after.feedback_config, []);
+}
+
+async fn required_fields_that_are_left_out_are_refused_with_their_paths(client: Client) {
+    let full = full_guide(&client).await;
+    let before = client.tasks_with_steps().await;
+    let mut sent = full.clone();
+    sent.task.as_mut().unwrap().name.clear();
+    sent.steps[0].title.clear();
+    sent.steps[0].feedback_config.clear();
+    sent.steps[1].title.clear();
+    sent.steps[2].subtask_id.clear();
+    let refused = client.send_import(request(AbsentFields::Reset, sent)).await;
+    refused.refused().violates(&[
+        ("document.task.name", "FIELD_REQUIRED"),
+        ("document.steps[0].title", "FIELD_REQUIRED"),
+        ("document.steps[0].feedback_config", "FIELD_REQUIRED"),
+        ("document.steps[1].title", "FIELD_REQUIRED"),
+        ("document.steps[2].subtask_id", "FIELD_REQUIRED"),
+    ]);
+    assert_eq!(client.tasks_with_steps().await, before);
+
+    let made = client.imported(nested_guide(1)).await;
+    let mut sent = client.exported(&made.guid).await;
+    let value = &mut sent.steps[1].feedback_config[0].values[0];
+    value.task_json.as_mut().unwrap().steps[0].title.clear();
+    let refused = client.send_import(request(AbsentFields::Reset, sent)).await;
+    let path = "document.steps[1].feedback_config[0].values[0].task_json.steps[0].title";
+    refused.refused().violates(&[(path, "FIELD_REQUIRED")]);
+}
+
+async fn what_follows_something_else_still_follows_it(client: Client) {
+    let full = guide_with_wiring_step(&client).await;
+    let outside = client.given_task(task("Outside")).await;
+    let mut sent = full.clone();
+    sent.steps.push(subtask(&Task::default(), &outside));
+    let guid = &full.task.as_ref().unwrap().guid;
+    client.imported(sent).await;
+    let full = client.exported(guid).await;
+    let mut sent = full.clone();
+    let value = &mut sent.steps[0].feedback_config[0].values[0];
+    value
+        .task_json
+        .as_mut()
+        .unwrap()
+        .task
+        .as_mut()
+        .unwrap()
+        .name
+        .clear();
+    for step in &mut sent.steps[1..] {
+        step.title.clear();
+        step.subtask_pid = None;
+    }
+    // A wiring step refers to its managed task, whatever is sent.
+    sent.steps[1].subtask_id.clear();
+    let response = reset(&client, sent).await;
+    assert_eq!(response.ignored_paths, [""; 0]);
+    assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(client.exported(guid).await, full);
+}
+
+async fn kept_steps_stay_as_they_are(client: Client) {
+    let full = full_guide(&client).await;
+    let mut sent = full.clone();
+    let kept = sent.steps.split_off(1);
+    let request = ImportTaskRequest {
+        absent_steps: AbsentSteps::Keep.into(),
+        ..request(AbsentFields::Reset, sent)
+    };
+    client.send_import(request).await.accepted();
+    let after = client.exported(&full.task.unwrap().guid).await;
+    assert_eq!(after.steps[1..], kept);
+}
+
+async fn a_new_task_is_the_same_with_every_value(client: Client) {
+    let made = client.imported(nested_guide(1)).await;
+    let expected = client.exported(&made.guid).await;
+    for absent in [AbsentFields::Keep, AbsentFields::Reset] {
+        let response = client.send_import(request(absent, nested_guide(1))).await;
+        let response = response.accepted();
+        assert_eq!(response.outcome(), ImportOutcome::Created);
+        let made = client.exported(&response.task.unwrap().guid).await;
+        assert_eq!(canonical(made), canonical(expected.clone()));
+    }
+}
+
+async fn an_unknown_value_is_refused(client: Client) {
+    let request = ImportTaskRequest {
+        absent_fields: 3,
+        ..request(AbsentFields::Keep, document("Guide", Vec::new()))
+    };
+    let failure = client.send_import(request).await.refused();
+    failure.violates(&[("absent_fields", "FIELD_INVALID")]);
+}

@@ -1,0 +1,227 @@
+//! What an import says that it did, and the guide that a dry run shows.
+
+use crate::kit::{prelude::*, store_server};
+
+on_both_databases![
+    the_outcome_says_what_became_of_the_guide,
+    an_unchanged_guide_keeps_every_etag_and_time,
+    a_change_of_a_managed_task_is_one_of_the_guide,
+    a_repeated_import_has_the_outcome_of_the_first,
+    a_dry_run_shows_the_guide_as_it_will_be_exported,
+    a_dry_run_shows_new_names_in_steps_that_are_not_listed,
+    a_dry_run_shows_kept_and_unlinked_tasks,
+    a_stored_response_has_no_document,
+];
+
+on_own_databases![
+    a_dry_run_of_a_large_guide_shows_it,
+    a_dry_run_of_a_guide_too_large_to_export_is_refused,
+];
+
+fn dry(request: &ImportTaskRequest) -> ImportTaskRequest {
+    ImportTaskRequest {
+        validate_only: true,
+        request_id: String::new(),
+        ..request.clone()
+    }
+}
+
+fn request(document: TaskDocument) -> ImportTaskRequest {
+    ImportTaskRequest {
+        document: Some(document),
+        absent_steps: AbsentSteps::Delete.into(),
+        ..ImportTaskRequest::default()
+    }
+}
+
+/// Two levels of managed tasks and a subtask step of each.
+fn sample() -> TaskDocument {
+    let inner = answer_with("x", "Inner", document("", document_steps(&["deep"])));
+    let middle = vec![observation_asking(linked_question(vec![inner]))];
+    let question = linked_question(vec![
+        answer_with("a", "A", document("", middle)),
+        answer_with("b", "B", document("", document_steps(&["b"]))),
+    ]);
+    let steps = vec![
+        observation_asking(question),
+        document_step(StepType::End, "end"),
+    ];
+    document("Guide", steps)
+}
+
+fn value(guide: &mut TaskDocument, index: usize) -> &mut FeedbackValue {
+    &mut guide.steps[0].feedback_config[0].values[index]
+}
+
+async fn the_outcome_says_what_became_of_the_guide(client: Client) {
+    let mut sent = sample();
+    for outcome in [
+        ImportOutcome::Created,
+        ImportOutcome::Unchanged,
+        ImportOutcome::Updated,
+    ] {
+        if outcome == ImportOutcome::Updated {
+            sent.steps.swap(0, 3);
+        }
+        let request = request(sent);
+        let shown = client.send_import(dry(&request)).await.accepted();
+        assert_eq!(shown.outcome(), outcome);
+        let done = client.send_import(request).await.accepted();
+        assert_eq!((done.outcome(), &done.document), (outcome, &None));
+        sent = client.exported(&done.task.unwrap().guid).await;
+    }
+}
+
+async fn an_unchanged_guide_keeps_every_etag_and_time(client: Client) {
+    let made = client.imported(sample()).await;
+    let before = client.tasks_with_steps().await;
+    let sent = client.exported(&made.guid).await;
+    for absent in [AbsentFields::Keep, AbsentFields::Reset] {
+        let request = ImportTaskRequest {
+            absent_fields: absent.into(),
+            ..request(sent.clone())
+        };
+        let response = client.send_import(request).await.accepted();
+        assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+        assert_eq!(client.tasks_with_steps().await, before);
+    }
+}
+
+async fn a_change_of_a_managed_task_is_one_of_the_guide(client: Client) {
+    let made = client.imported(sample()).await;
+    let mut sent = client.exported(&made.guid).await;
+    value(&mut sent, 1).task_json.as_mut().unwrap().steps[0].title = "changed".to_owned();
+    let response = client.send_import(request(sent)).await.accepted();
+    assert_eq!(response.outcome(), ImportOutcome::Updated);
+    assert_eq!(response.task.unwrap(), made);
+}
+
+async fn a_repeated_import_has_the_outcome_of_the_first(client: Client) {
+    let mut sent = sample();
+    for outcome in [
+        ImportOutcome::Created,
+        ImportOutcome::Unchanged,
+        ImportOutcome::Updated,
+    ] {
+        if outcome == ImportOutcome::Updated {
+            sent.task.as_mut().unwrap().name = "Renamed".to_owned();
+        }
+        let request = ImportTaskRequest {
+            request_id: unknown_guid(),
+            ..request(sent)
+        };
+        let first = client.send_import(request.clone()).await.accepted();
+        assert_eq!(first.outcome(), outcome);
+        assert_eq!(client.send_import(request).await.accepted(), first);
+        sent = client.exported(&first.task.unwrap().guid).await;
+    }
+}
+
+/// Asserts that a dry run shows what is exported after the import.
+async fn assert_shown(client: &Client, request: ImportTaskRequest) -> TaskDocument {
+    let before = client.tasks_with_steps().await;
+    let shown = client.send_import(dry(&request)).await.accepted();
+    assert_eq!(client.tasks_with_steps().await, before);
+    let shown = shown.document.expect("the guide");
+    let done = client.send_import(request).await.accepted();
+    let exported = client.exported(&done.task.unwrap().guid).await;
+    assert_eq!(canonical(shown), canonical(exported.clone()));
+    exported
+}
+
+async fn a_dry_run_shows_the_guide_as_it_will_be_exported(client: Client) {
+    let mut sent = assert_shown(&client, request(sample())).await;
+    // What does not change is shown as it is, with its ids, etags and times.
+    let shown = client.send_import(dry(&request(sent.clone()))).await;
+    assert_eq!(shown.accepted().document.as_ref(), Some(&sent));
+    sent.task.as_mut().unwrap().name = "Renamed".to_owned();
+    sent.steps.truncate(1);
+    value(&mut sent, 0).value = "Other".to_owned();
+    let new = FeedbackValue {
+        task_json: None,
+        ..answer_with("c", "C", TaskDocument::default())
+    };
+    sent.steps[0].feedback_config[0].values.insert(0, new);
+    sent.steps.push(document_step(StepType::End, "other end"));
+    for absent in [AbsentSteps::Keep, AbsentSteps::Delete] {
+        for fields in [AbsentFields::Keep, AbsentFields::Reset] {
+            let request = ImportTaskRequest {
+                absent_steps: absent.into(),
+                absent_fields: fields.into(),
+                ..request(sent.clone())
+            };
+            assert_shown(&client, request).await;
+        }
+    }
+}
+
+async fn a_dry_run_shows_new_names_in_steps_that_are_not_listed(client: Client) {
+    let made = client.imported(sample()).await;
+    let mut guide = client.exported(&made.guid).await;
+    let managed = value(&mut guide, 1).link.clone();
+    let managed = client.get_task(&managed).await.accepted();
+    client.given_step(subtask(&managed, &made)).await;
+    let mut sent = client.exported(&made.guid).await;
+    sent.task.as_mut().unwrap().name = "Renamed".to_owned();
+    value(&mut sent, 1).task_json = None;
+    let mut after = assert_shown(&client, request(sent)).await;
+    let inner = value(&mut after, 1).task_json.take().unwrap();
+    assert_eq!(inner.steps[1].title, "Renamed");
+}
+
+async fn a_dry_run_shows_kept_and_unlinked_tasks(client: Client) {
+    let made = client.imported(sample()).await;
+    let guide = client.exported(&made.guid).await;
+    // The question is kept, with its managed tasks.
+    let steps = guide.steps.iter().map(|step| step_of(&step.guid)).collect();
+    assert_shown(&client, request(document_of(&made.guid, steps))).await;
+    let mut sent = guide.clone();
+    sent.steps[0].feedback_config[0].values.remove(0);
+    assert_shown(&client, request(sent)).await;
+    let mut sent = client.exported(&made.guid).await;
+    sent.steps[0].feedback_config[0].linked = Some(false);
+    assert_shown(&client, request(sent)).await;
+}
+
+async fn a_stored_response_has_no_document(client: Client) {
+    let stored = ImportTaskRequest {
+        request_id: unknown_guid(),
+        ..request(sample())
+    };
+    let first = client.send_import(stored.clone()).await.accepted();
+    let dry = ImportTaskRequest {
+        validate_only: true,
+        ..stored
+    };
+    assert_eq!(client.send_import(dry).await.accepted(), first);
+}
+
+fn with_bodies(steps: usize, bytes: usize) -> TaskDocument {
+    let step = Step {
+        body: Some("x".repeat(bytes)),
+        ..document_step(StepType::Information, "a")
+    };
+    document("Guide", vec![step; steps])
+}
+
+async fn a_dry_run_of_a_large_guide_shows_it(url: String) {
+    let (_store, client) = store_server::serve(&url, 2).await;
+    let request = request(with_bodies(5, 1_000_000));
+    let exported = assert_shown(&client, request).await;
+    assert_eq!(exported.steps.len(), 5);
+}
+
+/// The largest message that is stored here, in bytes.
+const LIMIT: usize = 64 * 1024;
+
+async fn a_dry_run_of_a_guide_too_large_to_export_is_refused(url: String) {
+    let store = store_server::open_with_limit(&url, 2, LIMIT).await;
+    let client = store_server::serve_store(store, "limits").await;
+    let request = request(with_bodies(4, LIMIT / 3));
+    let failure = client.send_import(dry(&request)).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    // The import itself returns no guide.
+    let made = client.send_import(request).await.accepted().task.unwrap();
+    let failure = client.export(&made.guid).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+}
