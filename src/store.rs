@@ -33,8 +33,8 @@ use crate::{
 };
 
 use connection::{
-    Advice, ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica,
-    ReplicaOrPrimary, ReplicaSettings,
+    Advice, ConnectOptions, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
+    ReplicaSettings,
 };
 use metrics::StoreMetrics;
 use read::{AnalysisThreads, ExpectedTranslations};
@@ -286,10 +286,6 @@ impl Account {
 
     fn metrics(&self) -> &StoreMetrics {
         &self.store.inner.metrics
-    }
-
-    fn connection_epoch(&self) -> &ConnectionEpoch {
-        &self.store.inner.connections.epoch
     }
 
     /// Waits until a large resource or page of so many bytes may be read, and reserves memory for

@@ -180,17 +180,14 @@ impl Tx {
 pub struct WriteSlots {
     slots: Arc<Semaphore>,
     wait_timeout: Duration,
-    database: Database,
 }
 
 impl WriteSlots {
-    /// Lets `slots` writes to a database run at once. One that waits longer than `wait_timeout`
-    /// is refused.
-    pub fn new(slots: usize, wait_timeout: Duration, database: Database) -> Self {
+    /// Lets `slots` writes run at once. One that waits longer than `wait_timeout` is refused.
+    pub fn new(slots: usize, wait_timeout: Duration) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(slots)),
             wait_timeout,
-            database,
         }
     }
 
@@ -199,10 +196,7 @@ impl WriteSlots {
         let slot = Arc::clone(&self.slots).acquire_owned();
         match timeout(self.wait_timeout, slot).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => {
-                self.database.log_why_no_connection();
-                Err(StoreError::Unavailable(Outage::NoConnection).into())
-            }
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::NoConnection).into()),
         }
     }
 }
