@@ -19,7 +19,7 @@ mod write;
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Select, Statement, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
@@ -38,6 +38,7 @@ use connection::{
 };
 use metrics::StoreMetrics;
 use read::{AnalysisThreads, ExpectedTranslations};
+use schema::entity::OfAccount;
 use write::{WriteQueue, WriteSlots};
 
 pub use connection::{OpenError, SchemaChange, migrate, migrate_partitioned};
@@ -256,6 +257,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// The account's rows of a table.
+    fn select<E: OfAccount>(&self) -> Select<E> {
+        E::select(&self.id)
+    }
+
     fn reader(&self) -> &Database {
         &self.store.inner.connections.reader
     }

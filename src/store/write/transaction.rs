@@ -6,7 +6,8 @@ use std::{
 };
 
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait,
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Select, Statement,
+    prelude::async_trait,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -28,6 +29,7 @@ use crate::{
         connection::{Database, Transaction},
         error::StoreError,
         metrics::StoreMetrics,
+        schema::entity::OfAccount,
         statement,
     },
 };
@@ -124,9 +126,9 @@ impl Tx {
         &self.context.account
     }
 
-    /// The account id as it stands in the tables.
-    pub fn account_id(&self) -> &str {
-        self.context.account.as_str()
+    /// The account's rows of a table.
+    pub fn select<E: OfAccount>(&self) -> Select<E> {
+        E::select(self.account())
     }
 
     /// Which of the two databases it works on.
