@@ -19,7 +19,7 @@ mod write;
 use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
-use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Select, Statement, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
@@ -33,11 +33,12 @@ use crate::{
 };
 
 use connection::{
-    Advice, ConnectOptions, ConnectionEpoch, Database, DatabaseConnections, Replica,
-    ReplicaOrPrimary, ReplicaSettings,
+    Advice, ConnectOptions, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
+    ReplicaSettings,
 };
 use metrics::StoreMetrics;
 use read::{AnalysisThreads, ExpectedTranslations};
+use schema::entity::OfAccount;
 use write::{WriteQueue, WriteSlots};
 
 pub use connection::{OpenError, SchemaChange, migrate, migrate_partitioned};
@@ -256,6 +257,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// The account's rows of a table.
+    fn select<E: OfAccount>(&self) -> Select<E> {
+        E::select(&self.id)
+    }
+
     fn reader(&self) -> &Database {
         &self.store.inner.connections.reader
     }
@@ -286,10 +292,6 @@ impl Account {
 
     fn metrics(&self) -> &StoreMetrics {
         &self.store.inner.metrics
-    }
-
-    fn connection_epoch(&self) -> &ConnectionEpoch {
-        &self.store.inner.connections.epoch
     }
 
     /// Waits until a large resource or page of so many bytes may be read, and reserves memory for

@@ -3,9 +3,7 @@
 mod advice;
 mod database;
 mod driver;
-mod epoch;
 mod migrations;
-mod no_connection;
 mod open_error;
 mod permissions;
 mod pool;
@@ -35,7 +33,6 @@ use probe::HealthProbe;
 pub use advice::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use database::Database;
 pub use driver::PoolSize;
-pub use epoch::ConnectionEpoch;
 pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Purpose, Transaction};
@@ -86,8 +83,7 @@ pub async fn migrate_partitioned(
     let DatabaseUrl::Postgres(url) = database else {
         return Err(OpenError::PartitionsOfSqlite);
     };
-    let epoch = Arc::new(ConnectionEpoch::new());
-    let (_, pool) = postgres::open(url, 1, &epoch).await?;
+    let (_, pool) = postgres::open(url, 1).await?;
     let change = match check_server(&pool).await {
         Ok(()) => prepare_partitions(&pool, partitions).await,
         Err(error) => Err(error),
@@ -104,8 +100,6 @@ pub struct DatabaseConnections {
     pub reader: Database,
     /// For checks of the database's health.
     pub probe: HealthProbe,
-    /// Decides which open connections may still be used.
-    pub epoch: Arc<ConnectionEpoch>,
     /// Slots or queue of writes.
     pub writers: Writers,
     /// The secret that signs page tokens.
@@ -176,8 +170,7 @@ async fn open_postgres(
         max_wait: _,
         metrics,
     } = options;
-    let epoch = Arc::new(ConnectionEpoch::new());
-    let (options, mut pool) = postgres::open(url, *max_connections, &epoch).await?;
+    let (options, mut pool) = postgres::open(url, *max_connections).await?;
     check_server(&pool).await?;
     let schema_change = prepare_schema(&pool, OldSchemaPolicy::of_setting(*migrate)).await?;
     if *serves {
@@ -188,12 +181,11 @@ async fn open_postgres(
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
-    let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT, pool.clone());
+    let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT);
     Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),
         probe: HealthProbe::postgres(options, pool),
-        epoch,
         page_key,
         schema_change,
         writers: Writers::Slots(slots),

@@ -135,7 +135,11 @@ fn outage_message(outage: Outage) -> &'static str {
         Outage::Away => {
             "the database refuses or ends connections: check that it runs and can be reached"
         }
-        Outage::NoConnection => "a call waited too long for a connection to the database",
+        Outage::NoConnection => {
+            "a call waited too long for a connection to the database: unless the log says that it \
+             does not answer, all connections of this server are in use, or all for writes: check \
+             what uses them, or, on PostgreSQL, raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
+        }
         Outage::Locked => {
             "a write waited too long for its turn on SQLite: another process locks the file, or \
              writes arrive faster than the disk commits them"

@@ -31,8 +31,8 @@ pub use off_runtime::AnalysisThreads;
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
-/// Runs a read in a spawned task, for reads that begin a transaction: a cancelled BEGIN would
-/// invalidate all connections. The call's permits are kept until the read has ended.
+/// Runs a read in a spawned task, for reads that begin a transaction: a cancelled BEGIN closes
+/// its connection. The call's permits are kept until the read has ended.
 async fn run_to_end<T: Send + 'static>(
     read: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

@@ -299,8 +299,7 @@ impl Account {
                 // The caller has gone.
                 Err(StoreError::Conflict) => break,
                 // Another connection may lead to a server that takes writes.
-                Err(StoreError::Unavailable(Outage::ReadOnly))
-                    if self.connection_epoch().expire() => {}
+                Err(StoreError::Unavailable(Outage::ReadOnly)) if self.writer().pool.expire() => {}
                 outcome => return outcome,
             }
         }

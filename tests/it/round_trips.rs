@@ -172,7 +172,8 @@ async fn a_step_that_changed_while_an_import_waited_keeps_the_change() {
     let document = sample::document_of(&task.guid, vec![texts]);
     let importer = client.clone();
     let importing = tokio::spawn(async move { importer.import(document).await });
-    wait_until_a_statement_waits(&url, "SELECT guid, version%").await;
+    let locking = r#"SELECT %"version", %"modified_ts" FROM "steps" %FOR UPDATE"#;
+    wait_until_a_statement_waits(&url, locking).await;
     update.commit().await.expect("the end of the update");
 
     importing.await.expect("an answer").accepted();

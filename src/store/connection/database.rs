@@ -1,26 +1,18 @@
 //! A pool of connections to a database, direct or through PgBouncer.
 
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{future::Future, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use prometheus_client::metrics::histogram::Histogram;
 use sea_orm::{
-    ConnAcquireErr, ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult,
-    QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
-    prelude::async_trait,
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
+    SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
 };
 use tracing::Instrument;
 
 use super::{
     driver::DriverPool,
-    epoch::ConnectionEpoch,
-    no_connection::NoConnectionLog,
-    pool::{Pool, PooledConnection},
+    pool::{Generation, Pool, PooledConnection},
     transaction::{Purpose, Transaction},
 };
 use crate::{
@@ -52,68 +44,22 @@ const TRANSACTION_SETTINGS: &str = "SET LOCAL lock_timeout = '2s'; \
 pub struct Database {
     pub pool: Pool,
     pub pooling: Pooling,
-    /// Decides which open connections may still be used.
-    pub epoch: Arc<ConnectionEpoch>,
     /// The pool's label in metrics.
     pub pool_name: &'static str,
     /// How long calls wait for connections of this pool.
     connection_waits: Option<Histogram>,
     metrics: Option<Arc<StoreMetrics>>,
-    no_connection: NoConnectionLog,
-}
-
-/// A BEGIN in progress.
-///
-/// *Invariant:* a connection on which a BEGIN was cancelled is never used again. sqlx
-/// returns it to the pool inside an unknown transaction, in which the next write would be
-/// acknowledged and never committed. So all open connections are invalidated before it is
-/// returned.
-struct BeginGuard<'a, F> {
-    begin: Pin<Box<F>>,
-    epoch: &'a ConnectionEpoch,
-    ended: bool,
-}
-
-impl<'a, F> BeginGuard<'a, F> {
-    fn new(epoch: &'a ConnectionEpoch, begin: F) -> Self {
-        Self {
-            begin: Box::pin(begin),
-            epoch,
-            ended: false,
-        }
-    }
-}
-
-impl<F: Future> Future for BeginGuard<'_, F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let polled = self.begin.as_mut().poll(context);
-        self.ended = polled.is_ready();
-        polled
-    }
-}
-
-impl<F> Drop for BeginGuard<'_, F> {
-    // The connection returns to the pool after this, when the fields are dropped.
-    fn drop(&mut self) {
-        if !self.ended {
-            self.epoch.invalidate_all();
-        }
-    }
 }
 
 impl Database {
     /// A pool without metrics.
-    pub fn new(pool: DriverPool, pooling: Pooling, epoch: &Arc<ConnectionEpoch>) -> Self {
+    pub fn new(pool: DriverPool, pooling: Pooling, generation: Arc<Generation>) -> Self {
         Self {
-            pool: Pool::new(pool, epoch),
+            pool: Pool::new(pool, generation),
             pooling,
-            epoch: Arc::clone(epoch),
             pool_name: "unmeasured",
             connection_waits: None,
             metrics: None,
-            no_connection: NoConnectionLog::default(),
         }
     }
 
@@ -133,22 +79,10 @@ impl Database {
         }
     }
 
-    /// Waits for a connection, and records the wait. If it times out, logs why.
+    /// Waits for a connection, and records the wait.
     async fn acquire(&self) -> Result<PooledConnection, DbErr> {
         let _wait = self.connection_waits.as_ref().map(ConnectionWait::begin);
-        let acquired = self.pool.acquire().await;
-        if let Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)) = &acquired {
-            self.log_why_no_connection();
-        }
-        acquired
-    }
-
-    /// Logs why PostgreSQL had no connection in time; does nothing on SQLite.
-    pub fn log_why_no_connection(&self) {
-        match &self.pool.driver {
-            DriverPool::Postgres(pool) => self.no_connection.report(pool),
-            DriverPool::Sqlite(_) => {}
-        }
+        self.pool.acquire().await
     }
 
     /// Begins a transaction in one round trip.
@@ -158,32 +92,28 @@ impl Database {
             sql.push_str("; ");
             sql.push_str(TRANSACTION_SETTINGS);
         }
-        let connection = self.acquire().await?;
+        let mut connection = self.acquire().await?;
+        if let Err(error) = connection.begin(sql).await {
+            // What follows BEGIN may have failed inside the transaction.
+            connection.execute_unprepared("ROLLBACK").await.ok();
+            return Err(error);
+        }
         let (backend, metrics) = (self.pool.backend(), self.metrics.clone());
-        let begin = async move {
-            let mut connection = connection;
-            if let Err(error) = connection.begin(sql).await {
-                // What follows BEGIN may have failed inside the transaction.
-                connection.execute_unprepared("ROLLBACK").await.ok();
-                return Err(error);
-            }
-            Ok(Transaction::begun(connection, backend, metrics))
-        };
-        BeginGuard::new(&self.epoch, begin).await
+        Ok(Transaction::begun(connection, backend, metrics))
     }
 
     /// Begins a transaction of SeaORM, which its migrator needs. With `Immediate`, SQLite
-    /// takes its write lock at BEGIN.
+    /// takes its write lock at BEGIN. Whoever cancels this must not use the pool again.
     pub async fn begin_seaorm_transaction(
         &self,
         mode: Option<SqliteTransactionMode>,
     ) -> Result<DatabaseTransaction, DbErr> {
         let pool = self.pool.for_migrations();
-        let begin = pool.begin_with_options(TransactionOptions {
+        let options = TransactionOptions {
             sqlite_transaction_mode: mode,
             ..TransactionOptions::default()
-        });
-        let transaction = BeginGuard::new(&self.epoch, begin).await?;
+        };
+        let transaction = pool.begin_with_options(options).await?;
         if self.pooling == Pooling::Transaction {
             transaction.execute_unprepared(TRANSACTION_SETTINGS).await?;
         }

@@ -155,6 +155,11 @@ impl DriverConnection {
         for_driver!(self, connection => connection.shrink_buffers());
     }
 
+    /// Has the connection closed when it is dropped, and not returned to its pool.
+    pub fn close_on_drop(&mut self) {
+        for_driver!(self, connection => connection.close_on_drop());
+    }
+
     /// Has the driver roll back an open transaction before it uses the connection again.
     pub fn start_rollback(&mut self) {
         for_driver!(self, connection => start_rollback(connection));

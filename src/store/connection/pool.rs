@@ -6,8 +6,11 @@
 
 use std::{
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{self, Duration},
 };
 
 use sea_orm::{
@@ -19,22 +22,26 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    driver::{DriverConnection, DriverPool, PoolSize},
-    epoch::ConnectionEpoch,
-};
+use super::driver::{DriverConnection, DriverPool, PoolSize};
 
 /// How long a connection may be used before it is returned to the driver's pool, whose checks
-/// close old and invalidated ones.
+/// close old ones.
 const MAX_LEASE: Duration = Duration::from_secs(1);
 /// How long a connection is kept unused. One that was idle for longer may have been cut.
 pub const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
+/// The least time between two generations. Without it, every write would open a new
+/// connection while the database is a standby, where all are read-only.
+const MIN_GENERATION_TIME: Duration = Duration::from_millis(500);
 
 /// A pool of connections of either driver.
 ///
-/// A connection goes back to the driver's pool after an error, a cancelled statement or an open
-/// transaction, when all connections have been invalidated, and otherwise after [`MAX_LEASE`] or
-/// [`UNCHECKED_IDLE_TIME`].
+/// | After use, a connection | becomes of it |
+/// |---|---|
+/// | whose BEGIN was cancelled | it is closed |
+/// | with an open transaction, or with a statement that failed or was cancelled | it returns to the driver's pool, which ends what is open |
+/// | older than the [`Generation`] | it returns to the driver's pool, which closes it |
+/// | taken [`MAX_LEASE`] ago, or unused for [`UNCHECKED_IDLE_TIME`] | it returns to the driver's pool, which checks it |
+/// | otherwise | it is kept for the next use |
 #[derive(Clone)]
 pub struct Pool {
     pub driver: DriverPool,
@@ -47,14 +54,21 @@ pub struct Pool {
 /// A connection taken from the driver's pool.
 struct Lease {
     connection: DriverConnection,
+    /// When it was asked for.
     begun: Instant,
-    /// [`ConnectionEpoch::number`] when it was taken.
-    epoch: u64,
+}
+
+/// The connections that may be used: those opened since the last expiry. Sessions of others may
+/// stay read-only when the database no longer is, or lead to a server that became a standby.
+pub struct Generation {
+    start: time::Instant,
+    /// When the last expiry was, in microseconds of [`Generation::now`]; 0 before the first.
+    expired: AtomicU64,
 }
 
 /// Connections between two uses.
 struct KeptConnections {
-    epoch: Arc<ConnectionEpoch>,
+    generation: Arc<Generation>,
     state: Mutex<KeptState>,
 }
 
@@ -73,20 +87,65 @@ struct KeptState {
 pub struct PooledConnection {
     /// `None` only while it is dropped.
     lease: Option<Lease>,
-    /// Whether every statement has ended, and without an error.
-    all_ended: bool,
-    in_transaction: bool,
+    state: ConnectionState,
     kept: Arc<KeptConnections>,
     _permit: OwnedSemaphorePermit,
 }
 
+/// What runs on a connection, as far as it matters for its next use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ConnectionState {
+    /// Every statement and transaction has ended without an error.
+    Free,
+    /// A BEGIN has not ended. If it is cancelled, sqlx does not know of the transaction, in which
+    /// the next write would be acknowledged and never committed.
+    Beginning,
+    InTransaction,
+    /// A statement has failed or was cancelled.
+    Failed,
+}
+
+impl Generation {
+    pub fn new() -> Self {
+        Self {
+            start: time::Instant::now(),
+            expired: AtomicU64::new(0),
+        }
+    }
+
+    /// Has every connection that is open now be closed instead of used. Does nothing and returns
+    /// `false` within [`MIN_GENERATION_TIME`] after the last time.
+    pub fn expire(&self) -> bool {
+        let now = micros(self.now());
+        let min_time = micros(MIN_GENERATION_TIME);
+        let moved = |last| (last == 0 || now >= last + min_time).then_some(now);
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.expired.fetch_update(set, read, moved).is_ok()
+    }
+
+    /// Whether a connection of this age may be used.
+    pub fn includes(&self, age: Duration) -> bool {
+        let opened = self.now().saturating_sub(age);
+        micros(opened) >= self.expired.load(Ordering::Relaxed)
+    }
+
+    /// What a clock shows that began a microsecond before `start`, so that it is never 0.
+    fn now(&self) -> Duration {
+        self.start.elapsed() + Duration::from_micros(1)
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Pool {
-    pub fn new(driver: DriverPool, epoch: &Arc<ConnectionEpoch>) -> Self {
+    pub fn new(driver: DriverPool, generation: Arc<Generation>) -> Self {
         let permits = driver.size().max as usize;
         Self {
             driver,
             kept: Arc::new(KeptConnections {
-                epoch: Arc::clone(epoch),
+                generation,
                 state: Mutex::default(),
             }),
             permits: Arc::new(Semaphore::new(permits)),
@@ -117,6 +176,11 @@ impl Pool {
         self.driver.close().await;
     }
 
+    /// See [`Generation::expire`].
+    pub fn expire(&self) -> bool {
+        self.kept.generation.expire()
+    }
+
     /// Waits for a connection.
     pub async fn acquire(&self) -> Result<PooledConnection, DbErr> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
@@ -131,8 +195,7 @@ impl Pool {
         };
         Ok(PooledConnection {
             lease: Some(lease),
-            all_ended: true,
-            in_transaction: false,
+            state: ConnectionState::Free,
             kept: Arc::clone(&self.kept),
             _permit: permit,
         })
@@ -153,9 +216,8 @@ impl Pool {
         let lease = match self.kept.take() {
             Some(lease) => lease,
             None => Lease {
-                epoch: self.kept.epoch.number(),
-                connection: self.driver.acquire().await?,
                 begun: Instant::now(),
+                connection: self.driver.acquire().await?,
             },
         };
         Ok((lease, permit))
@@ -191,7 +253,8 @@ impl KeptConnections {
     }
 
     fn may_keep(&self, lease: &Lease) -> bool {
-        lease.begun.elapsed() < MAX_LEASE && lease.epoch == self.epoch.number()
+        let age = lease.begun.elapsed();
+        age < MAX_LEASE && self.generation.includes(age)
     }
 
     /// Returns idle connections to the driver's pool until none is left.
@@ -257,24 +320,37 @@ impl PooledConnection {
     }
 
     /// Begins a transaction. `sql` is its BEGIN and the statements, if any, that are sent with it.
+    /// If it is cancelled, the connection is closed.
     pub async fn begin(&mut self, sql: String) -> Result<(), DbErr> {
-        self.in_transaction = true;
-        self.run(async |connection| connection.begin(sql).await)
-            .await
+        let lease = self.lease.as_mut().ok_or_else(closed)?;
+        self.state = ConnectionState::Beginning;
+        let begun = lease.connection.begin(sql).await;
+        self.state = match begun {
+            Ok(()) => ConnectionState::InTransaction,
+            Err(_) => ConnectionState::Failed,
+        };
+        begun
     }
 
     pub async fn commit(&mut self) -> Result<(), DbErr> {
         self.run(async |connection| connection.commit().await)
             .await?;
-        self.in_transaction = false;
+        self.end_transaction();
         Ok(())
     }
 
     pub async fn rollback(&mut self) -> Result<(), DbErr> {
         self.run(async |connection| connection.rollback().await)
             .await?;
-        self.in_transaction = false;
+        self.end_transaction();
         Ok(())
+    }
+
+    /// Notes the end of a transaction. If a statement of it has failed, it stays so.
+    fn end_transaction(&mut self) {
+        if self.state == ConnectionState::InTransaction {
+            self.state = ConnectionState::Free;
+        }
     }
 
     /// Has the driver roll back an open transaction before it uses the connection again.
@@ -289,10 +365,12 @@ impl PooledConnection {
         &mut self,
         statement: impl AsyncFnOnce(&mut DriverConnection) -> Result<T, DbErr>,
     ) -> Result<T, DbErr> {
-        let others_ended = mem::replace(&mut self.all_ended, false);
+        let before = mem::replace(&mut self.state, ConnectionState::Failed);
         let lease = self.lease.as_mut().ok_or_else(closed)?;
         let outcome = statement(&mut lease.connection).await;
-        self.all_ended = others_ended && outcome.is_ok();
+        if outcome.is_ok() {
+            self.state = before;
+        }
         outcome
     }
 }
@@ -300,9 +378,14 @@ impl PooledConnection {
 impl Drop for PooledConnection {
     // Before the permit is free, so that whoever gets it finds the connection.
     fn drop(&mut self) {
-        let may_keep = self.all_ended && !self.in_transaction;
-        if let Some(lease) = self.lease.take_if(|_| may_keep) {
-            self.kept.keep(lease);
+        let Some(mut lease) = self.lease.take() else {
+            return;
+        };
+        match self.state {
+            ConnectionState::Free => self.kept.keep(lease),
+            ConnectionState::Beginning => lease.connection.close_on_drop(),
+            // The driver's pool ends what is open.
+            ConnectionState::InTransaction | ConnectionState::Failed => {}
         }
     }
 }

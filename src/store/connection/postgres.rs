@@ -13,8 +13,7 @@ use super::{
     OpenError, advice,
     database::{Database, Pooling},
     driver::DriverPool,
-    epoch::ConnectionEpoch,
-    pool::UNCHECKED_IDLE_TIME,
+    pool::{Generation, UNCHECKED_IDLE_TIME},
     pooler,
 };
 use crate::config::PostgresUrl;
@@ -58,7 +57,6 @@ fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
 pub async fn open(
     url: &PostgresUrl,
     max_connections: u32,
-    epoch: &Arc<ConnectionEpoch>,
 ) -> Result<(PgConnectOptions, Database), OpenError> {
     let options = options(url)?;
     let connecting = timeout(CONNECT_TIMEOUT, is_pooled(&options, url.pgbouncer()));
@@ -68,18 +66,13 @@ pub async fn open(
         true => (options.statement_cache_capacity(0), Pooling::Transaction),
         false => (options, Pooling::Session),
     };
-    let database = open_pool(options.clone(), pooling, max_connections, epoch);
+    let database = open_pool(options.clone(), pooling, max_connections);
     Ok((options, database))
 }
 
-fn open_pool(
-    options: PgConnectOptions,
-    pooling: Pooling,
-    max_connections: u32,
-    epoch: &Arc<ConnectionEpoch>,
-) -> Database {
-    let acquire_epoch = Arc::clone(epoch);
-    let release_epoch = Arc::clone(epoch);
+fn open_pool(options: PgConnectOptions, pooling: Pooling, max_connections: u32) -> Database {
+    let generation = Arc::new(Generation::new());
+    let (acquired_from, released_to) = (Arc::clone(&generation), Arc::clone(&generation));
     let pool = PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -101,12 +94,12 @@ fn open_pool(
             })
         })
         .before_acquire(move |connection, about| {
-            let usable = acquire_epoch.includes(about.age);
+            let usable = acquired_from.includes(about.age);
             let recent = about.idle_for < UNCHECKED_IDLE_TIME;
             Box::pin(async move { Ok(usable && (recent || rolls_back(connection).await)) })
         })
         .after_release(move |connection, about| {
-            let usable = release_epoch.includes(about.age);
+            let usable = released_to.includes(about.age);
             Box::pin(async move {
                 let keep = usable && finishes_cancelled_statements(connection).await;
                 connection.shrink_buffers();
@@ -114,7 +107,7 @@ fn open_pool(
             })
         })
         .connect_lazy_with(options);
-    Database::new(DriverPool::Postgres(pool), pooling, epoch)
+    Database::new(DriverPool::Postgres(pool), pooling, generation)
 }
 
 /// Connects, and returns whether PgBouncer is between the service and the database. `setting`

@@ -18,7 +18,6 @@ use tracing::{info, warn};
 use super::{
     Database, OpenError,
     advice::{NO_ANSWER, schema_error},
-    epoch::ConnectionEpoch,
     migrations::pending_migrations,
     page_key,
     permissions::{NeededPermissions, check_permissions},
@@ -240,8 +239,7 @@ async fn wait_until_lost(probe: &HealthProbe, current: &watch::Sender<Option<Rep
 /// this version.
 async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaError> {
     timeout(CONNECT_TIMEOUT, async {
-        let epoch = Arc::new(ConnectionEpoch::new());
-        let opened = postgres::open(&settings.url, settings.max_connections, &epoch).await;
+        let opened = postgres::open(&settings.url, settings.max_connections).await;
         let (options, mut database) = opened?;
         database.measure(POOL, &settings.metrics);
         check_permissions(&database, NeededPermissions::Read).await?;

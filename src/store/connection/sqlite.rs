@@ -15,9 +15,9 @@ use super::{
     ConnectOptions, DatabaseConnections, OpenError, advice,
     database::{Database, Pooling},
     driver::DriverPool,
-    epoch::ConnectionEpoch,
     migrations::{OldSchemaPolicy, prepare_schema},
     page_key,
+    pool::Generation,
     probe::HealthProbe,
 };
 use crate::store::{Writers, metrics::StoreMetrics, write::WriteQueue};
@@ -52,7 +52,6 @@ pub async fn open_file(
     let ConnectOptions {
         migrate, metrics, ..
     } = options;
-    let epoch = Arc::new(ConnectionEpoch::new());
     let file_error = |err| advice::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
     let old_schema = OldSchemaPolicy::of_setting(*migrate);
@@ -67,24 +66,23 @@ pub async fn open_file(
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("cache_size", WRITER_CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
-    let mut writer = open_writer(options, &epoch).await.map_err(file_error)?;
+    let mut writer = open_writer(options).await.map_err(file_error)?;
     // Without permission to write the file, SQLite opens it read-only and reports no error.
     advice::check_writable(path)?;
     let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
     let reading = || with_settings(file()).read_only(true);
-    let reader = open_pool(MAX_READERS, reading(), &epoch);
+    let reader = open_pool(MAX_READERS, reading());
     let mut reader = reader.await.map_err(file_error)?;
     reader.measure("reader", metrics);
-    let probe = open_pool(1, reading(), &epoch);
+    let probe = open_pool(1, reading());
     let probe = probe.await.map_err(file_error)?;
     Ok(DatabaseConnections {
         writers: Writers::Queue(WriteQueue::start(writer.clone(), ACQUIRE_TIMEOUT)),
         writer,
         reader,
         probe: HealthProbe::Sqlite(probe),
-        epoch,
         page_key,
         schema_change,
     })
@@ -92,13 +90,10 @@ pub async fn open_file(
 
 /// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not
 /// wait when it sets the journal mode, and several servers may open a new file at once.
-async fn open_writer(
-    options: SqliteConnectOptions,
-    epoch: &Arc<ConnectionEpoch>,
-) -> Result<Database, sqlx::Error> {
+async fn open_writer(options: SqliteConnectOptions) -> Result<Database, sqlx::Error> {
     let begun = Instant::now();
     loop {
-        match open_pool(1, options.clone(), epoch).await {
+        match open_pool(1, options.clone()).await {
             Err(err) if advice::is_locked(&err) && begun.elapsed() < BUSY_TIMEOUT => {
                 sleep(RETRY_INTERVAL).await;
             }
@@ -124,10 +119,9 @@ fn is_absent(file: &Path) -> bool {
 
 /// Opens a database in memory, which exists as long as its one connection.
 pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnections, OpenError> {
-    let epoch = Arc::new(ConnectionEpoch::new());
     let options =
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
-    let mut writer = open_pool(1, with_settings(options), &epoch)
+    let mut writer = open_pool(1, with_settings(options))
         .await
         .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
     let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
@@ -138,7 +132,6 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
         reader: writer.clone(),
         probe: HealthProbe::Sqlite(writer.clone()),
         writer,
-        epoch,
         page_key,
         schema_change,
     })
@@ -158,9 +151,7 @@ fn with_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
 async fn open_pool(
     connections: u32,
     options: SqliteConnectOptions,
-    epoch: &Arc<ConnectionEpoch>,
 ) -> Result<Database, sqlx::Error> {
-    let open_epoch = Arc::clone(epoch);
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
         .max_connections(connections)
@@ -170,15 +161,12 @@ async fn open_pool(
         .test_before_acquire(false)
         // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
         // believes that it is still open and could not begin another one.
-        .before_acquire(move |connection, about| {
-            let usable = open_epoch.includes(about.age) && !connection.is_in_transaction();
-            Box::pin(ready(Ok(usable)))
-        })
+        .before_acquire(|connection, _| Box::pin(ready(Ok(!connection.is_in_transaction()))))
         .connect_with(options)
         .await?;
     Ok(Database::new(
         DriverPool::Sqlite(pool),
         Pooling::Session,
-        epoch,
+        Arc::new(Generation::new()),
     ))
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use sea_orm::{ConnectionTrait, Value};
+use sea_orm::ConnectionTrait;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
@@ -22,8 +22,12 @@ use crate::{
         violation::Path,
     },
     store::{
-        Account, backend, connection::Purpose, error::StoreError, json_columns, placeholders,
-        row_reader::RowReader, statement, values::list,
+        Account, backend,
+        connection::Purpose,
+        error::StoreError,
+        json_columns,
+        row_reader::RowReader,
+        values::{Values, list},
     },
 };
 
@@ -168,13 +172,14 @@ impl Account {
                 Some(language) => overlays.push((guid, language.as_str().to_owned())),
             }
         }
-        let Some((sql, values)) = bodies_sql(sources, overlays) else {
+        let mut values = Values::new();
+        let Some(sql) = bodies_sql(sources, overlays, &mut values) else {
             return Ok(());
         };
         if bytes > LARGE_PAGE_BYTES && permit.is_none() {
             return Err(StoreError::NeedsLargeReadPermit(bytes));
         }
-        let statement = statement(backend(db), &self.id, sql, values);
+        let statement = values.statement(sql, backend(db), &self.id);
         for row in db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);
             let step = StepId(row.take()?);
@@ -188,34 +193,28 @@ impl Account {
     }
 }
 
-/// The statement that reads bodies of sources and translations; `None` without any.
+/// SQL that reads bodies of sources and translations; `None` without any.
 pub(super) fn bodies_sql(
     sources: Vec<Uuid>,
     overlays: Vec<(Uuid, String)>,
-) -> Option<(String, Vec<Value>)> {
+    values: &mut Values,
+) -> Option<String> {
     let mut parts = Vec::new();
     if !sources.is_empty() {
+        let sources = values.bind_all(sources);
         parts.push(format!(
             "SELECT s.guid, CAST(NULL AS text) AS language, s.body FROM steps s \
-             WHERE s.account_id = $1 AND s.guid IN ({})",
-            placeholders(2, sources.len())
+             WHERE s.account_id = $1 AND s.guid IN ({sources})"
         ));
     }
     if !overlays.is_empty() {
-        let first = 2 + sources.len();
-        let pairs = (0..overlays.len()).map(|index| {
-            let number = first + 2 * index;
-            format!("(${number}, ${})", number + 1)
-        });
+        let pairs = overlays.into_iter();
+        let pairs =
+            list(pairs.map(|(step, language)| values.bind_row([step.into(), language.into()])));
         parts.push(format!(
             "SELECT step, language, body FROM step_translations \
-             WHERE account_id = $1 AND (step, language) IN (VALUES {})",
-            list(pairs)
+             WHERE account_id = $1 AND (step, language) IN (VALUES {pairs})"
         ));
     }
-    let of_overlays = overlays
-        .into_iter()
-        .flat_map(|(step, language)| [Value::from(step), Value::from(language)]);
-    let values = sources.into_iter().map(Value::from).chain(of_overlays);
-    (!parts.is_empty()).then(|| (parts.join(" UNION ALL "), values.collect()))
+    (!parts.is_empty()).then(|| parts.join(" UNION ALL "))
 }

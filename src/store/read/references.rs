@@ -5,7 +5,9 @@
 
 pub(super) mod variables;
 
-use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect, Value};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Value,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -20,26 +22,29 @@ use crate::{
         step::StepType,
     },
     store::{
-        Account, backend, error::StoreError, json_columns, row_reader::RowReader,
-        schema::entity::task, statement,
+        Account, backend,
+        error::StoreError,
+        json_columns,
+        row_reader::RowReader,
+        schema::entity::{step, task},
     },
 };
 
-/// A kind of subtask steps: its SQL condition, and the field that refers to the task.
+/// A kind of subtask steps, and the field that refers to the task.
 struct ReferringSteps {
     kind: ReferenceKind,
-    condition: &'static str,
+    is_link: bool,
     field: &'static str,
 }
 
 const SUBTASKS: ReferringSteps = ReferringSteps {
     kind: ReferenceKind::Subtask,
-    condition: "subtask_id = $2 AND is_link = false",
+    is_link: false,
     field: "subtask_id",
 };
 const WIRING: ReferringSteps = ReferringSteps {
     kind: ReferenceKind::Wiring,
-    condition: "subtask_id = $2 AND is_link = true",
+    is_link: true,
     field: "link",
 };
 
@@ -66,9 +71,11 @@ impl Account {
         after: Option<ReferenceCursor>,
         size: usize,
     ) -> Result<ReferencePage> {
-        let parent = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+        let parent = self
+            .select::<task::Entity>()
             .select_only()
             .column(task::Column::ParentGuid)
+            .filter(task::Column::Guid.eq(task.0))
             .into_tuple::<Option<Uuid>>()
             .one(self.reader())
             .await
@@ -105,7 +112,7 @@ impl Account {
         let db = self.reader();
         let ReferringSteps {
             kind,
-            condition,
+            is_link,
             field,
         } = steps;
         let from = if kind == after.kind {
@@ -113,12 +120,16 @@ impl Account {
         } else {
             Uuid::nil()
         };
-        let sql = format!(
-            "SELECT guid, task, title FROM steps \
-             WHERE account_id = $1 AND {condition} AND guid > $3 ORDER BY guid LIMIT $4"
-        );
-        let values = [task.0.into(), from.into(), limit_value(limit)];
-        let statement = statement(backend(db), &self.id, sql, values);
+        let statement = self
+            .select::<step::Entity>()
+            .select_only()
+            .columns([step::Column::Guid, step::Column::Task, step::Column::Title])
+            .filter(step::Column::SubtaskId.eq(task.0))
+            .filter(step::Column::IsLink.eq(is_link))
+            .filter(step::Column::Guid.gt(from))
+            .order_by_asc(step::Column::Guid)
+            .limit(limit as u64)
+            .build(backend(db));
         let found = db.query_all_raw(statement).await?;
         let reference = |row| {
             let mut row = RowReader::new(row);
@@ -145,14 +156,20 @@ impl Account {
         parent: TaskId,
     ) -> Result<Vec<Reference>, StoreError> {
         let db = self.reader();
-        let sql = "SELECT guid, title, feedback_config FROM steps \
-             WHERE account_id = $1 AND task = $2 AND kind = $3 AND feedback_config LIKE $4 \
-             ORDER BY guid";
-        let observation = StepType::Observation.number();
-        // A text cannot look like this: its quotes are escaped.
-        let link = format!("%\"link\":\"{task}\"%");
-        let values = [parent.0.into(), observation.into(), link.into()];
-        let statement = statement(backend(db), &self.id, sql, values);
+        let statement = self
+            .select::<step::Entity>()
+            .select_only()
+            .columns([
+                step::Column::Guid,
+                step::Column::Title,
+                step::Column::FeedbackConfig,
+            ])
+            .filter(step::Column::Task.eq(parent.0))
+            .filter(step::Column::Kind.eq(StepType::Observation.number()))
+            // A text cannot look like this: its quotes are escaped.
+            .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{task}\"")))
+            .order_by_asc(step::Column::Guid)
+            .build(backend(db));
         let mut items = Vec::new();
         for row in db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);

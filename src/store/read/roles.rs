@@ -1,6 +1,6 @@
 //! Lists roles.
 
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use crate::{
     domain::{
@@ -22,8 +22,8 @@ impl Account {
     /// A page of the account's roles in order of creation.
     pub async fn list_roles(&self, after: Option<RoleId>, size: PageSize) -> Result<Page<Role>> {
         let limit = size.get() as usize;
-        let rows = Entity::find()
-            .filter(Column::AccountId.eq(self.id.as_str()))
+        let rows = self
+            .select::<Entity>()
             .filter(Column::Id.gt(after.map_or(0, |id| id.0)))
             .order_by_asc(Column::Id)
             .limit(u64::from(size.get()) + 1)

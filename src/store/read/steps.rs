@@ -2,7 +2,7 @@
 //! transaction, so that it is one state of the database. Statements sent before it only decide
 //! how it is read.
 
-use sea_orm::{ConnectionTrait, EntityTrait, QueryResult, QuerySelect, Value};
+use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryResult, QuerySelect, Value};
 
 use super::cached_sql::CachedSql;
 use crate::{
@@ -309,9 +309,11 @@ impl Account {
     /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a
     /// replica may not have the task yet.
     pub(in crate::store) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
-        let epoch: Option<i64> = task::Entity::find_by_id((self.id.as_str().to_owned(), task.0))
+        let epoch: Option<i64> = self
+            .select::<task::Entity>()
             .select_only()
             .column(task::Column::OrderEpoch)
+            .filter(task::Column::Guid.eq(task.0))
             .into_tuple()
             .one(self.reader())
             .await

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{preview::bodies_sql, references::variables::named_rows_sql, task_tree::tree_sql};
 use crate::{
     domain::analysis::NameUse,
-    store::{Account, backend},
+    store::{Account, backend, values::Values},
 };
 
 /// How SQLite finds the rows of a statement, a line for each table.
@@ -83,7 +83,8 @@ async fn sqlite_finds_what_one_task_names_among_its_steps() {
 async fn sqlite_finds_bodies_of_translations_by_their_keys() {
     let account = Account::for_tests().await;
     let overlays = ["de", "fr"].map(|language| (Uuid::now_v7(), language.to_owned()));
-    let (sql, _) = bodies_sql(Vec::new(), overlays.into()).expect("a statement");
+    let mut values = Values::new();
+    let sql = bodies_sql(Vec::new(), overlays.into(), &mut values).expect("a statement");
     let plan = plan(&account, &sql).await;
     let by_key = "(account_id=? AND step=? AND language=?)";
     assert!(plan.iter().any(|line| line.contains(by_key)), "{plan:#?}");

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{DbBackend, FromQueryResult, Value};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryResult, QuerySelect, QueryTrait,
+};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -25,7 +27,9 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns::{self, json_functions},
-        placeholders, statement,
+        row_reader::RowReader,
+        schema::entity::{step, task},
+        values::Values,
     },
 };
 
@@ -37,7 +41,6 @@ const LARGE_PAGE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_BATCHES: usize = 4;
 
 /// A resource and its translations into the requested languages.
-#[derive(FromQueryResult)]
 struct ExaminedRow {
     guid: Uuid,
     bytes: i64,
@@ -51,27 +54,6 @@ struct ExaminedRow {
 /// source.
 #[derive(Deserialize)]
 struct StoredTranslation(String, json_columns::JsonBool, json_columns::JsonBool);
-
-/// The columns of [`TaskSource`].
-const TASK_COLUMNS: &str = "guid, name";
-/// The columns of [`StepSource`].
-const STEP_COLUMNS: &str = "guid, title, instructions, feedback_config, rest_digest, body";
-
-#[derive(FromQueryResult)]
-struct TaskSource {
-    guid: Uuid,
-    name: String,
-}
-
-#[derive(FromQueryResult)]
-struct StepSource {
-    guid: Uuid,
-    title: String,
-    instructions: Option<String>,
-    feedback_config: Option<String>,
-    rest_digest: Vec<u8>,
-    body: Option<String>,
-}
 
 /// A missing or outdated translation, before the source is read.
 struct FoundWork {
@@ -166,22 +148,27 @@ impl Account {
         let count = filter.languages.len();
         // A resource is skipped once all its languages are examined.
         let after = if from.languages < count { ">=" } else { ">" };
-        let mut values = vec![Value::from(from.guid), Value::from(BATCH_ROWS)];
-        let of_task = filter.task.map_or("", |task| {
-            values.push(task.0.into());
-            if from.steps {
-                " AND r.task = $4"
-            } else {
-                " AND r.guid = $4"
-            }
-        });
-        let condition = format!("r.guid {after} $2{of_task}");
-        let first = values.len() + 2;
-        let languages = placeholders(first, count);
-        values.extend(filter.languages.iter().map(|tag| Value::from(tag.as_str())));
+        let mut values = Values::new();
+        let mut condition = format!("r.guid {after} {}", values.bind(from.guid));
+        if let Some(task) = filter.task {
+            let column = if from.steps { "task" } else { "guid" };
+            let task = values.bind(task.0);
+            condition.push_str(&format!(" AND r.{column} = {task}"));
+        }
+        let languages = values.bind_all(filter.languages.iter().map(|tag| tag.as_str()));
         let sql = examine_sql(backend(db), from.steps, &condition, &languages);
-        let statement = statement(backend(db), &self.id, sql, values);
-        Ok(ExaminedRow::find_by_statement(statement).all(db).await?)
+        let statement = values.statement(sql, backend(db), &self.id);
+        let examined = |row| {
+            let mut row = RowReader::new(row);
+            Ok(ExaminedRow {
+                guid: row.take()?,
+                bytes: row.take()?,
+                languages: row.take()?,
+                translations: row.take()?,
+            })
+        };
+        let rows = db.query_all_raw(statement).await?;
+        rows.iter().map(examined).collect()
     }
 
     /// Reads the source texts of the work found.
@@ -197,16 +184,12 @@ impl Account {
             ids
         };
         let mut sources: BTreeMap<(bool, Uuid), (SourceTexts, SourceDigest)> = BTreeMap::new();
-        let rows = self.rows_of::<TaskSource>("tasks", TASK_COLUMNS, ids(false));
-        for row in rows.await? {
-            let digest = SourceDigest::of_task(&row.name);
-            let source = SourceTexts::Task { name: row.name };
-            sources.insert((false, row.guid), (source, digest));
+        for (guid, name) in self.task_sources(ids(false)).await? {
+            let digest = SourceDigest::of_task(&name);
+            sources.insert((false, guid), (SourceTexts::Task { name }, digest));
         }
-        let rows = self.rows_of::<StepSource>("steps", STEP_COLUMNS, ids(true));
-        for row in rows.await? {
-            let guid = row.guid;
-            sources.insert((true, guid), row.read()?);
+        for (guid, source) in self.step_sources(ids(true)).await? {
+            sources.insert((true, guid), source);
         }
         let work = |found: FoundWork| {
             let TranslationWorkCursor { steps, guid, .. } = found.cursor;
@@ -228,28 +211,45 @@ impl Account {
         Ok(found.into_iter().filter_map(work).collect())
     }
 
-    /// Reads columns of the rows with these ids.
-    async fn rows_of<R: FromQueryResult>(
+    /// Reads the names of tasks.
+    async fn task_sources(&self, ids: Vec<Uuid>) -> Result<Vec<(Uuid, String)>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tasks = self
+            .select::<task::Entity>()
+            .select_only()
+            .columns([task::Column::Guid, task::Column::Name])
+            .filter(task::Column::Guid.is_in(ids))
+            .into_tuple();
+        Ok(tasks.all(&self.replica_or_primary()).await?)
+    }
+
+    /// Reads the texts of steps, with the digests of what is translated.
+    async fn step_sources(
         &self,
-        table: &str,
-        columns: &str,
         ids: Vec<Uuid>,
-    ) -> Result<Vec<R>, StoreError> {
+    ) -> Result<Vec<(Uuid, (SourceTexts, SourceDigest))>, StoreError> {
+        use step::Column;
         if ids.is_empty() {
             return Ok(Vec::new());
         }
         let db = &self.replica_or_primary();
-        let sql = format!(
-            "SELECT {columns} FROM {table} WHERE account_id = $1 AND guid IN ({})",
-            placeholders(2, ids.len())
-        );
-        let values = ids.into_iter().map(Value::from);
-        let statement = statement(backend(db), &self.id, sql, values);
-        Ok(R::find_by_statement(statement).all(db).await?)
+        let steps = self.select::<step::Entity>().select_only().columns([
+            Column::Guid,
+            Column::Title,
+            Column::Instructions,
+            Column::FeedbackConfig,
+            Column::RestDigest,
+            Column::Body,
+        ]);
+        let statement = steps.filter(Column::Guid.is_in(ids)).build(backend(db));
+        let rows = db.query_all_raw(statement).await?;
+        rows.iter().map(read_step_source).collect()
     }
 }
 
-/// SQL for at most `$3` tasks or steps `r`, each with its translations into `languages`, a
+/// SQL for at most [`BATCH_ROWS`] tasks or steps `r`, each with its translations into `languages`, a
 /// list of placeholders.
 fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str) -> String {
     let (array, aggregate, cast) = json_functions(backend);
@@ -277,7 +277,7 @@ fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str
               WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) \
            END AS translations \
          FROM {table} r WHERE r.account_id = $1 AND {condition} \
-         ORDER BY r.guid LIMIT $3"
+         ORDER BY r.guid LIMIT {BATCH_ROWS}"
     )
 }
 
@@ -336,28 +336,21 @@ impl WorkPageBuilder {
     }
 }
 
-impl StepSource {
-    fn read(self) -> Result<(SourceTexts, SourceDigest), StoreError> {
-        let Self {
-            guid: _,
-            title,
-            instructions,
-            feedback_config,
-            rest_digest,
-            body,
-        } = self;
-        let rest = rest_digest
-            .try_into()
-            .map_err(|_| StoreError::Corrupt("rest_digest"))?;
-        let digest = SourceDigest::of_step(&title, SourceDigest(rest));
-        let source = SourceTexts::Step {
-            title,
-            body: body
-                .map(|body| json_columns::valid(Body::parse(body), "body"))
-                .transpose()?,
-            instructions: json_columns::list(instructions.as_deref(), "instructions")?,
-            feedback: json_columns::read_feedback(feedback_config.as_deref())?,
-        };
-        Ok((source, digest))
-    }
+fn read_step_source(row: &QueryResult) -> Result<(Uuid, (SourceTexts, SourceDigest)), StoreError> {
+    let mut row = RowReader::new(row);
+    let (guid, title): (Uuid, String) = (row.take()?, row.take()?);
+    let instructions = json_columns::list(row.take()?, "instructions")?;
+    let feedback = json_columns::read_feedback(row.take()?)?;
+    let rest = row.take::<Vec<u8>>()?.try_into();
+    let rest = rest.map_err(|_| StoreError::Corrupt("rest_digest"))?;
+    let body: Option<String> = row.take()?;
+    let body = body.map(|body| json_columns::valid(Body::parse(body), "body"));
+    let digest = SourceDigest::of_step(&title, SourceDigest(rest));
+    let source = SourceTexts::Step {
+        title,
+        body: body.transpose()?,
+        instructions,
+        feedback,
+    };
+    Ok((guid, (source, digest)))
 }

@@ -2,6 +2,8 @@
 
 use sea_orm::entity::prelude::*;
 
+use crate::domain::ids::AccountId;
+
 pub mod request_outcome;
 pub mod role;
 pub mod server_key;
@@ -21,3 +23,33 @@ impl RelationTrait for Relation {
         match *self {}
     }
 }
+
+/// A table whose rows belong to accounts.
+pub trait OfAccount: EntityTrait {
+    const ACCOUNT: Self::Column;
+
+    /// The account's rows of the table. Every query of plain rows begins with it, so that none
+    /// can forget the account.
+    fn select(account: &AccountId) -> Select<Self> {
+        Self::find().filter(Self::ACCOUNT.eq(account.as_str()))
+    }
+}
+
+macro_rules! of_account {
+    ($($table:ident),*) => {
+        $(impl OfAccount for $table::Entity {
+            const ACCOUNT: $table::Column = $table::Column::AccountId;
+        })*
+    };
+}
+
+of_account!(
+    request_outcome,
+    role,
+    step,
+    step_symbol,
+    step_translation,
+    task,
+    task_symbol,
+    task_translation
+);

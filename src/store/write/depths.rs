@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
-use super::{sql::MAX_IDS_PER_STATEMENT, transaction::Tx};
+use super::{
+    sql::{MAX_IDS_PER_STATEMENT, Values},
+    transaction::Tx,
+};
 use crate::{
     domain::{changes::Changes, ids::TaskId, nesting::check_depths},
-    store::{error::StoreError, placeholders, row_reader::RowReader},
+    store::{error::StoreError, row_reader::RowReader},
 };
 
 impl Tx {
@@ -32,19 +35,20 @@ impl Tx {
         let tasks: Vec<TaskId> = tasks.into_iter().collect();
         let mut depths = BTreeMap::new();
         for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = values.bind_all(tasks.iter().map(|task| task.0));
             let sql = format!(
                 "WITH RECURSIVE up AS ( \
                    SELECT guid, parent_guid, CAST(1 AS bigint) AS depth FROM tasks \
-                   WHERE account_id = $1 AND guid IN ({}) \
+                   WHERE account_id = $1 AND guid IN ({ids}) \
                    UNION ALL \
                    SELECT up.guid, t.parent_guid, up.depth + 1 \
                    FROM up CROSS JOIN tasks t \
                    WHERE t.account_id = $1 AND t.guid = up.parent_guid \
-                 ) SELECT guid, MAX(depth) FROM up GROUP BY guid",
-                placeholders(2, tasks.len())
+                 ) SELECT guid, MAX(depth) FROM up GROUP BY guid"
             );
-            let ids = tasks.iter().map(|task| task.0.into());
-            for row in self.db.query_all_raw(self.statement(&sql, ids)).await? {
+            let statement = values.statement(sql, self.backend(), self.account());
+            for row in self.db.query_all_raw(statement).await? {
                 let mut row = RowReader::new(&row);
                 let task: Uuid = row.take()?;
                 let depth: i64 = row.take()?;

@@ -1,7 +1,7 @@
 //! Steps with the tasks that they manage, as they are read and locked for a write.
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait,
+    ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect, QueryTrait, sea_query::ExprTrait,
 };
 use uuid::Uuid;
 
@@ -24,10 +24,6 @@ use crate::{
         step_row::read_link,
     },
 };
-
-/// What a deletion reads of a step.
-const STEP_TO_DELETE: &str = "SELECT task, is_link, subtask_id, feedback_config, version, \
-     dirty_record, created_ts, modified_ts FROM steps WHERE account_id = $1 AND guid = $2";
 
 /// Whether the tasks that a step manages are locked with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +65,18 @@ impl Tx {
         &self,
         guid: StepId,
     ) -> Result<Option<StepToDelete>, StoreError> {
-        let statement = self.statement(STEP_TO_DELETE, [guid.0.into()]);
+        use step::Column;
+        let step = self.select::<step::Entity>().select_only().columns([
+            Column::Task,
+            Column::IsLink,
+            Column::SubtaskId,
+            Column::FeedbackConfig,
+            Column::Version,
+            Column::DirtyRecord,
+            Column::CreatedTs,
+            Column::ModifiedTs,
+        ]);
+        let statement = step.filter(Column::Guid.eq(guid.0)).build(self.backend());
         let Some(row) = self.db.query_one_raw(statement).await? else {
             return Ok(None);
         };
@@ -152,13 +159,14 @@ impl Tx {
 
     /// The tasks that a step manages, looked up before it is locked.
     async fn managed_by_step(&self, guid: StepId) -> Result<Vec<TaskId>, StoreError> {
-        let feedback: Option<Option<String>> =
-            step::Entity::find_by_id((self.account_id().to_owned(), guid.0))
-                .select_only()
-                .column(step::Column::FeedbackConfig)
-                .into_tuple()
-                .one(&self.db)
-                .await?;
+        let feedback: Option<Option<String>> = self
+            .select::<step::Entity>()
+            .select_only()
+            .column(step::Column::FeedbackConfig)
+            .filter(step::Column::Guid.eq(guid.0))
+            .into_tuple()
+            .one(&self.db)
+            .await?;
         let feedback = json_columns::read_feedback(feedback.flatten().as_deref())?;
         Ok(feedback.iter().flat_map(linked_tasks).collect())
     }
@@ -168,11 +176,11 @@ impl Tx {
     async fn read_links(&self, wiring: &[Uuid]) -> Result<Vec<(StepId, TaskId)>, StoreError> {
         let mut links = Vec::with_capacity(wiring.len());
         for steps in wiring.chunks(MAX_IDS_PER_STATEMENT) {
-            let found: Vec<(Uuid, Uuid)> = step::Entity::find()
+            let found: Vec<(Uuid, Uuid)> = self
+                .select::<step::Entity>()
                 .select_only()
                 .column(step::Column::Guid)
                 .column(step::Column::SubtaskId)
-                .filter(step::Column::AccountId.eq(self.account_id()))
                 .filter(step::Column::Guid.is_in(steps.iter().copied()))
                 .filter(step::Column::IsLink.eq(true))
                 .into_tuple()

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
-    QuerySelect, Value, sea_query::Expr,
+    ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Value,
+    sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ use crate::{
     },
     store::{
         error::StoreError,
-        json_columns, placeholders,
+        json_columns,
         read::tasks::{self, KIND_LINKED, TaskTexts},
         row_reader::RowReader,
         schema::entity::{step, task},
@@ -52,18 +52,16 @@ impl Tx {
         guids.dedup();
         let mut heads = Vec::with_capacity(guids.len());
         for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
-            let rows: Vec<LockedTaskRow> = task::Entity::find()
+            let statement = self
+                .select::<task::Entity>()
                 .select_only()
-                .columns(LockedTaskRow::COLUMNS)
-                .filter(task::Column::AccountId.eq(self.account_id()))
+                .columns(TASK_HEAD)
                 .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
                 .order_by_asc(task::Column::Guid)
                 .lock_exclusive()
-                .into_model()
-                .all(&self.db)
-                .await?;
-            for row in rows {
-                heads.push(task_head(row)?);
+                .build(self.backend());
+            for row in self.db.query_all_raw(statement).await? {
+                heads.push(task_head(&mut RowReader::new(&row))?);
             }
         }
         Ok(heads)
@@ -76,10 +74,10 @@ impl Tx {
 
     /// Locks steps in the order of their ids, and returns those ids.
     pub async fn lock_steps(&self, filter: Expr) -> Result<Vec<Uuid>, StoreError> {
-        let locked = step::Entity::find()
+        let locked = self
+            .select::<step::Entity>()
             .select_only()
             .column(step::Column::Guid)
-            .filter(step::Column::AccountId.eq(self.account_id()))
             .filter(filter)
             .order_by_asc(step::Column::Guid)
             .lock_exclusive()
@@ -128,17 +126,18 @@ impl Tx {
         let ids: Vec<StepId> = expected.keys().copied().collect();
         let mut locked = 0;
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let ids = values.bind_all(ids.iter().map(|step| step.0));
-            let lock = match self.backend() {
-                DbBackend::Sqlite => "",
-                _ => " FOR UPDATE",
-            };
-            let sql = format!(
-                "SELECT guid, version, modified_ts FROM steps WHERE account_id = $1 \
-                 AND guid IN ({ids}) ORDER BY guid{lock}"
-            );
-            let statement = values.statement(sql, self.backend(), self.account());
+            let statement = self
+                .select::<step::Entity>()
+                .select_only()
+                .columns([
+                    step::Column::Guid,
+                    step::Column::Version,
+                    step::Column::ModifiedTs,
+                ])
+                .filter(step::Column::Guid.is_in(ids.iter().map(|step| step.0)))
+                .order_by_asc(step::Column::Guid)
+                .lock_exclusive()
+                .build(self.backend());
             for row in self.db.query_all_raw(statement).await? {
                 let mut row = RowReader::new(&row);
                 let step = StepId(row.take()?);
@@ -179,12 +178,13 @@ impl Tx {
         let columns = tasks::columns(self.backend(), texts, "SUM");
         let mut found = Vec::with_capacity(guids.len());
         for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = values.bind_all(guids.iter().map(|guid| guid.0));
             let sql = format!(
-                "SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid IN ({})",
-                placeholders(2, guids.len())
+                "SELECT {columns} FROM tasks t WHERE t.account_id = $1 AND t.guid IN ({ids})"
             );
-            let ids = guids.iter().map(|guid| Value::from(guid.0));
-            let rows = self.db.query_all_raw(self.statement(&sql, ids)).await?;
+            let statement = values.statement(sql, self.backend(), self.account());
+            let rows = self.db.query_all_raw(statement).await?;
             found.extend(tasks::read_tasks(&rows, 0, texts, self.account())?);
         }
         Ok(found)
@@ -220,10 +220,10 @@ impl Tx {
 
     /// The steps of a task in their order.
     pub async fn step_order(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
-        let steps: Vec<Uuid> = step::Entity::find()
+        let steps: Vec<Uuid> = self
+            .select::<step::Entity>()
             .select_only()
             .column(step::Column::Guid)
-            .filter(step::Column::AccountId.eq(self.account_id()))
             .filter(step::Column::Task.eq(task.0))
             .order_by_asc(step::Column::Position)
             .order_by_asc(step::Column::Fraction)
@@ -234,60 +234,42 @@ impl Tx {
     }
 }
 
-/// What a write needs of a task that it locks. Its dependencies may have megabytes.
-#[derive(FromQueryResult)]
-struct LockedTaskRow {
-    guid: Uuid,
-    name: String,
-    product_id: i64,
-    kind: i32,
-    step_count: i64,
-    order_epoch: i64,
-    last_position: i64,
-    language_count: i64,
-    size: i64,
-    version: i64,
-    dirty_record: bool,
-    created_ts: i64,
-    modified_ts: i64,
-}
+/// What a write needs of a task that it locks, as [`task_head`] takes it. Dependencies may have
+/// megabytes.
+const TASK_HEAD: [task::Column; 13] = [
+    task::Column::Guid,
+    task::Column::Name,
+    task::Column::ProductId,
+    task::Column::Kind,
+    task::Column::StepCount,
+    task::Column::OrderEpoch,
+    task::Column::LastPosition,
+    task::Column::LanguageCount,
+    task::Column::Size,
+    task::Column::Version,
+    task::Column::DirtyRecord,
+    task::Column::CreatedTs,
+    task::Column::ModifiedTs,
+];
 
-impl LockedTaskRow {
-    const COLUMNS: [task::Column; 13] = [
-        task::Column::Guid,
-        task::Column::Name,
-        task::Column::ProductId,
-        task::Column::Kind,
-        task::Column::StepCount,
-        task::Column::OrderEpoch,
-        task::Column::LastPosition,
-        task::Column::LanguageCount,
-        task::Column::Size,
-        task::Column::Version,
-        task::Column::DirtyRecord,
-        task::Column::CreatedTs,
-        task::Column::ModifiedTs,
-    ];
-}
-
-fn task_head(row: LockedTaskRow) -> Result<TaskHead, StoreError> {
+fn task_head(row: &mut RowReader<'_>) -> Result<TaskHead, StoreError> {
     Ok(TaskHead {
-        guid: TaskId(row.guid),
-        name: json_columns::valid(Name::parse(row.name), "name")?,
-        product: json_columns::product(row.product_id)?,
-        managed: row.kind == KIND_LINKED,
-        step_count: row.step_count,
+        guid: TaskId(row.take()?),
+        name: json_columns::valid(Name::parse(row.take()?), "name")?,
+        product: json_columns::product(row.take()?)?,
+        managed: row.take::<i32>()? == KIND_LINKED,
+        step_count: row.take()?,
         numbering: Numbering {
-            epoch: row.order_epoch,
-            last_position: row.last_position,
+            epoch: row.take()?,
+            last_position: row.take()?,
         },
-        languages: usize::try_from(row.language_count).unwrap_or_default(),
-        size: row.size,
+        languages: usize::try_from(row.take::<i64>()?).unwrap_or_default(),
+        size: row.take()?,
         revision: Revision {
-            version: row.version,
-            dirty: row.dirty_record,
-            created: Timestamp(row.created_ts),
-            modified: Timestamp(row.modified_ts),
+            version: row.take()?,
+            dirty: row.take()?,
+            created: Timestamp(row.take()?),
+            modified: Timestamp(row.take()?),
         },
     })
 }

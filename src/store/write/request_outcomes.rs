@@ -1,6 +1,6 @@
 //! Request ids: a retry of a create gets the outcome of the first try.
 
-use sea_orm::{ActiveValue::Set, EntityTrait};
+use sea_orm::{ActiveValue::Set, ColumnTrait, QueryFilter};
 
 use super::{
     sql::{Script, Upsert, Values},
@@ -11,7 +11,7 @@ use crate::{
     store::{
         RetryKey,
         error::StoreError,
-        schema::entity::request_outcome::{ActiveModel, Entity},
+        schema::entity::request_outcome::{ActiveModel, Column, Entity},
     },
 };
 
@@ -41,7 +41,9 @@ impl<T> RetryKey<T> {
 
     /// What an earlier try was answered with, if there was one.
     pub(super) async fn find_stored_outcome(&self, tx: &Tx) -> Result<Option<Vec<u8>>, StoreError> {
-        let found = Entity::find_by_id((tx.account_id().to_owned(), self.id.0))
+        let found = tx
+            .select::<Entity>()
+            .filter(Column::RequestId.eq(self.id.0))
             .one(&tx.db)
             .await?;
         match found {

@@ -1,6 +1,6 @@
 //! Creating and deleting roles.
 
-use sea_orm::{EntityTrait, QueryResult};
+use sea_orm::{ColumnTrait, QueryFilter, QueryResult};
 
 use super::{Operation, transaction::Tx};
 use crate::{
@@ -73,8 +73,10 @@ impl Operation for DeleteRole {
     }
 
     async fn read_locked(&self, tx: &Tx) -> Result<(), StoreError> {
-        let key = (tx.account_id().to_owned(), self.0.0);
-        let found = role::Entity::find_by_id(key).one(&tx.db).await?;
+        let role = tx
+            .select::<role::Entity>()
+            .filter(role::Column::Id.eq(self.0.0));
+        let found = role.one(&tx.db).await?;
         found.ok_or_else(|| Error::role_not_found(self.0, "id"))?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Creating, updating and deleting steps.
 
-use sea_orm::{EntityTrait, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
 use super::{Operation, links::WithManaged, transaction::Tx};
@@ -196,10 +196,11 @@ impl Operation for DeleteStep {
     async fn read_locked(&self, tx: &Tx) -> Result<Option<StepToDelete>, StoreError> {
         // A step never changes its task, so the task can be looked up before it is
         // locked.
-        let key = (tx.account_id().to_owned(), self.guid.0);
-        let task: Option<Uuid> = step::Entity::find_by_id(key)
+        let task: Option<Uuid> = tx
+            .select::<step::Entity>()
             .select_only()
             .column(step::Column::Task)
+            .filter(step::Column::Guid.eq(self.guid.0))
             .into_tuple()
             .one(&tx.db)
             .await?;

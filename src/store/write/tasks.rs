@@ -1,6 +1,6 @@
 //! Creating, updating and deleting tasks.
 
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::{Operation, transaction::Tx};
@@ -153,10 +153,10 @@ impl Operation for DeleteTask {
 
 /// The tasks that the observations of a task manage.
 async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreError> {
-    let tasks: Vec<Uuid> = task::Entity::find()
+    let tasks: Vec<Uuid> = tx
+        .select::<task::Entity>()
         .select_only()
         .column(task::Column::Guid)
-        .filter(task::Column::AccountId.eq(tx.account_id()))
         .filter(task::Column::ParentGuid.eq(parent.0))
         .order_by_asc(task::Column::Guid)
         .into_tuple()
@@ -167,18 +167,20 @@ async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreEr
 
 /// The observation that manages a task.
 async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreError> {
-    let managed = task::Entity::find_by_id((tx.account_id().to_owned(), guid.0))
+    let managed = tx
+        .select::<task::Entity>()
         .select_only()
         .column(task::Column::ParentGuid)
+        .filter(task::Column::Guid.eq(guid.0))
         .into_tuple::<Option<Uuid>>();
     let Some(parent) = managed.one(&tx.db).await?.flatten() else {
         return Ok(None);
     };
-    let observations: Vec<(Uuid, Option<String>)> = step::Entity::find()
+    let observations: Vec<(Uuid, Option<String>)> = tx
+        .select::<step::Entity>()
         .select_only()
         .column(step::Column::Guid)
         .column(step::Column::FeedbackConfig)
-        .filter(step::Column::AccountId.eq(tx.account_id()))
         .filter(step::Column::Task.eq(parent))
         // A text cannot look like this: its quotes are escaped.
         .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{guid}\"")))
@@ -197,10 +199,10 @@ async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreErr
 
 /// The first subtask steps of other tasks that refer to a task.
 async fn first_referring_steps(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
-    let steps: Vec<Uuid> = step::Entity::find()
+    let steps: Vec<Uuid> = tx
+        .select::<step::Entity>()
         .select_only()
         .column(step::Column::Guid)
-        .filter(step::Column::AccountId.eq(tx.account_id()))
         .filter(step::Column::SubtaskId.eq(guid.0))
         .filter(step::Column::Task.ne(guid.0))
         .order_by_asc(step::Column::Guid)

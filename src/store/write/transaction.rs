@@ -6,7 +6,8 @@ use std::{
 };
 
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait,
+    ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Select, Statement,
+    prelude::async_trait,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -28,6 +29,7 @@ use crate::{
         connection::{Database, Transaction},
         error::StoreError,
         metrics::StoreMetrics,
+        schema::entity::OfAccount,
         statement,
     },
 };
@@ -124,9 +126,9 @@ impl Tx {
         &self.context.account
     }
 
-    /// The account id as it stands in the tables.
-    pub fn account_id(&self) -> &str {
-        self.context.account.as_str()
+    /// The account's rows of a table.
+    pub fn select<E: OfAccount>(&self) -> Select<E> {
+        E::select(self.account())
     }
 
     /// Which of the two databases it works on.
@@ -180,17 +182,14 @@ impl Tx {
 pub struct WriteSlots {
     slots: Arc<Semaphore>,
     wait_timeout: Duration,
-    database: Database,
 }
 
 impl WriteSlots {
-    /// Lets `slots` writes to a database run at once. One that waits longer than `wait_timeout`
-    /// is refused.
-    pub fn new(slots: usize, wait_timeout: Duration, database: Database) -> Self {
+    /// Lets `slots` writes run at once. One that waits longer than `wait_timeout` is refused.
+    pub fn new(slots: usize, wait_timeout: Duration) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(slots)),
             wait_timeout,
-            database,
         }
     }
 
@@ -199,10 +198,7 @@ impl WriteSlots {
         let slot = Arc::clone(&self.slots).acquire_owned();
         match timeout(self.wait_timeout, slot).await {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => {
-                self.database.log_why_no_connection();
-                Err(StoreError::Unavailable(Outage::NoConnection).into())
-            }
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::NoConnection).into()),
         }
     }
 }

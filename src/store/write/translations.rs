@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::{
@@ -99,11 +99,11 @@ impl WriteTranslations {
     /// The tasks of the translated steps. A step never changes its task, so they can be
     /// looked up before anything is locked.
     async fn tasks_of_steps(&self, tx: &Tx) -> Result<Vec<TaskId>, StoreError> {
-        let tasks: Vec<Uuid> = step::Entity::find()
+        let tasks: Vec<Uuid> = tx
+            .select::<step::Entity>()
             .select_only()
             .column(step::Column::Task)
             .distinct()
-            .filter(step::Column::AccountId.eq(tx.account_id()))
             .filter(step::Column::Guid.is_in(self.ids()))
             .into_tuple()
             .all(&tx.db)
@@ -119,7 +119,8 @@ impl WriteTranslations {
     ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
         use step::Column;
         type StepRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64);
-        let rows: Vec<StepRow> = step::Entity::find()
+        let rows: Vec<StepRow> = tx
+            .select::<step::Entity>()
             .select_only()
             .columns([
                 Column::Guid,
@@ -130,7 +131,6 @@ impl WriteTranslations {
                 Column::BodySize,
                 Column::LanguageCount,
             ])
-            .filter(Column::AccountId.eq(tx.account_id()))
             .filter(Column::Guid.is_in(self.ids()))
             .order_by_asc(Column::Guid)
             .lock_exclusive()
@@ -161,8 +161,8 @@ impl WriteTranslations {
             return Ok(());
         }
         let guids = self.ids().filter(|guid| tasks.contains_key(guid));
-        let rows = Entity::find()
-            .filter(Column::AccountId.eq(tx.account_id()))
+        let rows = tx
+            .select::<Entity>()
             .filter(Column::Task.is_in(guids))
             .filter(Column::Language.is_in(self.languages(tasks)))
             .all(&tx.db)

@@ -173,7 +173,7 @@ async fn why_no_connection_is_free_is_logged() {
         until(cause, async || {
             let failure = client.get_task(&pump.guid).await.refused();
             failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
-            let line = format!("no connection to the database within two seconds: {cause}");
+            let line = format!("the database does not answer: {cause}");
             server.log().contains(&line).then_some(())
         })
         .await;
@@ -181,8 +181,6 @@ async fn why_no_connection_is_free_is_logged() {
     unavailable_with("its user has no free connection: raise the limit with ALTER ROLE").await;
     cluster.stop(Stop::Immediate);
     unavailable_with("the connection is refused: start PostgreSQL").await;
-    let log = server.log();
-    assert!(!log.contains("EXPERTISE_DATABASE_MAX_CONNECTIONS"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

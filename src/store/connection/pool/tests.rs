@@ -7,14 +7,15 @@ use tokio::{runtime::Runtime, task::yield_now, time};
 
 use super::*;
 
+const SLOW: &str = "WITH RECURSIVE numbers (n) AS \
+     (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000000) \
+     SELECT count(*) FROM numbers";
+
 /// A pool of one connection.
 async fn pool() -> Pool {
     let options = SqlitePoolOptions::new().max_connections(1);
     let driver: SqlitePool = options.connect("sqlite::memory:").await.expect("a pool");
-    Pool::new(
-        DriverPool::Sqlite(driver),
-        &Arc::new(ConnectionEpoch::new()),
-    )
+    Pool::new(DriverPool::Sqlite(driver), Arc::new(Generation::new()))
 }
 
 async fn run(pool: &Pool, sql: &str) -> Result<ExecResult, DbErr> {
@@ -41,6 +42,17 @@ async fn a_connection_is_kept_after_its_statements_and_transactions_have_ended()
     assert_eq!(kept(&pool), 1);
 }
 
+#[test]
+fn open_connections_expire_and_later_ones_do_not() {
+    let generation = Generation::new();
+    assert!(generation.includes(Duration::from_secs(3600)));
+    assert!(generation.includes(Duration::ZERO));
+    assert!(generation.expire());
+    assert!(!generation.includes(Duration::from_secs(1)));
+    assert!(generation.includes(Duration::ZERO));
+    assert!(!generation.expire());
+}
+
 #[tokio::test]
 async fn after_an_error_or_in_a_transaction_it_returns_to_the_driver() {
     let pool = pool().await;
@@ -60,10 +72,7 @@ async fn after_an_error_or_in_a_transaction_it_returns_to_the_driver() {
 async fn a_cancelled_statement_returns_its_connection_to_the_driver() {
     let pool = pool().await;
     let mut connection = pool.acquire().await.expect("a connection");
-    let slow = "WITH RECURSIVE numbers (n) AS \
-         (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000000) \
-         SELECT count(*) FROM numbers";
-    let mut statement = Box::pin(connection.execute_unprepared(slow));
+    let mut statement = Box::pin(connection.execute_unprepared(SLOW));
     let polled = futures_util::poll!(&mut statement);
     assert!(polled.is_pending());
     drop(statement);
@@ -73,10 +82,24 @@ async fn a_cancelled_statement_returns_its_connection_to_the_driver() {
 }
 
 #[tokio::test]
-async fn invalidated_and_idle_connections_return_to_the_driver() {
+async fn a_cancelled_begin_closes_its_connection() {
+    let pool = pool().await;
+    let mut connection = pool.acquire().await.expect("a connection");
+    let mut begin = Box::pin(connection.begin(format!("BEGIN; {SLOW}")));
+    assert!(futures_util::poll!(&mut begin).is_pending());
+    drop(begin);
+    drop(connection);
+    while pool.size().open > 0 {
+        yield_now().await;
+    }
+    assert_eq!(kept(&pool), 0);
+}
+
+#[tokio::test]
+async fn expired_and_idle_connections_return_to_the_driver() {
     let pool = pool().await;
     run(&pool, "SELECT 1").await.expect("a statement");
-    pool.kept.epoch.expire();
+    pool.expire();
     assert!(pool.kept.take().is_none());
 
     run(&pool, "SELECT 1").await.expect("a statement");

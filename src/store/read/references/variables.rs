@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{ConnectionTrait, Value};
+use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect, Value};
 use uuid::Uuid;
 
 use super::{limit_value, page};
@@ -19,13 +19,8 @@ use crate::{
         page::PAGE_BYTES,
     },
     store::{
-        Account, backend,
-        error::StoreError,
-        json_columns,
-        read::guide::MEMORY_PER_BYTE,
-        row_reader::RowReader,
-        statement,
-        values::{Values, list},
+        Account, backend, error::StoreError, json_columns, read::guide::MEMORY_PER_BYTE,
+        row_reader::RowReader, schema::entity::step_symbol, statement,
     },
 };
 
@@ -203,19 +198,19 @@ impl Account {
             return Ok(());
         }
         let db = self.reader();
-        let mut values = Values::in_order();
-        let account = values.bind(self.id.as_str());
-        let given = list(symbols.keys().map(|Symbol(symbol)| values.bind(*symbol)));
-        let sql = format!(
-            "SELECT symbol FROM step_symbols WHERE account_id = {account} \
-             AND symbol IN ({given})"
-        );
-        let statement = values.statement(sql, backend(db), &self.id);
-        let mut own: BTreeSet<TaskId> = BTreeSet::new();
-        for row in db.query_all_raw(statement).await? {
-            let symbol = Symbol(RowReader::new(&row).take()?);
-            own.extend(symbols.get(&symbol));
-        }
+        let given = symbols.keys().map(|Symbol(symbol)| *symbol);
+        let found: Vec<Uuid> = self
+            .select::<step_symbol::Entity>()
+            .select_only()
+            .column(step_symbol::Column::Symbol)
+            .filter(step_symbol::Column::Symbol.is_in(given))
+            .into_tuple()
+            .all(db)
+            .await?;
+        let own = found
+            .into_iter()
+            .filter_map(|symbol| symbols.get(&Symbol(symbol)));
+        let own: BTreeSet<TaskId> = own.copied().collect();
         rows.retain(|row| !own.contains(&row.place.task));
         Ok(())
     }
