@@ -84,7 +84,7 @@ fn step(index: usize) -> Step {
         step.cost = None;
     }
     if index < QUESTIONS + CONDITIONS {
-        let key = if index % 2 == 0 { "on" } else { "off" };
+        let key = if index.is_multiple_of(2) { "on" } else { "off" };
         let variable = fixture::account_wide_name(question);
         step.dependencies = Some(sample::all_of(vec![sample::when(&variable, "=", key)]));
     }

@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use expertise::proto::v1::{ImportTaskRequest, ImportTaskResponse, Step, Task, TaskDocument};
+use expertise::proto::v1::{
+    ImportOutcome, ImportTaskRequest, ImportTaskResponse, Step, Task, TaskDocument,
+};
 use sqlx::{AssertSqlSafe, PgPool, SqlSafeStr, SqlStr, SqlitePool};
 use uuid::Uuid;
 
@@ -62,6 +64,8 @@ impl Floor {
                 ..new.task
             }),
             ignored_paths: Vec::new(),
+            outcome: ImportOutcome::Created.into(),
+            document: None,
         }
     }
 }

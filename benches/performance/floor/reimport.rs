@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use expertise::proto::v1::{ImportTaskRequest, ImportTaskResponse, Step, TaskDocument};
+use expertise::proto::v1::{
+    ImportOutcome, ImportTaskRequest, ImportTaskResponse, Step, TaskDocument,
+};
 
 use super::{
     Floor,
@@ -30,6 +32,8 @@ impl Floor {
         ImportTaskResponse {
             task: Some(task),
             ignored_paths: Vec::new(),
+            outcome: ImportOutcome::Updated.into(),
+            document: None,
         }
     }
 

@@ -364,12 +364,15 @@ async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestD
             ..ImportTaskRequest::default()
         });
         let method = "TaskService/ImportTask";
-        let responses = call_at_once(&service, &account, method, &[], vec![request; 3]).await;
+        let responses = call_at_once(&service, &account, method, &[], vec![request; 3])
+            .await
+            .join_all()
+            .await;
         service.print(&format!("fits: {fits}; {}", service.memory()));
-        let done = responses.iter().filter(|it| it.status.code() == Code::Ok);
-        assert_eq!(done.count() > 0, fits, "{:?}", responses[0].status);
+        let done = responses.iter().filter(|it| it.status().code() == Code::Ok);
+        assert_eq!(done.count() > 0, fits, "{:?}", responses[0].status());
         for response in &responses {
-            let code = response.status.code();
+            let code = response.status().code();
             assert!([Code::Ok, Code::ResourceExhausted].contains(&code));
         }
         service.stayed_within(PROMISED);

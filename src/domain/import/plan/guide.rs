@@ -121,7 +121,7 @@ impl<'p> GuideTask<'p> {
             .map(|managed| (managed.task.guid, managed.tree()));
         TaskTree {
             task: self.task.clone(),
-            steps: self.steps.iter().map(|step| Step::clone(step)).collect(),
+            steps: self.steps.iter().copied().cloned().collect(),
             places: BTreeMap::new(),
             managed: managed.collect(),
         }
