@@ -211,8 +211,9 @@ async fn few_statements_however_many_steps(url: &str) {
     let many = Counts::of(&store, &client, 1_000).await;
     for ((call, few), (_, many)) in few.0.into_iter().zip(many.0) {
         assert!(few > 0, "{call}: nothing is counted");
-        // Steps, bodies and translations of 1,000 steps fill two batches each.
-        assert!(many <= few + 3, "{call}: {few} statements, then {many}");
+        // Steps, bodies and translations of 1,000 steps fill two batches each, and their
+        // observation, which is large, is measured and read apart.
+        assert!(many <= few + 5, "{call}: {few} statements, then {many}");
         assert!(many <= STATEMENTS, "{call}: {many} statements");
     }
 }
