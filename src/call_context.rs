@@ -1,4 +1,5 @@
-//! Task-local context of the current call: id, deadline, cancellation, trace.
+//! Task-local context of the current call: id, deadline, cancellation, trace, memory, and where it
+//! reads.
 
 use std::{
     any::Any,

@@ -279,12 +279,14 @@ fn give_up_ignored(file: &EditedFile) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The path of a file in a command for a shell, in single quotes if it has a space.
+/// The path of a file in a command for a shell, in single quotes unless all its characters
+/// stand for themselves.
 fn shell_path(file: &EditedFile) -> String {
     let path = file.path().display().to_string();
-    match path.contains(char::is_whitespace) {
-        true => format!("'{}'", path.replace('\'', r"'\''")),
-        false => path,
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
+    match path.chars().all(is_plain) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', r"'\''")),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct ComparedTask<V> {
     /// Its id.
     pub guid: String,
-    /// The honored fields that it has, by their paths, such as `translations["de"].name`.
+    /// The honored fields that it has, by their paths.
     pub fields: Vec<(String, V)>,
     /// Its steps in order.
     pub steps: Vec<ComparedStep<V>>,

@@ -354,8 +354,8 @@ impl Middleware {
 }
 
 /// Runs a call with a large message. Its first poll decodes the message, which takes
-/// milliseconds: the other tasks of its worker thread go to another thread meanwhile. So many
-/// calls do so at once as there are `turns`.
+/// milliseconds: the other tasks of its worker thread go to another thread meanwhile. At most
+/// so many calls as there are `turns` do this at once.
 async fn decode_in_turn<F: Future>(turns: &Semaphore, call: F) -> F::Output {
     let mut call = pin!(call);
     // The semaphore is never closed.

@@ -185,8 +185,9 @@ impl<'a> ReadCondition<'a, '_> {
     fn check(&self, report: &mut Report<'a>, names: &KnownNames<'a>) {
         let guide = report.subject.guide;
         if self.variable.is_unknown() && !self.may_be_set_by_unread_guides(report) {
-            let suggestion = names.closest(report, &self.variable.name, self.task());
+            // To find a suggestion takes a part of a budget of all rules.
             if !report.skips(Rule::UnknownVariable) {
+                let suggestion = names.closest(report, &self.variable.name, self.task());
                 report.add(self.unknown_variable().suggesting(suggestion));
             }
         }

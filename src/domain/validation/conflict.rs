@@ -248,7 +248,7 @@ fn contradict(classes: &ValueClasses, rows: &[HoldingClasses]) -> bool {
 /// The indexes of contradicting conditions without those that can be left out, one after the
 /// other, so that the remaining ones still contradict.
 fn irreducible(classes: &ValueClasses, rows: &[HoldingClasses]) -> Vec<usize> {
-    // For each condition, in how many of the later ones a class is not met.
+    // For each class, how many of the remaining conditions it does not meet.
     let mut unmet_later = vec![0_usize; classes.count()];
     for row in rows {
         for (count, met) in unmet_later.iter_mut().zip(met(classes, row)) {

@@ -61,7 +61,7 @@ pub struct CallBounds {
 }
 
 impl CallBounds {
-    /// Refuses a call with too large headers, with compression, or without a valid deadline, and
+    /// Refuses a call with too large headers, with compression, or with a malformed timeout, and
     /// a stream when there are too many.
     pub fn new(middleware: &Middleware, request: &Request<Body>) -> Result<Self, Status> {
         let headers = request.headers();

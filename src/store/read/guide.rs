@@ -90,8 +90,8 @@ struct TaskHeadRow {
 }
 
 impl Account {
-    /// Reads a guide in two statements for each level of subtasks, and in one for what sets its
-    /// variables elsewhere. Where rows are large, two more read their sizes, and the rows again.
+    /// Reads a guide in two statements for each level of subtasks, and in at least two for what
+    /// sets its variables elsewhere. Where rows are large, two more read their sizes, and the rows again.
     pub(super) async fn read_guide(
         &self,
         db: &impl ConnectionTrait,
@@ -113,7 +113,7 @@ impl Account {
     }
 
     /// Reads a guide like [`Self::read_guide`], and the conditions elsewhere that read its
-    /// variables, in one more statement. The stored tasks that it `replaced` do not count as
+    /// variables. One more statement finds which names are used there. The stored tasks that it `replaced` do not count as
     /// elsewhere.
     pub(super) async fn read_guide_and_readers(
         &self,
@@ -430,7 +430,7 @@ impl Account {
         let columns = step_columns(backend(db));
         let mut values = Values::new();
         let task_ids = values.bind_all(tasks.iter().copied());
-        let max_bytes_per_step = values.bind(stored_count(max_bytes / count));
+        let max_bytes_per_step = values.bind(stored_count(max_bytes / count.max(1)));
         let max_bytes = values.bind(stored_count(max_bytes));
         let sql = format!(
             "SELECT s.size, {columns} FROM steps s \

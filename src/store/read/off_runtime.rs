@@ -113,5 +113,5 @@ async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'sta
     let span = tracing::Span::current();
     let work = tokio::task::spawn_blocking(move || span.in_scope(work));
     let result = work.in_current_span().await;
-    result.map_err(|_| Error::Internal("an analysis panicked".to_owned()))
+    result.map_err(|_| Error::Internal("work on a guide panicked".to_owned()))
 }

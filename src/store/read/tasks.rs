@@ -1,4 +1,5 @@
-//! Reads of tasks, each one statement, so that it returns one state of the database.
+//! Reads tasks. What is returned comes from one statement, so it is one state of the database;
+//! large tasks are read a second time, under a permit.
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
 use uuid::Uuid;
@@ -31,12 +32,12 @@ pub const KIND_LINKED: i32 = 1;
 /// Tasks that have more bytes together are large: they are read under a permit.
 const LARGE_TASK_BYTES: usize = 1024 * 1024;
 
-/// Which tasks a statement reads.
+/// Whether a statement reads large dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskTexts {
-    /// Those that are not large. If they are, it reads no dependencies, and says so.
+    /// No: [`read_tasks`] then fails with [`StoreError::NeedsLargeReadPermit`].
     Small,
-    /// All of them, under a permit.
+    /// Yes, under a permit.
     All,
 }
 

@@ -142,7 +142,7 @@ impl ImportWrite {
     }
 }
 
-/// Holds so many bytes in all, no more and no less. Fails if they do not fit beside what other
+/// Sets the reservation to so many bytes. Fails if they do not fit beside what other
 /// calls hold, or never.
 fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
     let (resource, limit) = (SizedResource::Import, memory.limit());
