@@ -3,6 +3,7 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
+    kept_steps_of_all_sizes_keep_their_order,
     by_default_absent_steps_are_named_and_nothing_changes,
     twenty_absent_steps_are_named,
     kept_steps_follow_the_listed_ones_in_their_former_order,
@@ -177,4 +178,23 @@ async fn a_task_without_its_steps_in_the_document_keeps_them_if_asked(client: Cl
     client.import_with(AbsentSteps::Keep, sent).await.accepted();
     assert_eq!(client.step_order(&managed.guid).await, managed.steps);
     assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn kept_steps_of_all_sizes_keep_their_order(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    for bytes in [10, 5_000, 10, 2_000_000, 10] {
+        let body = Some("x".repeat(bytes));
+        let information = step(&guide, StepType::Information, "Step");
+        client
+            .given_step(Step {
+                body,
+                ..information
+            })
+            .await;
+    }
+    let before = client.exported(&guide.guid).await;
+    let sent = document_of(&guide.guid, Vec::new());
+    let response = client.import_with(AbsentSteps::Keep, sent).await.accepted();
+    assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(client.exported(&guide.guid).await, before);
 }
