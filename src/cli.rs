@@ -19,7 +19,6 @@ mod imported_guide;
 mod layout;
 mod lint;
 mod list;
-mod managed_documents;
 mod manual;
 mod matching;
 mod out;

@@ -129,6 +129,20 @@ pub struct Config {
         value_parser = value::duration(Duration::ZERO)
     )]
     pub shutdown_grace: Duration,
+    /// How many revisions of a guide are kept that were made without a request, 0 to 1000; 0 makes none
+    #[arg(
+        value_name = "COUNT",
+        default_value = "50",
+        value_parser = value::number::<usize>(0..=1_000)
+    )]
+    pub automatic_revisions: usize,
+    /// How long the history of a deleted guide is kept, at most 3650days; 0s keeps none
+    #[arg(
+        value_name = "DURATION",
+        default_value = "90days",
+        value_parser = value::retention(3_650)
+    )]
+    pub deleted_task_retention: Duration,
     /// Serve gRPC reflection, for grpcurl and the like
     #[arg(
         value_name = "true|false",

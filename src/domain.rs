@@ -13,6 +13,7 @@ pub mod dependency;
 pub mod error;
 pub mod etag;
 pub mod feedback;
+pub mod history;
 pub mod ids;
 pub mod import;
 pub mod json;

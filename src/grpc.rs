@@ -12,11 +12,12 @@ use crate::{
     auth::Caller,
     domain::page::PAGE_BYTES,
     proto::v1::{
-        analysis_service_server::AnalysisServiceServer, role_service_server::RoleServiceServer,
+        analysis_service_server::AnalysisServiceServer,
+        revision_service_server::RevisionServiceServer, role_service_server::RoleServiceServer,
         step_service_server::StepServiceServer, task_service_server::TaskServiceServer,
         translation_service_server::TranslationServiceServer,
     },
-    store::Store,
+    store::{Account, Store},
 };
 
 pub mod codec;
@@ -30,20 +31,23 @@ mod idempotency;
 mod page;
 mod page_token;
 mod references;
+mod revisions;
 mod roles;
 mod scope;
 mod steps;
 mod tasks;
 mod translations;
 
+pub use crate::messages::kept_guide::GUIDE_CODEC;
 pub use scope::{required_scope, rpcs};
 
 use page_token::PageTokens;
 
 /// The services of the contract by their full names.
-pub const SERVICES: [&str; 5] = [
+pub const SERVICES: [&str; 6] = [
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
+    "expertise.v1.RevisionService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
     "expertise.v1.AnalysisService",
@@ -77,6 +81,11 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
+            RevisionServiceServer::new(services.clone())
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
             RoleServiceServer::new(services.clone())
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
@@ -102,6 +111,12 @@ struct Services {
 }
 
 impl Services {
+    /// The caller's account.
+    fn account(&self, caller: &Caller) -> Account {
+        let account = self.store.account(&caller.account);
+        account.with_subject(caller.subject.clone())
+    }
+
     fn page_tokens<'a>(
         &'a self,
         caller: &'a Caller,

@@ -1,10 +1,14 @@
 //! Conversions between messages of the contract and domain values. The services and the
 //! command line use them.
 
+pub mod compared;
 pub mod decode;
 pub mod encode;
 pub mod ignored;
+pub mod kept_guide;
+pub mod managed_documents;
 pub mod mask;
+pub mod message_json;
 
 #[cfg(test)]
 mod json_tests;

@@ -295,6 +295,11 @@ async fn open_store(config: &Config) -> Result<Store, OpenError> {
         migrate: config.migrate,
         max_connections: config.database_max_connections,
         max_message_bytes: config.max_message_bytes,
+        history: store::HistoryOptions {
+            automatic_revisions: config.automatic_revisions,
+            deleted_task_retention: config.deleted_task_retention,
+            codec: grpc::GUIDE_CODEC,
+        },
     })
     .await
 }

@@ -16,7 +16,7 @@ mod step_row;
 mod values;
 mod write;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use prometheus_client::registry::Registry;
 use sea_orm::{ConnectionTrait, DbBackend, Select, Statement, Value};
@@ -28,6 +28,7 @@ use crate::{
     config::{DatabaseUrl, PostgresUrl},
     domain::{
         self, Error,
+        history::GuideCodec,
         ids::{AccountId, RequestId},
     },
 };
@@ -47,7 +48,9 @@ pub use read::{
     ValidationCall, ValidationPage,
 };
 pub use schema::newest_migration as schema;
-pub use write::{Import, Imported};
+pub use write::{
+    CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRequest, RestoredRevision,
+};
 
 /// How many KiB of large resources and pages are read at once, those for writes included. The
 /// driver holds what is read two or three times. A larger one is read alone.
@@ -68,6 +71,33 @@ pub struct Options {
     /// Most bytes of a message. Larger resources are not stored, as they could never be
     /// read.
     pub max_message_bytes: usize,
+    /// How the history of guides is kept.
+    pub history: HistoryOptions,
+}
+
+/// How the history of guides is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryOptions {
+    /// Most revisions of a task that are made without a request; 0 makes none.
+    pub automatic_revisions: usize,
+    /// How long the history of a deleted task is kept; zero keeps none.
+    pub deleted_task_retention: Duration,
+    /// Encodes the guides.
+    pub codec: GuideCodec,
+}
+
+#[cfg(test)]
+impl HistoryOptions {
+    fn for_tests() -> Self {
+        Self {
+            automatic_revisions: 0,
+            deleted_task_retention: Duration::ZERO,
+            codec: GuideCodec {
+                encode: |_| unreachable!("no revision is made"),
+                decode: |_| None,
+            },
+        }
+    }
 }
 
 /// Whether a write is committed.
@@ -129,6 +159,7 @@ struct Inner {
     connections: DatabaseConnections,
     replica: Option<Replica>,
     max_message_bytes: usize,
+    history: HistoryOptions,
     large_reads: Arc<Semaphore>,
     analysis_threads: AnalysisThreads,
     expected_translations: ExpectedTranslations,
@@ -145,6 +176,7 @@ impl Store {
             migrate,
             max_connections,
             max_message_bytes,
+            history,
         } = options;
         let options = ConnectOptions {
             max_connections,
@@ -179,6 +211,7 @@ impl Store {
                 connections,
                 replica,
                 max_message_bytes,
+                history,
                 large_reads: Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize)),
                 analysis_threads: AnalysisThreads::new(),
                 expected_translations: ExpectedTranslations::default(),
@@ -200,6 +233,7 @@ impl Store {
         Account {
             store: self.clone(),
             id: id.clone(),
+            subject: String::new(),
             read_from: CallContext::current_read_from(),
         }
     }
@@ -252,6 +286,8 @@ impl Store {
 pub struct Account {
     store: Store,
     id: AccountId,
+    /// Who works on it; empty if the credentials do not say.
+    subject: String,
     /// The choice of the call that this was made for.
     read_from: ReadFrom,
 }
@@ -260,6 +296,15 @@ impl Account {
     /// The account's rows of a table.
     fn select<E: OfAccount>(&self) -> Select<E> {
         E::select(&self.id)
+    }
+
+    /// The same account, for writes of this caller.
+    pub fn with_subject(self, subject: String) -> Self {
+        Self { subject, ..self }
+    }
+
+    fn history(&self) -> &HistoryOptions {
+        &self.store.inner.history
     }
 
     fn reader(&self) -> &Database {
@@ -312,6 +357,16 @@ impl Account {
         }
     }
 
+    /// Runs pure work of this weight, in KiB, on one of the threads for analyses, unless it is
+    /// light.
+    pub async fn analyse<T: Send + 'static>(
+        &self,
+        weight: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> domain::Result<T> {
+        self.analysis_threads().run_once(weight, work).await
+    }
+
     fn analysis_threads(&self) -> &AnalysisThreads {
         &self.store.inner.analysis_threads
     }
@@ -338,6 +393,7 @@ impl Account {
             migrate: true,
             max_connections: 1,
             max_message_bytes: config.max_message_bytes,
+            history: HistoryOptions::for_tests(),
         });
         let store = store.await.expect("a database");
         store.account(&AccountId::parse("42").expect("an account"))

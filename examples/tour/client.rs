@@ -95,6 +95,7 @@ impl Client {
             guid: guid.to_owned(),
             etag: String::new(),
             force,
+            purge_history: false,
         };
         self.tasks.clone().delete_task(request).await?;
         Ok(())

@@ -7,21 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::print::text;
-use super::{
-    document::{self, DocumentError, MessageJson},
-    managed_documents::managed_documents,
-    transfer,
-};
+use super::{document::DocumentError, transfer};
 use crate::{
     domain::compare::{
-        ComparedStep, ComparedTask, FieldDifference, ManagedDifference, StepDifference,
-        TaskDifference, compare,
+        FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
     },
-    messages::{
-        decode::{step::STEP_FIELDS, task::TASK_FIELDS},
-        mask::{MaskFields, TRANSLATIONS},
-    },
-    proto::v1::{Step, StepType, TaskDocument},
+    messages::{compared::compared, managed_documents::managed_documents},
+    proto::v1::{Step, TaskDocument},
 };
 
 /// A difference.
@@ -106,62 +98,11 @@ pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
+    let compared = |guide| compared(guide).ok_or(DocumentError::Contract);
     let (base, target) = (compared(stored)?, compared(planned)?);
     let mut changes = Vec::new();
     add_task(&compare(&base, &target), stored, planned, &mut changes);
     Ok(changes)
-}
-
-/// A guide as it is compared, with fields in JSON.
-fn compared(guide: &TaskDocument) -> Result<ComparedTask<Value>, DocumentError> {
-    let task = guide.task.clone().unwrap_or_default();
-    let steps = guide.steps.iter().map(compared_step);
-    Ok(ComparedTask {
-        fields: honored_fields(document::json("Task", &task)?, &TASK_FIELDS),
-        guid: task.guid,
-        steps: steps.collect::<Result<_, _>>()?,
-    })
-}
-
-fn compared_step(step: &Step) -> Result<ComparedStep<Value>, DocumentError> {
-    let mut own = step.clone();
-    let configs = own.feedback_config.iter_mut();
-    for value in configs.flat_map(|config| &mut config.values) {
-        value.task_json = None;
-        value.link.clear();
-    }
-    if own.r#type() == StepType::Subtask {
-        // It follows the task that the step refers to.
-        own.title.clear();
-    }
-    let managed = managed_documents(step)
-        .map(|(value, document)| Ok((value.key.clone(), compared(document)?)));
-    Ok(ComparedStep {
-        guid: own.guid.clone(),
-        fields: honored_fields(document::json("Step", &own)?, &STEP_FIELDS),
-        managed: managed.collect::<Result<_, DocumentError>>()?,
-    })
-}
-
-/// The fields that a document sets, those of translations one by one.
-fn honored_fields(message: MessageJson, fields: &MaskFields) -> Vec<(String, Value)> {
-    let mut honored = Vec::new();
-    for (name, value) in message.into_fields() {
-        match value {
-            Value::Object(languages) if name == TRANSLATIONS => {
-                for (language, texts) in languages {
-                    let Value::Object(texts) = texts else {
-                        continue;
-                    };
-                    let path = |field| format!("{TRANSLATIONS}.{language}.{field}");
-                    honored.extend(texts.into_iter().map(|(field, text)| (path(field), text)));
-                }
-            }
-            value if fields.honored.contains(&name.as_str()) => honored.push((name, value)),
-            _ => {}
-        }
-    }
-    honored
 }
 
 fn add_task(

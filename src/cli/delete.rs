@@ -164,6 +164,7 @@ async fn delete_one(client: &Client, task: &Task) -> Result<(), CallError> {
         guid: task.guid.clone(),
         etag: task.etag.clone(),
         force: true,
+        purge_history: false,
     };
     let deleted = client
         .call_tasks(message, |mut tasks, request| async move {

@@ -7,14 +7,10 @@ mod json_error;
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::LazyLock,
 };
 
 use prost::Message;
-use prost_reflect::{
-    DescriptorError, DescriptorPool, DeserializeOptions, DynamicMessage, Kind, MessageDescriptor,
-    SerializeOptions,
-};
+use prost_reflect::{DeserializeOptions, DynamicMessage, Kind, MessageDescriptor};
 use serde::{
     Deserializer, Serialize, Serializer,
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
@@ -25,15 +21,13 @@ use serde_path_to_error::Track;
 
 use self::json_error::KnownNames;
 use crate::{
-    proto::{FILE_DESCRIPTOR_SET, v1::TaskDocument},
+    messages::message_json,
+    proto::v1::TaskDocument,
     terminal::{escape_formatting, sanitize},
 };
 
 /// Whole numbers up to 2^53 are exact in JSON readers, which may keep them as 64-bit floats.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
-
-static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
-    LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
 
 /// Why a document cannot be read or written. A display is one line.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +104,7 @@ pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
             message: "a document is a JSON object: it begins with `{`".to_owned(),
         }));
     }
-    let descriptor = descriptor("expertise.v1.TaskDocument")?;
+    let descriptor = descriptor("TaskDocument")?;
     let shape = JsonShape::Message(descriptor.clone());
     read_json(text, UniqueNames(&shape))?;
     let message = read_json(text, AnyMessage(descriptor))?;
@@ -219,14 +213,14 @@ impl<'de> Visitor<'de> for UniqueNames<'_> {
 
 /// A document as text that [`parse`] reads.
 pub(super) fn text(document: &TaskDocument) -> Result<String, DocumentError> {
-    let json = MessageJson::of("expertise.v1.TaskDocument", document)?;
+    let json = json("TaskDocument", document)?;
     let text = serde_json::to_string_pretty(&json).map_err(|_| DocumentError::Contract)?;
     Ok(escape_formatting(&(text + "\n")))
 }
 
 /// A message of the contract, such as a `Task`, as JSON.
 pub(super) fn json(name: &str, message: &impl Message) -> Result<MessageJson, DocumentError> {
-    MessageJson::of(&format!("expertise.v1.{name}"), message)
+    MessageJson::of(name, message)
 }
 
 /// A message of the contract, such as a `Task`, from its JSON.
@@ -234,7 +228,7 @@ pub(super) fn from_json<M: Message + Default>(
     name: &str,
     value: &Value,
 ) -> Result<M, DocumentError> {
-    let descriptor = descriptor(&format!("expertise.v1.{name}"))?;
+    let descriptor = descriptor(name)?;
     let message = DynamicMessage::deserialize(descriptor, value);
     let message = message.map_err(|_| DocumentError::Contract)?;
     message.transcode_to().map_err(|_| DocumentError::Contract)
@@ -246,9 +240,7 @@ pub(super) fn value_text(value: &Value) -> String {
 }
 
 fn descriptor(name: &str) -> Result<MessageDescriptor, DocumentError> {
-    let contract = CONTRACT.as_ref().map_err(|_| DocumentError::Contract)?;
-    let found = contract.get_message_by_name(name);
-    found.ok_or(DocumentError::Contract)
+    message_json::descriptor(name).ok_or(DocumentError::Contract)
 }
 
 /// A message as JSON.
@@ -260,32 +252,11 @@ pub(super) struct MessageJson {
 impl MessageJson {
     fn of(name: &str, message: &impl Message) -> Result<Self, DocumentError> {
         let descriptor = descriptor(name)?;
-        let mut dynamic = DynamicMessage::new(descriptor.clone());
-        let options = SerializeOptions::new().use_proto_field_name(true);
-        let value = dynamic
-            .transcode_from(message)
-            .ok()
-            .and_then(|()| {
-                let json = serde_json::value::Serializer;
-                dynamic.serialize_with_options(json, &options).ok()
-            })
-            .ok_or(DocumentError::Contract)?;
+        let value = message_json::json(descriptor.clone(), message);
         Ok(Self {
-            value,
+            value: value.ok_or(DocumentError::Contract)?,
             shape: JsonShape::Message(descriptor),
         })
-    }
-
-    /// The fields that are set, in the order of the contract.
-    pub fn into_fields(self) -> Vec<(String, Value)> {
-        let (Value::Object(mut members), JsonShape::Message(message)) = (self.value, self.shape)
-        else {
-            return Vec::new();
-        };
-        let fields = message.fields();
-        fields
-            .filter_map(|field| members.remove_entry(field.name()))
-            .collect()
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    managed_documents::{managed_document, managed_documents},
-    out::sanitize,
-    wording,
+use super::{out::sanitize, wording};
+use crate::{
+    messages::managed_documents::{managed_document, managed_documents},
+    proto::v1::{Step, StepType, TaskDocument},
 };
-use crate::proto::v1::{Step, StepType, TaskDocument};
 
 /// The ends of the paths of an ignored type and title.
 const TYPE: &str = ".steps.type";

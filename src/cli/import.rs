@@ -27,7 +27,6 @@ use super::{
     findings::Findings,
     ignored_step_fields::{ignored_lines, need_explanation},
     imported_guide::ImportedGuide,
-    managed_documents::managed_documents,
     out::{JsonArray, print_error, sanitize},
     place::GuidePlace,
     tasks,
@@ -36,6 +35,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::{Format, ImportArgs},
+    messages::managed_documents::managed_documents,
     proto::v1::{
         AbsentFields, ImportOutcome, ImportTaskRequest, ListTasksRequest, Step, Task, TaskDocument,
         TaskType,
@@ -145,6 +145,7 @@ impl FileImporter<'_> {
             request_id: String::new(),
             validate_only: *dry_run,
             absent_fields: i32::from(AbsentFields::Keep),
+            guide_etag: String::new(),
         };
         let request_id = self.request_ids.next(&message);
         if !dry_run {

@@ -145,9 +145,12 @@ fn validate_locally(
     let account = AccountId::parse("lint").ok_or(document::DocumentError::Contract)?;
     let context = WriteContext {
         account,
+        subject: String::new(),
         now: Timestamp(0),
         new_id: Uuid::now_v7,
         max_message_bytes: MAX_MESSAGE_BYTES,
+        automatic_revisions: 0,
+        keeps_deleted_tasks: false,
     };
     let FindingsAlone {
         findings,

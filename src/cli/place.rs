@@ -1,6 +1,7 @@
 //! The place in a guide that a finding is about.
 
-use super::{managed_documents::managed_documents, out::sanitize, wording};
+use super::{out::sanitize, wording};
+use crate::messages::managed_documents::managed_documents;
 use crate::proto::v1::{DependencyGroup, FeedbackValue, Step, TaskDocument, dependency_node::Node};
 
 /// What the path of a finding in a document begins with. Paths of a stored guide begin at

@@ -102,6 +102,7 @@ pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskR
         request_id: Uuid::now_v7().to_string(),
         validate_only: false,
         absent_fields: i32::from(AbsentFields::Reset),
+        guide_etag: String::new(),
     }
 }
 

@@ -64,14 +64,25 @@ pub(super) fn number<T: FromStr + PartialOrd + Display + Clone>(
 /// A duration from the shortest allowed to a day.
 pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
     move |text| {
-        humantime::parse_duration(text)
-            .ok()
-            .filter(|duration| (shortest..=DAY).contains(duration))
-            .ok_or_else(|| {
-                let shortest = humantime::format_duration(shortest);
-                format!("a duration with its unit from {shortest} to 1day, such as 500ms, 8s or 1m")
-            })
+        duration_to(shortest, DAY, text).ok_or_else(|| {
+            let shortest = humantime::format_duration(shortest);
+            format!("a duration with its unit from {shortest} to 1day, such as 500ms, 8s or 1m")
+        })
     }
+}
+
+/// How long something is kept, in days at most.
+pub(super) fn retention(longest: u32) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        duration_to(Duration::ZERO, DAY * longest, text).ok_or_else(|| {
+            format!("a duration with its unit from 0s to {longest}days, such as 90days or 12h")
+        })
+    }
+}
+
+fn duration_to(shortest: Duration, longest: Duration, text: &str) -> Option<Duration> {
+    let duration = humantime::parse_duration(text).ok()?;
+    (shortest..=longest).contains(&duration).then_some(duration)
 }
 
 pub(super) fn signing_secret(text: &str) -> Result<SigningSecret, String> {

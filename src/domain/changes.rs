@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::{
     decide::WriteContext,
     error::Result,
+    history::{HistoryChange, HistoryEdit, TranslatedFrom},
     ids::{RoleId, StepId, TaskId},
     nesting::DepthLimit,
     order::{OrderChange, Place},
@@ -46,8 +47,13 @@ pub struct Changes {
     pub translated_tasks: Vec<TranslatedTask>,
     /// Automatic translations of steps.
     pub translated_steps: Vec<TranslatedStep>,
+    /// What the translations of changed tasks and steps were made from, if it is not the text of
+    /// their task or step after the write.
+    pub translated_from: TranslatedFrom,
     /// A created or deleted role.
     pub role: Option<RoleChange>,
+    /// The change of a task's history.
+    pub history: Option<HistoryChange>,
     /// Limits on the depth of stored tasks. The write fails if a task is deeper.
     pub depth_limits: Vec<(TaskId, DepthLimit)>,
 }
@@ -124,6 +130,16 @@ pub struct StepDeletion {
     pub revision: Revision,
 }
 
+impl StepDeletion {
+    /// The deletion of a step that was read.
+    pub fn of(step: &Step) -> Self {
+        Self {
+            step: step.guid,
+            revision: step.revision,
+        }
+    }
+}
+
 /// The change of a task's step list.
 #[derive(Debug)]
 pub struct StepListChange {
@@ -178,6 +194,13 @@ pub enum RoleChange {
 }
 
 impl Changes {
+    /// Adds the changes of a task's history, if there are any.
+    pub fn edit_history(&mut self, task: TaskId, edits: Vec<HistoryEdit>) {
+        if !edits.is_empty() {
+            self.history = Some(HistoryChange { task, edits });
+        }
+    }
+
     /// Requires that the depth of a stored task is within all of these limits.
     pub fn limit_depth(&mut self, task: TaskId, limits: Vec<DepthLimit>) {
         let limits = limits.into_iter().map(|limit| (task, limit));
@@ -262,7 +285,9 @@ impl Changes {
             retitled,
             translated_tasks,
             translated_steps,
+            translated_from: _,
             role,
+            history,
             depth_limits: _,
         } = self;
         tasks.is_empty()
@@ -276,5 +301,6 @@ impl Changes {
             && translated_tasks.is_empty()
             && translated_steps.is_empty()
             && role.is_none()
+            && history.is_none()
     }
 }

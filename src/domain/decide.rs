@@ -12,7 +12,7 @@ use super::{ids::AccountId, time::Timestamp};
 pub use steps::{
     CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
 };
-pub use tasks::{DeleteTask, TaskToDelete, UpdateTask, create_task};
+pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
 pub use translations::{
     StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
     write_translations,
@@ -23,10 +23,16 @@ pub use translations::{
 pub struct WriteContext {
     /// The account that writes.
     pub account: AccountId,
+    /// Who writes; empty if the credentials do not say.
+    pub subject: String,
     /// The time of the write.
     pub now: Timestamp,
     /// Generates ids.
     pub new_id: fn() -> Uuid,
     /// The largest message, in bytes. A task or step that could not be returned is refused.
     pub max_message_bytes: usize,
+    /// Most revisions of a task that are made without a request.
+    pub automatic_revisions: usize,
+    /// Whether deleted tasks keep a history.
+    pub keeps_deleted_tasks: bool,
 }

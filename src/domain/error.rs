@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
+    history::{RevisionAlias, RevisionName},
     ids::{RequestId, RoleId, StepId, TaskId},
     translation_work::ResourceId,
     violation::{Path, Reason, Violation, Violations},
@@ -29,12 +30,25 @@ pub enum Error {
     /// The account has no such role.
     #[error("role not found")]
     RoleNotFound(Missing<RoleId>),
+    /// The task has no such revision.
+    #[error("revision not found")]
+    RevisionNotFound {
+        /// The task.
+        task: TaskId,
+        /// The number or alias that was sent.
+        revision: RevisionName,
+        /// The field of the request that names it.
+        field: &'static str,
+    },
     /// The state of a resource forbids the call; the caller must change that first.
     #[error("the state of the resource forbids it")]
     Precondition(Precondition),
     /// The resource has another etag than the one that the caller sent.
     #[error("the resource has changed")]
     EtagMismatch(ResourceId),
+    /// The guide of the task has another etag than the one that the caller sent.
+    #[error("the guide has changed")]
+    GuideEtagMismatch(TaskId),
     /// Concurrent writes conflicted with the call, which was rolled back.
     #[error("conflict with concurrent writes")]
     WriteConflict,
@@ -160,6 +174,20 @@ pub enum Precondition {
     RequestIdReused {
         /// The id.
         id: RequestId,
+    },
+    /// Subtask steps of a revision refer to tasks that are gone.
+    MissingSubtasks {
+        /// The steps.
+        steps: Vec<StepId>,
+    },
+    /// The revision has an alias.
+    RevisionInUse {
+        /// The task.
+        task: TaskId,
+        /// The number of the revision.
+        number: i64,
+        /// Its first alias.
+        alias: RevisionAlias,
     },
 }
 

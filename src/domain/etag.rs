@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 use super::{
     error::{Error, Result},
+    ids::TaskId,
+    import::TaskTree,
     revision::Revision,
     translation_work::ResourceId,
 };
@@ -45,6 +47,52 @@ impl fmt::Display for Etag {
     }
 }
 
+/// The version of a whole guide as an opaque text: a hash of the revisions of its tasks and steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuideEtag(String);
+
+impl GuideEtag {
+    /// The etag of a guide.
+    pub fn of(guide: &TaskTree) -> Self {
+        fn add<'g>(tree: &'g TaskTree, revisions: &mut Vec<(Uuid, &'g Revision)>) {
+            revisions.push((tree.task.guid.0, &tree.task.revision));
+            revisions.extend(tree.steps.iter().map(|step| (step.guid.0, &step.revision)));
+            tree.managed.values().for_each(|tree| add(tree, revisions));
+        }
+        let mut revisions = Vec::new();
+        add(guide, &mut revisions);
+        Self::of_revisions(revisions)
+    }
+
+    /// The etag of a guide whose tasks and steps have these revisions, in any order. That of a
+    /// task stands for the order of its steps.
+    pub fn of_revisions(mut revisions: Vec<(Uuid, &Revision)>) -> Self {
+        revisions.sort_unstable_by_key(|(id, _)| *id);
+        let mut hash = Sha256::new();
+        for (id, revision) in revisions {
+            hash.update(id);
+            hash.update(revision.version.to_be_bytes());
+            hash.update(revision.modified.0.to_be_bytes());
+        }
+        Self(URL_SAFE_NO_PAD.encode(hash.finalize().split_at(16).0))
+    }
+
+    /// An etag read from the database.
+    pub fn stored(etag: String) -> Self {
+        Self(etag)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, owned.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
 /// The etag that a caller expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedEtag {
@@ -64,11 +112,26 @@ impl ExpectedEtag {
         }
     }
 
+    /// Whether an etag was sent.
+    pub fn is_set(&self) -> bool {
+        matches!(self, Self::Is(_))
+    }
+
     /// Fails if a resource has another etag than the expected one.
     pub fn check(&self, etag: &Etag, resource: ResourceId) -> Result<()> {
         match self {
             Self::Is(expected) if *expected != etag.0 => Err(Error::EtagMismatch(resource)),
             Self::Is(_) | Self::Any => Ok(()),
+        }
+    }
+
+    /// Fails if the guide of a task has another etag than the expected one. A guide that does not
+    /// exist has none.
+    pub fn check_guide(&self, etag: Option<&GuideEtag>, task: TaskId) -> Result<()> {
+        match self {
+            Self::Any => Ok(()),
+            Self::Is(expected) if etag.is_some_and(|etag| etag.0 == *expected) => Ok(()),
+            Self::Is(_) => Err(Error::GuideEtagMismatch(task)),
         }
     }
 }

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     changes::Changes,
     decide::WriteContext,
+    etag::GuideEtag,
     ids::{StepId, TaskId},
     order::Place,
+    size::{StepSize, task_size},
     step::{ReferencedTask, Step},
     task::Task,
 };
@@ -19,7 +21,7 @@ mod plan;
 pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
 };
-pub use plan::{PlannedGuide, plan, without_indexes};
+pub use plan::{PlannedGuide, RestoreContext, RestorePlan, plan, restore, without_indexes};
 
 /// An existing task with its steps and its managed tasks.
 #[derive(Clone, Debug)]
@@ -32,6 +34,20 @@ pub struct TaskTree {
     pub places: BTreeMap<StepId, Place>,
     /// The tasks that its observations manage, by id.
     pub managed: BTreeMap<TaskId, TaskTree>,
+}
+
+impl TaskTree {
+    /// Its bytes in an export, at most.
+    pub fn bytes(&self) -> usize {
+        let steps = self.steps.iter().map(StepSize::of);
+        let steps = steps.map(|size| size.listed.saturating_add(size.bodies));
+        let own = steps.fold(task_size(&self.task), i64::saturating_add);
+        let managed = self.managed.values().map(Self::bytes);
+        managed.fold(
+            usize::try_from(own).unwrap_or(usize::MAX),
+            usize::saturating_add,
+        )
+    }
 }
 
 /// What the plan needs beside the document.
@@ -76,6 +92,8 @@ pub struct ImportPlan {
     pub task: Task,
     /// What the import does with the guide.
     pub outcome: ImportOutcome,
+    /// The etag of the guide after the import.
+    pub guide_etag: GuideEtag,
     /// The guide after the import, if it is wanted.
     pub guide: Option<PlannedGuide>,
     /// Fields that were sent and not honored, as paths in the request.

@@ -7,7 +7,7 @@ use super::{
     feedback::{Feedback, FeedbackValue},
     ids::{StepId, TaskId},
     json::Instruction,
-    step::StepContent,
+    step::{Step, StepContent},
     text::{Body, Name, Title},
     translation::{Language, StepOverlay, TaskOverlay},
 };
@@ -46,6 +46,11 @@ impl SourceDigest {
             Some(title.as_bytes()),
             Some(&content.0),
         ])
+    }
+
+    /// The digest of the texts of a step without its title.
+    pub fn of_step_content(step: &Step) -> Self {
+        Self::of_content(&step.content, step.kind.feedback())
     }
 
     /// The digest of a step's texts without its title.

@@ -35,7 +35,7 @@ impl AnalysisService for Services {
             let (call, explain) = decode::all(|violations| {
                 decode::preview::preview_task(request, &tokens, violations)
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let page = account.preview_task(call).await?;
             Ok(encode::preview(&page, &tokens, explain))
         })
@@ -63,7 +63,7 @@ impl AnalysisService for Services {
             let call = decode::all(|violations| {
                 decode::validation::validate_task(request, &tokens, violations)
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let page = account.validate_task(call).await?;
             Ok(encode::validation(page, &tokens))
         })
@@ -86,7 +86,7 @@ impl AnalysisService for Services {
             let call = decode::all(|violations| {
                 decode::validation::list_findings(request, &tokens, violations)
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let page = account.list_findings(call).await?;
             Ok(encode::findings(page, &tokens))
         })
@@ -125,7 +125,7 @@ impl AnalysisService for Services {
                 let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
                 Some((filter?, after, size))
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let found = account.list_references(&filter, after, size).await?;
             let (references, next_page_token) = page::encode_found(
                 found.items,

@@ -10,8 +10,10 @@ use sha2::{Sha256, digest::KeyInit};
 use uuid::Uuid;
 
 use crate::domain::{
+    history::DeletedTaskCursor,
     ids::{AccountId, RoleId, TaskId},
     order::{MAX_FRACTION_BYTES, Place, StepCursor},
+    time::Timestamp,
 };
 
 /// Bytes of a token's signature, a truncated HMAC-SHA-256.
@@ -94,11 +96,36 @@ impl PageCursor for TaskId {
 
 impl PageCursor for RoleId {
     fn to_bytes(&self) -> Vec<u8> {
-        self.0.to_be_bytes().to_vec()
+        self.0.to_bytes()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        Some(Self(i64::from_be_bytes(bytes.try_into().ok()?)))
+        i64::from_bytes(bytes).map(Self)
+    }
+}
+
+impl PageCursor for i64 {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.to_be_bytes().to_vec()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self::from_be_bytes(bytes.try_into().ok()?))
+    }
+}
+
+impl PageCursor for DeletedTaskCursor {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Self { deleted, task } = self;
+        [deleted.0.to_bytes(), task.to_bytes()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (deleted, task) = bytes.split_at_checked(8)?;
+        Some(Self {
+            deleted: Timestamp(i64::from_bytes(deleted)?),
+            task: TaskId::from_bytes(task)?,
+        })
     }
 }
 

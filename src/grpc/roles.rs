@@ -35,7 +35,7 @@ impl RoleService for Services {
             let tokens = self.page_tokens(&caller, "ListRoles", Vec::new());
             let (after, size) =
                 decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let page = account.list_roles(after, size).await?;
             let (roles, next_page_token) =
                 page::encode(page, &tokens, |role| role.id, encode::role);
@@ -60,11 +60,7 @@ impl RoleService for Services {
                 ignored.add_sent([("id", id != 0)]);
                 field::non_blank_text(name, field.field("name"))
             })?;
-            let role = self
-                .store
-                .account(&caller.account)
-                .create_role(name)
-                .await?;
+            let role = self.account(&caller).create_role(name).await?;
             Ok(CreateRoleResponse {
                 role: Some(encode::role(role)),
                 ignored_paths: ignored.into_paths("role"),
@@ -80,7 +76,7 @@ impl RoleService for Services {
         respond(request, async |caller, request| {
             let DeleteRoleRequest { id } = request;
             let id = role_id(id)?;
-            self.store.account(&caller.account).delete_role(id).await?;
+            self.account(&caller).delete_role(id).await?;
             Ok(DeleteRoleResponse {
                 ignored_paths: Vec::new(),
             })

@@ -26,7 +26,7 @@ pub fn rpcs() -> Vec<String> {
 pub fn required_scope(path: &str) -> Option<Scope> {
     let (service, method) = path.strip_prefix("/expertise.v1.")?.split_once('/')?;
     match service {
-        "TaskService" | "StepService" => {
+        "TaskService" | "StepService" | "RevisionService" => {
             read_scope(method).or_else(|| write_scope(method, Scope::Write))
         }
         "RoleService" => read_scope(method).or_else(|| write_scope(method, Scope::Admin)),
@@ -38,7 +38,7 @@ pub fn required_scope(path: &str) -> Option<Scope> {
 
 /// The scope of an rpc whose name begins with a word for reading; `None` for others.
 fn read_scope(method: &str) -> Option<Scope> {
-    ["Get", "List", "Export", "Preview", "Validate"]
+    ["Get", "List", "Export", "Compare", "Preview", "Validate"]
         .iter()
         .any(|verb| method.starts_with(verb))
         .then_some(Scope::Read)
@@ -46,7 +46,7 @@ fn read_scope(method: &str) -> Option<Scope> {
 
 /// `scope` for an rpc whose name begins with a word for writing; `None` for others.
 fn write_scope(method: &str, scope: Scope) -> Option<Scope> {
-    ["Create", "Update", "Delete", "Import"]
+    ["Create", "Update", "Delete", "Import", "Restore", "Set"]
         .iter()
         .any(|verb| method.starts_with(verb))
         .then_some(scope)

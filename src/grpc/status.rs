@@ -58,8 +58,21 @@ pub fn from_error(error: Error) -> Status {
         Error::RoleNotFound(Missing { id, field }) => {
             not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
         }
+        Error::RevisionNotFound {
+            task,
+            revision,
+            field,
+        } => {
+            let message = format!("task {task} has no revision {revision}");
+            let id = format!("{task}/{revision}");
+            let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
+            with_resource(reason, "TaskRevision", id, field, message)
+        }
         Error::Precondition(failed) => precondition::status(failed),
         Error::EtagMismatch(resource) => etag_mismatch(resource),
+        Error::GuideEtagMismatch(task) => etag_mismatch_of(&format!(
+            "the guide of task {task}: its guide_etag is not the one sent"
+        )),
         Error::WriteConflict => with_reason(
             Code::Aborted,
             ErrorReason::WriteConflict,
@@ -305,11 +318,14 @@ fn etag_mismatch(resource: ResourceId) -> Status {
         ResourceId::Task(id) => format!("task {id}"),
         ResourceId::Step(id) => format!("step {id}"),
     };
-    let message = format!("{resource}: its etag is not the one sent; read it again");
+    etag_mismatch_of(&format!("{resource}: its etag is not the one sent"))
+}
+
+fn etag_mismatch_of(what: &str) -> Status {
     without_retry(with_reason(
         Code::Aborted,
         ErrorReason::EtagMismatch,
-        &message,
+        &format!("{what}; read it again"),
     ))
 }
 

@@ -56,7 +56,7 @@ impl StepService for Services {
                     created(step, *placement, ignored.clone())
                 })
             });
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let outcome = account
                 .create_step(new, prevstep, retry, write_mode(validate_only))
                 .await?;
@@ -80,7 +80,7 @@ impl StepService for Services {
         respond(request, async |caller, request| {
             let GetStepRequest { guid } = request;
             let id = decode::only_guid("guid", &guid, StepId::parse)?;
-            let step = self.store.account(&caller.account).get_step(id).await?;
+            let step = self.account(&caller).get_step(id).await?;
             Ok(GetStepResponse {
                 step: Some(encode::step(step)),
             })
@@ -110,7 +110,7 @@ impl StepService for Services {
                 field::check_expand(&expand, violations);
                 task.zip(page::start(&tokens, page_size, &page_token, violations))
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let page = account.list_steps(task, bodies, after, size).await?;
             let (steps, next_page_token) = page::encode(
                 page,
@@ -152,7 +152,7 @@ impl StepService for Services {
                 let step = field.required(step)?;
                 decode_step::update(step, &mask, field, &mut ignored)
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let (step, not_honored) = account
                 .update_step(guid, expected, patch, write_mode(validate_only))
                 .await?;
@@ -172,7 +172,7 @@ impl StepService for Services {
         respond(request, async |caller, request| {
             let DeleteStepRequest { guid, etag } = request;
             let (id, expected) = decode::guid_and_etag(&guid, StepId::parse, &etag)?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             account.delete_step(id, expected).await?;
             Ok(DeleteStepResponse {
                 ignored_paths: Vec::new(),

@@ -15,8 +15,10 @@ use super::{
 };
 use crate::{
     domain::{
+        decide::DeleteTask,
+        etag::GuideEtag,
         ids::TaskId,
-        import::{AbsentFields, AbsentSteps, ImportOutcome},
+        import::{AbsentFields, AbsentSteps},
         task::{Task, TaskFilter},
         violation::{Reason, Violations},
     },
@@ -52,7 +54,7 @@ impl TaskService for Services {
                 let ignored = ignored.clone();
                 request.retry_key(move |task: &Task| created(task.clone(), ignored.clone()))
             });
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             match account
                 .create_task(new, retry, write_mode(validate_only))
                 .await?
@@ -71,7 +73,7 @@ impl TaskService for Services {
         respond(request, async |caller, request| {
             let GetTaskRequest { guid } = request;
             let id = decode::only_guid("guid", &guid, TaskId::parse)?;
-            let task = self.store.account(&caller.account).get_task(id).await?;
+            let task = self.account(&caller).get_task(id).await?;
             Ok(GetTaskResponse {
                 task: Some(encode::task(task)),
             })
@@ -90,7 +92,7 @@ impl TaskService for Services {
                 let (size, token) = (request.page_size, &request.page_token);
                 Some((filter, page::start(&tokens, size, token, violations)?))
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let page = account.list_tasks(filter, after, size).await?;
             let (tasks, next_page_token) =
                 page::encode(page, &tokens, |task| task.guid, encode::task);
@@ -128,7 +130,7 @@ impl TaskService for Services {
                 let task = field.required(task)?;
                 decode_task::update(task, &mask, field, &mut ignored)
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let (task, not_honored) = account
                 .update_task(guid, expected, patch, write_mode(validate_only))
                 .await?;
@@ -146,12 +148,23 @@ impl TaskService for Services {
         request: Request<DeleteTaskRequest>,
     ) -> Result<Response<DeleteTaskResponse>, Status> {
         respond(request, async |caller, request| {
-            let DeleteTaskRequest { guid, etag, force } = request;
-            let (id, expected) = decode::guid_and_etag(&guid, TaskId::parse, &etag)?;
-            let account = self.store.account(&caller.account);
-            account.delete_task(id, expected, force).await?;
+            let DeleteTaskRequest {
+                guid,
+                etag,
+                force,
+                purge_history,
+            } = request;
+            let (guid, expected) = decode::guid_and_etag(&guid, TaskId::parse, &etag)?;
+            let delete = DeleteTask {
+                guid,
+                expected,
+                force,
+                purge_history,
+            };
+            let previous_revision = self.account(&caller).delete_task(delete).await?;
             Ok(DeleteTaskResponse {
                 ignored_paths: Vec::new(),
+                previous_revision,
             })
         })
         .await
@@ -177,13 +190,16 @@ impl TaskService for Services {
                     &mut ignored,
                 );
                 let expected = field::expected_etag(&request.etag, Field::root("etag", violations));
+                let field = Field::root("guide_etag", violations);
+                let expected_guide = field::expected_etag(&request.guide_etag, field);
                 let document::ImportDocument {
                     target,
                     reimport,
                     document,
                 } = document?;
-                if !reimport && !request.etag.is_empty() {
-                    Field::root("etag", violations).refuse(
+                let etags = [("etag", &expected), ("guide_etag", &expected_guide)];
+                for (name, _) in etags.iter().filter(|(_, etag)| !reimport && etag.is_set()) {
+                    Field::root(name, violations).refuse(
                         Reason::FieldInvalid,
                         "needs `document.task.guid`: a new task has no etag to match",
                     );
@@ -195,6 +211,7 @@ impl TaskService for Services {
                     expected,
                     absent: absent?,
                     absent_fields: absent_fields?,
+                    expected_guide,
                 };
                 Some((idempotent, import))
             })?;
@@ -202,7 +219,7 @@ impl TaskService for Services {
                 let ignored = ignored.clone();
                 request.retry_key(move |done: &Imported| imported(done.clone(), ignored.clone()))
             });
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             match account
                 .import_task(import, retry, write_mode(validate_only))
                 .await?
@@ -221,8 +238,9 @@ impl TaskService for Services {
         respond(request, async |caller, request| {
             let ExportTaskRequest { guid } = request;
             let id = decode::only_guid("guid", &guid, TaskId::parse)?;
-            let tree = self.store.account(&caller.account).export_task(id).await?;
+            let tree = self.account(&caller).export_task(id).await?;
             Ok(ExportTaskResponse {
+                guide_etag: GuideEtag::of(&tree).into_string(),
                 document: Some(encode::document(tree)),
             })
         })
@@ -267,19 +285,18 @@ fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse
     let Imported {
         task,
         outcome,
+        guide_etag,
+        previous_revision,
         guide,
         ignored: not_honored,
     } = done;
     ignored.extend(not_honored);
-    let outcome = match outcome {
-        ImportOutcome::Created => v1::ImportOutcome::Created,
-        ImportOutcome::Updated => v1::ImportOutcome::Updated,
-        ImportOutcome::Unchanged => v1::ImportOutcome::Unchanged,
-    };
     ImportTaskResponse {
         task: Some(encode::task(task)),
         ignored_paths: ignored.into_iter().collect(),
-        outcome: outcome.into(),
+        outcome: encode::import_outcome(outcome).into(),
+        guide_etag: guide_etag.into_string(),
+        previous_revision,
         document: guide.map(|guide| encode::document(*guide)),
     }
 }

@@ -54,7 +54,7 @@ impl TranslationService for Services {
                 let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
                 Some((filter, tokens, after, size))
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let found = account.list_work(&filter, after, size).await?;
             let (work, next_page_token) = page::encode_found(
                 found.items,
@@ -100,7 +100,7 @@ impl TranslationService for Services {
                 }
                 Some(decoded)
             })?;
-            let account = self.store.account(&caller.account);
+            let account = self.account(&caller);
             let outcomes = account.write_translations(items).await?;
             let mut ignored = Ignored::default();
             for (outcome, sent) in outcomes.iter().zip(sent) {

@@ -4,7 +4,7 @@
 use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::{
-    domain::{role::Role, step::Placement, time::Timestamp},
+    domain::{import::ImportOutcome, role::Role, step::Placement, time::Timestamp},
     proto::v1,
 };
 
@@ -12,12 +12,14 @@ mod document;
 mod finding;
 pub mod json;
 mod reference;
+mod revision;
 pub mod step;
 mod task;
 
 pub use document::document;
 pub use finding::{finding, finding_counts, rule};
 pub use reference::reference;
+pub use revision::{deleted_task, paths, step_differences, task_revision};
 pub use step::{step, step_without_bodies};
 pub use task::task;
 
@@ -26,6 +28,15 @@ pub fn role(role: Role) -> v1::Role {
     v1::Role {
         id: id.0,
         name: name.into_string(),
+    }
+}
+
+/// What an import or a restore did.
+pub fn import_outcome(outcome: ImportOutcome) -> v1::ImportOutcome {
+    match outcome {
+        ImportOutcome::Created => v1::ImportOutcome::Created,
+        ImportOutcome::Updated => v1::ImportOutcome::Updated,
+        ImportOutcome::Unchanged => v1::ImportOutcome::Unchanged,
     }
 }
 

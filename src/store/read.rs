@@ -10,6 +10,7 @@ mod off_runtime;
 mod outside;
 mod preview;
 mod references;
+pub mod revisions;
 mod roles;
 pub mod steps;
 pub mod task_tree;
@@ -27,7 +28,7 @@ use crate::{
 
 pub use expected_translations::ExpectedTranslations;
 pub use guide::GuideSource;
-pub use off_runtime::AnalysisThreads;
+pub use off_runtime::{AnalysisThreads, run_by_weight};
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 

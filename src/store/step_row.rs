@@ -199,7 +199,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
 /// The row of a step at a place, without the column of its body, which stays as it is.
 pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
-    let rest = rest_digest(&step);
+    let rest = SourceDigest::of_step_content(&step);
     let Step {
         guid,
         account,
@@ -267,9 +267,4 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         body: NotSet,
         ..row.into_active_model()
     })
-}
-
-/// The digest of a step's texts other than its title.
-pub fn rest_digest(step: &Step) -> SourceDigest {
-    SourceDigest::of_content(&step.content, step.kind.feedback())
 }

@@ -17,11 +17,13 @@
 //! every write is added there.
 
 mod depths;
+mod guide;
 mod imports;
 mod links;
 mod locks;
 mod queue;
 mod request_outcomes;
+mod revisions;
 mod roles;
 mod rows;
 mod sql;
@@ -54,6 +56,7 @@ use transaction::{
 
 pub use imports::{Import, Imported};
 pub use queue::WriteQueue;
+pub use revisions::{CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision};
 pub use transaction::WriteSlots;
 
 /// Lets a write read large steps.
@@ -164,6 +167,7 @@ impl<O: Operation> PendingWrite<O> {
         self.operation.lock_changed(tx, &changes).await?;
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;
+        tx.encode_revision(&mut changes).await?;
         let outcome = match self.mode {
             WriteMode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
             WriteMode::ValidateOnly => None,

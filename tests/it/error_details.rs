@@ -207,6 +207,7 @@ async fn references_are_checked_before_preconditions(client: Client) {
         guid: unknown_guid(),
         etag: "old".to_owned(),
         force: false,
+        purge_history: false,
     };
     let guid = request.guid.clone();
     let failure = client.tasks().delete_task(request).await.refused();

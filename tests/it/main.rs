@@ -47,6 +47,7 @@ mod properties;
 mod reference_page;
 mod replica_reads;
 mod response_snapshots;
+mod revisions;
 mod roles;
 mod round_trips;
 mod sensitive_data;

@@ -250,6 +250,7 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
         guid: guide.guid.clone(),
         etag: guide.etag,
         force: true,
+        purge_history: false,
     };
     let deleted = client.tasks().delete_task(request.clone()).await;
     deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");

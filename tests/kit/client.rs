@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use expertise::proto::v1::{
-    analysis_service_client::AnalysisServiceClient, role_service_client::RoleServiceClient,
-    step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
-    translation_service_client::TranslationServiceClient, *,
+    analysis_service_client::AnalysisServiceClient, revision_service_client::RevisionServiceClient,
+    role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
+    task_service_client::TaskServiceClient, translation_service_client::TranslationServiceClient,
+    *,
 };
 use prost_types::FieldMask;
 use tonic::{
@@ -141,6 +142,12 @@ impl Client {
 
     pub fn steps(&self) -> StepServiceClient<Authenticated> {
         StepServiceClient::new(self.authenticated())
+            .max_decoding_message_size(MESSAGE_LIMIT)
+            .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    pub fn revisions(&self) -> RevisionServiceClient<Authenticated> {
+        RevisionServiceClient::new(self.authenticated())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(MESSAGE_LIMIT)
     }
@@ -467,6 +474,110 @@ impl Client {
     /// The ids of the task's steps in their order, from GetTask.
     pub async fn step_order(&self, task: &str) -> Vec<String> {
         self.get_task(task).await.expect("the task").steps
+    }
+}
+
+/// Revisions.
+impl Client {
+    pub async fn create_revision(
+        &self,
+        request: CreateRevisionRequest,
+    ) -> Result<CreateRevisionResponse, Status> {
+        self.revisions().create_revision(request).await.map(inner)
+    }
+
+    /// Keeps the guide of a task; the revision. Panics on an error.
+    pub async fn kept_revision(&self, task: &str) -> TaskRevision {
+        let request = CreateRevisionRequest {
+            task: task.to_owned(),
+            ..CreateRevisionRequest::default()
+        };
+        let response = self.create_revision(request).await.expect("a revision");
+        response.revision.expect("the response's revision")
+    }
+
+    pub async fn get_revision(
+        &self,
+        task: &str,
+        revision: impl ToString,
+    ) -> Result<GetRevisionResponse, Status> {
+        let request = GetRevisionRequest {
+            task: task.to_owned(),
+            revision: revision.to_string(),
+            without_document: false,
+        };
+        self.revisions().get_revision(request).await.map(inner)
+    }
+
+    /// The document of a revision; panics on an error.
+    pub async fn revision_document(&self, task: &str, revision: i64) -> TaskDocument {
+        let response = self.get_revision(task, revision).await.expect("a revision");
+        response.document.expect("the response's document")
+    }
+
+    /// Every revision of a task, the newest first; panics on an error.
+    pub async fn all_revisions(&self, task: &str) -> Vec<TaskRevision> {
+        let request = ListRevisionsRequest {
+            task: task.to_owned(),
+            page_size: 500,
+            ..ListRevisionsRequest::default()
+        };
+        let page = self.revisions().list_revisions(request).await;
+        let page = inner(page.expect("a page"));
+        assert_eq!(page.next_page_token, "", "one page");
+        page.revisions
+    }
+
+    pub async fn compare_revisions(
+        &self,
+        task: &str,
+        base: impl ToString,
+        target: impl ToString,
+    ) -> Result<CompareRevisionsResponse, Status> {
+        let request = CompareRevisionsRequest {
+            task: task.to_owned(),
+            base: base.to_string(),
+            target: target.to_string(),
+            page_size: 500,
+            page_token: String::new(),
+        };
+        self.revisions().compare_revisions(request).await.map(inner)
+    }
+
+    pub async fn restore_revision(
+        &self,
+        task: &str,
+        revision: impl ToString,
+    ) -> Result<RestoreRevisionResponse, Status> {
+        let request = RestoreRevisionRequest {
+            task: task.to_owned(),
+            revision: revision.to_string(),
+            ..RestoreRevisionRequest::default()
+        };
+        self.revisions().restore_revision(request).await.map(inner)
+    }
+
+    /// Restores a revision; panics on an error.
+    pub async fn restored(&self, task: &str, revision: i64) -> RestoreRevisionResponse {
+        let response = self.restore_revision(task, revision).await;
+        response.expect("the revision is restored")
+    }
+
+    pub async fn set_revision_alias(
+        &self,
+        task: &str,
+        alias: &str,
+        revision: impl ToString,
+    ) -> Result<SetRevisionAliasResponse, Status> {
+        let request = SetRevisionAliasRequest {
+            task: task.to_owned(),
+            alias: alias.to_owned(),
+            revision: revision.to_string(),
+        };
+        self.revisions()
+            .set_revision_alias(request)
+            .await
+            .map(inner)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The services on a store alone, without a server's middleware, called as one account.
 
+use std::time::Duration;
+
 use expertise::{
     auth::{Caller, Scope},
     config::DatabaseUrl,
     domain::ids::AccountId,
-    grpc::{self, Limits},
-    store::{Options, Store},
+    grpc::{self, GUIDE_CODEC, Limits},
+    store::{HistoryOptions, Options, Store},
 };
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -41,8 +43,18 @@ pub async fn open_with_limit(
         migrate: true,
         max_connections,
         max_message_bytes,
+        history: history_options(),
     });
     store.await.expect("a database")
+}
+
+/// The history as a server keeps it by default.
+pub fn history_options() -> HistoryOptions {
+    HistoryOptions {
+        automatic_revisions: 50,
+        deleted_task_retention: Duration::from_secs(90 * 24 * 60 * 60),
+        codec: GUIDE_CODEC,
+    }
 }
 
 /// Serves a store to an account that has every scope.

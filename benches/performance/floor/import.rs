@@ -65,6 +65,8 @@ impl Floor {
             }),
             ignored_paths: Vec::new(),
             outcome: ImportOutcome::Created.into(),
+            guide_etag: String::new(),
+            previous_revision: 0,
             document: None,
         }
     }

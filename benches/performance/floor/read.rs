@@ -121,6 +121,7 @@ impl TaskService for Floor {
                 task: Some(task),
                 steps,
             }),
+            guide_etag: String::new(),
         }))
     }
 }

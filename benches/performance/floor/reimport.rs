@@ -33,6 +33,8 @@ impl Floor {
             task: Some(task),
             ignored_paths: Vec::new(),
             outcome: ImportOutcome::Updated.into(),
+            guide_etag: String::new(),
+            previous_revision: 0,
             document: None,
         }
     }

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cli::{managed_documents::managed_documents_mut, matching::TaskIds},
+    cli::matching::TaskIds,
+    messages::managed_documents::managed_documents_mut,
     proto::v1::{Step, TaskDocument},
 };
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cli::managed_documents::managed_document,
+    messages::managed_documents::managed_document,
     proto::v1::{DependencyGroup, Step, TaskDocument},
 };
 

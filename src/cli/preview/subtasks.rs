@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cli::{managed_documents::managed_documents, tasks, wording},
+    cli::{tasks, wording},
     client::Client,
     config::PreviewArgs,
+    messages::managed_documents::managed_documents,
     proto::v1::{
         GetStepRequest, PreviewTaskResponse, PreviewedStep, Step, Task, TaskDocument,
         VisibilityReason,

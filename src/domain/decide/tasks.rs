@@ -3,9 +3,11 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, TaskChange},
-    etag::ExpectedEtag,
+    etag::{ExpectedEtag, GuideEtag},
+    history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
     ids::{StepId, TaskId},
-    task::{NewTask, Task, TaskHead, TaskPatch},
+    patch::Edit,
+    task::{NewTask, Published, Task, TaskHead, TaskPatch},
     translation_work::ResourceId,
     violation::Violations,
 };
@@ -31,13 +33,36 @@ pub struct UpdateTask {
     pub patch: TaskPatch,
 }
 
+/// What an update of a task reads.
+#[derive(Debug)]
+pub struct TaskToUpdate {
+    /// The task; `None` if it does not exist.
+    pub task: Option<Task>,
+    /// Its guide, if the update publishes it and a revision is to keep it.
+    pub guide: Option<(KeptGuide, HistoryState)>,
+}
+
 impl UpdateTask {
+    /// Whether it makes `published` 1, which is the default.
+    pub fn publishes(&self, before: &Task) -> bool {
+        let published = match self.patch.published {
+            Edit::Keep => before.published,
+            Edit::Clear => Published::default(),
+            Edit::Set(published) => published,
+        };
+        published == Published::default() && before.published != published
+    }
+
     /// Decides the update. Returns the task, and the fields that were not honored.
     pub fn into_changes(
         self,
-        before: Option<Task>,
+        stored: TaskToUpdate,
         context: &WriteContext,
     ) -> Result<(Changes, (Task, Vec<&'static str>))> {
+        let TaskToUpdate {
+            task: before,
+            guide,
+        } = stored;
         let Self {
             guid,
             expected,
@@ -55,6 +80,12 @@ impl UpdateTask {
         let mut changes = Changes::default();
         if after.revise(&before, context) {
             changes.put_task(Some(before), after.clone(), context)?;
+        }
+        if let Some((guide, history)) = guide {
+            let guide = guide.after_update(&after, context);
+            let (cause, etag) = (RevisionCause::Published, GuideEtag::of(&guide.tree));
+            let (_, edits) = history.keep_automatically(cause, etag, Some(guide), context);
+            changes.edit_history(after.guid, edits);
         }
         Ok((changes, (after, ignored)))
     }
@@ -78,6 +109,8 @@ pub struct DeleteTask {
     pub expected: ExpectedEtag,
     /// Whether its steps are deleted with it.
     pub force: bool,
+    /// Whether its history is deleted, too.
+    pub purge_history: bool,
 }
 
 /// What the deletion of a task reads.
@@ -94,47 +127,59 @@ pub struct TaskToDelete {
     pub referenced_by: Vec<StepId>,
     /// The observation that manages it.
     pub managed_by: Option<StepId>,
+    /// Its history.
+    pub history: HistoryState,
+    /// Its guide; `None` if no revision is to keep it, or it is too large to be exported.
+    pub guide: Option<KeptGuide>,
 }
 
 impl DeleteTask {
-    /// Decides the deletion. Tasks that it manages become unmanaged.
+    /// Fails if the task must not be deleted.
+    pub fn check(&self, stored: &TaskToDelete) -> Result<()> {
+        let guid = self.guid;
+        self.expected
+            .check(&stored.task.etag(), ResourceId::Task(guid))?;
+        if stored.task.managed {
+            let by = stored.managed_by;
+            return Err(Precondition::TaskManaged { task: guid, by }.into());
+        }
+        if !stored.referenced_by.is_empty() {
+            let by = stored.referenced_by.clone();
+            return Err(Precondition::TaskReferenced { task: guid, by }.into());
+        }
+        if stored.task.step_count > 0 && !self.force {
+            return Err(Precondition::TaskHasSteps { task: guid }.into());
+        }
+        Ok(())
+    }
+
+    /// Decides a deletion that was checked. Tasks that it manages become unmanaged. Returns the
+    /// number of the revision that keeps the guide; 0 if there is none.
     pub fn into_changes(
         self,
         stored: TaskToDelete,
         context: &WriteContext,
-    ) -> Result<(Changes, ())> {
-        let Self {
-            guid,
-            expected,
-            force,
-        } = self;
+    ) -> Result<(Changes, i64)> {
+        let guid = self.guid;
         let TaskToDelete {
-            task,
+            task: _,
             steps,
             managed,
-            referenced_by,
-            managed_by,
+            referenced_by: _,
+            managed_by: _,
+            history,
+            guide,
         } = stored;
-        expected.check(&task.etag(), ResourceId::Task(guid))?;
-        if task.managed {
-            return Err(Precondition::TaskManaged {
-                task: guid,
-                by: managed_by,
-            }
-            .into());
-        }
-        if !referenced_by.is_empty() {
-            let by = referenced_by;
-            return Err(Precondition::TaskReferenced { task: guid, by }.into());
-        }
-        if task.step_count > 0 && !force {
-            return Err(Precondition::TaskHasSteps { task: guid }.into());
-        }
         let mut changes = Changes::default();
         for task in managed {
             changes.put_task(Some(task.clone()), task.unmanaged(), context)?;
         }
         changes.tasks.push(TaskChange::Delete { task: guid, steps });
-        Ok((changes, ()))
+        let (revision, edits) = match self.purge_history {
+            true => (0, vec![HistoryEdit::Purge]),
+            false => history.delete_task(guide, context),
+        };
+        changes.edit_history(guid, edits);
+        Ok((changes, revision))
     }
 }

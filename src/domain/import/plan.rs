@@ -21,6 +21,7 @@ use super::{
 mod guide;
 mod managed;
 mod planned;
+mod restore;
 mod step_count;
 mod steps;
 mod tasks;
@@ -28,6 +29,7 @@ mod wiring;
 
 pub use guide::PlannedGuide;
 use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
+pub use restore::{RestoreContext, RestorePlan, restore};
 
 /// Plans an import. The document stays as it is, for another attempt.
 pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
@@ -214,9 +216,8 @@ impl Planner<'_> {
         for planned in &mut self.tasks {
             planned.complete(self.write);
         }
-        let guide = self
-            .max_guide_bytes
-            .and_then(|max_bytes| guide::guide(&self.tasks, max_bytes));
+        let guide = guide::guide(&self.tasks, self.max_guide_bytes, self.write);
+        let (guide_etag, guide) = guide.ok_or_else(no_task)?;
         let mut imported = None;
         for planned in self.tasks {
             let task = planned.add_to(&mut changes, self.write)?;
@@ -229,12 +230,17 @@ impl Planner<'_> {
                 (true, true) => ImportOutcome::Unchanged,
             },
             changes,
-            task: imported.ok_or_else(|| Error::Internal("an import of no task".to_owned()))?,
+            task: imported.ok_or_else(no_task)?,
+            guide_etag,
             guide,
             ignored: self.ignored,
             origins: self.origins,
         })
     }
+}
+
+fn no_task() -> Error {
+    Error::Internal("an import of no task".to_owned())
 }
 
 /// A path as in `ignored_paths`: without list indexes and map keys.

@@ -63,6 +63,26 @@ pub fn status(precondition: Precondition) -> Status {
             steps.iter().map(ToString::to_string).collect(),
             absent_steps_message(steps.len()),
         ),
+        Precondition::MissingSubtasks { steps } => (
+            ErrorReason::RevisionUnrestorable,
+            steps.iter().map(ToString::to_string).collect(),
+            missing_subtasks_message(steps.len()),
+        ),
+        Precondition::RevisionInUse {
+            task,
+            number,
+            alias,
+        } => {
+            let alias = alias.as_str();
+            (
+                ErrorReason::RevisionInUse,
+                vec![format!("{task}/{number}")],
+                format!(
+                    "revision {number} of task {task} has the alias {alias}: remove it first, or \
+                     set it on another revision"
+                ),
+            )
+        }
         Precondition::RequestIdReused { id } => (
             ErrorReason::RequestIdReused,
             vec!["request_id".to_owned()],
@@ -92,10 +112,12 @@ fn short_description(precondition: &Precondition) -> Option<&'static str> {
     match precondition {
         Precondition::AbsentSteps { .. } => Some("the document does not list the step"),
         Precondition::TaskReferenced { .. } => Some("the subtask step refers to the task"),
+        Precondition::MissingSubtasks { .. } => Some("the task that the step refers to is gone"),
         Precondition::LinkedImportOnly { .. }
         | Precondition::TaskHasSteps { .. }
         | Precondition::TaskManaged { .. }
         | Precondition::StepManaged { .. }
+        | Precondition::RevisionInUse { .. }
         | Precondition::RequestIdReused { .. } => None,
     }
 }
@@ -107,6 +129,17 @@ fn managed_by(precondition: &Precondition) -> Option<String> {
     } else {
         None
     }
+}
+
+fn missing_subtasks_message(count: usize) -> String {
+    let steps = match count {
+        1 => "subtask step of the revision refers to a task that is",
+        _ => "subtask steps of the revision refer to tasks that are",
+    };
+    format!(
+        "{count} {steps} gone: restore what was deleted, or set `skip_missing_subtasks` to leave \
+         the steps out"
+    )
 }
 
 fn absent_steps_message(count: usize) -> String {

@@ -1,5 +1,7 @@
 //! JSON values.
 
+use std::collections::BTreeMap;
+
 use prost_types::{ListValue, Struct, Value as Message, value::Kind};
 use serde_json::{Map, Value};
 
@@ -53,6 +55,11 @@ fn array(message: ListValue, depth: usize, mut field: Field<'_>) -> Option<Vec<V
     let elements = values.into_iter().enumerate();
     let element = |(index, element)| value(element, depth, field.index(index));
     Some(elements.filter_map(element).collect())
+}
+
+/// The members of an object.
+pub fn members(fields: BTreeMap<String, Message>, field: Field<'_>) -> Option<Map<String, Value>> {
+    object(Struct { fields }, 0, field)
 }
 
 fn object(message: Struct, depth: usize, mut field: Field<'_>) -> Option<Map<String, Value>> {

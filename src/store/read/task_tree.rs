@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ConnectionTrait, FromQueryResult, Value};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, FromQueryResult, QueryFilter, QuerySelect, Value,
+};
 use uuid::Uuid;
 
 use super::{
@@ -11,20 +13,25 @@ use super::{
     tasks::{self, TaskTexts},
 };
 use crate::{
+    call_context::ReadFrom,
     domain::{
         Error, Result, SizedResource,
-        ids::{AccountId, TaskId},
+        history::TranslatedFrom,
+        ids::{AccountId, StepId, TaskId},
         import::TaskTree,
         order::Place,
         size::stored_count,
         step::Step,
         task::Task,
+        translation::Language,
+        translation_work::SourceDigest,
     },
     store::{
         Account, backend,
         connection::{Database, Purpose, ReplicaOrPrimary},
         error::StoreError,
         row_reader::RowReader,
+        schema::entity::{OfAccount, step},
         statement,
         step_row::{StepColumns, read_step},
         values::{MAX_IDS_PER_STATEMENT, Values},
@@ -109,7 +116,7 @@ impl TreeTasks {
     }
 }
 
-/// Reads a task tree with all texts, under locks on these tasks. Calls `hold` with the bytes
+/// Reads a task tree with all texts, under locks on these tasks, as it is at one moment. Calls `hold` with the bytes
 /// that its steps may have before they are read, and then with those that they have. Fails with a
 /// conflict if the tree has other tasks, or if steps grow or shrink meanwhile.
 pub async fn read_tree(
@@ -134,7 +141,9 @@ pub async fn read_tree(
     let usual = USUAL_STEP_BYTES.min(USUAL_STEPS_BYTES / count.max(1));
     hold(count * usual)?;
     let mut steps = read_steps(db, account, &tasks, StepSizes::UpTo(usual)).await?;
+    let mut is_one_state = steps.statements == 1;
     if steps.count != count {
+        is_one_state = false;
         let larger = StepSizes::Above(usual);
         hold(steps.bytes + step_bytes(db, account, &tasks.ids, larger).await?)?;
         let larger = read_steps(db, account, &tasks, larger).await?;
@@ -144,7 +153,103 @@ pub async fn read_tree(
         }
     }
     hold(steps.bytes)?;
+    if !is_one_state && backend(db) != DbBackend::Sqlite {
+        check_unchanged(db, account, &tasks, &steps).await?;
+    }
     Ok(Some(tasks.with(steps)))
+}
+
+/// Fails with a conflict if a step has changed since it was read. Several statements see one state
+/// on PostgreSQL only if none has.
+async fn check_unchanged(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    tasks: &TreeTasks,
+    steps: &StepsOfTasks,
+) -> Result<(), StoreError> {
+    let read = steps.by_task.values().flatten();
+    let read: BTreeMap<Uuid, i64> = read
+        .map(|(step, _)| (step.guid.0, step.revision.version))
+        .collect();
+    for tasks in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
+        let stored: Vec<(Uuid, i64)> = step::Entity::select(account)
+            .select_only()
+            .columns([step::Column::Guid, step::Column::Version])
+            .filter(step::Column::Task.is_in(tasks.iter().map(|task| task.0)))
+            .into_tuple()
+            .all(db)
+            .await?;
+        if stored
+            .iter()
+            .any(|(step, version)| read.get(step) != Some(version))
+        {
+            return Err(StoreError::Conflict);
+        }
+    }
+    Ok(())
+}
+
+/// What outdated translations of the tasks and steps of trees were made from. Trees without
+/// translations need no statement.
+pub async fn outdated_translations<'t>(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    trees: impl IntoIterator<Item = &'t TaskTree>,
+) -> Result<TranslatedFrom, StoreError> {
+    fn add(tree: &TaskTree, translated: &mut [Vec<Uuid>; 2]) {
+        let [tasks, of_steps] = translated;
+        if !tree.task.translations.is_empty() {
+            tasks.push(tree.task.guid.0);
+        }
+        let mut steps = tree.steps.iter();
+        if steps.any(|step| !step.content.translations.is_empty()) {
+            of_steps.push(tree.task.guid.0);
+        }
+        tree.managed.values().for_each(|tree| add(tree, translated));
+    }
+    let mut translated = [Vec::new(), Vec::new()];
+    trees
+        .into_iter()
+        .for_each(|tree| add(tree, &mut translated));
+    let [tasks, of_steps] = translated;
+    let mut outdated = TranslatedFrom::default();
+    for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+        let mut values = Values::new();
+        let ids = values.bind_all(tasks.iter().copied());
+        let sql = format!(
+            "SELECT l.task, l.language, l.made_name FROM tasks t JOIN task_translations l \
+             ON l.account_id = $1 AND l.task = t.guid AND l.made_name <> t.name \
+             WHERE t.account_id = $1 AND t.guid IN ({ids})"
+        );
+        let statement = values.statement(sql, backend(db), account);
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let key = (TaskId(row.take()?), Language::stored(row.take()?));
+            outdated.tasks.insert(key, row.take()?);
+        }
+    }
+    for tasks in of_steps.chunks(MAX_IDS_PER_STATEMENT) {
+        let mut values = Values::new();
+        let ids = values.bind_all(tasks.iter().copied());
+        let sql = format!(
+            "SELECT l.step, l.language, l.made_title, l.made_rest \
+             FROM steps s JOIN step_translations l ON l.account_id = $1 AND l.step = s.guid \
+               AND (l.made_title <> s.title OR l.made_rest <> s.rest_digest) \
+             WHERE s.account_id = $1 AND s.task IN ({ids}) AND s.language_count > 0"
+        );
+        let statement = values.statement(sql, backend(db), account);
+        for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
+            let key = (StepId(row.take()?), Language::stored(row.take()?));
+            let title = row.take()?;
+            let rest: Vec<u8> = row.take()?;
+            let rest = rest
+                .try_into()
+                .map_err(|_| StoreError::Corrupt("made_rest"))?;
+            outdated.steps.insert(key, (title, SourceDigest(rest)));
+        }
+    }
+    Ok(outdated)
 }
 
 /// SQL for these columns of the tasks of a tree.
@@ -206,6 +311,8 @@ struct StepsOfTasks {
     by_task: BTreeMap<TaskId, Vec<(Step, Place)>>,
     count: usize,
     bytes: usize,
+    /// How many statements have read them.
+    statements: usize,
 }
 
 impl StepsOfTasks {
@@ -243,6 +350,7 @@ async fn read_steps(
              ORDER BY s.task, s.position, s.fraction"
         );
         let statement = values.statement(sql, backend(db), account);
+        steps.statements += 1;
         for row in db.query_all_raw(statement).await? {
             let mut row = RowReader::new(&row);
             let bytes: i64 = row.take()?;
@@ -295,6 +403,15 @@ impl Account {
             }
         })
         .await
+    }
+
+    /// The same from the primary.
+    pub async fn export_primary(&self, guid: TaskId) -> Result<TaskTree> {
+        let account = Self {
+            read_from: ReadFrom::Primary,
+            ..self.clone()
+        };
+        account.export_task(guid).await
     }
 
     async fn read_task_tree(&self, guid: TaskId, texts: TaskTexts) -> Result<TaskTree, StoreError> {
@@ -351,6 +468,15 @@ impl Account {
         let steps = read_steps(db, &self.id, &tasks, StepSizes::All).await?;
         Ok(tasks.with(steps))
     }
+}
+
+/// The bytes of all steps of tasks.
+pub async fn bytes_of_steps(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    tasks: &[TaskId],
+) -> Result<usize, StoreError> {
+    step_bytes(db, account, tasks, StepSizes::All).await
 }
 
 /// The bytes of steps of tasks.

@@ -5,12 +5,15 @@ use sea_orm::entity::prelude::*;
 use crate::domain::ids::AccountId;
 
 pub mod request_outcome;
+pub mod revision_alias;
 pub mod role;
 pub mod server_key;
 pub mod step;
 pub mod step_symbol;
 pub mod step_translation;
 pub mod task;
+pub mod task_history;
+pub mod task_revision;
 pub mod task_symbol;
 pub mod task_translation;
 
@@ -45,11 +48,14 @@ macro_rules! of_account {
 
 of_account!(
     request_outcome,
+    revision_alias,
     role,
     step,
     step_symbol,
     step_translation,
     task,
+    task_history,
+    task_revision,
     task_symbol,
     task_translation
 );

@@ -18,7 +18,7 @@ const PAGE_KEY: &str = "page_token";
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
 /// types that differ between the databases. `{by_key}` makes SQLite store rows in the key only.
 /// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 13] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
         last_role_id bigint NOT NULL
@@ -140,6 +140,39 @@ const TABLES: [&str; 10] = [
         step {uuid} NOT NULL,
         PRIMARY KEY (account_id, symbol, step)
     ){by_key}",
+    // The history of a task outlives it, so that these have no foreign keys.
+    "CREATE TABLE task_histories (
+        account_id {text} NOT NULL,
+        task {uuid} NOT NULL,
+        last_number bigint NOT NULL,
+        deleted_ts bigint,
+        deleted_by text NOT NULL,
+        PRIMARY KEY (account_id, task)
+    )",
+    "CREATE TABLE task_revisions (
+        account_id {text} NOT NULL,
+        task {uuid} NOT NULL,
+        number bigint NOT NULL,
+        cause integer NOT NULL,
+        note text NOT NULL,
+        subject text NOT NULL,
+        created_ts bigint NOT NULL,
+        task_name text NOT NULL,
+        product_id bigint NOT NULL,
+        step_count bigint NOT NULL,
+        guide_etag text NOT NULL,
+        size bigint NOT NULL,
+        document_size bigint NOT NULL,
+        content {bytes} NOT NULL,
+        PRIMARY KEY (account_id, task, number)
+    )",
+    "CREATE TABLE revision_aliases (
+        account_id {text} NOT NULL,
+        task {uuid} NOT NULL,
+        alias {text} NOT NULL,
+        number bigint NOT NULL,
+        PRIMARY KEY (account_id, task, alias)
+    )",
 ];
 
 /// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
@@ -157,7 +190,7 @@ const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 7] = [
+const INDEXES: [&str; 8] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
@@ -172,6 +205,8 @@ const INDEXES: [&str; 7] = [
      WHERE task IS NOT NULL",
     "CREATE INDEX step_symbols_step ON step_symbols (account_id, step)
      WHERE step IS NOT NULL",
+    "CREATE INDEX task_histories_deleted_ts ON task_histories (account_id, deleted_ts, task)
+     WHERE deleted_ts IS NOT NULL",
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
 ];
 
@@ -196,7 +231,11 @@ const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUE
         ('task_symbols', 'task_symbols', '10000 10000 100 1'),
         ('task_symbols', 'task_symbols_task', '10000 10000 2 1'),
         ('step_symbols', 'step_symbols', '1000000 1000000 100 1'),
-        ('step_symbols', 'step_symbols_step', '1000000 1000000 2 1')";
+        ('step_symbols', 'step_symbols_step', '1000000 1000000 2 1'),
+        ('task_histories', 'sqlite_autoindex_task_histories_1', '10000 10000 1'),
+        ('task_histories', 'task_histories_deleted_ts', '1000 1000 1 1'),
+        ('task_revisions', 'sqlite_autoindex_task_revisions_1', '100000 100000 10 1'),
+        ('revision_aliases', 'sqlite_autoindex_revision_aliases_1', '10000 10000 1 1')";
 
 impl MigrationName for Migration {
     fn name(&self) -> &'static str {

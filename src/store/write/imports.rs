@@ -3,20 +3,17 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::{Operation, transaction::Tx};
+use super::{Operation, guide::GuideMemory, transaction::Tx};
 use crate::{
-    call_context::WorkMemory,
     domain::{
         Error, Result, SizedResource,
         changes::Changes,
         decide::WriteContext,
-        etag::ExpectedEtag,
+        etag::{ExpectedEtag, GuideEtag},
+        history::{HistoryState, KeptGuide, RevisionCause},
         ids::TaskId,
         import::{
             AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan,
@@ -46,6 +43,8 @@ pub struct Import {
     pub absent: AbsentSteps,
     /// What becomes of stored fields that the document leaves out.
     pub absent_fields: AbsentFields,
+    /// The etag that the guide must have.
+    pub expected_guide: ExpectedEtag,
 }
 
 /// What an import did.
@@ -55,6 +54,10 @@ pub struct Imported {
     pub task: Task,
     /// What became of the guide.
     pub outcome: ImportOutcome,
+    /// The etag of the guide.
+    pub guide_etag: GuideEtag,
+    /// The revision that keeps the guide as it was before; 0 if there is none.
+    pub previous_revision: i64,
     /// The guide after the import, of a dry run alone.
     pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
@@ -70,17 +73,15 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
-        let mut memory = WorkMemory::of_current_call();
         let document_bytes = import.document.step_count().saturating_mul(BYTES_PER_STEP);
-        hold(&mut memory, document_bytes)?;
         let write = ImportWrite {
-            import,
-            document_bytes,
             mode,
-            locks_all_steps: AtomicBool::new(false),
+            // What is compared with the expected etag must not change before it is replaced.
+            locks_all_steps: AtomicBool::new(import.expected_guide.is_set()),
+            import,
             has_large_read_permit: AtomicBool::new(false),
             large_guide_bytes: AtomicUsize::new(0),
-            memory: Mutex::new(memory),
+            memory: GuideMemory::of_current_call(document_bytes)?,
         };
         self.write_idempotent(write, mode, retry).await
     }
@@ -89,15 +90,13 @@ impl Account {
 /// An import, and the state that its attempts share.
 struct ImportWrite {
     import: Import,
-    /// Bytes of memory that the steps of the document take beside their texts.
-    document_bytes: usize,
     mode: WriteMode,
     /// Whether the attempt has a permit to return a large guide.
     has_large_read_permit: AtomicBool,
     /// The bytes of the guide that a dry run returns, if that needs a permit.
     large_guide_bytes: AtomicUsize,
     /// What the document and the stored guide take.
-    memory: Mutex<WorkMemory>,
+    memory: GuideMemory,
     /// Whether a step changed between reading and locking. Every step is then locked before
     /// it is read, so that edits of single steps cannot starve the import.
     locks_all_steps: AtomicBool,
@@ -106,12 +105,6 @@ struct ImportWrite {
 /// Bytes of memory that a step of a document takes beside its texts: in the document, in the
 /// plan and as a row.
 const BYTES_PER_STEP: usize = 1_600;
-/// Bytes of memory that a stored step takes beside its texts.
-const BYTES_PER_STORED_STEP: usize = 1_200;
-/// Bytes of memory for each byte of the size of a stored task or step: it takes twice its size
-/// when it is read, and again in the plan when it stays.
-const MEMORY_PER_STORED_BYTE: usize = 4;
-
 impl ImportWrite {
     /// How many bytes the guide may have that a dry run returns. A real import returns none.
     fn max_guide_bytes(&self, context: &WriteContext) -> Option<usize> {
@@ -125,41 +118,18 @@ impl ImportWrite {
             (WriteMode::ValidateOnly, false) => Some(limit.min(LARGE_TREE_BYTES)),
         }
     }
-
-    /// Holds the memory for the document, the stored tasks and their steps of so many bytes.
-    fn hold_stored(&self, tasks: &[&TaskHead], step_bytes: usize) -> Result<()> {
-        let of_tasks: i64 = tasks.iter().map(|task| task.size).sum();
-        let of_tasks = usize::try_from(of_tasks).unwrap_or_default();
-        let steps: i64 = tasks.iter().map(|task| task.step_count).sum();
-        let steps = usize::try_from(steps).unwrap_or_default();
-        let bytes = of_tasks
-            .saturating_add(step_bytes)
-            .saturating_mul(MEMORY_PER_STORED_BYTE)
-            .saturating_add(steps.saturating_mul(BYTES_PER_STORED_STEP))
-            .saturating_add(self.document_bytes);
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        hold(&mut memory, bytes)
-    }
-}
-
-/// Sets the reservation to so many bytes. Fails if they do not fit beside what other
-/// calls hold, or never.
-fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
-    let (resource, limit) = (SizedResource::Import, memory.limit());
-    if bytes > limit {
-        return Err(Error::TooLarge { resource, limit });
-    }
-    if !memory.try_grow_to(bytes) {
-        return Err(Error::Overloaded);
-    }
-    memory.shrink_to(bytes);
-    Ok(())
 }
 
 /// What an import reads.
 pub struct ImportSnapshot {
-    existing: Option<TaskTree>,
+    existing: Option<ImportedOver>,
     referenced: BTreeMap<TaskId, ReferencedTask>,
+}
+
+/// The guide that is imported over.
+struct ImportedOver {
+    guide: KeptGuide,
+    history: HistoryState,
 }
 
 impl Operation for ImportWrite {
@@ -195,9 +165,16 @@ impl Operation for ImportWrite {
                 if self.locks_all_steps.load(Ordering::Relaxed) {
                     tx.lock_steps_of(&below).await?;
                 }
-                let hold = |step_bytes| self.hold_stored(&of_guide, step_bytes);
+                let history = tx.lock_history(root).await?;
+                let hold = |step_bytes| self.memory.hold(of_guide.iter().copied(), step_bytes);
                 hold(0)?;
-                task_tree::read_tree(&tx.db, tx.account(), root, &below, hold).await?
+                match task_tree::read_tree(&tx.db, tx.account(), root, &below, hold).await? {
+                    None => None,
+                    Some(tree) => {
+                        let guide = tx.with_outdated_translations(tree).await?;
+                        Some(ImportedOver { guide, history })
+                    }
+                }
             }
         };
         Ok(ImportSnapshot {
@@ -224,12 +201,18 @@ impl Operation for ImportWrite {
         context: &WriteContext,
     ) -> Result<(Changes, Imported)> {
         let import = &self.import;
-        let existing = stored.existing.as_ref();
+        let existing = stored.existing.as_ref().map(|stored| &stored.guide.tree);
+        let former_etag = existing.map(GuideEtag::of);
         match (import.target, existing) {
             (Some(guid), None) => return Err(Error::task_not_found(guid, "document.task.guid")),
-            (_, Some(tree)) => {
-                let task = ResourceId::Task(tree.task.guid);
-                import.expected.check(&tree.task.etag(), task)?;
+            (_, Some(TaskTree { task, .. })) => {
+                let guid = task.guid;
+                import
+                    .expected
+                    .check(&task.etag(), ResourceId::Task(guid))?;
+                import
+                    .expected_guide
+                    .check_guide(former_etag.as_ref(), guid)?;
             }
             (None, None) => {}
         }
@@ -245,9 +228,10 @@ impl Operation for ImportWrite {
             },
         )?;
         let ImportPlan {
-            changes,
+            mut changes,
             task,
             outcome,
+            guide_etag,
             guide,
             ignored,
             origins: _,
@@ -264,9 +248,22 @@ impl Operation for ImportWrite {
                 None
             }
         };
+        let mut previous_revision = 0;
+        if outcome == ImportOutcome::Updated
+            && self.mode == WriteMode::Store
+            && let Some(ImportedOver { guide, history }) = stored.existing
+            && let Some(etag) = former_etag
+        {
+            let (cause, guide) = (RevisionCause::BeforeImport, guide.if_exportable(context));
+            let (number, edits) = history.keep_automatically(cause, etag, guide, context);
+            previous_revision = number;
+            changes.edit_history(task.guid, edits);
+        }
         let imported = Imported {
             task,
             outcome,
+            guide_etag,
+            previous_revision,
             guide,
             ignored,
         };

@@ -67,11 +67,6 @@ impl Tx {
         Ok(heads)
     }
 
-    /// Locks one task.
-    pub async fn lock_task(&self, guid: TaskId) -> Result<Option<TaskHead>, StoreError> {
-        Ok(self.lock_tasks(&[guid]).await?.pop())
-    }
-
     /// Locks steps in the order of their ids, and returns those ids.
     pub async fn lock_steps(&self, filter: Expr) -> Result<Vec<Uuid>, StoreError> {
         let locked = self

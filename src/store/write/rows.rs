@@ -10,6 +10,7 @@ use crate::{
     domain::{
         changes::{TranslatedStep, TranslatedTask},
         decide::WriteContext,
+        history::TranslatedFrom,
         ids::{AccountId, StepId, TaskId},
         size::{stored_count, task_size},
         step::Step,
@@ -21,7 +22,6 @@ use crate::{
         json_columns,
         read::tasks::KIND_LINKED,
         schema::entity::{step_translation, task, task_translation},
-        step_row::rest_digest,
     },
 };
 
@@ -98,10 +98,12 @@ impl<M> TranslationRows<M> {
         before: Option<&BTreeMap<Language, O>>,
         after: &BTreeMap<Language, O>,
         same_texts: impl Fn(&O, &O) -> bool,
+        has_new_source: impl Fn(&Language) -> bool,
         row: impl Fn(&Language, &O) -> M,
     ) {
         for (language, overlay) in after {
             match before.and_then(|rows| rows.get(language)) {
+                _ if has_new_source(language) => self.texts.push(row(language, overlay)),
                 Some(known) if known == overlay => {}
                 Some(known) if same_texts(known, overlay) => {
                     self.locks.push(row(language, overlay))
@@ -134,15 +136,18 @@ impl TranslationRows<task_translation::ActiveModel> {
         }
     }
 
-    /// Adds the rows in which two states of a task differ.
-    pub fn add_task(&mut self, before: Option<&Task>, after: &Task) {
-        let name = after.name.as_str();
+    /// Adds the rows in which two states of a task differ, and those that are made from other
+    /// texts than the task's own.
+    pub fn add_task(&mut self, before: Option<&Task>, after: &Task, from: &TranslatedFrom) {
+        let source = |language: &Language| from.tasks.get(&(after.guid, language.clone()));
         self.add(
             after.guid.0,
             before.map(|task| &task.translations),
             &after.translations,
             |a, b| a.name == b.name,
+            |language| !from.is_empty() && source(language).is_some(),
             |language, overlay| {
+                let name = source(language).map_or(after.name.as_str(), String::as_str);
                 task_translation_row(&after.account, after.guid, name, language, overlay)
             },
         );
@@ -169,14 +174,16 @@ impl TranslationRows<step_translation::ActiveModel> {
         }
     }
 
-    /// Adds the rows in which two states of a step differ.
-    pub fn add_step(&mut self, before: Option<&Step>, after: &Step) {
+    /// Adds the rows in which two states of a step differ, and those that are made from other
+    /// texts than the step's own.
+    pub fn add_step(&mut self, before: Option<&Step>, after: &Step, from: &TranslatedFrom) {
         if after.content.translations.is_empty()
             && before.is_none_or(|step| step.content.translations.is_empty())
         {
             return;
         }
-        let source = (after.title.as_str(), rest_digest(after));
+        let own = (after.title.as_str(), SourceDigest::of_step_content(after));
+        let source = |language: &Language| from.steps.get(&(after.guid, language.clone()));
         let same_texts = |a: &StepOverlay, b: &StepOverlay| {
             let relocked = StepOverlay {
                 locked: b.locked,
@@ -189,7 +196,9 @@ impl TranslationRows<step_translation::ActiveModel> {
             before.map(|step| &step.content.translations),
             &after.content.translations,
             same_texts,
+            |language| !from.is_empty() && source(language).is_some(),
             |language, overlay| {
+                let source = source(language).map_or(own, |(title, rest)| (title, *rest));
                 step_translation_row(&after.account, after.guid, source, language, overlay)
             },
         );

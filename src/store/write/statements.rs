@@ -4,6 +4,7 @@
 mod batch;
 mod columns;
 mod guarded;
+mod history;
 mod locked_statement;
 mod step_list;
 
@@ -88,7 +89,9 @@ impl DecidedWrite<'_> {
             retitled,
             translated_tasks,
             translated_steps,
+            translated_from,
             role,
+            history,
             // They were checked, see `Tx::check_depths`.
             depth_limits: _,
         } = changes;
@@ -97,7 +100,9 @@ impl DecidedWrite<'_> {
             || !renamed.is_empty()
             || !retitled.is_empty()
             || !translated_tasks.is_empty()
-            || !translated_steps.is_empty();
+            || !translated_steps.is_empty()
+            || !translated_from.is_empty()
+            || history.is_some();
         let (Some(task), Some(order), Some(step), Some(deletion)) = (
             at_most_one(tasks),
             at_most_one(step_lists),
@@ -160,6 +165,8 @@ impl DecidedWrite<'_> {
             retitled,
             translated_tasks,
             translated_steps,
+            translated_from,
+            history,
             // A role is always written by a script, see `PendingWrite::run_locked`.
             role: _,
             depth_limits: _,
@@ -170,13 +177,13 @@ impl DecidedWrite<'_> {
         }
         let mut task_translations = TaskTranslationRows::default();
         let mut step_translations = StepTranslationRows::default();
-        let deleted_tasks = batch.put_tasks(tasks, &mut task_translations);
+        let deleted_tasks = batch.put_tasks(tasks, &mut task_translations, &translated_from);
         batch.delete(
             "steps",
             "guid",
             deleted_steps.into_iter().map(|deleted| deleted.step.0),
         );
-        batch.put_steps(steps, &mut step_translations)?;
+        batch.put_steps(steps, &mut step_translations, &translated_from)?;
         batch.move_steps(moved);
         batch.unlink_steps(&unlinked, context);
         task_translations.add_translated_tasks(&translated_tasks, context);
@@ -193,6 +200,9 @@ impl DecidedWrite<'_> {
         }
         for rows in rows_of_every_write {
             batch.attach(rows, &context.account);
+        }
+        if let Some(history) = history {
+            batch.edit_history(history, &context.account)?;
         }
         Ok(batch.into_statements())
     }

@@ -3,12 +3,12 @@
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::{Operation, transaction::Tx};
+use super::{Operation, guide::GuideMemory, transaction::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
         changes::Changes,
-        decide::{DeleteTask, TaskToDelete, UpdateTask, WriteContext, create_task},
+        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, WriteContext, create_task},
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
         link::linked_tasks,
@@ -19,6 +19,7 @@ use crate::{
         Account, RetryKey, WriteMode, WriteOutcome,
         error::StoreError,
         json_columns,
+        read::task_tree,
         schema::entity::{step, task},
     },
 };
@@ -47,22 +48,21 @@ impl Account {
             expected,
             patch,
         };
-        self.write(update, mode).await
+        let memory = GuideMemory::of_current_call(0)?;
+        let write = UpdateTaskWrite {
+            update,
+            mode,
+            memory,
+        };
+        self.write(write, mode).await
     }
 
-    /// Deletes a task, with `force` together with its steps.
-    pub async fn delete_task(
-        &self,
-        guid: TaskId,
-        expected: ExpectedEtag,
-        force: bool,
-    ) -> Result<()> {
-        let delete = DeleteTask {
-            guid,
-            expected,
-            force,
-        };
-        self.write(delete, WriteMode::Store).await
+    /// Deletes a task. Returns the number of the revision that keeps its guide; 0 if there is
+    /// none.
+    pub async fn delete_task(&self, delete: DeleteTask) -> Result<i64> {
+        let memory = GuideMemory::of_current_call(0)?;
+        let write = DeleteTaskWrite { delete, memory };
+        self.write(write, WriteMode::Store).await
     }
 }
 
@@ -85,47 +85,91 @@ impl Operation for CreateTask {
     }
 }
 
-impl Operation for UpdateTask {
-    type Snapshot = Option<Task>;
+struct UpdateTaskWrite {
+    update: UpdateTask,
+    mode: WriteMode,
+    memory: GuideMemory,
+}
+
+impl UpdateTaskWrite {
+    /// Whether a revision is to keep the guide after the update of this task.
+    fn keeps_guide(&self, before: &Task, context: &WriteContext) -> bool {
+        let keeps = self.mode == WriteMode::Store && context.automatic_revisions > 0;
+        keeps && self.update.publishes(before)
+    }
+}
+
+impl Operation for UpdateTaskWrite {
+    type Snapshot = TaskToUpdate;
     type Answer = (Task, Vec<&'static str>);
 
-    async fn read(&self, tx: &Tx) -> Result<Option<Option<Task>>, StoreError> {
+    async fn read(&self, tx: &Tx) -> Result<Option<TaskToUpdate>, StoreError> {
         // A rename also changes titles of subtask steps.
-        if matches!(self.patch.name, Edit::Set(_)) {
+        if matches!(self.update.patch.name, Edit::Set(_)) {
             return Ok(None);
         }
-        tx.read_task(self.guid).await.map(Some)
+        let task = tx.read_task(self.update.guid).await?;
+        let keeps_guide = |task| self.keeps_guide(task, &tx.context);
+        if task.as_ref().is_some_and(keeps_guide) {
+            return Ok(None);
+        }
+        Ok(Some(TaskToUpdate { task, guide: None }))
     }
 
-    async fn read_locked(&self, tx: &Tx) -> Result<Option<Task>, StoreError> {
-        match tx.lock_task(self.guid).await? {
-            Some(_) => tx.read_task(self.guid).await,
-            None => Ok(None),
-        }
+    async fn read_locked(&self, tx: &Tx) -> Result<TaskToUpdate, StoreError> {
+        let guid = self.update.guid;
+        // The tasks that it manages are locked with it, if its guide may be kept.
+        let ids = match self.update.patch.published {
+            Edit::Keep => vec![guid],
+            Edit::Clear | Edit::Set(_) => task_tree::ids(&tx.db, tx.account(), guid).await?,
+        };
+        let heads = tx.lock_tasks(&ids).await?;
+        let task = match heads.iter().any(|head| head.guid == guid) {
+            true => tx.read_task(guid).await?,
+            false => None,
+        };
+        let keeps_guide = |task| self.keeps_guide(task, &tx.context);
+        let guide = match task.as_ref().is_some_and(keeps_guide) {
+            true => {
+                let history = tx.lock_history(guid).await?;
+                let guide = tx.read_exportable_guide(guid, &heads, &self.memory).await?;
+                guide.map(|guide| (guide, history))
+            }
+            false => None,
+        };
+        Ok(TaskToUpdate { task, guide })
     }
 
     fn decide(
         &self,
-        stored: Option<Task>,
+        stored: TaskToUpdate,
         context: &WriteContext,
     ) -> Result<(Changes, (Task, Vec<&'static str>))> {
-        self.clone().into_changes(stored, context)
+        self.update.clone().into_changes(stored, context)
     }
 }
 
-impl Operation for DeleteTask {
+struct DeleteTaskWrite {
+    delete: DeleteTask,
+    memory: GuideMemory,
+}
+
+impl Operation for DeleteTaskWrite {
     type Snapshot = TaskToDelete;
-    type Answer = ();
+    type Answer = i64;
 
     async fn read_locked(&self, tx: &Tx) -> Result<TaskToDelete, StoreError> {
-        let guid = self.guid;
-        // The tasks that it manages are locked with it, in the order of ids.
-        let managed = managed_by_task(tx, guid).await?;
-        let all: Vec<TaskId> = managed.iter().copied().chain([guid]).collect();
-        let heads = tx.lock_tasks(&all).await?;
-        let task = heads.into_iter().find(|head| head.guid == guid);
+        let guid = self.delete.guid;
+        // The tasks that are managed below it are locked with it, in the order of ids.
+        let below = task_tree::ids(&tx.db, tx.account(), guid).await?;
+        let heads = tx.lock_tasks(&below).await?;
+        let task = heads.iter().find(|head| head.guid == guid).cloned();
         let task = task.ok_or(Error::task_not_found(guid, "guid"))?;
-        if managed_by_task(tx, guid).await? != managed {
+        let managed = managed_by_task(tx, guid).await?;
+        if managed
+            .iter()
+            .any(|task| below.binary_search(task).is_err())
+        {
             return Err(StoreError::Conflict);
         }
         let managed_by = match task.managed {
@@ -133,21 +177,30 @@ impl Operation for DeleteTask {
             false => None,
         };
         let referenced_by = first_referring_steps(tx, guid).await?;
-        let steps = match self.force && task.step_count > 0 {
+        let steps = match self.delete.force && task.step_count > 0 {
             true => tx.lock_steps_of(&[guid]).await?,
             false => Vec::new(),
         };
-        Ok(TaskToDelete {
+        let mut stored = TaskToDelete {
             task,
             steps,
             managed: tx.read_tasks(&managed).await?,
             referenced_by,
             managed_by,
-        })
+            history: tx.lock_history(guid).await?,
+            guide: None,
+        };
+        // Refused deletions read no guide.
+        self.delete.check(&stored)?;
+        let keeps_guide = tx.context.automatic_revisions > 0 && tx.context.keeps_deleted_tasks;
+        if keeps_guide && !self.delete.purge_history {
+            stored.guide = tx.read_exportable_guide(guid, &heads, &self.memory).await?;
+        }
+        Ok(stored)
     }
 
-    fn decide(&self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, ())> {
-        self.clone().into_changes(stored, context)
+    fn decide(&self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, i64)> {
+        self.delete.clone().into_changes(stored, context)
     }
 }
 

@@ -22,7 +22,8 @@ use super::{
 use crate::{
     call_context::CallContext,
     domain::{
-        Error, Outage, Result, SizedResource, decide::WriteContext, ids::AccountId, time::Timestamp,
+        Error, Outage, Result, SizedResource, decide::WriteContext, history::GuideCodec,
+        ids::AccountId, time::Timestamp,
     },
     store::{
         Account, backend,
@@ -93,6 +94,8 @@ pub struct Tx {
     pub context: WriteContext,
     /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
     pub large_read_permit: Option<LargeReadPermit>,
+    /// Encodes guides of revisions.
+    pub guide_codec: GuideCodec,
 }
 
 impl Account {
@@ -100,9 +103,12 @@ impl Account {
     pub(in crate::store) fn write_context(&self) -> WriteContext {
         WriteContext {
             account: self.id.clone(),
+            subject: self.subject.clone(),
             now: now(),
             new_id: Uuid::now_v7,
             max_message_bytes: self.max_message_bytes(),
+            automatic_revisions: self.history().automatic_revisions,
+            keeps_deleted_tasks: !self.history().deleted_task_retention.is_zero(),
         }
     }
 }
@@ -117,6 +123,7 @@ impl Tx {
         Self {
             db,
             large_read_permit,
+            guide_codec: account.history().codec,
             context: account.write_context(),
         }
     }

@@ -67,6 +67,7 @@ async fn etags_and_digests_refuse_nul_too(client: Client) {
         guid: task.guid.clone(),
         etag: odd.clone(),
         force: true,
+        purge_history: false,
     };
     let deleted = client.tasks().delete_task(request).await;
     deleted.refused().violates(at);

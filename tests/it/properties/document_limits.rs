@@ -114,6 +114,7 @@ fn nested_in(step: Step, depth: usize) -> TaskDocument {
 fn can_be_exported(step: Step, depth: usize) -> bool {
     let response = ExportTaskResponse {
         document: Some(nested_in(step, depth)),
+        guide_etag: String::new(),
     };
     depth <= 8 && ExportTaskResponse::decode(response.encode_to_vec().as_slice()).is_ok()
 }

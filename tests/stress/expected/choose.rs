@@ -184,6 +184,7 @@ fn delete_task(workspace: &mut Workspace, rng: &mut Rng) -> Option<Write> {
         guid: expected.task.guid,
         etag: String::new(),
         force: true,
+        purge_history: false,
     }))
 }
 

@@ -17,6 +17,7 @@ use crate::kit::{
     databases::runtime,
     raw::RawCodec,
     sample::{self, answer, observation_asking},
+    store_server::history_options,
 };
 
 /// The most bytes of a message: mutations exceed it now and then.
@@ -53,6 +54,7 @@ impl LocalService {
             migrate: true,
             max_connections: 1,
             max_message_bytes: MESSAGE_LIMIT,
+            history: history_options(),
         });
         let store = runtime.block_on(store).expect("a database");
         let limits = Limits {

@@ -20,6 +20,7 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
         changes,
         task,
         outcome: _,
+        guide_etag: _,
         guide: _,
         ignored: _,
         mut origins,

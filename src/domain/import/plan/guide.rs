@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use crate::domain::{
+    decide::WriteContext,
+    etag::GuideEtag,
     ids::TaskId,
     import::TaskTree,
+    revision::Revision,
     size::{StepSize, task_size},
     step::{Step, StepKind},
     task::Task,
@@ -32,9 +37,13 @@ struct GuideTask<'p> {
 /// The planned tasks by id.
 type PlannedTasks<'p> = BTreeMap<TaskId, &'p PlannedTask<'p>>;
 
-/// The guide of the first planned task. The tasks are completed, see
-/// [`PlannedTask::complete`].
-pub(super) fn guide(planned: &[PlannedTask<'_>], max_bytes: usize) -> Option<PlannedGuide> {
+/// The etag of the guide of the first planned task, and the guide itself unless `max_bytes` is
+/// `None`. The tasks are completed, see [`PlannedTask::complete`].
+pub(super) fn guide(
+    planned: &[PlannedTask<'_>],
+    max_bytes: Option<usize>,
+    context: &WriteContext,
+) -> Option<(GuideEtag, Option<PlannedGuide>)> {
     let after = |planned: &PlannedTask<'_>| planned.after.as_ref().map(|task| task.guid);
     let root = after(planned.first()?)?;
     let tasks: PlannedTasks<'_> = planned
@@ -42,13 +51,20 @@ pub(super) fn guide(planned: &[PlannedTask<'_>], max_bytes: usize) -> Option<Pla
         .filter_map(|planned| Some((after(planned)?, planned)))
         .collect();
     let guide = GuideTask::planned(root, &tasks)?;
+    let mut revisions = Vec::new();
+    guide.add_revisions(&tasks, context, &mut revisions);
+    let revisions = revisions.iter().map(|(id, revision)| (*id, revision));
+    let etag = GuideEtag::of_revisions(revisions.collect());
+    let Some(max_bytes) = max_bytes else {
+        return Some((etag, None));
+    };
     let bytes = guide.bytes();
     if bytes > max_bytes {
-        return Some(PlannedGuide::TooLarge(bytes));
+        return Some((etag, Some(PlannedGuide::TooLarge(bytes))));
     }
     let mut tree = guide.tree();
-    retitle(&mut tree, &tasks);
-    Some(PlannedGuide::Shown(Box::new(tree)))
+    retitle(&mut tree, &tasks, context);
+    Some((etag, Some(PlannedGuide::Shown(Box::new(tree)))))
 }
 
 impl<'p> GuideTask<'p> {
@@ -101,6 +117,26 @@ impl<'p> GuideTask<'p> {
         }
     }
 
+    /// Adds the revisions of its tasks and steps after the import.
+    fn add_revisions(
+        &self,
+        tasks: &PlannedTasks<'_>,
+        context: &WriteContext,
+        revisions: &mut Vec<(Uuid, Revision)>,
+    ) {
+        revisions.push((self.task.guid.0, self.task.revision));
+        revisions.extend(self.steps.iter().map(|step| {
+            let revision = match new_title(step, tasks) {
+                Some(_) => step.revision.next(context.now),
+                None => step.revision,
+            };
+            (step.guid.0, revision)
+        }));
+        for managed in &self.managed {
+            managed.add_revisions(tasks, context, revisions);
+        }
+    }
+
     fn bytes(&self) -> usize {
         let steps = self.steps.iter().map(|step| {
             let StepSize { listed, bodies } = StepSize::of(step);
@@ -128,18 +164,24 @@ impl<'p> GuideTask<'p> {
     }
 }
 
+/// The new name of the planned task that a subtask step refers to. A planned step has it.
+fn new_title<'p>(step: &Step, tasks: &PlannedTasks<'p>) -> Option<&'p Name> {
+    let StepKind::Subtask { subtask, .. } = &step.kind else {
+        return None;
+    };
+    let name = &tasks.get(&subtask.task)?.after.as_ref()?.name;
+    (step.title != name.as_str()).then_some(name)
+}
+
 /// Gives subtask steps that are not planned the new names of planned tasks.
-fn retitle(tree: &mut TaskTree, tasks: &PlannedTasks<'_>) {
-    let name = |task: &TaskId| -> Option<&Name> { Some(&tasks.get(task)?.after.as_ref()?.name) };
+fn retitle(tree: &mut TaskTree, tasks: &PlannedTasks<'_>, context: &WriteContext) {
     for step in &mut tree.steps {
-        if let StepKind::Subtask { subtask, .. } = &step.kind
-            && let Some(name) = name(&subtask.task)
-            && step.title != name.as_str()
-        {
+        if let Some(name) = new_title(step, tasks) {
             name.as_str().clone_into(&mut step.title);
+            step.revision = step.revision.next(context.now);
         }
     }
     tree.managed
         .values_mut()
-        .for_each(|managed| retitle(managed, tasks));
+        .for_each(|managed| retitle(managed, tasks, context));
 }

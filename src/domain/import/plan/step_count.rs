@@ -219,9 +219,12 @@ mod tests {
         };
         let write = WriteContext {
             account: AccountId::parse("42").expect("an account"),
+            subject: String::new(),
             now: Timestamp(1),
             new_id: counted_id,
             max_message_bytes: 1 << 20,
+            automatic_revisions: 0,
+            keeps_deleted_tasks: false,
         };
         IDS.set(0);
         let planned = plan(

@@ -90,10 +90,7 @@ impl<'a> Planner<'a> {
             AbsentSteps::Delete => {
                 for step in absent {
                     unlinked.extend(step.managed_tasks());
-                    deleted.push(StepDeletion {
-                        step: step.guid,
-                        revision: step.revision,
-                    });
+                    deleted.push(StepDeletion::of(step));
                 }
             }
         }

@@ -20,6 +20,7 @@ use crate::{
     domain::{
         changes::{StepChange, StepListChange, TaskChange, TranslatedStep, TranslatedTask},
         decide::WriteContext,
+        history::TranslatedFrom,
         ids::{AccountId, StepId, TaskId},
         order::Place,
         translation::Language,
@@ -59,7 +60,7 @@ impl Batch {
         self.statements
     }
 
-    fn push(&mut self, sql: String, values: Values) {
+    pub fn push(&mut self, sql: String, values: Values) {
         self.statements.push(LockedStatement {
             sql,
             attached: Vec::new(),
@@ -99,6 +100,7 @@ impl Batch {
         &mut self,
         tasks: Vec<TaskChange>,
         translations: &mut TaskTranslationRows,
+        translated_from: &TranslatedFrom,
     ) -> Vec<(TaskId, Vec<StepId>)> {
         let mut rows = Vec::new();
         let mut deleted = Vec::new();
@@ -111,7 +113,7 @@ impl Batch {
                     continue;
                 }
             };
-            translations.add_task(before.as_deref(), &after);
+            translations.add_task(before.as_deref(), &after, translated_from);
             rows.push(task_row(&after));
         }
         self.upsert(Upsert::new(rows).or_update(&TASK_KEY, is_updated_task_column));
@@ -125,6 +127,7 @@ impl Batch {
         &mut self,
         steps: Vec<StepChange>,
         translations: &mut StepTranslationRows,
+        translated_from: &TranslatedFrom,
     ) -> Result<(), StoreError> {
         let with_capacity = Upsert::with_capacity::<step::ActiveModel>;
         let (mut rows, mut rows_with_body) = (with_capacity(0), with_capacity(steps.len()));
@@ -136,7 +139,7 @@ impl Batch {
                 place,
             } = change;
             let place = place.ok_or_else(|| internal("a written step has no place"))?;
-            translations.add_step(before.as_deref(), &after);
+            translations.add_step(before.as_deref(), &after, translated_from);
             let same_body = before
                 .as_ref()
                 .is_some_and(|before| before.content.body == after.content.body);

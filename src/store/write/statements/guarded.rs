@@ -14,6 +14,7 @@ use crate::{
     domain::{
         changes::{RoleChange, StepChange, StepDeletion, StepListChange},
         decide::WriteContext,
+        history::TranslatedFrom,
         order::Place,
         revision::Revision,
         task::Task,
@@ -47,7 +48,7 @@ fn script_of_guard(
 /// Creates a task.
 pub fn create_task(task: &Task, backend: DbBackend) -> Script {
     let mut translations = TaskTranslationRows::default();
-    translations.add_task(None, task);
+    translations.add_task(None, task, &TranslatedFrom::default());
     let mut values = Values::new();
     let guid = values.bind(task.guid.0);
     let guard = Upsert::new(vec![task_row(task)]).insert_as_guard(&mut values);
@@ -60,7 +61,7 @@ pub fn create_task(task: &Task, backend: DbBackend) -> Script {
 /// Updates a task that is still in the state that it was read in.
 pub fn update_task(before: &Task, after: &Task, backend: DbBackend) -> Script {
     let mut translations = TaskTranslationRows::default();
-    translations.add_task(Some(before), after);
+    translations.add_task(Some(before), after, &TranslatedFrom::default());
     let mut values = Values::new();
     let set = assignments(task_row(before), task_row(after), &mut values);
     let mut script = update_guarded("tasks", after.guid.0, before.revision, &set, values);
@@ -79,7 +80,7 @@ pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, Sto
         return Err(internal("a step update has no stored step"));
     };
     let mut translations = StepTranslationRows::default();
-    translations.add_step(Some(&before), &after);
+    translations.add_step(Some(&before), &after, &TranslatedFrom::default());
     let guid = after.guid.0;
     let revision = before.revision;
     let mut values = Values::new();
@@ -120,7 +121,7 @@ pub fn create_step(
 ) -> Result<Script, StoreError> {
     let StepChange { after, place, .. } = change;
     let mut translations = StepTranslationRows::default();
-    translations.add_step(None, &after);
+    translations.add_step(None, &after, &TranslatedFrom::default());
     let mut values = Values::new();
     let (guard, task) = change_step_list(order, &mut values, context);
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");

@@ -3,22 +3,20 @@
 use crate::proto::v1::{FeedbackValue, Step, TaskDocument};
 
 /// The documents, with the values that manage their tasks.
-pub(super) fn managed_documents(
-    step: &Step,
-) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
+pub fn managed_documents(step: &Step) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
     let configs = step.feedback_config.iter();
     let values = configs.flat_map(|config| &config.values);
     values.filter_map(|value| Some((value, value.task_json.as_deref()?)))
 }
 
 /// The document of the value with this key.
-pub(super) fn managed_document<'a>(step: &'a Step, key: &str) -> Option<&'a TaskDocument> {
+pub fn managed_document<'a>(step: &'a Step, key: &str) -> Option<&'a TaskDocument> {
     let mut managed = managed_documents(step);
     managed.find_map(|(value, document)| (value.key == key).then_some(document))
 }
 
 /// The documents, to be changed.
-pub(super) fn managed_documents_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
+pub fn managed_documents_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
     let configs = step.feedback_config.iter_mut();
     let values = configs.flat_map(|config| &mut config.values);
     values.filter_map(|value| value.task_json.as_deref_mut())

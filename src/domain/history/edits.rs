@@ -1,0 +1,239 @@
+//! What writes do with the history of a task.
+
+use super::{
+    DeletedBy, EncodedGuide, KeptGuide, MAX_REQUESTED_REVISIONS, MAX_REVISION_ALIASES, Note,
+    RevisionAlias, RevisionCause, TaskRevision,
+};
+use crate::domain::{
+    Error, Result,
+    decide::WriteContext,
+    etag::GuideEtag,
+    ids::TaskId,
+    violation::{Path, Reason},
+};
+
+/// The change of a task's history.
+#[derive(Debug)]
+pub struct HistoryChange {
+    /// The task.
+    pub task: TaskId,
+    /// What changes, in this order.
+    pub edits: Vec<HistoryEdit>,
+}
+
+/// One change in the history of a task.
+#[derive(Debug)]
+pub enum HistoryEdit {
+    /// Notes the last number that was given out, and whether the task is deleted. It comes first,
+    /// as it locks the history against other writes.
+    SetState {
+        /// The number of the newest revision that was ever made.
+        last_number: i64,
+        /// Who has deleted the task; `None` while it exists.
+        deleted: Option<DeletedBy>,
+    },
+    /// Adds a revision.
+    Add(Box<NewRevision>),
+    /// Deletes the oldest revisions without an alias that were not requested, but for so many.
+    KeepAutomatic(usize),
+    /// A revision counts as requested from now on, with this note.
+    Request {
+        /// Its number.
+        number: i64,
+        /// The note.
+        note: Note,
+    },
+    /// Has an alias name a revision.
+    SetAlias {
+        /// The alias.
+        alias: RevisionAlias,
+        /// The number of the revision.
+        number: i64,
+    },
+    /// Removes an alias.
+    RemoveAlias(RevisionAlias),
+    /// Deletes a revision.
+    Delete(i64),
+    /// Deletes all of the history.
+    Purge,
+}
+
+/// A revision to add.
+#[derive(Debug)]
+pub struct NewRevision {
+    /// Everything but the guide. Its size is not known before the guide is encoded.
+    pub revision: TaskRevision,
+    /// The guide.
+    pub content: RevisionContent,
+}
+
+/// The guide of a new revision.
+#[derive(Debug)]
+pub enum RevisionContent {
+    /// The store takes and encodes it before it is written.
+    Guide(Option<Box<KeptGuide>>),
+    /// It is encoded.
+    Encoded(EncodedGuide),
+}
+
+/// The history of a task, as far as a write needs it that adds a revision.
+#[derive(Clone, Debug)]
+pub struct HistoryState {
+    /// The task.
+    pub task: TaskId,
+    /// The number of the newest revision that was ever made; 0 if none was.
+    pub last_number: i64,
+    /// The newest revision that is kept.
+    pub newest: Option<NewestRevision>,
+}
+
+/// The newest revision of a task.
+#[derive(Clone, Debug)]
+pub struct NewestRevision {
+    /// Its number.
+    pub number: i64,
+    /// The etag of its guide.
+    pub guide_etag: GuideEtag,
+}
+
+impl HistoryState {
+    /// The number of the newest revision, if the guide is still as it is there.
+    pub fn number_of(&self, guide_etag: &GuideEtag) -> Option<i64> {
+        let newest = self.newest.as_ref()?;
+        (newest.guide_etag == *guide_etag).then_some(newest.number)
+    }
+
+    /// Keeps a guide, for a write that was not asked to. `guide` is `None` if it is too large to
+    /// be exported. Returns the number of the revision that keeps it; 0 if there is none.
+    pub fn keep_automatically(
+        &self,
+        cause: RevisionCause,
+        guide_etag: GuideEtag,
+        guide: Option<KeptGuide>,
+        context: &WriteContext,
+    ) -> (i64, Vec<HistoryEdit>) {
+        if let Some(number) = self.number_of(&guide_etag) {
+            return (number, Vec::new());
+        }
+        let (Some(guide), most @ 1..) = (guide, context.automatic_revisions) else {
+            return (0, Vec::new());
+        };
+        let note = Note::default();
+        let revision = self.next(cause, note, guide_etag, &guide, context);
+        let number = revision.number;
+        let content = RevisionContent::Guide(Some(Box::new(guide)));
+        let edits = vec![
+            HistoryEdit::SetState {
+                last_number: number,
+                deleted: None,
+            },
+            HistoryEdit::Add(Box::new(NewRevision { revision, content })),
+            HistoryEdit::KeepAutomatic(most),
+        ];
+        (number, edits)
+    }
+
+    /// The next revision, without aliases.
+    pub fn next(
+        &self,
+        cause: RevisionCause,
+        note: Note,
+        guide_etag: GuideEtag,
+        guide: &KeptGuide,
+        context: &WriteContext,
+    ) -> TaskRevision {
+        let task = &guide.tree.task;
+        TaskRevision {
+            task: self.task,
+            number: self.last_number + 1,
+            cause,
+            note,
+            subject: context.subject.clone(),
+            created: context.now,
+            task_name: task.name.clone(),
+            product: task.product,
+            step_count: i64::try_from(guide.tree.steps.len()).unwrap_or(i64::MAX),
+            size: 0,
+            aliases: Vec::new(),
+            guide_etag,
+        }
+    }
+
+    /// Keeps a guide that is about to be deleted, and notes the deletion. Without revisions there
+    /// is no history to note it in.
+    pub fn delete_task(
+        &self,
+        guide: Option<KeptGuide>,
+        context: &WriteContext,
+    ) -> (i64, Vec<HistoryEdit>) {
+        if !context.keeps_deleted_tasks {
+            return (0, vec![HistoryEdit::Purge]);
+        }
+        let (number, mut edits) = match guide {
+            Some(guide) => {
+                let (cause, etag) = (RevisionCause::BeforeDelete, GuideEtag::of(&guide.tree));
+                self.keep_automatically(cause, etag, Some(guide), context)
+            }
+            None => (0, Vec::new()),
+        };
+        let by = DeletedBy {
+            at: context.now,
+            subject: context.subject.clone(),
+        };
+        match edits.first_mut() {
+            Some(HistoryEdit::SetState { deleted, .. }) => *deleted = Some(by),
+            Some(_) | None if self.newest.is_some() => edits.push(HistoryEdit::SetState {
+                last_number: self.last_number,
+                deleted: Some(by),
+            }),
+            Some(_) | None if self.last_number == 0 => {}
+            // Nothing can bring the task back.
+            Some(_) | None => edits.push(HistoryEdit::Purge),
+        }
+        (number, edits)
+    }
+}
+
+/// A request for a revision.
+#[derive(Clone, Debug)]
+pub struct RequestedRevision {
+    /// What to note about it.
+    pub note: Note,
+    /// The alias that is to name it.
+    pub alias: Option<RevisionAlias>,
+}
+
+/// The aliases of a task by name, with the numbers of their revisions.
+pub type RevisionAliases = std::collections::BTreeMap<RevisionAlias, i64>;
+
+/// The aliases that name a revision.
+pub fn aliases_of(aliases: &RevisionAliases, number: i64) -> Vec<RevisionAlias> {
+    let named = aliases.iter().filter(|(_, named)| **named == number);
+    named.map(|(alias, _)| alias.clone()).collect()
+}
+
+/// Refuses an alias if the task has too many already.
+pub fn check_alias_count(aliases: &RevisionAliases, alias: &RevisionAlias) -> Result<()> {
+    if aliases.len() < MAX_REVISION_ALIASES || aliases.contains_key(alias) {
+        return Ok(());
+    }
+    let description = format!(
+        "the task has {} aliases; at most {MAX_REVISION_ALIASES} are allowed",
+        aliases.len()
+    );
+    let at = Path::root("alias");
+    Err(Error::invalid(&at, Reason::TooManyElements, description))
+}
+
+/// Refuses one more requested revision if the task has too many already.
+pub fn check_requested_count(requested: usize) -> Result<()> {
+    if requested < MAX_REQUESTED_REVISIONS {
+        return Ok(());
+    }
+    let description = format!(
+        "has {requested} requested revisions; at most {MAX_REQUESTED_REVISIONS} are allowed: delete \
+         some"
+    );
+    let at = Path::root("task");
+    Err(Error::invalid(&at, Reason::TooManyElements, description))
+}

@@ -1,0 +1,498 @@
+//! RevisionService: decode, one store call, encode. CompareRevisions reads two guides, which are
+//! revisions, and so never change, or the guide as it is now.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Services,
+    call::{respond, write_mode},
+    decode::{self, Field, REQUIRED, field},
+    encode,
+    idempotency::{IdempotentRequest, decode_stored},
+    page,
+    page_token::PageCursor,
+    status,
+};
+use crate::{
+    domain::{
+        Error, Result,
+        compare::compare,
+        etag::GuideEtag,
+        history::{EncodedGuide, RequestedRevision, RevisionAlias, RevisionName},
+        ids::TaskId,
+        page::Page,
+        violation::{Reason, Violations},
+    },
+    messages::{compared::compared, kept_guide},
+    proto::v1::{
+        CompareRevisionsRequest, CompareRevisionsResponse, CreateRevisionRequest,
+        CreateRevisionResponse, DeleteRevisionRequest, DeleteRevisionResponse, GetRevisionRequest,
+        GetRevisionResponse, ListDeletedTasksRequest, ListDeletedTasksResponse,
+        ListRevisionsRequest, ListRevisionsResponse, RestoreRevisionRequest,
+        RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
+        TaskDocument, revision_service_server::RevisionService,
+    },
+    store::{
+        Account, CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision,
+        WriteOutcome,
+    },
+};
+
+#[tonic::async_trait]
+impl RevisionService for Services {
+    async fn create_revision(
+        &self,
+        request: Request<CreateRevisionRequest>,
+    ) -> Result<Response<CreateRevisionResponse>, Status> {
+        respond(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let (idempotent, new) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "CreateRevision", &request, violations);
+                let CreateRevisionRequest {
+                    task,
+                    note,
+                    alias,
+                    guide_etag,
+                    request_id: _,
+                } = request;
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                let note = field::text(note, Field::root("note", violations));
+                let alias = match alias.as_str() {
+                    "" => Some(None),
+                    alias => self::alias(alias, violations).map(Some),
+                };
+                let field = Field::root("guide_etag", violations);
+                let expected = field::expected_etag(&guide_etag, field);
+                let requested = RequestedRevision {
+                    note: note?,
+                    alias: alias?,
+                };
+                let task = task?;
+                let new = NewRevisionRequest {
+                    task,
+                    requested,
+                    expected,
+                };
+                Some((idempotent, new))
+            })?;
+            let retry = idempotent
+                .map(|request| request.retry_key(|made: &CreatedRevision| created(made.clone())));
+            match self.account(&caller).create_revision(new, retry).await? {
+                WriteOutcome::Done(made) => Ok(created(made)),
+                WriteOutcome::Replayed(response) => decode_stored(&response),
+            }
+        })
+        .await
+    }
+
+    async fn get_revision(
+        &self,
+        request: Request<GetRevisionRequest>,
+    ) -> Result<Response<GetRevisionResponse>, Status> {
+        respond(request, async |caller, request| {
+            let GetRevisionRequest {
+                task,
+                revision,
+                without_document,
+            } = request;
+            let (task, name) = task_and_revision(&task, "revision", &revision)?;
+            let account = self.account(&caller);
+            let found = account.get_revision(task, &name, "revision", !without_document);
+            let (revision, guide) = found.await?;
+            Ok(GetRevisionResponse {
+                revision: Some(encode::task_revision(revision)),
+                document: guide.as_ref().map(document).transpose()?,
+            })
+        })
+        .await
+    }
+
+    async fn list_revisions(
+        &self,
+        request: Request<ListRevisionsRequest>,
+    ) -> Result<Response<ListRevisionsResponse>, Status> {
+        respond(request, async |caller, request| {
+            let ListRevisionsRequest {
+                task,
+                page_size,
+                page_token,
+            } = request;
+            let filters = task.to_ascii_lowercase().into_bytes();
+            let tokens = self.page_tokens(&caller, "ListRevisions", filters);
+            let (task, (before, size)) = decode::all(|violations| {
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                let start = page::start(&tokens, page_size, &page_token, violations);
+                Some((task?, start?))
+            })?;
+            let account = self.account(&caller);
+            let page = account.list_revisions(task, before, size).await?;
+            let (revisions, next_page_token) = page::encode(
+                page,
+                &tokens,
+                |revision| revision.number,
+                encode::task_revision,
+            );
+            Ok(ListRevisionsResponse {
+                revisions,
+                next_page_token,
+            })
+        })
+        .await
+    }
+
+    async fn compare_revisions(
+        &self,
+        request: Request<CompareRevisionsRequest>,
+    ) -> Result<Response<CompareRevisionsResponse>, Status> {
+        respond(request, async |caller, request| {
+            let filters = CompareRevisionsRequest {
+                page_size: 0,
+                page_token: String::new(),
+                ..request.clone()
+            };
+            let tokens = self.page_tokens(&caller, "CompareRevisions", filters.encode_to_vec());
+            let CompareRevisionsRequest {
+                task,
+                base,
+                target,
+                page_size,
+                page_token,
+            } = request;
+            let (task, base, target, (after, size)) = decode::all(|violations| {
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                let base = revision_name(&base, Field::root("base", violations));
+                let target = match target.as_str() {
+                    "" => Some(None),
+                    target => revision_name(target, Field::root("target", violations)).map(Some),
+                };
+                let start = page::start(&tokens, page_size, &page_token, violations);
+                Some((task?, base?, target?, start?))
+            })?;
+            let account = self.account(&caller);
+            let base = ComparedGuide::revision(&account, task, &base, "base").await?;
+            let target = match target {
+                Some(target) => ComparedGuide::revision(&account, task, &target, "target").await?,
+                None => ComparedGuide::now(&account, task).await?,
+            };
+            let state = state_of(&base.etag, &target.etag);
+            let after: Option<ComparisonCursor> = after;
+            if after.as_ref().is_some_and(|after| after.state != state) {
+                return Err(Error::Invalid(status::page_token_violation().into()));
+            }
+            let weight = base.weight() + target.weight();
+            let comparison = account
+                .analyse(weight, move || base.compare(&target))
+                .await?;
+            let Comparison { task_paths, steps } = comparison
+                .ok_or_else(|| Error::Internal("two guides cannot be compared".to_owned()))?;
+            let first = after.map_or(0, |after| after.index + 1);
+            let is_first = first == 0;
+            let same = is_first && task_paths.is_empty() && steps.is_empty();
+            let mut items = steps.into_iter().enumerate().skip(first);
+            let page = Page {
+                items: items.by_ref().take(size.get() as usize).collect(),
+                more: items.next().is_some(),
+            };
+            let task_paths = if is_first { task_paths } else { Vec::new() };
+            let used = task_paths.iter().map(|path| path.len() + 4).sum();
+            let cursor = |(index, _): &(usize, StepDifference)| ComparisonCursor {
+                index: *index,
+                state,
+            };
+            let (steps, next_page_token) =
+                page::encode_beside(used, page, &tokens, cursor, |(_, step)| step);
+            Ok(CompareRevisionsResponse {
+                same,
+                task_paths,
+                steps,
+                next_page_token,
+            })
+        })
+        .await
+    }
+
+    async fn restore_revision(
+        &self,
+        request: Request<RestoreRevisionRequest>,
+    ) -> Result<Response<RestoreRevisionResponse>, Status> {
+        respond(request, async |caller, mut request| {
+            let request_id = std::mem::take(&mut request.request_id);
+            let validate_only = std::mem::take(&mut request.validate_only);
+            let (idempotent, restore) = decode::all(|violations| {
+                let idempotent =
+                    IdempotentRequest::read(&request_id, "RestoreRevision", &request, violations);
+                let RestoreRevisionRequest {
+                    task,
+                    revision,
+                    guide_etag,
+                    skip_missing_subtasks,
+                    request_id: _,
+                    validate_only: _,
+                } = request;
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                let revision = revision_name(&revision, Field::root("revision", violations));
+                let field = Field::root("guide_etag", violations);
+                let expected = field::expected_etag(&guide_etag, field);
+                let restore = RestoreRequest {
+                    task: task?,
+                    revision: revision?,
+                    expected,
+                    skip_missing_subtasks,
+                };
+                Some((idempotent, restore))
+            })?;
+            let retry = idempotent
+                .map(|request| request.retry_key(|done: &RestoredRevision| restored(done.clone())));
+            let account = self.account(&caller);
+            match account
+                .restore_revision(restore, retry, write_mode(validate_only))
+                .await?
+            {
+                WriteOutcome::Done(done) => Ok(restored(done)),
+                WriteOutcome::Replayed(response) => decode_stored(&response),
+            }
+        })
+        .await
+    }
+
+    async fn delete_revision(
+        &self,
+        request: Request<DeleteRevisionRequest>,
+    ) -> Result<Response<DeleteRevisionResponse>, Status> {
+        respond(request, async |caller, request| {
+            let DeleteRevisionRequest { task, revision } = request;
+            let (task, revision) = task_and_revision(&task, "revision", &revision)?;
+            let account = self.account(&caller);
+            account.delete_revision(task, revision).await?;
+            Ok(DeleteRevisionResponse {})
+        })
+        .await
+    }
+
+    async fn set_revision_alias(
+        &self,
+        request: Request<SetRevisionAliasRequest>,
+    ) -> Result<Response<SetRevisionAliasResponse>, Status> {
+        respond(request, async |caller, request| {
+            let SetRevisionAliasRequest {
+                task,
+                alias,
+                revision,
+            } = request;
+            let (task, alias, revision) = decode::all(|violations| {
+                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
+                let alias = self::alias(&alias, violations);
+                let revision = match revision.as_str() {
+                    "" => Some(None),
+                    revision => {
+                        revision_name(revision, Field::root("revision", violations)).map(Some)
+                    }
+                };
+                Some((task?, alias?, revision?))
+            })?;
+            let account = self.account(&caller);
+            let revision = account.set_revision_alias(task, alias, revision).await?;
+            Ok(SetRevisionAliasResponse {
+                revision: revision.map(encode::task_revision),
+            })
+        })
+        .await
+    }
+
+    async fn list_deleted_tasks(
+        &self,
+        request: Request<ListDeletedTasksRequest>,
+    ) -> Result<Response<ListDeletedTasksResponse>, Status> {
+        respond(request, async |caller, request| {
+            let ListDeletedTasksRequest {
+                page_size,
+                page_token,
+            } = request;
+            let tokens = self.page_tokens(&caller, "ListDeletedTasks", Vec::new());
+            let (after, size) =
+                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
+            let account = self.account(&caller);
+            let page = account.list_deleted_tasks(after, size).await?;
+            let (tasks, next_page_token) =
+                page::encode(page, &tokens, |task| task.cursor(), encode::deleted_task);
+            Ok(ListDeletedTasksResponse {
+                tasks,
+                next_page_token,
+            })
+        })
+        .await
+    }
+}
+
+/// The number or alias in a required field.
+fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
+    let name = RevisionName::parse(text);
+    if name.is_none() {
+        match text {
+            "" => field.refuse(Reason::FieldRequired, REQUIRED),
+            _ => field.refuse(
+                Reason::FieldInvalid,
+                "is neither the number of a revision, in decimal digits, nor an alias",
+            ),
+        }
+    }
+    name
+}
+
+/// The `alias` of a request.
+fn alias(text: &str, violations: &mut Violations) -> Option<RevisionAlias> {
+    let alias = RevisionAlias::parse(text);
+    let mut field = Field::root("alias", violations);
+    match (&alias, text) {
+        (Some(_), _) => {}
+        (None, "") => field.refuse(Reason::FieldRequired, REQUIRED),
+        (None, _) => {
+            let max = RevisionAlias::MAX;
+            let description =
+                format!("must be 1 to {max} characters of `a-z 0-9 . _ -`, the first a letter");
+            field.refuse(Reason::FieldInvalid, description);
+        }
+    }
+    alias
+}
+
+/// The `task` of a request, and the revision in this field.
+fn task_and_revision(task: &str, name: &str, revision: &str) -> Result<(TaskId, RevisionName)> {
+    let decoded = decode::all(|violations| {
+        let task = field::guid(task, TaskId::parse, Field::root("task", violations));
+        let revision = revision_name(revision, Field::root(name, violations));
+        Some((task?, revision?))
+    })?;
+    Ok(decoded)
+}
+
+fn document(guide: &EncodedGuide) -> Result<TaskDocument> {
+    kept_guide::document(guide)
+        .ok_or_else(|| Error::Internal("a stored guide cannot be decoded".to_owned()))
+}
+
+fn created(made: CreatedRevision) -> CreateRevisionResponse {
+    let CreatedRevision {
+        revision,
+        unchanged,
+    } = made;
+    CreateRevisionResponse {
+        revision: Some(encode::task_revision(revision)),
+        unchanged,
+    }
+}
+
+fn restored(done: RestoredRevision) -> RestoreRevisionResponse {
+    let RestoredRevision {
+        task,
+        outcome,
+        previous_revision,
+        skipped,
+        replaced,
+        guide_etag,
+    } = done;
+    let replaced = replaced
+        .into_iter()
+        .map(|(former, new)| (former.to_string(), new.to_string()));
+    RestoreRevisionResponse {
+        task: Some(encode::task(task)),
+        outcome: encode::import_outcome(outcome).into(),
+        previous_revision,
+        skipped_steps: skipped.iter().map(ToString::to_string).collect(),
+        replaced_ids: replaced.collect::<BTreeMap<_, _>>(),
+        guide_etag: guide_etag.into_string(),
+    }
+}
+
+/// A guide to compare.
+struct ComparedGuide {
+    document: TaskDocument,
+    etag: GuideEtag,
+    bytes: usize,
+}
+
+/// In what two guides differ.
+struct Comparison {
+    task_paths: Vec<String>,
+    steps: Vec<StepDifference>,
+}
+
+impl ComparedGuide {
+    async fn revision(
+        account: &Account,
+        task: TaskId,
+        name: &RevisionName,
+        field: &'static str,
+    ) -> Result<Self> {
+        let (revision, guide) = account.get_revision(task, name, field, true).await?;
+        let guide = guide.ok_or_else(|| Error::Internal("a revision without guide".to_owned()))?;
+        Ok(Self {
+            document: document(&guide)?,
+            etag: revision.guide_etag,
+            bytes: guide.document_bytes,
+        })
+    }
+
+    async fn now(account: &Account, task: TaskId) -> Result<Self> {
+        let tree = account.export_primary(task).await?;
+        Ok(Self {
+            etag: GuideEtag::of(&tree),
+            bytes: tree.bytes(),
+            document: encode::document(tree),
+        })
+    }
+
+    /// What the comparison costs, in steps and the like.
+    fn weight(&self) -> usize {
+        self.bytes / 1_024
+    }
+
+    /// `None` if the descriptors of the contract are unusable.
+    fn compare(&self, target: &Self) -> Option<Comparison> {
+        let (base, compared_target) = (compared(&self.document)?, compared(&target.document)?);
+        let difference = compare(&base, &compared_target);
+        Some(Comparison {
+            task_paths: encode::paths(&difference.fields),
+            steps: encode::step_differences(&difference, &self.document, &target.document),
+        })
+    }
+}
+
+/// A place in a comparison: the last step of a page.
+#[derive(Clone, Copy, Debug)]
+struct ComparisonCursor {
+    index: usize,
+    /// Stands for the compared guides.
+    state: [u8; 8],
+}
+
+fn state_of(base: &GuideEtag, target: &GuideEtag) -> [u8; 8] {
+    let hash = Sha256::new()
+        .chain_update(base.as_str())
+        .chain_update([0])
+        .chain_update(target.as_str())
+        .finalize();
+    let mut state = [0; 8];
+    state.copy_from_slice(hash.split_at(8).0);
+    state
+}
+
+impl PageCursor for ComparisonCursor {
+    fn to_bytes(&self) -> Vec<u8> {
+        let index = self.index as u64;
+        [index.to_be_bytes(), self.state].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (index, state) = bytes.split_first_chunk()?;
+        Some(Self {
+            index: usize::try_from(u64::from_be_bytes(*index)).ok()?,
+            state: state.try_into().ok()?,
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! Guides as revisions keep them: compressed messages.
+//!
+//! The document is that of the contract, which only grows, so that later versions read what
+//! earlier ones have kept.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+use prost_types::Timestamp as ProtoTimestamp;
+
+use super::{
+    decode::{self, Field, json},
+    encode,
+    ignored::Ignored,
+};
+use crate::{
+    domain::{
+        history::{EncodedGuide, GuideCodec, KeptGuide, TranslatedFrom},
+        ids::{AccountId, StepId, TaskId},
+        import::TaskTree,
+        order::Numbering,
+        revision::Revision,
+        step::{NewStep, Step, StepKind},
+        task::{IndexState, ManagedBy, NewTask, Task},
+        time::Timestamp,
+        translation::Language,
+        translation_work::SourceDigest,
+    },
+    proto::v1,
+};
+
+/// Encodes guides for the database, and decodes them.
+pub const GUIDE_CODEC: GuideCodec = GuideCodec { encode, decode };
+
+/// The level of compression, which costs less than the reading of the guide.
+const COMPRESSION_LEVEL: i32 = 3;
+
+/// A guide in the database.
+#[derive(Clone, PartialEq, Message)]
+struct StoredGuide {
+    #[prost(message, optional, tag = "1")]
+    document: Option<v1::TaskDocument>,
+    #[prost(message, repeated, tag = "2")]
+    outdated: Vec<OutdatedTranslation>,
+}
+
+/// What the translation of a task or step was made from.
+#[derive(Clone, PartialEq, Message)]
+struct OutdatedTranslation {
+    /// The id of the task or step.
+    #[prost(string, tag = "1")]
+    guid: String,
+    #[prost(string, tag = "2")]
+    language: String,
+    /// The name or title.
+    #[prost(string, tag = "3")]
+    title: String,
+    /// The digest of the other texts; empty for a task.
+    #[prost(bytes = "vec", tag = "4")]
+    content: Vec<u8>,
+}
+
+fn encode(guide: KeptGuide) -> EncodedGuide {
+    let KeptGuide {
+        tree,
+        outdated: TranslatedFrom { tasks, steps },
+    } = guide;
+    let of_tasks = tasks
+        .into_iter()
+        .map(|((task, language), name)| OutdatedTranslation {
+            guid: task.to_string(),
+            language: language.to_string(),
+            title: name,
+            content: Vec::new(),
+        });
+    let of_steps = steps
+        .into_iter()
+        .map(|((step, language), (title, content))| OutdatedTranslation {
+            guid: step.to_string(),
+            language: language.to_string(),
+            title,
+            content: content.0.to_vec(),
+        });
+    let outdated = of_tasks.chain(of_steps).collect();
+    let document = Some(encode::document(tree));
+    let bytes = StoredGuide { document, outdated }.encode_to_vec();
+    EncodedGuide {
+        document_bytes: bytes.len(),
+        // Compression into memory does not fail; an empty text would be noticed when it is read.
+        content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).unwrap_or_default(),
+    }
+}
+
+/// The document of a guide in the database; `None` if the bytes are not those of one.
+pub fn document(guide: &EncodedGuide) -> Option<v1::TaskDocument> {
+    stored(&guide.content)?.document
+}
+
+fn stored(content: &[u8]) -> Option<StoredGuide> {
+    let bytes = zstd::stream::decode_all(content).ok()?;
+    StoredGuide::decode(bytes.as_slice()).ok()
+}
+
+fn decode(content: &[u8]) -> Option<KeptGuide> {
+    let StoredGuide { document, outdated } = stored(content)?;
+    let mut from = TranslatedFrom::default();
+    for translation in outdated {
+        let OutdatedTranslation {
+            guid,
+            language,
+            title,
+            content,
+        } = translation;
+        let language = Language::parse(&language)?;
+        if content.is_empty() {
+            from.tasks.insert((TaskId::parse(&guid)?, language), title);
+        } else {
+            let source = (title, SourceDigest(content.try_into().ok()?));
+            from.steps.insert((StepId::parse(&guid)?, language), source);
+        }
+    }
+    Some(KeptGuide {
+        tree: tree(document?)?,
+        outdated: from,
+    })
+}
+
+fn tree(document: v1::TaskDocument) -> Option<TaskTree> {
+    let v1::TaskDocument { task, steps } = document;
+    let mut managed = BTreeMap::new();
+    let steps = steps.into_iter().map(|step| self::step(step, &mut managed));
+    Some(TaskTree {
+        steps: steps.collect::<Option<_>>()?,
+        task: self::task(task?)?,
+        places: BTreeMap::new(),
+        managed,
+    })
+}
+
+fn task(mut message: v1::Task) -> Option<Task> {
+    let guid = TaskId::parse(&message.guid)?;
+    let account = AccountId::parse(&message.account_id)?;
+    let managed = match message.r#type() {
+        v1::TaskType::Standard => None,
+        v1::TaskType::Linked => Some(ManagedBy {
+            parent: TaskId::parse(&message.parent_guid)?,
+            idx: message.idx,
+        }),
+    };
+    let steps = message.steps.iter().map(|step| StepId::parse(step));
+    let steps = steps.collect::<Option<_>>()?;
+    let revision = revision(
+        message.created_ts,
+        message.modified_ts,
+        message.dirty_record,
+    );
+    // It says the same as the dependencies.
+    message.dependency_shorthand = None;
+    let new = decode::all(|violations| {
+        let field = Field::root("task", violations);
+        decode::task::new(message, field, &mut Ignored::default())
+    });
+    let NewTask {
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations,
+    } = new.ok()?;
+    Some(Task {
+        guid,
+        account,
+        name,
+        product,
+        dependencies,
+        published,
+        roles,
+        translations,
+        managed,
+        steps,
+        numbering: Numbering::default(),
+        index: IndexState::default(),
+        revision,
+    })
+}
+
+/// A step. The documents of the tasks that it manages are added to `managed`.
+fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Option<Step> {
+    let guid = StepId::parse(&message.guid)?;
+    let account = AccountId::parse(&message.account_id)?;
+    let link = match message.link.as_str() {
+        "" => None,
+        link => Some(TaskId::parse(link)?),
+    };
+    let mut links = Vec::new();
+    let configs = message.feedback_config.iter_mut();
+    for value in configs.flat_map(|config| &mut config.values) {
+        links.push(TaskId::parse(&value.link));
+        if let Some(document) = value.task_json.take() {
+            let tree = tree(*document)?;
+            managed.insert(tree.task.guid, tree);
+        }
+    }
+    let subtask_title = std::mem::take(&mut message.title);
+    let r_data = std::mem::take(&mut message.r_data);
+    let revision = revision(
+        message.created_ts,
+        message.modified_ts,
+        message.dirty_record,
+    );
+    message.dependency_shorthand = None;
+    message.title.clone_from(&subtask_title);
+    let decoded = decode::all(|violations| {
+        let field = Field::root("step", violations);
+        let new = decode::step::new(message, field, &mut Ignored::default());
+        let field = Field::root("r_data", violations);
+        Some((new?, json::members(r_data, field)?))
+    });
+    let (new, r_data) = decoded.ok()?;
+    let NewStep {
+        task,
+        product,
+        mut kind,
+        content,
+    } = new;
+    if let StepKind::Observation { feedback, .. } = &mut kind {
+        for (value, link) in feedback.values.iter_mut().zip(links) {
+            value.link = link;
+        }
+    }
+    Some(Step {
+        guid,
+        account,
+        task,
+        product,
+        title: match kind.title() {
+            Some(title) => title.as_str().to_owned(),
+            None => subtask_title,
+        },
+        kind,
+        content,
+        link,
+        r_data,
+        revision,
+    })
+}
+
+/// The revision of a stored task or step, whose version is not kept.
+fn revision(
+    created: Option<ProtoTimestamp>,
+    modified: Option<ProtoTimestamp>,
+    dirty: bool,
+) -> Revision {
+    Revision {
+        version: 0,
+        dirty,
+        created: timestamp(created.unwrap_or_default()),
+        modified: timestamp(modified.unwrap_or_default()),
+    }
+}
+
+fn timestamp(time: ProtoTimestamp) -> Timestamp {
+    let ProtoTimestamp { seconds, nanos } = time;
+    Timestamp(
+        seconds
+            .saturating_mul(1_000_000)
+            .saturating_add(i64::from(nanos) / 1_000),
+    )
+}

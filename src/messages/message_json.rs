@@ -1,0 +1,40 @@
+//! Messages of the contract as JSON, with the field names of the contract.
+
+use std::sync::LazyLock;
+
+use prost::Message;
+use prost_reflect::{
+    DescriptorError, DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions,
+};
+use serde_json::Value;
+
+use crate::proto::FILE_DESCRIPTOR_SET;
+
+static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
+    LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
+
+/// The message type of this name, such as `Task`; `None` if the contract has none.
+pub fn descriptor(name: &str) -> Option<MessageDescriptor> {
+    let contract = CONTRACT.as_ref().ok()?;
+    contract.get_message_by_name(&format!("expertise.v1.{name}"))
+}
+
+/// A message of this type as JSON; `None` if it is of another type.
+pub fn json(descriptor: MessageDescriptor, message: &impl Message) -> Option<Value> {
+    let options = SerializeOptions::new().use_proto_field_name(true);
+    let mut dynamic = DynamicMessage::new(descriptor);
+    dynamic.transcode_from(message).ok()?;
+    let json = serde_json::value::Serializer;
+    dynamic.serialize_with_options(json, &options).ok()
+}
+
+/// The fields of a JSON object that are set, in the order of the contract.
+pub fn fields(descriptor: &MessageDescriptor, json: Value) -> Vec<(String, Value)> {
+    let Value::Object(mut members) = json else {
+        return Vec::new();
+    };
+    let fields = descriptor.fields();
+    fields
+        .filter_map(|field| members.remove_entry(field.name()))
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! Guides that a write reads under locks, and the memory that they take.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use super::transaction::Tx;
+use crate::{
+    call_context::WorkMemory,
+    domain::{
+        Error, Result, SizedResource,
+        changes::Changes,
+        history::{HistoryEdit, KeptGuide, RevisionContent},
+        ids::TaskId,
+        import::TaskTree,
+        task::TaskHead,
+    },
+    store::{
+        error::StoreError,
+        read::{run_by_weight, task_tree},
+    },
+};
+
+/// Bytes of memory that a stored step takes beside its texts.
+const BYTES_PER_STORED_STEP: usize = 1_200;
+/// Bytes of memory for each byte of the size of a stored task or step: it takes twice its size
+/// when it is read, and again in a plan when it stays, or when it is encoded.
+const MEMORY_PER_STORED_BYTE: usize = 4;
+/// A guide of this size is encoded as fast as the work on a step is light.
+const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
+
+/// The memory that guides of a write take. Attempts of the write share it.
+pub struct GuideMemory {
+    memory: Mutex<WorkMemory>,
+    /// What is held beside stored guides.
+    other_bytes: AtomicUsize,
+}
+
+impl GuideMemory {
+    /// Holds so many bytes. Fails if they do not fit beside what other calls hold, or never.
+    pub fn of_current_call(other_bytes: usize) -> Result<Self> {
+        let mut memory = WorkMemory::of_current_call();
+        hold(&mut memory, other_bytes)?;
+        Ok(Self {
+            memory: Mutex::new(memory),
+            other_bytes: AtomicUsize::new(other_bytes),
+        })
+    }
+
+    /// Holds so many bytes, and no stored guides.
+    pub fn hold_other(&self, bytes: usize) -> Result<()> {
+        self.other_bytes.store(bytes, Ordering::Relaxed);
+        self.hold([], 0)
+    }
+
+    /// Holds memory for stored tasks and their steps of so many bytes.
+    pub fn hold<'h>(
+        &self,
+        tasks: impl IntoIterator<Item = &'h TaskHead>,
+        step_bytes: usize,
+    ) -> Result<()> {
+        let (mut bytes, mut steps) = (step_bytes, 0_usize);
+        for task in tasks {
+            bytes = bytes.saturating_add(usize::try_from(task.size).unwrap_or_default());
+            steps = steps.saturating_add(usize::try_from(task.step_count).unwrap_or_default());
+        }
+        let bytes = bytes
+            .saturating_mul(MEMORY_PER_STORED_BYTE)
+            .saturating_add(steps.saturating_mul(BYTES_PER_STORED_STEP))
+            .saturating_add(self.other_bytes.load(Ordering::Relaxed));
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        hold(&mut memory, bytes)
+    }
+}
+
+/// Sets the reservation to so many bytes. Fails if they do not fit beside what other
+/// calls hold, or never.
+fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
+    let (resource, limit) = (SizedResource::Import, memory.limit());
+    if bytes > limit {
+        return Err(Error::TooLarge { resource, limit });
+    }
+    if !memory.try_grow_to(bytes) {
+        return Err(Error::Overloaded);
+    }
+    memory.shrink_to(bytes);
+    Ok(())
+}
+
+impl Tx {
+    /// Reads the guide of a task whose tasks are locked; `None` if it is too large to be
+    /// exported, or to fit into memory even alone. Fails with a conflict if the guide has other tasks than the locked ones.
+    pub async fn read_exportable_guide(
+        &self,
+        root: TaskId,
+        locked: &[TaskHead],
+        memory: &GuideMemory,
+    ) -> Result<Option<KeptGuide>, StoreError> {
+        let ids: Vec<TaskId> = locked.iter().map(|head| head.guid).collect();
+        let of_steps = task_tree::bytes_of_steps(&self.db, self.account(), &ids).await?;
+        let of_tasks: i64 = locked.iter().map(|head| head.size).sum();
+        let bytes = of_steps.saturating_add(usize::try_from(of_tasks).unwrap_or_default());
+        if bytes > self.context.max_message_bytes {
+            return Ok(None);
+        }
+        match memory.hold(locked, of_steps) {
+            Err(Error::TooLarge { .. }) => return Ok(None),
+            held => held?,
+        }
+        let hold = |step_bytes| memory.hold(locked, step_bytes);
+        let tree = task_tree::read_tree(&self.db, self.account(), root, &ids, hold).await?;
+        match tree {
+            Some(tree) => Ok(Some(self.with_outdated_translations(tree).await?)),
+            // It was there when it was locked.
+            None => Err(StoreError::Conflict),
+        }
+    }
+
+    /// A guide with what its outdated translations were made from.
+    pub async fn with_outdated_translations(
+        &self,
+        tree: TaskTree,
+    ) -> Result<KeptGuide, StoreError> {
+        let outdated = task_tree::outdated_translations(&self.db, self.account(), [&tree]).await?;
+        Ok(KeptGuide { tree, outdated })
+    }
+
+    /// Encodes the guide of a new revision, if there is one.
+    pub async fn encode_revision(&self, changes: &mut Changes) -> Result<(), StoreError> {
+        let edits = changes.history.iter_mut().flat_map(|it| &mut it.edits);
+        for edit in edits {
+            if let HistoryEdit::Add(new) = edit
+                && let RevisionContent::Guide(guide) = &mut new.content
+                && let Some(guide) = guide.take()
+            {
+                new.content = self.encode(*guide).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes a guide.
+    pub async fn encode(&self, guide: KeptGuide) -> Result<RevisionContent, StoreError> {
+        let encode = self.guide_codec.encode;
+        let weight = guide.tree.bytes() / ENCODED_BYTES_PER_WEIGHT;
+        let encoded = run_by_weight(weight, move || encode(guide)).await?;
+        Ok(RevisionContent::Encoded(encoded))
+    }
+
+    /// Decodes the guide of a revision.
+    pub async fn decode(&self, content: Vec<u8>) -> Result<KeptGuide, StoreError> {
+        let decode = self.guide_codec.decode;
+        let guide = run_by_weight(content.len() / 128, move || decode(&content)).await?;
+        guide.ok_or(StoreError::Corrupt("content"))
+    }
+}

@@ -1,0 +1,614 @@
+//! Writes of the history: requested revisions, aliases, restores.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use uuid::Uuid;
+
+use super::{Operation, guide::GuideMemory, transaction::Tx};
+use crate::{
+    domain::{
+        Error, Precondition, Result, SizedResource,
+        changes::Changes,
+        decide::WriteContext,
+        etag::{ExpectedEtag, GuideEtag},
+        history::{
+            EncodedGuide, HistoryEdit, HistoryState, KeptGuide, NewRevision, NewestRevision,
+            RequestedRevision, RevisionAlias, RevisionAliases, RevisionCause, RevisionContent,
+            RevisionName, TaskRevision, TranslatedFrom, aliases_of, check_alias_count,
+            check_requested_count,
+        },
+        ids::{StepId, TaskId},
+        import::{ImportOutcome, RestoreContext, RestorePlan, TaskTree, restore},
+        step::ReferencedTask,
+        task::{Task, TaskHead},
+    },
+    store::{
+        Account, RetryKey, WriteMode, WriteOutcome,
+        error::StoreError,
+        read::{revisions, task_tree},
+        schema::entity::{task_history, task_revision},
+    },
+};
+
+/// Bytes of memory for each byte of a revision's document: it is decoded to a message, and then
+/// to a guide, of which the plan has a copy.
+const MEMORY_PER_DOCUMENT_BYTE: usize = 4;
+
+/// A revision to make.
+#[derive(Clone, Debug)]
+pub struct NewRevisionRequest {
+    /// The task.
+    pub task: TaskId,
+    /// The note and the alias.
+    pub requested: RequestedRevision,
+    /// The etag that the guide must have.
+    pub expected: ExpectedEtag,
+}
+
+/// A revision that was made or found.
+#[derive(Clone, Debug)]
+pub struct CreatedRevision {
+    /// The revision.
+    pub revision: TaskRevision,
+    /// Whether it was there: nothing has changed since.
+    pub unchanged: bool,
+}
+
+/// A revision to restore.
+#[derive(Clone, Debug)]
+pub struct RestoreRequest {
+    /// The task.
+    pub task: TaskId,
+    /// The revision.
+    pub revision: RevisionName,
+    /// The etag that the guide must have.
+    pub expected: ExpectedEtag,
+    /// Whether subtask steps are left out that refer to tasks which are gone.
+    pub skip_missing_subtasks: bool,
+}
+
+/// What a restore did.
+#[derive(Clone, Debug)]
+pub struct RestoredRevision {
+    /// The task.
+    pub task: Task,
+    /// What became of the guide.
+    pub outcome: ImportOutcome,
+    /// The revision that keeps the guide as it was before; 0 if there is none.
+    pub previous_revision: i64,
+    /// Steps that were left out.
+    pub skipped: BTreeSet<StepId>,
+    /// New ids of tasks and steps, by those in the revision.
+    pub replaced: BTreeMap<Uuid, Uuid>,
+    /// The etag of the guide.
+    pub guide_etag: GuideEtag,
+}
+
+impl Account {
+    /// Keeps a guide as it is now.
+    pub async fn create_revision(
+        &self,
+        request: NewRevisionRequest,
+        retry: Option<RetryKey<CreatedRevision>>,
+    ) -> Result<WriteOutcome<CreatedRevision>> {
+        let memory = GuideMemory::of_current_call(0)?;
+        let write = CreateRevision { request, memory };
+        self.write_idempotent(write, WriteMode::Store, retry).await
+    }
+
+    /// Deletes a revision.
+    pub async fn delete_revision(&self, task: TaskId, revision: RevisionName) -> Result<()> {
+        let delete = DeleteRevision { task, revision };
+        self.write(delete, WriteMode::Store).await
+    }
+
+    /// Has an alias name a revision, which is returned, or removes it.
+    pub async fn set_revision_alias(
+        &self,
+        task: TaskId,
+        alias: RevisionAlias,
+        revision: Option<RevisionName>,
+    ) -> Result<Option<TaskRevision>> {
+        let set = SetAlias {
+            task,
+            alias,
+            revision,
+        };
+        self.write(set, WriteMode::Store).await
+    }
+
+    /// Makes a guide what a revision says.
+    pub async fn restore_revision(
+        &self,
+        request: RestoreRequest,
+        retry: Option<RetryKey<RestoredRevision>>,
+        mode: WriteMode,
+    ) -> Result<WriteOutcome<RestoredRevision>> {
+        let write = RestoreWrite {
+            request,
+            mode,
+            memory: GuideMemory::of_current_call(0)?,
+            locks_all_steps: AtomicBool::new(false),
+        };
+        self.write_idempotent(write, mode, retry).await
+    }
+}
+
+impl Tx {
+    /// Locks the history of a task, if it has one, and reads its newest revision. Tasks and steps
+    /// are locked before.
+    pub async fn lock_history(&self, task: TaskId) -> Result<HistoryState, StoreError> {
+        let last_number: Option<i64> = self
+            .select::<task_history::Entity>()
+            .select_only()
+            .column(task_history::Column::LastNumber)
+            .filter(task_history::Column::Task.eq(task.0))
+            .lock_exclusive()
+            .into_tuple()
+            .one(&self.db)
+            .await?;
+        let newest: Option<(i64, String)> = match last_number {
+            None => None,
+            Some(_) => {
+                let newest = self
+                    .select::<task_revision::Entity>()
+                    .select_only()
+                    .columns([
+                        task_revision::Column::Number,
+                        task_revision::Column::GuideEtag,
+                    ])
+                    .filter(task_revision::Column::Task.eq(task.0))
+                    .order_by_desc(task_revision::Column::Number)
+                    .limit(1)
+                    .into_tuple();
+                newest.one(&self.db).await?
+            }
+        };
+        Ok(HistoryState {
+            task,
+            last_number: last_number.unwrap_or_default(),
+            newest: newest.map(|(number, guide_etag)| NewestRevision {
+                number,
+                guide_etag: GuideEtag::stored(guide_etag),
+            }),
+        })
+    }
+
+    /// Locks the history of a task, and reads one of its revisions and its aliases.
+    async fn lock_revision(
+        &self,
+        task: TaskId,
+        name: &RevisionName,
+    ) -> Result<(TaskRevision, RevisionAliases), StoreError> {
+        self.lock_history(task).await?;
+        let aliases = revisions::aliases(&self.db, self.account(), task).await?;
+        let found = revisions::find(&self.db, self.account(), task, name, &aliases).await?;
+        match found {
+            Some((revision, _)) => Ok((revision, aliases)),
+            None => Err(self.revision_not_found(task, name).await?),
+        }
+    }
+
+    async fn revision_not_found(
+        &self,
+        task: TaskId,
+        name: &RevisionName,
+    ) -> Result<StoreError, StoreError> {
+        let error = revisions::not_found(&self.db, self.account(), task, name, "revision").await?;
+        Ok(error.into())
+    }
+}
+
+struct CreateRevision {
+    request: NewRevisionRequest,
+    memory: GuideMemory,
+}
+
+/// What the making of a revision reads.
+struct NewRevisionSnapshot {
+    history: HistoryState,
+    aliases: RevisionAliases,
+    requested: usize,
+    guide: GuideToKeep,
+}
+
+/// Whether the guide is as in the newest revision.
+enum GuideToKeep {
+    /// It is: this one.
+    Unchanged(TaskRevision),
+    /// It is not: everything of the next one.
+    Changed(Box<NewRevision>),
+}
+
+impl Operation for CreateRevision {
+    type Snapshot = NewRevisionSnapshot;
+    type Answer = CreatedRevision;
+
+    async fn read_locked(&self, tx: &Tx) -> Result<NewRevisionSnapshot, StoreError> {
+        let NewRevisionRequest {
+            task,
+            requested: RequestedRevision { note, alias: _ },
+            expected,
+        } = &self.request;
+        let task = *task;
+        let ids = task_tree::ids(&tx.db, tx.account(), task).await?;
+        let heads = tx.lock_tasks(&ids).await?;
+        if !heads.iter().any(|head| head.guid == task) {
+            return Err(Error::task_not_found(task, "task").into());
+        }
+        let history = tx.lock_history(task).await?;
+        let guide = tx.read_exportable_guide(task, &heads, &self.memory).await?;
+        let guide = guide.ok_or(Error::TooLarge {
+            resource: SizedResource::Guide,
+            limit: tx.context.max_message_bytes,
+        })?;
+        let guide_etag = GuideEtag::of(&guide.tree);
+        expected.check_guide(Some(&guide_etag), task)?;
+        let aliases = revisions::aliases(&tx.db, tx.account(), task).await?;
+        let requested = tx
+            .select::<task_revision::Entity>()
+            .filter(task_revision::Column::Task.eq(task.0))
+            .filter(task_revision::Column::Cause.eq(RevisionCause::Requested.number()))
+            .count(&tx.db)
+            .await?;
+        let guide = match history.number_of(&guide_etag) {
+            Some(number) => {
+                let name = RevisionName::Number(number);
+                let newest = revisions::find(&tx.db, tx.account(), task, &name, &aliases).await?;
+                let (newest, _) = newest.ok_or(StoreError::Conflict)?;
+                GuideToKeep::Unchanged(newest)
+            }
+            None => {
+                let cause = RevisionCause::Requested;
+                let revision = history.next(cause, note.clone(), guide_etag, &guide, &tx.context);
+                let content = tx.encode(guide).await?;
+                GuideToKeep::Changed(Box::new(NewRevision { revision, content }))
+            }
+        };
+        Ok(NewRevisionSnapshot {
+            history,
+            aliases,
+            requested: usize::try_from(requested).unwrap_or(usize::MAX),
+            guide,
+        })
+    }
+
+    fn decide(
+        &self,
+        stored: NewRevisionSnapshot,
+        _: &WriteContext,
+    ) -> Result<(Changes, CreatedRevision)> {
+        let NewRevisionSnapshot {
+            history,
+            mut aliases,
+            requested,
+            guide,
+        } = stored;
+        let RequestedRevision { note, alias } = &self.request.requested;
+        let mut edits = Vec::new();
+        let unchanged = matches!(guide, GuideToKeep::Unchanged(_));
+        let mut revision = match guide {
+            GuideToKeep::Unchanged(mut newest) => {
+                if newest.cause != RevisionCause::Requested {
+                    check_requested_count(requested)?;
+                    newest.cause = RevisionCause::Requested;
+                    newest.note = note.clone();
+                    edits.push(HistoryEdit::Request {
+                        number: newest.number,
+                        note: note.clone(),
+                    });
+                }
+                newest
+            }
+            GuideToKeep::Changed(new) => {
+                check_requested_count(requested)?;
+                let mut revision = new.revision.clone();
+                if let RevisionContent::Encoded(EncodedGuide { content, .. }) = &new.content {
+                    revision.size = crate::domain::size::stored_count(content.len());
+                }
+                edits.push(HistoryEdit::SetState {
+                    last_number: revision.number,
+                    deleted: None,
+                });
+                edits.push(HistoryEdit::Add(new));
+                revision
+            }
+        };
+        let number = revision.number;
+        if let Some(alias) = alias
+            && aliases.get(alias) != Some(&number)
+        {
+            check_alias_count(&aliases, alias)?;
+            aliases.insert(alias.clone(), number);
+            edits.push(HistoryEdit::SetAlias {
+                alias: alias.clone(),
+                number,
+            });
+        }
+        revision.aliases = aliases_of(&aliases, number);
+        let mut changes = Changes::default();
+        changes.edit_history(history.task, edits);
+        let created = CreatedRevision {
+            revision,
+            unchanged,
+        };
+        Ok((changes, created))
+    }
+}
+
+struct DeleteRevision {
+    task: TaskId,
+    revision: RevisionName,
+}
+
+impl Operation for DeleteRevision {
+    type Snapshot = TaskRevision;
+    type Answer = ();
+
+    async fn read_locked(&self, tx: &Tx) -> Result<TaskRevision, StoreError> {
+        let (revision, _) = tx.lock_revision(self.task, &self.revision).await?;
+        Ok(revision)
+    }
+
+    fn decide(&self, stored: TaskRevision, _: &WriteContext) -> Result<(Changes, ())> {
+        let number = stored.number;
+        if let Some(alias) = stored.aliases.into_iter().next() {
+            let task = self.task;
+            return Err(Precondition::RevisionInUse {
+                task,
+                number,
+                alias,
+            }
+            .into());
+        }
+        let mut changes = Changes::default();
+        changes.edit_history(self.task, vec![HistoryEdit::Delete(number)]);
+        Ok((changes, ()))
+    }
+}
+
+struct SetAlias {
+    task: TaskId,
+    alias: RevisionAlias,
+    revision: Option<RevisionName>,
+}
+
+impl Operation for SetAlias {
+    type Snapshot = (Option<TaskRevision>, RevisionAliases);
+    type Answer = Option<TaskRevision>;
+
+    async fn read_locked(&self, tx: &Tx) -> Result<Self::Snapshot, StoreError> {
+        if let Some(name) = &self.revision {
+            let (revision, aliases) = tx.lock_revision(self.task, name).await?;
+            return Ok((Some(revision), aliases));
+        }
+        tx.lock_history(self.task).await?;
+        let aliases = revisions::aliases(&tx.db, tx.account(), self.task).await?;
+        if aliases.is_empty() {
+            let name = RevisionName::Alias(self.alias.clone());
+            let error = tx.revision_not_found(self.task, &name).await?;
+            if let StoreError::Domain(Error::TaskNotFound(_)) = error {
+                return Err(error);
+            }
+        }
+        Ok((None, aliases))
+    }
+
+    fn decide(
+        &self,
+        (revision, mut aliases): Self::Snapshot,
+        _: &WriteContext,
+    ) -> Result<(Changes, Option<TaskRevision>)> {
+        let alias = self.alias.clone();
+        let stored = aliases.get(&alias).copied();
+        let mut edits = Vec::new();
+        match &revision {
+            Some(TaskRevision { number, .. }) if stored == Some(*number) => {}
+            Some(TaskRevision { number, .. }) => {
+                check_alias_count(&aliases, &alias)?;
+                let number = *number;
+                aliases.insert(alias.clone(), number);
+                edits.push(HistoryEdit::SetAlias { alias, number });
+            }
+            None if stored.is_none() => {}
+            None => edits.push(HistoryEdit::RemoveAlias(alias)),
+        }
+        let mut changes = Changes::default();
+        changes.edit_history(self.task, edits);
+        let revision = revision.map(|revision| TaskRevision {
+            aliases: aliases_of(&aliases, revision.number),
+            ..revision
+        });
+        Ok((changes, revision))
+    }
+}
+
+/// A restore, and the state that its attempts share.
+struct RestoreWrite {
+    request: RestoreRequest,
+    mode: WriteMode,
+    memory: GuideMemory,
+    /// As for an import.
+    locks_all_steps: AtomicBool,
+}
+
+/// What a restore reads.
+struct RestoreSnapshot {
+    kept: KeptGuide,
+    stored: Option<TaskTree>,
+    others: BTreeMap<TaskId, TaskTree>,
+    outdated: TranslatedFrom,
+    referenced: BTreeMap<TaskId, ReferencedTask>,
+    history: HistoryState,
+}
+
+impl RestoreWrite {
+    /// The guide of the revision, which never changes.
+    async fn read_kept_guide(&self, tx: &Tx) -> Result<KeptGuide, StoreError> {
+        let RestoreRequest { task, revision, .. } = &self.request;
+        let (db, account) = (&tx.db, tx.account());
+        let aliases = revisions::aliases(db, account, *task).await?;
+        let found = revisions::find(db, account, *task, revision, &aliases).await?;
+        let Some((found, document_bytes)) = found else {
+            return Err(tx.revision_not_found(*task, revision).await?);
+        };
+        self.memory
+            .hold_other(document_bytes.saturating_mul(MEMORY_PER_DOCUMENT_BYTE))?;
+        match revisions::content(db, account, *task, found.number).await? {
+            Some(content) => tx.decode(content).await,
+            None => Err(tx.revision_not_found(*task, revision).await?),
+        }
+    }
+}
+
+/// Adds the managed tasks of a guide at every depth, and the tasks that subtask steps refer to.
+fn add_referenced(
+    tree: &TaskTree,
+    managed: &mut BTreeSet<TaskId>,
+    subtasks: &mut BTreeSet<TaskId>,
+) {
+    let steps = tree.steps.iter();
+    subtasks.extend(steps.filter_map(|step| Some(step.kind.subtask()?.task)));
+    for (task, tree) in &tree.managed {
+        managed.insert(*task);
+        add_referenced(tree, managed, subtasks);
+    }
+}
+
+impl Operation for RestoreWrite {
+    type Snapshot = RestoreSnapshot;
+    type Answer = RestoredRevision;
+
+    /// Locks what an import of the guide would lock, and the tasks that were unlinked since, with
+    /// everything below them.
+    async fn read_locked(&self, tx: &Tx) -> Result<RestoreSnapshot, StoreError> {
+        let root = self.request.task;
+        let (db, account) = (&tx.db, tx.account());
+        let kept = self.read_kept_guide(tx).await?;
+        let (mut managed, mut subtasks) = (BTreeSet::new(), BTreeSet::new());
+        add_referenced(&kept.tree, &mut managed, &mut subtasks);
+        let below = task_tree::ids(db, account, root).await?;
+        managed.retain(|task| below.binary_search(task).is_err());
+        let mut of_others = BTreeMap::new();
+        for task in managed {
+            let ids = task_tree::ids(db, account, task).await?;
+            if !ids.is_empty() {
+                of_others.insert(task, ids);
+            }
+        }
+        let guides: BTreeSet<TaskId> = below
+            .iter()
+            .chain(of_others.values().flatten())
+            .copied()
+            .collect();
+        let all: Vec<TaskId> = subtasks.union(&guides).copied().collect();
+        let heads = tx.lock_tasks(&all).await?;
+        let is_of_guides = |head: &&TaskHead| guides.contains(&head.guid);
+        let of_guides: Vec<&TaskHead> = heads.iter().filter(is_of_guides).collect();
+        let guides: Vec<TaskId> = guides.into_iter().collect();
+        if self.locks_all_steps.load(Ordering::Relaxed) || self.request.expected.is_set() {
+            tx.lock_steps_of(&guides).await?;
+        }
+        let history = tx.lock_history(root).await?;
+        if history.last_number == 0 {
+            // The history has just been deleted.
+            return Err(StoreError::Conflict);
+        }
+        let of_steps = task_tree::bytes_of_steps(db, account, &guides).await?;
+        self.memory.hold(of_guides.iter().copied(), of_steps)?;
+        let stored = task_tree::read_tree(db, account, root, &below, |_| Ok(())).await?;
+        let mut others = BTreeMap::new();
+        for (task, ids) in of_others {
+            let tree = task_tree::read_tree(db, account, task, &ids, |_| Ok(())).await?;
+            others.extend(tree.map(|tree| (task, tree)));
+        }
+        let trees = stored.iter().chain(others.values());
+        let outdated = task_tree::outdated_translations(db, account, trees).await?;
+        Ok(RestoreSnapshot {
+            kept,
+            stored,
+            others,
+            outdated,
+            referenced: heads
+                .iter()
+                .map(|head| (head.guid, head.referenced()))
+                .collect(),
+            history,
+        })
+    }
+
+    async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
+        let locked = tx.lock_changed_steps(changes).await;
+        if let Err(StoreError::Conflict) = locked {
+            self.locks_all_steps.store(true, Ordering::Relaxed);
+        }
+        locked
+    }
+
+    fn decide(
+        &self,
+        snapshot: RestoreSnapshot,
+        context: &WriteContext,
+    ) -> Result<(Changes, RestoredRevision)> {
+        let RestoreSnapshot {
+            kept,
+            stored,
+            others,
+            outdated,
+            referenced,
+            history,
+        } = snapshot;
+        let root = self.request.task;
+        let former_etag = stored.as_ref().map(GuideEtag::of);
+        self.request
+            .expected
+            .check_guide(former_etag.as_ref(), root)?;
+        let RestorePlan {
+            mut changes,
+            task,
+            outcome,
+            skipped,
+            replaced,
+            guide_etag,
+        } = restore(RestoreContext {
+            write: context,
+            kept: &kept,
+            stored: stored.as_ref(),
+            others: &others,
+            outdated: &outdated,
+            referenced: &referenced,
+            skip_missing_subtasks: self.request.skip_missing_subtasks,
+        })?;
+        let mut previous_revision = 0;
+        if outcome != ImportOutcome::Unchanged && self.mode == WriteMode::Store {
+            let edits = match stored.zip(former_etag) {
+                Some((tree, etag)) => {
+                    let guide = KeptGuide { tree, outdated };
+                    let guide = guide.if_exportable(context);
+                    let cause = RevisionCause::BeforeRestore;
+                    let (number, edits) = history.keep_automatically(cause, etag, guide, context);
+                    previous_revision = number;
+                    edits
+                }
+                None => vec![HistoryEdit::SetState {
+                    last_number: history.last_number,
+                    deleted: None,
+                }],
+            };
+            changes.edit_history(root, edits);
+        }
+        let restored = RestoredRevision {
+            task,
+            outcome,
+            previous_revision,
+            skipped,
+            replaced,
+            guide_etag,
+        };
+        Ok((changes, restored))
+    }
+}

@@ -1,0 +1,329 @@
+//! The history of guides.
+
+use crate::kit::prelude::*;
+
+mod aliases;
+mod automatic;
+mod compare;
+mod restore;
+
+on_both_databases![
+    a_revision_is_the_guide_as_it_was,
+    nothing_changed_makes_no_revision,
+    an_automatic_revision_becomes_requested,
+    revisions_are_listed_newest_first,
+    a_deleted_revision_is_gone_and_its_number_is_not_used_again,
+    a_missing_revision_is_not_found,
+    a_guide_etag_follows_every_change,
+    an_old_guide_etag_is_a_mismatch,
+    a_repeated_request_makes_one_revision,
+    invalid_fields_are_named,
+];
+
+/// The guide as ExportTask returns it, with its etag.
+async fn exported(client: &Client, guid: &str) -> ExportTaskResponse {
+    let request = ExportTaskRequest {
+        guid: guid.to_owned(),
+    };
+    client
+        .tasks()
+        .export_task(request)
+        .await
+        .accepted()
+        .into_inner()
+}
+
+/// A guide with a linked question of two answers, a solution and an end.
+async fn given_guide(client: &Client) -> Task {
+    let steps = vec![
+        linked_observation(&[("yes", "Yes"), ("no", "No")]),
+        document_step(StepType::Information, "Read"),
+        document_step(StepType::End, "end"),
+    ];
+    client.imported(document("Guide", steps)).await
+}
+
+/// A revision request with nothing but the task.
+fn request(task: &str) -> CreateRevisionRequest {
+    CreateRevisionRequest {
+        task: task.to_owned(),
+        ..CreateRevisionRequest::default()
+    }
+}
+
+/// Changes the title of a task's first step of the type information.
+async fn retitle(client: &Client, task: &str, title: &str) -> Step {
+    let steps = client.steps_of(task, 0).await;
+    let information = StepType::Information as i32;
+    let mut step = steps.into_iter().find(|step| step.r#type == information);
+    let step = step.as_mut().expect("a step of the type information");
+    step.title = title.to_owned();
+    step.etag = String::new();
+    client.updated_step(step.clone(), &["title"]).await
+}
+
+async fn a_revision_is_the_guide_as_it_was(client: Client) {
+    let guide = given_guide(&client).await;
+    let before = exported(&client, &guide.guid).await;
+    let request = CreateRevisionRequest {
+        note: "as reviewed".to_owned(),
+        alias: "live".to_owned(),
+        ..request(&guide.guid)
+    };
+    let made = client.create_revision(request).await.accepted();
+    assert!(!made.unchanged);
+    let revision = made.revision.expect("the revision");
+    assert_eq!(revision.revision, 1);
+    assert_eq!(revision.cause(), RevisionCause::Requested);
+    assert_eq!(revision.note, "as reviewed");
+    assert_eq!(revision.aliases, ["live"]);
+    assert_eq!(revision.guide_etag, before.guide_etag);
+    assert_eq!(revision.task_name, "Guide");
+    assert_eq!(revision.step_count, 5);
+    assert!(revision.size_bytes > 0);
+    retitle(&client, &guide.guid, "Changed").await;
+    for name in ["1", "live"] {
+        let found = client.get_revision(&guide.guid, name).await.accepted();
+        assert_eq!(found.document, before.document);
+        assert_eq!(found.revision.as_ref(), Some(&revision));
+    }
+    client.force_delete_task(&guide.guid).await.accepted();
+    let found = client.get_revision(&guide.guid, "live").await.accepted();
+    assert_eq!(found.document, before.document);
+}
+
+async fn nothing_changed_makes_no_revision(client: Client) {
+    let guide = given_guide(&client).await;
+    let first = CreateRevisionRequest {
+        note: "first".to_owned(),
+        ..request(&guide.guid)
+    };
+    let first = client.create_revision(first).await.accepted();
+    let again = CreateRevisionRequest {
+        note: "again".to_owned(),
+        alias: "live".to_owned(),
+        ..request(&guide.guid)
+    };
+    let again = client.create_revision(again).await.accepted();
+    assert!(again.unchanged);
+    let expected = TaskRevision {
+        aliases: vec!["live".to_owned()],
+        ..first.revision.expect("a revision")
+    };
+    assert_eq!(again.revision, Some(expected));
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+}
+
+async fn an_automatic_revision_becomes_requested(client: Client) {
+    let guide = given_guide(&client).await;
+    let before = exported(&client, &guide.guid).await;
+    client.force_delete_task(&guide.guid).await.accepted();
+    let [automatic] = &client.all_revisions(&guide.guid).await[..] else {
+        panic!("one revision");
+    };
+    assert_eq!(automatic.cause(), RevisionCause::BeforeDelete);
+    client.restored(&guide.guid, 1).await;
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+    // What came back has other etags, so that this is another state.
+    let kept = client.kept_revision(&guide.guid).await;
+    assert_eq!(kept.revision, 2);
+    let mut changed = exported(&client, &guide.guid)
+        .await
+        .document
+        .expect("a document");
+    changed.steps[3].title = "Changed".to_owned();
+    let imported = client.import(changed).await.accepted();
+    assert_eq!(imported.previous_revision, 2);
+    let mut changed = exported(&client, &guide.guid)
+        .await
+        .document
+        .expect("a document");
+    changed.steps[3].title = "Again".to_owned();
+    let imported = client.import(changed).await.accepted();
+    assert_eq!(imported.previous_revision, 3);
+    client.restored(&guide.guid, 3).await;
+    let [newest, third, ..] = &client.all_revisions(&guide.guid).await[..] else {
+        panic!("several revisions");
+    };
+    assert_eq!(newest.cause(), RevisionCause::BeforeRestore);
+    assert_eq!(third.cause(), RevisionCause::BeforeImport);
+    drop(before);
+}
+
+async fn revisions_are_listed_newest_first(client: Client) {
+    let guide = given_guide(&client).await;
+    assert!(client.all_revisions(&guide.guid).await.is_empty());
+    for number in 1..=5 {
+        retitle(&client, &guide.guid, &format!("Title {number}")).await;
+        assert_eq!(client.kept_revision(&guide.guid).await.revision, number);
+    }
+    let mut listed = Vec::new();
+    let mut request = ListRevisionsRequest {
+        task: guide.guid.clone(),
+        page_size: 2,
+        page_token: String::new(),
+    };
+    loop {
+        let page = client.revisions().list_revisions(request.clone()).await;
+        let page = page.accepted().into_inner();
+        listed.extend(page.revisions.iter().map(|revision| revision.revision));
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(listed, [5, 4, 3, 2, 1]);
+}
+
+async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Client) {
+    let guide = given_guide(&client).await;
+    let kept = client.kept_revision(&guide.guid).await;
+    let delete = DeleteRevisionRequest {
+        task: guide.guid.clone(),
+        revision: kept.revision.to_string(),
+    };
+    client
+        .revisions()
+        .delete_revision(delete.clone())
+        .await
+        .accepted()
+        .into_inner();
+    let failure = client.revisions().delete_revision(delete).await.refused();
+    failure.is(Code::NotFound, "REVISION_NOT_FOUND");
+    assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
+}
+
+async fn a_missing_revision_is_not_found(client: Client) {
+    let guide = given_guide(&client).await;
+    for revision in ["1", "live", "99999999999999999999"] {
+        let failure = client.get_revision(&guide.guid, revision).await.refused();
+        failure.is(Code::NotFound, "REVISION_NOT_FOUND");
+    }
+    let unknown = unknown_guid();
+    let failure = client.get_revision(&unknown, 1).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    let failure = client.create_revision(request(&unknown)).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    let failure = client.restore_revision(&unknown, 1).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    let failure = client
+        .set_revision_alias(&unknown, "live", "")
+        .await
+        .refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+}
+
+async fn a_guide_etag_follows_every_change(client: Client) {
+    let guide = given_guide(&client).await;
+    let etag = async || exported(&client, &guide.guid).await.guide_etag;
+    let mut last = etag().await;
+    assert!(!last.is_empty());
+    assert_eq!(etag().await, last);
+    let mut changed = async |what: &str| {
+        let now = etag().await;
+        assert_ne!(now, last, "{what}");
+        last = now;
+    };
+    retitle(&client, &guide.guid, "Other").await;
+    changed("a title").await;
+    let step = information_step(&guide, "New");
+    let step = client
+        .create_step_after(step, &guide.steps[0])
+        .await
+        .accepted();
+    changed("a new step").await;
+    let step = step.step.expect("a step");
+    let locked = StepTranslation {
+        locked: Some(true),
+        ..StepTranslation::default()
+    };
+    let translated = Step {
+        translations: [("de".to_owned(), locked)].into(),
+        etag: String::new(),
+        ..step.clone()
+    };
+    client.updated_step(translated, &["translations"]).await;
+    changed("a lock").await;
+    client.delete_step(&step.guid).await.accepted();
+    changed("a deletion").await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    let managed = client.get_task(&managed).await.accepted();
+    client.given_step(information_step(&managed, "Below")).await;
+    changed("a step of a managed task").await;
+}
+
+async fn an_old_guide_etag_is_a_mismatch(client: Client) {
+    let guide = given_guide(&client).await;
+    let before = exported(&client, &guide.guid).await;
+    retitle(&client, &guide.guid, "Changed meanwhile").await;
+    let create = CreateRevisionRequest {
+        guide_etag: before.guide_etag.clone(),
+        ..request(&guide.guid)
+    };
+    let failure = client.create_revision(create).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    let mut import = ImportTaskRequest {
+        document: before.document,
+        guide_etag: before.guide_etag,
+        ..ImportTaskRequest::default()
+    };
+    let failure = client.send_import(import.clone()).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    let now = exported(&client, &guide.guid).await;
+    import.guide_etag = now.guide_etag;
+    let imported = client.send_import(import).await.accepted();
+    assert_eq!(imported.outcome(), ImportOutcome::Updated);
+    let after = exported(&client, &guide.guid).await;
+    assert_eq!(imported.guide_etag, after.guide_etag);
+    let new = ImportTaskRequest {
+        document: Some(document("New", Vec::new())),
+        guide_etag: after.guide_etag,
+        ..ImportTaskRequest::default()
+    };
+    let failure = client.send_import(new).await.refused();
+    failure.violates(&[("guide_etag", "FIELD_INVALID")]);
+}
+
+async fn a_repeated_request_makes_one_revision(client: Client) {
+    let guide = given_guide(&client).await;
+    let request = CreateRevisionRequest {
+        request_id: unknown_guid(),
+        ..request(&guide.guid)
+    };
+    let first = client.create_revision(request.clone()).await.accepted();
+    retitle(&client, &guide.guid, "Changed").await;
+    let again = client.create_revision(request.clone()).await.accepted();
+    assert_eq!(again, first);
+    let other = CreateRevisionRequest {
+        note: "other".to_owned(),
+        ..request
+    };
+    let failure = client.create_revision(other).await.refused();
+    failure.is(Code::FailedPrecondition, "REQUEST_ID_REUSED");
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+}
+
+async fn invalid_fields_are_named(client: Client) {
+    let failure = client.get_revision("", "").await.refused();
+    failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
+    let failure = client.get_revision("x", "-1").await.refused();
+    failure.violates(&[("task", "FIELD_INVALID"), ("revision", "FIELD_INVALID")]);
+    let create = CreateRevisionRequest {
+        note: "n".repeat(1_001),
+        alias: "1live".to_owned(),
+        ..request(&unknown_guid())
+    };
+    let failure = client.create_revision(create).await.refused();
+    failure.violates(&[("note", "FIELD_TOO_LONG"), ("alias", "FIELD_INVALID")]);
+    let failure = client
+        .set_revision_alias(&unknown_guid(), "", "")
+        .await
+        .refused();
+    failure.violates(&[("alias", "FIELD_REQUIRED")]);
+    let failure = client
+        .compare_revisions(&unknown_guid(), "", "?")
+        .await
+        .refused();
+    failure.violates(&[("base", "FIELD_REQUIRED"), ("target", "FIELD_INVALID")]);
+}

@@ -1,0 +1,202 @@
+//! Revisions that the server makes by itself.
+
+use super::{exported, given_guide, retitle};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    an_import_keeps_the_guide_as_it_was_before,
+    an_import_that_changes_nothing_keeps_nothing,
+    a_dry_run_keeps_nothing,
+    a_deletion_keeps_the_guide,
+    a_purged_task_leaves_nothing,
+    publishing_keeps_what_is_published,
+    the_oldest_automatic_revisions_go,
+    deleted_tasks_are_listed_until_they_come_back,
+];
+
+async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse {
+    let mut document = client.exported(task).await;
+    document.steps[3].title = title.to_owned();
+    client.import(document).await.accepted()
+}
+
+async fn an_import_keeps_the_guide_as_it_was_before(client: Client) {
+    let guide = given_guide(&client).await;
+    let before = exported(&client, &guide.guid).await;
+    let imported = change(&client, &guide.guid, "Changed").await;
+    assert_eq!(imported.previous_revision, 1);
+    let found = client.get_revision(&guide.guid, 1).await.accepted();
+    assert_eq!(found.document, before.document);
+    let revision = found.revision.expect("a revision");
+    assert_eq!(revision.cause(), RevisionCause::BeforeImport);
+    assert_eq!(revision.guide_etag, before.guide_etag);
+}
+
+async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
+    let guide = given_guide(&client).await;
+    let document = client.exported(&guide.guid).await;
+    let imported = client.import(document).await.accepted();
+    assert_eq!(imported.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(imported.previous_revision, 0);
+    assert!(client.all_revisions(&guide.guid).await.is_empty());
+}
+
+async fn a_dry_run_keeps_nothing(client: Client) {
+    let guide = given_guide(&client).await;
+    let mut document = client.exported(&guide.guid).await;
+    document.steps[3].title = "Changed".to_owned();
+    let request = ImportTaskRequest {
+        document: Some(document),
+        validate_only: true,
+        ..ImportTaskRequest::default()
+    };
+    let answer = client.send_import(request).await.accepted();
+    assert_eq!(answer.previous_revision, 0);
+    let update = UpdateTaskRequest {
+        task: Some(Task {
+            published: Some(0),
+            ..guide.clone()
+        }),
+        update_mask: field_mask(&["published"]),
+        validate_only: false,
+    };
+    client
+        .tasks()
+        .update_task(update.clone())
+        .await
+        .accepted()
+        .into_inner();
+    let publish = UpdateTaskRequest {
+        task: Some(Task {
+            guid: guide.guid.clone(),
+            published: Some(1),
+            ..Task::default()
+        }),
+        validate_only: true,
+        ..update
+    };
+    client
+        .tasks()
+        .update_task(publish)
+        .await
+        .accepted()
+        .into_inner();
+    assert!(client.all_revisions(&guide.guid).await.is_empty());
+}
+
+async fn a_deletion_keeps_the_guide(client: Client) {
+    let guide = given_guide(&client).await;
+    let before = exported(&client, &guide.guid).await;
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    assert_eq!(deleted.previous_revision, 1);
+    let found = client.get_revision(&guide.guid, 1).await.accepted();
+    assert_eq!(found.document, before.document);
+}
+
+async fn a_purged_task_leaves_nothing(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    client
+        .set_revision_alias(&guide.guid, "live", 1)
+        .await
+        .accepted();
+    let request = DeleteTaskRequest {
+        guid: guide.guid.clone(),
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    let deleted = client
+        .tasks()
+        .delete_task(request)
+        .await
+        .accepted()
+        .into_inner();
+    assert_eq!(deleted.previous_revision, 0);
+    let failure = client.get_revision(&guide.guid, 1).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    let request = ListDeletedTasksRequest::default();
+    let listed = client
+        .revisions()
+        .list_deleted_tasks(request)
+        .await
+        .accepted()
+        .into_inner();
+    assert!(listed.tasks.is_empty());
+}
+
+async fn publishing_keeps_what_is_published(client: Client) {
+    let guide = given_guide(&client).await;
+    let publish = async |published: i32, mask: &[&str], name: &str| {
+        let task = Task {
+            guid: guide.guid.clone(),
+            name: name.to_owned(),
+            published: Some(published),
+            ..Task::default()
+        };
+        client.updated_task(task, mask).await;
+    };
+    publish(1, &["published"], "").await;
+    publish(0, &["published"], "").await;
+    publish(2, &["published"], "").await;
+    assert!(client.all_revisions(&guide.guid).await.is_empty());
+    publish(1, &["published", "name"], "Renamed").await;
+    let [revision] = &client.all_revisions(&guide.guid).await[..] else {
+        panic!("one revision");
+    };
+    assert_eq!(revision.cause(), RevisionCause::Published);
+    let now = exported(&client, &guide.guid).await;
+    assert_eq!(revision.guide_etag, now.guide_etag);
+    let kept = client.revision_document(&guide.guid, 1).await;
+    assert_eq!(Some(kept), now.document);
+}
+
+async fn the_oldest_automatic_revisions_go(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    retitle(&client, &guide.guid, "Other").await;
+    change(&client, &guide.guid, "Title").await;
+    client
+        .set_revision_alias(&guide.guid, "live", 2)
+        .await
+        .accepted();
+    for number in 0..52 {
+        change(&client, &guide.guid, &format!("Title {number}")).await;
+    }
+    let revisions = client.all_revisions(&guide.guid).await;
+    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
+    let expected: Vec<i64> = (5..=54).rev().chain([2, 1]).collect();
+    assert_eq!(numbers, expected);
+}
+
+async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
+    let mut guides = Vec::new();
+    for _ in 0..3 {
+        let guide = given_guide(&client).await;
+        client.force_delete_task(&guide.guid).await.accepted();
+        guides.push(guide.guid);
+    }
+    let listed = async || {
+        let mut listed = Vec::new();
+        let mut request = ListDeletedTasksRequest {
+            page_size: 2,
+            page_token: String::new(),
+        };
+        loop {
+            let page = client.revisions().list_deleted_tasks(request.clone()).await;
+            let page = page.accepted().into_inner();
+            for deleted in page.tasks {
+                assert!(deleted.deleted_ts.is_some());
+                listed.push(deleted.latest.expect("a revision").task);
+            }
+            if page.next_page_token.is_empty() {
+                return listed;
+            }
+            request.page_token = page.next_page_token;
+        }
+    };
+    let expected: Vec<&String> = guides.iter().rev().collect();
+    assert_eq!(listed().await.iter().collect::<Vec<_>>(), expected);
+    client.restored(&guides[1], 1).await;
+    assert_eq!(listed().await, [guides[2].clone(), guides[0].clone()]);
+}

@@ -1,0 +1,151 @@
+//! CompareRevisions.
+
+use super::{given_guide, retitle};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    equal_guides_are_the_same,
+    differences_are_listed_in_the_order_of_the_target,
+    fields_are_named_by_their_paths,
+    pages_hold_all_differences,
+];
+
+async fn equal_guides_are_the_same(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    let compared = client
+        .compare_revisions(&guide.guid, 1, "")
+        .await
+        .accepted();
+    assert!(compared.same);
+    assert!(compared.task_paths.is_empty() && compared.steps.is_empty());
+    client.force_delete_task(&guide.guid).await.accepted();
+    let failure = client.compare_revisions(&guide.guid, 1, "").await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    let compared = client.compare_revisions(&guide.guid, 1, 1).await.accepted();
+    assert!(compared.same);
+}
+
+async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&guide, &["a", "b", "c", "d"]).await;
+    client.kept_revision(&guide.guid).await;
+    let mut document = client.exported(&guide.guid).await;
+    document.steps.remove(1);
+    document.steps.swap(0, 1);
+    document
+        .steps
+        .push(document_step(StepType::Information, "e"));
+    document.steps[2].title = "changed".to_owned();
+    let import = client.import_with(AbsentSteps::Delete, document).await;
+    import.accepted();
+    let compared = client
+        .compare_revisions(&guide.guid, 1, "")
+        .await
+        .accepted();
+    assert!(!compared.same);
+    let listed: Vec<_> = compared
+        .steps
+        .iter()
+        .map(|step| (step.title.as_str(), step.kind(), step.moved))
+        .collect();
+    use DifferenceKind::{Added, Changed, Moved, Removed};
+    assert_eq!(
+        listed,
+        [
+            ("c", Moved, true),
+            ("b", Removed, false),
+            ("changed", Changed, false),
+            ("e", Added, false),
+        ]
+    );
+    assert_eq!(compared.steps[2].paths, ["title"]);
+    assert_eq!(compared.steps[2].step, steps[3]);
+    assert_eq!(compared.steps[2].task, guide.guid);
+}
+
+async fn fields_are_named_by_their_paths(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    let name = TaskTranslation {
+        name: Some("Anleitung".to_owned()),
+        ..TaskTranslation::default()
+    };
+    let renamed = Task {
+        name: "Renamed".to_owned(),
+        etag: String::new(),
+        ..guide.clone().translated("de", name)
+    };
+    client
+        .updated_task(renamed, &["name", "translations"])
+        .await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[1].link.clone();
+    let managed = client.get_task(&managed).await.accepted();
+    let hidden = Task {
+        published: Some(0),
+        etag: String::new(),
+        ..managed.clone()
+    };
+    client.updated_task(hidden, &["published"]).await;
+    let below = client.given_step(information_step(&managed, "Below")).await;
+    let compared = client
+        .compare_revisions(&guide.guid, 1, "")
+        .await
+        .accepted();
+    assert_eq!(
+        compared.task_paths,
+        [
+            "name",
+            "translations[\"de\"].locked",
+            "translations[\"de\"].name"
+        ]
+    );
+    let [observed, added] = &compared.steps[..] else {
+        panic!("{compared:?}");
+    };
+    assert_eq!(observed.step, observation.guid);
+    assert_eq!(
+        observed.paths,
+        ["feedback_config.values[\"no\"].task_json.task.published"]
+    );
+    assert_eq!(
+        (added.step.as_str(), added.task.as_str()),
+        (&*below.guid, &*managed.guid)
+    );
+    assert_eq!(added.kind(), DifferenceKind::Added);
+}
+
+async fn pages_hold_all_differences(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    client.kept_revision(&guide.guid).await;
+    let titles = ["a", "b", "c", "d", "e"];
+    client.given_steps(&guide, &titles).await;
+    let mut request = CompareRevisionsRequest {
+        task: guide.guid.clone(),
+        base: "1".to_owned(),
+        page_size: 2,
+        ..CompareRevisionsRequest::default()
+    };
+    let mut listed = Vec::new();
+    let token = loop {
+        let page = client.revisions().compare_revisions(request.clone()).await;
+        let page = page.accepted().into_inner();
+        assert!(!page.same);
+        listed.extend(page.steps.into_iter().map(|step| step.title));
+        if page.next_page_token.is_empty() {
+            break request.page_token;
+        }
+        request.page_token = page.next_page_token;
+    };
+    assert_eq!(listed, titles);
+    client.given_steps(&guide, &["f"]).await;
+    request.page_token = token;
+    let failure = client
+        .revisions()
+        .compare_revisions(request)
+        .await
+        .refused();
+    failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
+    retitle(&client, &guide.guid, "z").await;
+}

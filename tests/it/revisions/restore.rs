@@ -1,0 +1,317 @@
+//! RestoreRevision.
+
+use super::{exported, given_guide, request, retitle};
+use crate::kit::prelude::*;
+
+on_both_databases![
+    a_restored_guide_is_as_in_the_revision,
+    restoring_the_present_state_changes_nothing,
+    a_deleted_guide_comes_back_with_its_ids,
+    restoring_the_previous_revision_undoes,
+    an_unlinked_task_is_managed_again,
+    an_unlinked_task_that_was_changed_is_left_alone,
+    a_deleted_managed_task_comes_back,
+    missing_subtasks_are_named_or_skipped,
+    translations_come_back_with_their_state,
+    a_dry_run_restores_nothing,
+    the_etag_of_a_deleted_guide_is_empty,
+];
+
+/// A document without what the system sets.
+fn honored(document: Option<TaskDocument>) -> TaskDocument {
+    fn clear(document: &mut TaskDocument) {
+        if let Some(task) = &mut document.task {
+            task.etag.clear();
+            task.modified_ts = None;
+            task.dirty_record = false;
+        }
+        for step in &mut document.steps {
+            step.etag.clear();
+            step.modified_ts = None;
+            step.dirty_record = false;
+            for value in step
+                .feedback_config
+                .iter_mut()
+                .flat_map(|it| &mut it.values)
+            {
+                if let Some(document) = &mut value.task_json {
+                    clear(document);
+                }
+            }
+        }
+    }
+    let mut document = document.expect("a document");
+    clear(&mut document);
+    document
+}
+
+/// Asserts that a guide is as in a revision.
+async fn is_as_in(client: &Client, task: &str, revision: i64) {
+    let now = exported(client, task).await;
+    let kept = client.revision_document(task, revision).await;
+    assert_eq!(honored(now.document), honored(Some(kept)));
+    let compared = client
+        .compare_revisions(task, revision, "")
+        .await
+        .accepted();
+    assert!(compared.same, "{compared:?}");
+}
+
+async fn a_restored_guide_is_as_in_the_revision(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    let mut document = client.exported(&guide.guid).await;
+    document.steps.swap(3, 4);
+    document.steps.remove(4);
+    document
+        .steps
+        .push(document_step(StepType::Information, "New"));
+    document.steps[3].title = "Other end".to_owned();
+    document.task.as_mut().expect("a task").name = "Renamed".to_owned();
+    client
+        .import_with(AbsentSteps::Delete, document)
+        .await
+        .accepted();
+    let restored = client.restored(&guide.guid, 1).await;
+    assert_eq!(restored.outcome(), ImportOutcome::Updated);
+    assert_eq!(restored.previous_revision, 2);
+    let now = exported(&client, &guide.guid).await;
+    assert_eq!(restored.guide_etag, now.guide_etag);
+    assert_eq!(
+        restored.task.as_ref(),
+        now.document.as_ref().and_then(|it| it.task.as_ref())
+    );
+    is_as_in(&client, &guide.guid, 1).await;
+}
+
+async fn restoring_the_present_state_changes_nothing(client: Client) {
+    let guide = given_guide(&client).await;
+    let kept = client.kept_revision(&guide.guid).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(restored.previous_revision, 0);
+    assert_eq!(restored.guide_etag, kept.guide_etag);
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+}
+
+async fn a_deleted_guide_comes_back_with_its_ids(client: Client) {
+    let guide = given_guide(&client).await;
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    let restored = client
+        .restored(&guide.guid, deleted.previous_revision)
+        .await;
+    assert_eq!(restored.outcome(), ImportOutcome::Created);
+    assert!(restored.replaced_ids.is_empty(), "{restored:?}");
+    let now = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(now.steps, guide.steps);
+    assert_eq!(now.created_ts, guide.created_ts);
+    assert_ne!(now.etag, guide.etag);
+    is_as_in(&client, &guide.guid, 1).await;
+}
+
+async fn restoring_the_previous_revision_undoes(client: Client) {
+    let guide = given_guide(&client).await;
+    let first = exported(&client, &guide.guid).await.document;
+    retitle(&client, &guide.guid, "Changed").await;
+    let second = exported(&client, &guide.guid).await.document;
+    let import = client
+        .import(first.clone().expect("a document"))
+        .await
+        .accepted();
+    let undone = client.restored(&guide.guid, import.previous_revision).await;
+    assert_eq!(
+        honored(exported(&client, &guide.guid).await.document),
+        honored(second.clone())
+    );
+    let redone = client.restored(&guide.guid, undone.previous_revision).await;
+    assert_eq!(
+        honored(exported(&client, &guide.guid).await.document),
+        honored(first)
+    );
+    client.restored(&guide.guid, redone.previous_revision).await;
+    assert_eq!(
+        honored(exported(&client, &guide.guid).await.document),
+        honored(second)
+    );
+}
+
+async fn an_unlinked_task_is_managed_again(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    // Both answers lose their tasks, and the steps that led there go.
+    let mut document = client.exported(&guide.guid).await;
+    document.steps.drain(..3);
+    let import = client
+        .import_with(AbsentSteps::Delete, document)
+        .await
+        .accepted();
+    let restored = client.restored(&guide.guid, import.previous_revision).await;
+    assert!(restored.replaced_ids.is_empty(), "{restored:?}");
+    is_as_in(&client, &guide.guid, 1).await;
+    // The question is no longer linked, and the steps stay.
+    let mut observation = client.get_step(&guide.steps[0]).await.accepted();
+    observation.feedback_config[0].linked = Some(false);
+    observation.etag.clear();
+    client.updated_step(observation, &["feedback_config"]).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    assert!(restored.replaced_ids.is_empty(), "{restored:?}");
+    is_as_in(&client, &guide.guid, 1).await;
+}
+
+async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    let below = client.get_task(&managed).await.accepted();
+    let below = client.given_step(information_step(&below, "Below")).await;
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    let changed = Step {
+        title: "Changed".to_owned(),
+        etag: String::new(),
+        ..below.clone()
+    };
+    client.updated_step(changed, &["title"]).await;
+    let left_alone = client.exported(&managed).await;
+    let restored = client
+        .restored(&guide.guid, deleted.previous_revision)
+        .await;
+    assert_eq!(client.exported(&managed).await, left_alone);
+    let new_task = &restored.replaced_ids[&managed];
+    let new_step = &restored.replaced_ids[&below.guid];
+    assert_eq!(restored.replaced_ids.len(), 2);
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    assert_eq!(&answers_of(&observation)[0].link, new_task);
+    assert_eq!(client.get_step(new_step).await.accepted().title, "Below");
+    let wiring = client.get_step(&guide.steps[1]).await.accepted();
+    assert_eq!((&wiring.link, &wiring.subtask_id), (new_task, new_task));
+}
+
+async fn a_deleted_managed_task_comes_back(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    client.force_delete_task(&managed).await.accepted();
+    let restored = client
+        .restored(&guide.guid, deleted.previous_revision)
+        .await;
+    assert!(restored.replaced_ids.is_empty(), "{restored:?}");
+    is_as_in(&client, &guide.guid, 1).await;
+    let managed = client.get_task(&managed).await.accepted();
+    assert_eq!(managed.parent_guid, guide.guid);
+}
+
+async fn missing_subtasks_are_named_or_skipped(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("Other")).await;
+    client.given_step(information_step(&guide, "First")).await;
+    let subtask = client.given_step(subtask(&guide, &other)).await;
+    client.kept_revision(&guide.guid).await;
+    client.delete_step(&subtask.guid).await.accepted();
+    client.delete_task(&other.guid).await.accepted();
+    let failure = client.restore_revision(&guide.guid, 1).await.refused();
+    failure.is(Code::FailedPrecondition, "REVISION_UNRESTORABLE");
+    let subject = ("REVISION_UNRESTORABLE", subtask.guid.as_str());
+    assert_eq!(failure.preconditions(), [subject]);
+    let restore = RestoreRevisionRequest {
+        task: guide.guid.clone(),
+        revision: "1".to_owned(),
+        skip_missing_subtasks: true,
+        ..RestoreRevisionRequest::default()
+    };
+    let restored = client
+        .revisions()
+        .restore_revision(restore)
+        .await
+        .accepted()
+        .into_inner();
+    assert_eq!(restored.skipped_steps, [subtask.guid.clone()]);
+    assert_eq!(client.step_titles(&guide.guid).await, ["First"]);
+    client.restored(&other.guid, 1).await;
+    client.restored(&guide.guid, 1).await;
+    assert_eq!(client.step_titles(&guide.guid).await, ["First", "Other"]);
+}
+
+async fn translations_come_back_with_their_state(client: Client) {
+    let name = |name: &str, locked| TaskTranslation {
+        name: Some(name.to_owned()),
+        locked: Some(locked),
+    };
+    let guide = task("Guide").translated("de", name("Anleitung", false));
+    let guide = client
+        .given_task(guide.translated("fr", name("Guide", true)))
+        .await;
+    let title = StepTranslation {
+        title: Some("Schau".to_owned()),
+        locked: Some(false),
+        ..StepTranslation::default()
+    };
+    let step = Step {
+        translations: [("de".to_owned(), title)].into(),
+        ..information_step(&guide, "Look")
+    };
+    let step = client.given_step(step).await;
+    let renamed = Task {
+        guid: guide.guid.clone(),
+        name: "Renamed".to_owned(),
+        ..Task::default()
+    };
+    client.updated_task(renamed, &["name"]).await;
+    retitle(&client, &guide.guid, "Look again").await;
+    let outdated = client.translation_work(&["de", "fr"]).await;
+    assert!(!outdated.is_empty());
+    client.kept_revision(&guide.guid).await;
+    let untranslated = Step {
+        guid: step.guid.clone(),
+        ..Step::default()
+    };
+    client.updated_step(untranslated, &["translations"]).await;
+    client.force_delete_task(&guide.guid).await.accepted();
+    client.restored(&guide.guid, 1).await;
+    let work = |work: Vec<TranslationWork>| -> Vec<_> {
+        let key = |work: &TranslationWork| (work.guid.clone(), work.language.clone(), work.state);
+        work.iter().map(key).collect()
+    };
+    let now = client.translation_work(&["de", "fr"]).await;
+    assert_eq!(work(now), work(outdated));
+    is_as_in(&client, &guide.guid, 1).await;
+}
+
+async fn a_dry_run_restores_nothing(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    retitle(&client, &guide.guid, "Changed").await;
+    let before = exported(&client, &guide.guid).await;
+    let restore = RestoreRevisionRequest {
+        task: guide.guid.clone(),
+        revision: "1".to_owned(),
+        validate_only: true,
+        ..RestoreRevisionRequest::default()
+    };
+    let answer = client
+        .revisions()
+        .restore_revision(restore)
+        .await
+        .accepted()
+        .into_inner();
+    assert_eq!(answer.outcome(), ImportOutcome::Updated);
+    assert_eq!(answer.previous_revision, 0);
+    assert_eq!(exported(&client, &guide.guid).await, before);
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+}
+
+async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
+    let guide = given_guide(&client).await;
+    let etag = exported(&client, &guide.guid).await.guide_etag;
+    client.force_delete_task(&guide.guid).await.accepted();
+    let restore = RestoreRevisionRequest {
+        task: guide.guid.clone(),
+        revision: "1".to_owned(),
+        guide_etag: etag,
+        ..RestoreRevisionRequest::default()
+    };
+    let failure = client.revisions().restore_revision(restore).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    let failure = client.create_revision(request(&guide.guid)).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+}
