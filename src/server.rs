@@ -266,7 +266,11 @@ impl Server {
             health.start();
             let address = config.database.address();
             let following = health.clone().follow_database(store.clone(), address);
-            monitoring = Some(AbortOnDrop(tokio::spawn(following)));
+            let retention = store.clone().enforce_retention();
+            monitoring = Some([
+                AbortOnDrop(tokio::spawn(following)),
+                AbortOnDrop(tokio::spawn(retention)),
+            ]);
             started();
             shutdown.await;
         }

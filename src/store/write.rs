@@ -23,6 +23,7 @@ mod links;
 mod locks;
 mod queue;
 mod request_outcomes;
+mod retention;
 mod revisions;
 mod roles;
 mod rows;

@@ -6,6 +6,7 @@ mod aliases;
 mod automatic;
 mod compare;
 mod restore;
+mod settings;
 
 on_both_databases![
     a_revision_is_the_guide_as_it_was,

@@ -261,7 +261,8 @@ pub async fn back_off(metrics: &StoreMetrics, attempt: u32) {
     sleep(Duration::from_millis(1 << attempt.min(6))).await;
 }
 
-fn now() -> Timestamp {
+/// The time.
+pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
