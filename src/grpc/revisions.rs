@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use prost::Message;
-use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -15,7 +13,6 @@ use super::{
     idempotency::{IdempotentRequest, decode_stored},
     page,
     page_token::PageCursor,
-    status,
 };
 use crate::{
     domain::{
@@ -150,12 +147,6 @@ impl RevisionService for Services {
         request: Request<CompareRevisionsRequest>,
     ) -> Result<Response<CompareRevisionsResponse>, Status> {
         respond(request, async |caller, request| {
-            let filters = CompareRevisionsRequest {
-                page_size: 0,
-                page_token: String::new(),
-                ..request.clone()
-            };
-            let tokens = self.page_tokens(&caller, "CompareRevisions", filters.encode_to_vec());
             let CompareRevisionsRequest {
                 task,
                 base,
@@ -163,15 +154,12 @@ impl RevisionService for Services {
                 page_size,
                 page_token,
             } = request;
-            let (task, base, target, (after, size)) = decode::all(|violations| {
+            let (task, base, target, size) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
                 let base = revision_name(&base, Field::root("base", violations));
-                let target = match target.as_str() {
-                    "" => Some(None),
-                    target => revision_name(target, Field::root("target", violations)).map(Some),
-                };
-                let start = page::start(&tokens, page_size, &page_token, violations);
-                Some((task?, base?, target?, start?))
+                let target = optional_revision(&target, Field::root("target", violations));
+                let size = field::page_size(page_size, violations);
+                Some((task?, base?, target?, size?))
             })?;
             let account = self.account(&caller);
             let base = ComparedGuide::revision(&account, task, &base, "base").await?;
@@ -179,33 +167,34 @@ impl RevisionService for Services {
                 Some(target) => ComparedGuide::revision(&account, task, &target, "target").await?,
                 None => ComparedGuide::now(&account, task).await?,
             };
-            let state = state_of(&base.etag, &target.etag);
-            let after: Option<ComparisonCursor> = after;
-            if after.as_ref().is_some_and(|after| after.state != state) {
-                return Err(Error::Invalid(status::page_token_violation().into()));
-            }
+            // A token is of these two guides, whatever the names mean by now.
+            let filters = format!("{task} {} {}", base.etag.as_str(), target.etag.as_str());
+            let tokens = self.page_tokens(&caller, "CompareRevisions", filters.into_bytes());
+            let (after, _) =
+                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
             let weight = base.weight() + target.weight();
-            let comparison = account
-                .analyse(weight, move || base.compare(&target))
-                .await?;
-            let Comparison { task_paths, steps } = comparison
+            let comparison = account.analyse(weight, move || base.compare(&target));
+            let Comparison {
+                mut task_paths,
+                steps,
+            } = comparison
+                .await?
                 .ok_or_else(|| Error::Internal("two guides cannot be compared".to_owned()))?;
-            let first = after.map_or(0, |after| after.index + 1);
-            let is_first = first == 0;
-            let same = is_first && task_paths.is_empty() && steps.is_empty();
-            let mut items = steps.into_iter().enumerate().skip(first);
+            let same = after.is_none() && task_paths.is_empty() && steps.is_empty();
+            if after.is_some() {
+                task_paths.clear();
+            }
+            let used = task_paths.iter().map(|path| path.len() + 4).sum();
+            let first = after.map_or(0, |CountedSteps(count)| count);
+            let mut items = (first + 1..)
+                .map(CountedSteps)
+                .zip(steps.into_iter().skip(first));
             let page = Page {
                 items: items.by_ref().take(size.get() as usize).collect(),
                 more: items.next().is_some(),
             };
-            let task_paths = if is_first { task_paths } else { Vec::new() };
-            let used = task_paths.iter().map(|path| path.len() + 4).sum();
-            let cursor = |(index, _): &(usize, StepDifference)| ComparisonCursor {
-                index: *index,
-                state,
-            };
             let (steps, next_page_token) =
-                page::encode_beside(used, page, &tokens, cursor, |(_, step)| step);
+                page::encode_beside(used, page, &tokens, |(count, _)| *count, |(_, step)| step);
             Ok(CompareRevisionsResponse {
                 same,
                 task_paths,
@@ -287,12 +276,7 @@ impl RevisionService for Services {
             let (task, alias, revision) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
                 let alias = self::alias(&alias, violations);
-                let revision = match revision.as_str() {
-                    "" => Some(None),
-                    revision => {
-                        revision_name(revision, Field::root("revision", violations)).map(Some)
-                    }
-                };
+                let revision = optional_revision(&revision, Field::root("revision", violations));
                 Some((task?, alias?, revision?))
             })?;
             let account = self.account(&caller);
@@ -342,6 +326,14 @@ fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
         }
     }
     name
+}
+
+/// The number or alias in a field that may be empty.
+fn optional_revision(text: &str, field: Field<'_>) -> Option<Option<RevisionName>> {
+    match text {
+        "" => Some(None),
+        text => revision_name(text, field).map(Some),
+    }
 }
 
 /// The `alias` of a request.
@@ -463,36 +455,17 @@ impl ComparedGuide {
     }
 }
 
-/// A place in a comparison: the last step of a page.
-#[derive(Clone, Copy, Debug)]
-struct ComparisonCursor {
-    index: usize,
-    /// Stands for the compared guides.
-    state: [u8; 8],
-}
+/// A place in a comparison: how many steps stand before it.
+#[derive(Clone, Copy)]
+struct CountedSteps(usize);
 
-fn state_of(base: &GuideEtag, target: &GuideEtag) -> [u8; 8] {
-    let hash = Sha256::new()
-        .chain_update(base.as_str())
-        .chain_update([0])
-        .chain_update(target.as_str())
-        .finalize();
-    let mut state = [0; 8];
-    state.copy_from_slice(hash.split_at(8).0);
-    state
-}
-
-impl PageCursor for ComparisonCursor {
+impl PageCursor for CountedSteps {
     fn to_bytes(&self) -> Vec<u8> {
-        let index = self.index as u64;
-        [index.to_be_bytes(), self.state].concat()
+        (self.0 as u64).to_be_bytes().to_vec()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (index, state) = bytes.split_first_chunk()?;
-        Some(Self {
-            index: usize::try_from(u64::from_be_bytes(*index)).ok()?,
-            state: state.try_into().ok()?,
-        })
+        let count = u64::from_be_bytes(bytes.try_into().ok()?);
+        usize::try_from(count).ok().map(Self)
     }
 }

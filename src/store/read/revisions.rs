@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Select,
-    Value,
+    ColumnTrait, ConnectionTrait, DerivePartialModel, FromQueryResult, QueryFilter, QueryOrder,
+    QuerySelect, Select, Value,
 };
 use uuid::Uuid;
 
@@ -37,7 +37,8 @@ use crate::{
 const LARGE_DOCUMENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// The row of a revision without its guide.
-#[derive(FromQueryResult)]
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "task_revision::Entity")]
 struct RevisionRow {
     task: Uuid,
     number: i64,
@@ -86,25 +87,9 @@ impl RevisionRow {
     }
 }
 
-/// The revisions of a task, without their guides.
+/// The revisions of a task.
 fn revisions(account: &AccountId, task: TaskId) -> Select<task_revision::Entity> {
-    task_revision::Entity::select(account)
-        .select_only()
-        .columns([
-            Column::Task,
-            Column::Number,
-            Column::Cause,
-            Column::Note,
-            Column::Subject,
-            Column::CreatedTs,
-            Column::TaskName,
-            Column::ProductId,
-            Column::StepCount,
-            Column::GuideEtag,
-            Column::Size,
-            Column::DocumentSize,
-        ])
-        .filter(Column::Task.eq(task.0))
+    task_revision::Entity::select(account).filter(Column::Task.eq(task.0))
 }
 
 /// The aliases of a task.
@@ -148,7 +133,7 @@ pub async fn find(
     };
     let row = revisions(account, task)
         .filter(Column::Number.eq(number))
-        .into_model::<RevisionRow>()
+        .into_partial_model::<RevisionRow>()
         .one(db)
         .await?;
     let Some(row) = row else {
@@ -166,10 +151,9 @@ pub async fn content(
     task: TaskId,
     number: i64,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let content: Option<Vec<u8>> = task_revision::Entity::select(account)
+    let content: Option<Vec<u8>> = revisions(account, task)
         .select_only()
         .column(Column::Content)
-        .filter(Column::Task.eq(task.0))
         .filter(Column::Number.eq(number))
         .into_tuple()
         .one(db)
@@ -274,7 +258,7 @@ impl Account {
             .filter(Column::Number.lt(before.unwrap_or(i64::MAX)))
             .order_by_desc(Column::Number)
             .limit(u64::from(size.get()) + 1)
-            .into_model::<RevisionRow>()
+            .into_partial_model::<RevisionRow>()
             .all(db)
             .await?;
         if rows.is_empty() && !has_history(db, account, task).await? {

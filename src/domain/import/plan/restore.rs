@@ -20,7 +20,7 @@ use crate::domain::{
     step::{ReferencedTask, Step, StepKind, SubtaskRef},
     task::{IndexState, ManagedBy, Task},
     time::Timestamp,
-    translation::Language,
+    translation::{Language, StepOverlay, TaskOverlay},
     translation_work::SourceDigest,
     violation::Path,
 };
@@ -332,62 +332,54 @@ impl<'a> Restore<'a> {
         debug_assert!(depth <= MAX_NESTED_DOCUMENTS);
     }
 
-    /// Notes what the translations of a task were made from, where that changes, and gives the
-    /// task another revision then.
+    /// Notes what the translations of a task were made from, where that is not stored, and gives
+    /// the task another revision then.
     fn set_task_sources(&mut self, kept: &Task, before: Option<&Task>, after: &mut Task) {
-        let mut changes = false;
-        for (language, overlay) in &kept.translations {
-            let source = |of: &TranslatedFrom, task: &Task| {
-                let outdated = of.tasks.get(&(task.guid, language.clone()));
-                outdated.map_or_else(|| task.name.as_str().to_owned(), Clone::clone)
-            };
-            let wanted = source(&self.context.kept.outdated, kept);
-            let same_texts = before.filter(|task| task.translations.get(language) == Some(overlay));
-            let is_stored =
-                same_texts.is_some_and(|task| source(self.context.outdated, task) == wanted);
-            if !is_stored {
-                changes = true;
-                let key = (after.guid, language.clone());
-                self.translated_from.tasks.insert(key, wanted);
+        fn sources<'s>(
+            task: &'s Task,
+            from: &'s TranslatedFrom,
+        ) -> Sources<'s, TaskId, TaskOverlay, String> {
+            Sources {
+                id: task.guid,
+                translations: &task.translations,
+                own: task.name.as_str().to_owned(),
+                outdated: &from.tasks,
             }
         }
-        if let Some(before) = before
-            && changes
-        {
+        let stored = before.map(|task| sources(task, self.context.outdated));
+        let changed = sources(kept, &self.context.kept.outdated).not_stored(stored.as_ref());
+        if let (Some(before), false) = (before, changed.is_empty()) {
             after.revision = before.revision.next(self.context.write.now);
         }
+        let changed = changed.into_iter();
+        let changed = changed.map(|(language, source)| ((after.guid, language), source));
+        self.translated_from.tasks.extend(changed);
     }
 
     /// As [`Self::set_task_sources`], for a step.
     fn set_step_sources(&mut self, kept: &Step, before: Option<&Step>, after: &mut Step) {
-        let translations = &kept.content.translations;
-        if translations.is_empty() {
-            return;
-        }
-        let own = source_of(kept);
-        let stored = before.map(source_of);
-        let mut changes = false;
-        for (language, overlay) in translations {
-            let outdated = |from: &TranslatedFrom, step: StepId, own: &StepSource| {
-                let outdated = from.steps.get(&(step, language.clone()));
-                outdated.unwrap_or(own).clone()
-            };
-            let wanted = outdated(&self.context.kept.outdated, kept.guid, &own);
-            let is_stored = before.zip(stored.as_ref()).is_some_and(|(before, own)| {
-                before.content.translations.get(language) == Some(overlay)
-                    && outdated(self.context.outdated, before.guid, own) == wanted
-            });
-            if !is_stored {
-                changes = true;
-                let key: (StepId, Language) = (after.guid, language.clone());
-                self.translated_from.steps.insert(key, wanted);
+        fn sources<'s>(
+            step: &'s Step,
+            from: &'s TranslatedFrom,
+        ) -> Sources<'s, StepId, StepOverlay, StepSource> {
+            Sources {
+                id: step.guid,
+                translations: &step.content.translations,
+                own: (step.title.clone(), SourceDigest::of_step_content(step)),
+                outdated: &from.steps,
             }
         }
-        if let Some(before) = before
-            && changes
-        {
+        if kept.content.translations.is_empty() {
+            return;
+        }
+        let stored = before.map(|step| sources(step, self.context.outdated));
+        let changed = sources(kept, &self.context.kept.outdated).not_stored(stored.as_ref());
+        if let (Some(before), false) = (before, changed.is_empty()) {
             after.revision = before.revision.next(self.context.write.now);
         }
+        let changed = changed.into_iter();
+        let changed = changed.map(|(language, source)| ((after.guid, language), source));
+        self.translated_from.steps.extend(changed);
     }
 
     /// Sets task, product and title of every subtask step.
@@ -506,9 +498,36 @@ impl<'a> Restore<'a> {
     }
 }
 
-/// The texts of a step from which it is translated.
-fn source_of(step: &Step) -> StepSource {
-    (step.title.clone(), SourceDigest::of_step_content(step))
+/// What the translations of a task or step were made from.
+struct Sources<'s, Id, O, S> {
+    id: Id,
+    translations: &'s BTreeMap<Language, O>,
+    /// Its own texts.
+    own: S,
+    /// Other texts, of outdated translations.
+    outdated: &'s BTreeMap<(Id, Language), S>,
+}
+
+impl<Id: Copy + Ord, O: PartialEq, S: Clone + PartialEq> Sources<'_, Id, O, S> {
+    fn of(&self, language: &Language) -> &S {
+        let outdated = self.outdated.get(&(self.id, language.clone()));
+        outdated.unwrap_or(&self.own)
+    }
+
+    /// The translations that are not stored so, with their sources.
+    fn not_stored(&self, stored: Option<&Self>) -> Vec<(Language, S)> {
+        let is_stored = |language: &Language, overlay: &O| {
+            stored.is_some_and(|stored| {
+                stored.translations.get(language) == Some(overlay)
+                    && stored.of(language) == self.of(language)
+            })
+        };
+        let changed = self.translations.iter();
+        let changed = changed.filter(|(language, overlay)| !is_stored(language, overlay));
+        changed
+            .map(|(language, _)| (language.clone(), self.of(language).clone()))
+            .collect()
+    }
 }
 
 /// The question of an observation, which may manage tasks.
