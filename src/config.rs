@@ -14,7 +14,6 @@ mod error;
 mod examples;
 mod health;
 mod names;
-mod password_file;
 mod postgres_parameters;
 mod secret;
 mod settings;
