@@ -15,27 +15,11 @@ use crate::domain::misspelling::closest;
 
 /// The beginning of the name of every setting in the environment.
 pub(super) const PREFIX: &str = "EXPERTISE_";
+/// The beginning of the name of every variable of tests.
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 
-/// Variables that are no settings: of builds, and of tests. Those of tests that begin with
-/// [`TEST_PREFIX`] are not listed.
-const OTHER_VARIABLES: [&str; 15] = [
-    "EXPERTISE_ADDRESS",
-    "EXPERTISE_CANCELLED_CALLS",
-    "EXPERTISE_COMMIT",
-    "EXPERTISE_CRASH_CYCLES",
-    "EXPERTISE_FAULTS_SEED",
-    "EXPERTISE_FLEET_ROUNDS",
-    "EXPERTISE_FUZZ_EXECUTIONS",
-    "EXPERTISE_FUZZ_SEED",
-    "EXPERTISE_LOAD",
-    "EXPERTISE_LOAD_BINARY",
-    "EXPERTISE_METRICS_ADDRESS",
-    "EXPERTISE_OUTAGE_ROUNDS",
-    "EXPERTISE_PACKAGING_PROFILE",
-    "EXPERTISE_REQUIRE_POSTGRES",
-    "EXPERTISE_SHUTDOWN_CYCLES",
-];
+/// The commit of a build, which is no setting.
+const COMMIT: &str = "EXPERTISE_COMMIT";
 
 /// Variables of other programs that commands read: the editor of the user.
 pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
@@ -69,7 +53,7 @@ impl Variables {
         let names = settings
             .iter()
             .map(|setting| environment_name(key(setting)));
-        let known: Vec<String> = names.chain(OTHER_VARIABLES.map(str::to_owned)).collect();
+        let known: Vec<String> = names.chain([COMMIT.to_owned()]).collect();
         let unknown = self.0.iter().filter(|(name, value)| {
             name.starts_with(PREFIX)
                 && !known.contains(*name)
