@@ -231,7 +231,7 @@ pub enum Command {
     /// Print the effective settings: a settings file, secrets masked, with the origin of each.
     Config(String),
     /// Sign a token and print it.
-    Token(TokenRules, TokenGrant),
+    Token(SigningSecret, TokenRules, TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.

@@ -70,7 +70,9 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     }
     match &invocation.command {
         Command::Config(effective) => cli::print(effective)?,
-        Command::Token(rules, grant) => cli::print(&format!("{}\n", auth::sign(rules, grant)?))?,
+        Command::Token(secret, rules, grant) => {
+            cli::print(&format!("{}\n", auth::sign(secret, rules, grant)?))?;
+        }
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // Only these commands and `translate` write a log, so only they start it.

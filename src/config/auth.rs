@@ -115,18 +115,20 @@ impl AuthSettings {
         Ok(AuthMode::Header)
     }
 
-    /// The rules of tokens that are signed, which needs the secret, even if the setting `auth`
-    /// is not given.
-    pub fn for_signing(self, given: &GivenSettings) -> Result<TokenRules, WrongSetting> {
+    /// The secret and the rules of tokens that are signed, even if the setting `auth` is not given.
+    pub fn for_signing(
+        self,
+        given: &GivenSettings,
+    ) -> Result<(SigningSecret, TokenRules), WrongSetting> {
         if self.auth == Some(AuthKind::Header) {
             return Err(given.wrong("auth", "jwt, as there are no tokens with header"));
         }
-        if self.jwt_secret.is_none() {
+        let secret = self.jwt_secret.clone().ok_or_else(|| {
             let min = SigningSecret::MIN;
             let expected = format!("the secret that signs tokens, of {min} bytes at least");
-            return Err(given.wrong("jwt_secret", expected));
-        }
-        self.rules(given)
+            given.wrong("jwt_secret", expected)
+        })?;
+        Ok((secret, self.rules(given)?))
     }
 
     fn rules(self, given: &GivenSettings) -> Result<TokenRules, WrongSetting> {

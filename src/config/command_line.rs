@@ -237,7 +237,8 @@ impl CommandArgs {
                 let ServerSettings { config, auth, tls } = server.settings.0;
                 config.check(given, environment)?;
                 tls.tls(given)?;
-                Command::Token(auth.for_signing(given)?, grant)
+                let (secret, rules) = auth.for_signing(given)?;
+                Command::Token(secret, rules, grant)
             }
             Self::Translate(Flags(settings)) => {
                 Command::Translate(Box::new(TranslateConfig::read(settings, given)?))

@@ -356,10 +356,7 @@ fn toml_text(value: &toml::Value) -> Option<String> {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Boolean(truth) => Some(truth.to_string()),
-        toml::Value::Float(_)
-        | toml::Value::Datetime(_)
-        | toml::Value::Array(_)
-        | toml::Value::Table(_) => None,
+        _ => None,
     }
 }
 
