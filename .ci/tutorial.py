@@ -6,7 +6,7 @@ A block of `sh` is run by one shell for the whole page, in a directory with the 
 `examples` and `proto`. The block of text or JSON after it is what it must print; a line `…` stands for
 any lines. A block of `sh` without one must succeed. Ids, etags and times may differ from
 those of the page, but equal ones must stay equal. A comment `<!-- not run: … -->` before a
-block leaves it out. The server is at EXPERTISE_ADDRESS.
+block leaves it out. The server is at EXPERTISE_TEST_ADDRESS.
 """
 
 import os
@@ -59,7 +59,7 @@ class Shell:
 
     def run(self, block):
         """What the block prints, and its exit code."""
-        block = block.replace(DEFAULT_ADDRESS, os.environ["EXPERTISE_ADDRESS"])
+        block = block.replace(DEFAULT_ADDRESS, os.environ["EXPERTISE_TEST_ADDRESS"])
         Path(self.directory, "block.sh").write_text(block)
         self.process.stdin.write(f"source ./block.sh </dev/null; printf '\\n{END} %s\\n' $?\n")
         self.process.stdin.flush()
@@ -116,7 +116,7 @@ def main(page, heading=None):
     with tempfile.TemporaryDirectory() as directory:
         for name in ("examples", "proto"):
             os.symlink(Path(name).resolve(), Path(directory, name))
-        os.environ["EXPERTISE_SERVER"] = f"http://{os.environ['EXPERTISE_ADDRESS']}"
+        os.environ["EXPERTISE_SERVER"] = f"http://{os.environ['EXPERTISE_TEST_ADDRESS']}"
         shell, comparison = Shell(directory), Comparison()
         blocks = commands(page, heading)
         for block, shown in blocks:

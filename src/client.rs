@@ -3,7 +3,6 @@
 
 mod call_error;
 mod connect_error;
-mod repetition_notice;
 
 use std::{
     error::Error,
@@ -25,15 +24,18 @@ use tonic_types::StatusExt;
 pub(crate) use self::call_error::CalledServer;
 pub use self::call_error::{CallError, CallViolation};
 pub(crate) use self::connect_error::root_cause;
-use self::repetition_notice::RepetitionNotice;
 use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::v1::{
-        analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
-        task_service_client::TaskServiceClient,
+    proto::{
+        code_name,
+        v1::{
+            analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+            task_service_client::TaskServiceClient,
+        },
     },
+    terminal::print_error,
 };
 
 /// The largest message that is accepted, in bytes: the server may be set to messages of any size.
@@ -270,7 +272,8 @@ pub(crate) struct Client {
     flags: String,
     /// Whether the server has answered a call.
     answered: AtomicBool,
-    notice: RepetitionNotice,
+    /// Whether the user was told that calls are repeated.
+    notified: AtomicBool,
 }
 
 impl Client {
@@ -306,7 +309,7 @@ impl Client {
             retry: *retry,
             flags: flags.clone(),
             answered: AtomicBool::new(false),
-            notice: RepetitionNotice::default(),
+            notified: AtomicBool::new(false),
         })
     }
 
@@ -372,10 +375,7 @@ impl Client {
                 // in a row are enough, unless this server has answered before.
                 !lost_before || self.answered.load(Ordering::Relaxed)
             })
-            .notify(|status: &Status, _| {
-                self.notice
-                    .print_first(status, &self.called_server(), self.retry);
-            })
+            .notify(|status: &Status, _| self.print_first_repetition(status))
             .await;
         self.answered.fetch_or(result.is_ok(), Ordering::Relaxed);
         result.map(tonic::Response::into_inner).map_err(|status| {
@@ -385,6 +385,22 @@ impl Client {
                 ..CallError::new(&status, &self.called_server())
             }
         })
+    }
+
+    /// Prints a line on standard error when a call is first repeated after an outage, as the
+    /// pauses may be long. A write conflict is no outage. The loss of a connection before any
+    /// answer is not reported: the call is repeated only once after it.
+    fn print_first_repetition(&self, status: &Status) {
+        let is_outage = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
+            || self.answered.load(Ordering::Relaxed) && is_connection_lost(status);
+        if is_outage && !self.notified.swap(true, Ordering::Relaxed) {
+            print_error(&format!(
+                "a call of {} failed ({}) and is repeated, {} times at most",
+                self.server,
+                code_name(status.code()),
+                self.retry.retries
+            ));
+        }
     }
 
     fn called_server(&self) -> CalledServer<'_> {

@@ -1,10 +1,9 @@
 //! Settings: the only reader of the environment and of the settings file.
 //!
 //! Flags win over the environment, the environment over the file, the file over
-//! defaults. Wrong values stop the start, each with one line.
+//! defaults. A wrong value stops the start with one line.
 
 mod analysis_command;
-mod any_text;
 mod auth;
 mod client_command;
 mod command_line;
@@ -13,10 +12,8 @@ mod database_url;
 mod enum_arguments;
 mod error;
 mod examples;
-mod flags;
 mod health;
 mod names;
-mod password_file;
 mod postgres_parameters;
 mod secret;
 mod settings;
@@ -48,7 +45,7 @@ pub use self::{
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
-    error::{ConfigError, WrongSetting, WrongSettings},
+    error::{ConfigError, WrongSetting},
     health::HealthConfig,
     secret::{Secret, SigningSecret},
     tls::Tls,
@@ -57,7 +54,7 @@ pub use self::{
 };
 use self::{
     auth::AuthSettings, client_command::OutputFormat, names::Variables,
-    postgres_parameters::PostgresParameters, settings::SettingValues, tls::TlsSettings,
+    postgres_parameters::PostgresParameters, settings::GivenSettings, tls::TlsSettings,
 };
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
@@ -174,6 +171,7 @@ pub struct LogConfig {
         id = "log_format",
         value_name = "text|json",
         default_value_t = LogFormat::of_terminal(),
+        hide_default_value = true,
         hide_possible_values = true
     )]
     pub format: LogFormat,
@@ -222,16 +220,18 @@ impl fmt::Display for LogFormat {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Serve until a signal.
-    Serve,
+    Serve(Box<Config>),
     /// Bring the schema up to date, or create it with partitions.
     Migrate {
+        /// Where the database is; accounts and TLS are not read.
+        config: Box<Config>,
         /// How many partitions each table of account data gets in a new database.
         partitions: Option<u16>,
     },
-    /// Print the effective settings.
-    Config,
+    /// Print the effective settings: a settings file, secrets masked, with the origin of each.
+    Config(String),
     /// Sign a token and print it.
-    Token(TokenGrant),
+    Token(SigningSecret, TokenRules, TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
@@ -259,58 +259,46 @@ impl Config {
             "--database-url",
             database_url,
         ];
-        let args = args.map(OsString::from);
-        match Invocation::read(command_line(String::new()), args, &Variables::default()) {
-            Ok(invocation) => invocation.config,
+        let read = Invocation::read(String::new(), args.map(OsString::from), []);
+        match read.map(|invocation| invocation.command) {
+            Ok(Command::Serve(config)) => *config,
+            Ok(command) => panic!("{command:?}"),
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn read(
-        values: &mut SettingValues,
-        command: &Command,
-        environment: &Variables,
-    ) -> Result<Self, ConfigError> {
-        values.read(|settings, values| {
-            let ServerSettings { config, auth, tls } = settings;
-            config.check_replica(values);
-            config.check_limits(values);
-            config.check_ports(values);
-            for postgres in config.postgres_parameters(environment) {
-                postgres.check_values(values);
-            }
-            let signs_token = matches!(command, Command::Token(_));
-            let migrates = matches!(command, Command::Migrate { .. });
-            let listen = (!migrates).then_some(config.listen);
-            let auth = match signs_token {
-                true => auth.for_signing(values),
-                false => auth.for_serving(values, listen),
-            };
-            let tls = tls.tls(values);
-            let tls = values.record(tls);
-            if matches!(command, Command::Serve) || migrates {
-                for postgres in config.postgres_parameters(environment) {
-                    postgres.check_files(values);
-                }
-            }
-            Some(Self {
-                auth: auth?,
-                tls: tls?,
-                ..config
-            })
-        })
+    /// Checks settings against each other.
+    fn check(&self, given: &GivenSettings, environment: &Variables) -> Result<(), WrongSetting> {
+        self.check_replica(given)?;
+        self.check_limits(given)?;
+        self.check_ports(given)?;
+        let mut databases = self.postgres_parameters(environment);
+        databases.try_for_each(|postgres| postgres.check_values(given))
     }
 
-    fn check_replica(&self, values: &mut SettingValues) {
-        let is_sqlite = match &self.database {
-            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => true,
-            DatabaseUrl::Postgres(_) => false,
-        };
-        if is_sqlite && self.database_read.is_some() && values.is_valid("database_url") {
-            let database = values.name("database_url");
-            let expected =
-                format!("unset, as only PostgreSQL has replicas and {database} is SQLite");
-            values.refuse("database_read_url", expected);
+    /// Checks the files of connections to PostgreSQL.
+    fn check_files(
+        &self,
+        given: &GivenSettings,
+        environment: &Variables,
+    ) -> Result<(), WrongSetting> {
+        let mut databases = self.postgres_parameters(environment);
+        databases.try_for_each(|postgres| postgres.check_files(given))
+    }
+
+    fn check_replica(&self, given: &GivenSettings) -> Result<(), WrongSetting> {
+        match &self.database {
+            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory
+                if self.database_read.is_some() =>
+            {
+                let database = given.name("database_url");
+                let expected =
+                    format!("unset, as only PostgreSQL has replicas and {database} is SQLite");
+                Err(given.wrong("database_read_url", expected))
+            }
+            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory | DatabaseUrl::Postgres(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -334,42 +322,54 @@ impl Config {
     }
 
     /// Refuses one port for calls and metrics.
-    fn check_ports(&self, values: &mut SettingValues) {
-        const METRICS: &str = "metrics_listen";
-        let Some(metrics) = self.metrics_listen else {
-            return;
-        };
-        if is_same_port(self.listen, metrics) && values.is_valid("listen") {
-            let expected = format!(
-                "another port than {}, where calls are served ({})",
-                self.listen.port(),
-                values.name("listen")
-            );
-            values.refuse(METRICS, expected);
+    fn check_ports(&self, given: &GivenSettings) -> Result<(), WrongSetting> {
+        match self.metrics_listen {
+            Some(metrics) if is_same_port(self.listen, metrics) => {
+                let (port, name) = (self.listen.port(), given.name("listen"));
+                let expected = format!("another port than {port}, where calls are served ({name})");
+                Err(given.wrong("metrics_listen", expected))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
     /// Refuses less memory for calls in progress than the largest message takes: the server
     /// would refuse every message of that size.
-    fn check_limits(&self, values: &mut SettingValues) {
+    fn check_limits(&self, given: &GivenSettings) -> Result<(), WrongSetting> {
         const MESSAGE: &str = "max_message_bytes";
         const INFLIGHT: &str = "max_inflight_bytes";
         let (largest, inflight) = (self.max_message_bytes, self.max_inflight_bytes);
-        if inflight >= largest || !values.is_valid(MESSAGE) || !values.is_valid(INFLIGHT) {
-            return;
+        if inflight >= largest {
+            return Ok(());
         }
-        let (message_name, inflight_name) = (values.name(MESSAGE), values.name(INFLIGHT));
+        let (message_name, inflight_name) = (given.name(MESSAGE), given.name(INFLIGHT));
         // The error is about the setting that was given, or about the smaller one of two.
-        match values.named(INFLIGHT) {
-            Some(_) => values.refuse(
+        Err(match given.named(INFLIGHT) {
+            Some(_) => given.wrong(
                 INFLIGHT,
                 format!("at least {largest}, the largest message ({message_name})"),
             ),
-            None => values.refuse(
+            None => given.wrong(
                 MESSAGE,
                 format!("at most {inflight}, or {inflight_name} must be at least {largest}"),
             ),
-        }
+        })
+    }
+}
+
+impl ServerSettings {
+    /// The settings of a server, checked but for the files of connections to PostgreSQL.
+    fn for_serving(
+        self,
+        given: &GivenSettings,
+        environment: &Variables,
+    ) -> Result<Config, WrongSetting> {
+        self.config.check(given, environment)?;
+        Ok(Config {
+            auth: self.auth.for_serving(given, self.config.listen)?,
+            tls: self.tls.tls(given)?,
+            ..self.config
+        })
     }
 }
 

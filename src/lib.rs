@@ -25,6 +25,7 @@
 //! | [`client`] | calls of commands to a running server |
 //! | [`translate`] | the automatic translation process, a client of the service |
 //! | [`cli`] | the subcommands and their output |
+//! | `files`, `http_client` | regular files; requests over HTTP that the program makes itself |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
 //! | `terminal` | text that is safe on a terminal |
 //!
@@ -66,6 +67,7 @@ pub mod config;
 pub mod domain;
 mod files;
 pub mod grpc;
+mod http_client;
 mod messages;
 pub mod pem;
 pub mod proto;

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context;
 use expertise::{
-    auth::{self, SignError},
+    auth,
     cli::{self, CliError},
     config::{AuthMode, Command, Config, ConfigError, Invocation},
     server::{Server, StartError},
@@ -33,10 +33,8 @@ fn main() -> ExitCode {
     let invocation = match Invocation::of_process(version::text()) {
         Ok(invocation) => invocation,
         Err(ConfigError::Usage(error)) => error.exit(),
-        Err(ConfigError::Settings(wrong)) => {
-            for wrong in wrong.iter() {
-                cli::print_message(wrong);
-            }
+        Err(ConfigError::Setting(wrong)) => {
+            cli::print_message(wrong);
             return ExitCode::from(WRONG_SETTINGS);
         }
     };
@@ -64,26 +62,21 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
 }
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
-    let config = &invocation.config;
     let command_line = || expertise::config::command_line(version::text());
-    if let Command::Config | Command::Token(_) = invocation.command {
+    if let Command::Config(_) | Command::Token(..) = invocation.command {
         for warning in &invocation.warnings {
             cli::print_message(warning);
         }
     }
     match &invocation.command {
-        Command::Config => cli::print(&invocation.effective())?,
-        Command::Token(grant) => {
-            let token = match &config.auth {
-                AuthMode::Header => Err(SignError::NoSecret),
-                AuthMode::Jwt(rules) => auth::sign(rules, grant),
-            };
-            cli::print(&format!("{}\n", token?))?;
+        Command::Config(effective) => cli::print(effective)?,
+        Command::Token(secret, rules, grant) => {
+            cli::print(&format!("{}\n", auth::sign(secret, rules, grant)?))?;
         }
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // Only these commands and `translate` write a log, so only they start it.
-        Command::Serve | Command::Migrate { .. } => {
+        Command::Serve(config) | Command::Migrate { config, .. } => {
             telemetry::start(&config.log);
             for warning in &invocation.warnings {
                 // The filter of the log may leave warnings out.
@@ -104,17 +97,17 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
 }
 
 fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
-    let config = &invocation.config;
     let runtime = Runtime::new().context("cannot start the runtime")?;
     let outcome = runtime.block_on(async {
         match &invocation.command {
-            Command::Serve => serve(config).await?,
-            Command::Migrate { partitions } => migrate(config, *partitions).await?,
+            Command::Serve(config) => serve(config).await?,
+            Command::Migrate { config, partitions } => migrate(config, *partitions).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Lint(lint) => return Ok(cli::lint(lint).await?),
             Command::Health(server) => cli::health(server).await?,
-            Command::Config | Command::Token(_) | Command::Completions(_) | Command::Man(_) => {}
+            Command::Config(_) | Command::Token(..) | Command::Completions(_) | Command::Man(_) => {
+            }
         }
         Ok(ExitCode::SUCCESS)
     });

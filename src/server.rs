@@ -35,7 +35,7 @@ use self::{
     connections::Connections,
     health::HealthMonitor,
     listen::{incoming, listen, listen_advice},
-    middleware::{CallLimits, CallService, Middleware},
+    middleware::{CallLimits, CallService, MAX_PROBE_BYTES, Middleware},
     operations::{MetricSources, OperationsEndpoint},
     routes::ServerRoutes,
 };
@@ -144,8 +144,9 @@ impl Server {
         };
         let tracer = traces.as_ref().map(Traces::tracer);
         let middleware = Arc::new(Middleware::new(authenticator, call_limits, tracer));
-        let health = HealthMonitor::new();
-        let mut routes = Routes::default().add_service(health.service());
+        let (health, health_service) = HealthMonitor::new().await;
+        let health_service = health_service.max_decoding_message_size(MAX_PROBE_BYTES);
+        let mut routes = Routes::default().add_service(health_service);
         if config.reflection {
             routes = with_reflection(routes)?;
         }
@@ -263,7 +264,7 @@ impl Server {
             if let Some(endpoint) = endpoint {
                 endpoint.add_store(store.clone());
             }
-            health.start();
+            health.start().await;
             let address = config.database.address();
             let following = health.clone().follow_database(store.clone(), address);
             let retention = store.clone().enforce_retention();
@@ -276,7 +277,7 @@ impl Server {
         }
         let deadline = Instant::now() + config.shutdown_grace;
         info!("shutting down");
-        health.shut_down();
+        health.shut_down().await;
         drop(drain);
         let drained = drain_until(deadline - closing_time(config.shutdown_grace), &mut serving);
         tokio::select! {
@@ -370,7 +371,9 @@ fn with_reflection(routes: Routes) -> Result<Routes, reflection::Error> {
             reflection::Builder::register_encoded_file_descriptor_set,
         )
     };
+    let v1 = builder().build_v1()?;
+    let v1alpha = builder().build_v1alpha()?;
     Ok(routes
-        .add_service(builder().build_v1()?)
-        .add_service(builder().build_v1alpha()?))
+        .add_service(v1.max_decoding_message_size(MAX_PROBE_BYTES))
+        .add_service(v1alpha.max_decoding_message_size(MAX_PROBE_BYTES)))
 }

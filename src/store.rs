@@ -34,7 +34,7 @@ use crate::{
 };
 
 use connection::{
-    Advice, ConnectOptions, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
+    ConnectMessage, ConnectOptions, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
     ReplicaSettings,
 };
 use metrics::StoreMetrics;
@@ -251,7 +251,7 @@ impl Store {
 
     /// Checks whether the database answers, on a connection of its own. The error says why it
     /// does not, without texts of the driver.
-    pub async fn ping(&self) -> Result<(), Advice> {
+    pub async fn ping(&self) -> Result<(), ConnectMessage> {
         self.inner.connections.probe.check().await
     }
 

@@ -10,13 +10,11 @@ mod character_reference;
 mod chunking;
 mod engine;
 pub mod html;
-mod http;
 mod instruction;
 mod libretranslate;
 mod progress;
 mod run;
 mod service;
-mod summary;
 mod translator;
 mod work;
 
@@ -29,8 +27,7 @@ use self::{
 pub use self::{
     engine::{Engine, EngineError},
     instruction::TEXT_MEMBERS,
-    progress::{TranslateProgress, progress_on_standard_error},
-    summary::{TranslateFailure, TranslateSummary},
+    progress::{TranslateFailure, TranslateProgress, TranslateSummary, progress_on_standard_error},
 };
 use crate::{
     client::ConnectError,

@@ -5,14 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde::Serialize;
 
-use super::{KeySource, TokenGrant, TokenRules, crypto};
+use super::{SigningSecret, TokenGrant, TokenRules, crypto};
 
 /// Why no token was signed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignError {
-    /// The settings have public keys only.
-    #[error("signing needs a secret, as public keys only verify tokens: set EXPERTISE_JWT_SECRET")]
-    NoSecret,
     /// The clock of this machine is before 1970.
     #[error("the clock of this machine is before 1970: set it")]
     Clock,
@@ -33,13 +30,11 @@ struct SignedClaims<'a> {
 }
 
 /// Signs a token that these rules accept until it expires.
-pub fn sign(rules: &TokenRules, grant: &TokenGrant) -> Result<String, SignError> {
-    let secret = match &rules.keys {
-        KeySource::Secret(secret) => secret,
-        KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
-            return Err(SignError::NoSecret);
-        }
-    };
+pub fn sign(
+    secret: &SigningSecret,
+    rules: &TokenRules,
+    grant: &TokenGrant,
+) -> Result<String, SignError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_err(|_| SignError::Clock)?.as_secs();
     let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();

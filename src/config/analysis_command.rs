@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::{
-    ConfigError, Format, TaskRef, client_command::ClientArgs, connection::ConnectionConfig,
-    settings::Environment, value,
+    Format, TaskRef, WrongSetting, client_command::ClientArgs, connection::ConnectionConfig,
+    settings::GivenSettings, value,
 };
 use crate::{
     domain::{
@@ -122,15 +122,23 @@ pub struct ReferencesArgs {
     pub answer: Option<String>,
 }
 
-impl ClientArgs<LintArgs> {
-    /// The server is optional: files can be checked without one.
-    pub fn read_lint(self, environment: Environment<'_>) -> Result<LintConfig, ConfigError> {
+impl LintArgs {
+    /// Whether a server is called: files can be checked without one.
+    pub(super) fn needs_server(&self) -> bool {
         let is_stored = |guide: &GuideArg| matches!(guide, GuideArg::Task(_));
-        let needs_server = self.command.online || self.command.guides.iter().any(is_stored);
-        let connection = needs_server.then(|| self.connection(environment));
+        self.online || self.guides.iter().any(is_stored)
+    }
+}
+
+impl ClientArgs<LintArgs> {
+    pub fn read_lint(self, given: &GivenSettings) -> Result<LintConfig, WrongSetting> {
+        let connection = self.connection.0;
+        let needs_server = self.command.needs_server();
         Ok(LintConfig {
-            connection: connection.transpose()?,
-            format: self.format(),
+            connection: needs_server
+                .then(|| connection.connection(given))
+                .transpose()?,
+            format: self.format.format,
             lint: self.command,
         })
     }

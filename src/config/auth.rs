@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf};
 use clap::{Args, ValueEnum};
 use http::Uri;
 
-use super::{secret::SigningSecret, settings::SettingValues, value};
+use super::{WrongSetting, secret::SigningSecret, settings::GivenSettings, value};
 
 /// Where the account of a call is taken from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,10 +64,10 @@ pub(super) struct AuthSettings {
     /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
     #[arg(value_name = "SECRET", value_parser = value::signing_secret)]
     jwt_secret: Option<SigningSecret>,
-    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again when it changes
+    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
     #[arg(value_name = "PATH", value_parser = value::path)]
     jwt_public_key_file: Option<PathBuf>,
-    /// Tokens are signed with a key of this JSON Web Key Set; read again when it changes
+    /// Tokens are signed with a key of this JSON Web Key Set; read again every five seconds
     #[arg(value_name = "PATH", value_parser = value::path)]
     jwt_jwks_file: Option<PathBuf>,
     /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, every ten minutes, and for a key id that is not known
@@ -90,94 +90,74 @@ const KEY_SOURCES: [&str; 4] = [
 ];
 
 impl AuthSettings {
-    /// Refuses settings of tokens in a mode without tokens. To ignore them would trust every
-    /// caller, although tokens are meant. Returns whether there are none.
-    fn refuse_token_settings(values: &mut SettingValues) -> bool {
-        let of_tokens = KEY_SOURCES.into_iter();
-        let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
-        let given = of_tokens.find_map(|key| values.named(key));
-        if let Some(given) = &given {
-            values.refuse("auth", format!("jwt, as {given} is set"));
-        }
-        given.is_none()
-    }
-
-    /// The mode of a server that listens on this address; `None` is a command that listens on
-    /// none.
+    /// The mode of a server that listens on this address. Settings of tokens are refused in a
+    /// mode without tokens: to ignore them would trust every caller, although tokens are meant.
     pub fn for_serving(
         self,
-        values: &mut SettingValues,
-        listen: Option<SocketAddr>,
-    ) -> Option<AuthMode> {
+        given: &GivenSettings,
+        listen: SocketAddr,
+    ) -> Result<AuthMode, WrongSetting> {
         if self.auth == Some(AuthKind::Jwt) {
-            return self.jwt(values);
+            return self.rules(given).map(AuthMode::Jwt);
         }
-        let is_consistent = Self::refuse_token_settings(values);
-        let is_unset = values.named("auth").is_none();
-        let is_public = listen.is_some_and(|listen| !listen.ip().is_loopback());
-        if is_consistent && is_unset && is_public {
-            values.refuse(
+        let of_tokens = KEY_SOURCES.into_iter();
+        let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
+        if let Some(name) = of_tokens.find_map(|key| given.named(key)) {
+            return Err(given.wrong("auth", format!("jwt, as {name} is set")));
+        }
+        if self.auth.is_none() && !listen.ip().is_loopback() {
+            return Err(given.wrong(
                 "listen",
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
                  EXPERTISE_AUTH=header trusts the account that any caller names",
-            );
+            ));
         }
-        Some(AuthMode::Header)
+        Ok(AuthMode::Header)
     }
 
-    /// The mode of a command that signs tokens, and so needs the secret. It is `jwt` even if the
-    /// setting `auth` is not given.
-    pub fn for_signing(self, values: &mut SettingValues) -> Option<AuthMode> {
+    /// The secret and the rules of tokens that are signed, even if the setting `auth` is not given.
+    pub fn for_signing(
+        self,
+        given: &GivenSettings,
+    ) -> Result<(SigningSecret, TokenRules), WrongSetting> {
         if self.auth == Some(AuthKind::Header) {
-            values.refuse("auth", "jwt, as there are no tokens with header");
-            return None;
+            return Err(given.wrong("auth", "jwt, as there are no tokens with header"));
         }
-        if self.jwt_secret.is_none() {
+        let secret = self.jwt_secret.clone().ok_or_else(|| {
             let min = SigningSecret::MIN;
             let expected = format!("the secret that signs tokens, of {min} bytes at least");
-            values.refuse("jwt_secret", expected);
-        }
-        self.jwt(values)
+            given.wrong("jwt_secret", expected)
+        })?;
+        Ok((secret, self.rules(given)?))
     }
 
-    fn jwt(self, values: &mut SettingValues) -> Option<AuthMode> {
-        let given = KEY_SOURCES
-            .into_iter()
-            .filter_map(|key| Some((key, values.named(key)?)));
-        let given: Vec<(&str, String)> = given.collect();
-        match given.as_slice() {
-            [] => values.refuse(
-                "jwt_secret",
-                format!(
-                    "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                     EXPERTISE_JWT_JWKS_URL, as {} is jwt",
-                    values.name("auth")
-                ),
-            ),
-            [(_, first), others @ ..] => {
-                for (key, _) in others {
-                    let expected = format!("unset, as {first} is set: keys come from one place");
-                    values.refuse(key, expected);
-                }
-            }
+    fn rules(self, given: &GivenSettings) -> Result<TokenRules, WrongSetting> {
+        let sources = [
+            self.jwt_secret.map(KeySource::Secret),
+            self.jwt_public_key_file.map(KeySource::PublicKeyFile),
+            self.jwt_jwks_file.map(KeySource::KeySetFile),
+            self.jwt_jwks_url.map(KeySource::KeySetUrl),
+        ];
+        let named = KEY_SOURCES.into_iter().zip(sources);
+        let mut named = named.filter_map(|(key, source)| Some((key, source?)));
+        let Some((first, keys)) = named.next() else {
+            let expected = format!(
+                "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                 EXPERTISE_JWT_JWKS_URL, as {} is jwt",
+                given.name("auth")
+            );
+            return Err(given.wrong("jwt_secret", expected));
+        };
+        if let Some((other, _)) = named.next() {
+            let first = given.name(first);
+            let expected = format!("unset, as {first} is set: keys come from one place");
+            return Err(given.wrong(other, expected));
         }
-        for (key, is_missing) in [
-            ("jwt_issuer", self.jwt_issuer.is_none()),
-            ("jwt_audience", self.jwt_audience.is_none()),
-        ] {
-            if is_missing {
-                values.refuse(key, "set, as tokens are checked against it");
-            }
-        }
-        let secret = self.jwt_secret.map(KeySource::Secret);
-        let keys = secret
-            .or(self.jwt_public_key_file.map(KeySource::PublicKeyFile))
-            .or(self.jwt_jwks_file.map(KeySource::KeySetFile))
-            .or(self.jwt_jwks_url.map(KeySource::KeySetUrl));
-        Some(AuthMode::Jwt(TokenRules {
-            keys: keys?,
-            issuer: self.jwt_issuer?,
-            audience: self.jwt_audience?,
-        }))
+        let missing = |key| given.wrong(key, "set, as tokens are checked against it");
+        Ok(TokenRules {
+            keys,
+            issuer: self.jwt_issuer.ok_or_else(|| missing("jwt_issuer"))?,
+            audience: self.jwt_audience.ok_or_else(|| missing("jwt_audience"))?,
+        })
     }
 }

@@ -8,11 +8,11 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 pub use self::guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs};
 use super::{
-    Command, ConfigError, DEFAULT_MAX_MESSAGE_BYTES,
+    Command, DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
     analysis_command::{LintArgs, PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
-    flags::Flags,
-    settings::{Environment, SettingValues},
+    names::Variables,
+    settings::{Flags, GivenSettings},
     value,
 };
 use crate::{
@@ -72,25 +72,31 @@ pub(super) enum ClientCommandArgs {
 }
 
 impl ClientCommandArgs {
-    pub fn read(self, environment: Environment<'_>) -> Result<Command, ConfigError> {
+    /// Whether no server is called.
+    pub fn is_offline(&self) -> bool {
+        matches!(self, Self::Lint(args) if !args.command.needs_server())
+    }
+
+    pub fn read(
+        self,
+        given: &GivenSettings,
+        environment: &Variables,
+    ) -> Result<Command, WrongSetting> {
         let config = match self {
-            Self::Import(args) => args.read(ClientCommand::Import, environment),
-            Self::Export(args) => args.read(ClientCommand::Export, environment),
-            Self::Show(args) => args.read(ClientCommand::Show, environment),
-            Self::List(args) => args.read(ClientCommand::List, environment),
+            Self::Import(args) => args.read(ClientCommand::Import, given),
+            Self::Export(args) => args.read(ClientCommand::Export, given),
+            Self::Show(args) => args.read(ClientCommand::Show, given),
+            Self::List(args) => args.read(ClientCommand::List, given),
             Self::Edit(args) => {
                 let args = args.with_editor_of(environment);
-                args.read(ClientCommand::Edit, environment)
+                args.read(ClientCommand::Edit, given)
             }
-            Self::Diff(args) => args.read(ClientCommand::Diff, environment),
-            Self::Apply(args) => args.read(ClientCommand::Apply, environment),
-            Self::Delete(args) => args.read(ClientCommand::Delete, environment),
-            Self::Lint(args) => {
-                let lint = args.read_lint(environment)?;
-                return Ok(Command::Lint(Box::new(lint)));
-            }
-            Self::Preview(args) => args.read(ClientCommand::Preview, environment),
-            Self::References(args) => args.read(ClientCommand::References, environment),
+            Self::Diff(args) => args.read(ClientCommand::Diff, given),
+            Self::Apply(args) => args.read(ClientCommand::Apply, given),
+            Self::Delete(args) => args.read(ClientCommand::Delete, given),
+            Self::Lint(args) => return Ok(Command::Lint(Box::new(args.read_lint(given)?))),
+            Self::Preview(args) => args.read(ClientCommand::Preview, given),
+            Self::References(args) => args.read(ClientCommand::References, given),
         };
         Ok(Command::Client(Box::new(config?)))
     }
@@ -239,35 +245,21 @@ pub(super) struct ClientArgs<A: Args> {
     #[command(flatten)]
     pub command: A,
     #[command(flatten)]
-    format: OutputFormat,
+    pub format: OutputFormat,
     #[command(flatten)]
-    connection: Flags<ConnectionSettings>,
+    pub connection: Flags<ConnectionSettings>,
 }
 
 impl<A: Args> ClientArgs<A> {
     pub fn read(
         self,
         command: fn(A) -> ClientCommand,
-        environment: Environment<'_>,
-    ) -> Result<ClientCommandConfig, ConfigError> {
+        given: &GivenSettings,
+    ) -> Result<ClientCommandConfig, WrongSetting> {
         Ok(ClientCommandConfig {
-            connection: self.connection(environment)?,
-            format: self.format(),
+            connection: self.connection.0.connection(given)?,
+            format: self.format.format,
             command: command(self.command),
         })
-    }
-
-    pub fn format(&self) -> Format {
-        self.format.format
-    }
-
-    pub fn connection(
-        &self,
-        environment: Environment<'_>,
-    ) -> Result<ConnectionConfig, ConfigError> {
-        let mut values = SettingValues::default();
-        values.take_environment::<ConnectionSettings>(environment);
-        values.take_flags::<ConnectionSettings, _>(&self.connection);
-        values.read(ConnectionSettings::connection)
     }
 }

@@ -1,22 +1,26 @@
 //! The command line: its subcommands and their arguments.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use clap::{
-    Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
     error::{ContextKind, ContextValue},
 };
 use clap_complete::Shell;
 
 use super::{
-    Command, Config, ConfigError, HealthConfig, LogConfig, OutputFormat, ServerSettings,
-    TokenGrant, TranslateConfig, WrongSetting,
+    Command, ConfigError, HealthConfig, OutputFormat, ServerSettings, TokenGrant, TranslateConfig,
+    WrongSetting,
     client_command::ClientCommandArgs,
+    connection::ConnectionSettings,
     examples::with_examples,
-    flags::Flags,
     health::HealthSettings,
     names::Variables,
-    settings::{Environment, SettingValues, value_error},
+    settings::{Flags, GivenSettings, key, settings},
     translate::TranslateSettings,
     value,
 };
@@ -25,6 +29,7 @@ use super::{
 #[command(
     name = "expertise",
     about,
+    args_conflicts_with_subcommands = true,
     after_help = "Flags win over the environment, the environment over the file, the file over defaults."
 )]
 struct CommandLine {
@@ -34,8 +39,8 @@ struct CommandLine {
     command: Option<CommandArgs>,
 }
 
-/// The settings of a server. They may stand before or after a subcommand that reads them.
-#[derive(Args, Default)]
+/// The settings of a server.
+#[derive(Args)]
 struct ServerFlags {
     /// A TOML file of settings; its keys are the flags with _ for -
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -100,148 +105,153 @@ pub fn command_line(version: String) -> clap::Command {
 pub struct Invocation {
     /// The subcommand.
     pub command: Command,
-    /// The effective settings of a server. A command that does not read them has the
-    /// defaults here, and wrong settings do not keep it from running.
-    pub config: Config,
     /// What may be a mistake in the settings of a server, a line each.
     pub warnings: Vec<String>,
-    values: SettingValues,
+    given: GivenSettings,
 }
 
 impl Invocation {
     /// Reads command line, environment and file of this process.
     pub fn of_process(version: String) -> Result<Self, ConfigError> {
-        Self::read(
-            command_line(version),
-            env::args_os(),
-            &Variables::of_process(),
-        )
+        Self::read(version, env::args_os(), env::vars_os())
     }
 
-    pub(super) fn read(
-        command_line: clap::Command,
+    /// Reads a command line with this environment, and the file that it names.
+    pub fn read(
+        version: String,
         args: impl IntoIterator<Item = OsString>,
-        environment: Environment<'_>,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
-        let matches = command_line
-            .try_get_matches_from(args)
-            .map_err(with_tip)
-            .map_err(wrong_argument)?;
-        let CommandLine {
-            server: program_flags,
-            command,
-        } = CommandLine::from_arg_matches(&matches)?;
-        let name = matches.subcommand_name().unwrap_or_default();
-        let (command, mut values) = match command {
-            Some(command) => command.read(name, program_flags, environment)?,
-            None => {
-                let values = server_values(&program_flags, &ServerFlags::default(), environment);
-                (Command::Serve, values)
-            }
+        let environment = Variables::new(variables);
+        let args = Vec::from_iter(args);
+        let program = command_line(version);
+        let mut given = GivenSettings::default();
+        // The flags say which settings are read, and from which file.
+        let flags = match program.clone().try_get_matches_from(&args) {
+            Ok(matches) => CommandLine::from_arg_matches(&matches)?.command_args(),
+            Err(error) => return Err(given.refusal(with_tip(error))),
         };
+        let settings = flags.settings();
+        if let Some(path) = flags.file() {
+            given.take_file(path, &settings)?;
+        }
+        given.take_environment(&environment, &settings)?;
+        let program = given.as_defaults(program);
+        let program = program.mut_subcommands(|command| given.as_defaults(command));
+        let matches = match program.try_get_matches_from(&args) {
+            Ok(matches) => matches,
+            Err(error) => return Err(given.refusal(error)),
+        };
+        let of_command = matches
+            .subcommand()
+            .map_or(&matches, |(_, matches)| matches);
+        given.take_flags(of_command, &settings);
+        let args = CommandLine::from_arg_matches(&matches)?.command_args();
         Ok(Self {
-            config: Config::read(&mut values, &command, environment)?,
-            warnings: warnings(&command, environment),
-            command,
-            values,
+            warnings: match args.reads_server() {
+                true => warnings(&environment),
+                false => Vec::new(),
+            },
+            command: args.read(&given, &environment)?,
+            given,
         })
-    }
-
-    /// The effective settings as a settings file, secrets masked, with the origin of
-    /// each. What is unset is left out.
-    pub fn effective(&self) -> String {
-        self.values.effective::<ServerSettings>(&self.config.auth)
     }
 
     /// A message in which each setting of the server is named as it was given: by its flag,
     /// its variable, or its key in the file.
     pub fn with_names_as_given(&self, message: &str) -> String {
-        self.values.with_names_as_given(message)
+        self.given.with_names_as_given(message)
+    }
+}
+
+impl CommandLine {
+    fn command_args(self) -> CommandArgs {
+        self.command.unwrap_or(CommandArgs::Serve(self.server))
     }
 }
 
 impl CommandArgs {
-    /// The command, and the settings of a server if it reads them.
-    fn read(
-        self,
-        name: &str,
-        program_flags: ServerFlags,
-        environment: Environment<'_>,
-    ) -> Result<(Command, SettingValues), ConfigError> {
-        let server =
-            |command_flags: &ServerFlags| server_values(&program_flags, command_flags, environment);
-        let no_values = SettingValues::default();
+    /// Whether the command reads the settings of a server.
+    fn reads_server(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Migrate { .. } | Self::Config(_) | Self::Token { .. } => true,
+            Self::Translate(_)
+            | Self::Client(_)
+            | Self::Health { .. }
+            | Self::Completions { .. }
+            | Self::Man { .. } => false,
+        }
+    }
+
+    /// The settings that the command takes from the environment and the file.
+    fn settings(&self) -> Vec<Arg> {
+        match self {
+            Self::Serve(_) | Self::Config(_) | Self::Token { .. } => settings::<ServerSettings>(),
+            Self::Migrate { .. } => {
+                let mut settings = settings::<ServerSettings>();
+                settings.retain(|setting| MIGRATE_SETTINGS.contains(&key(setting)));
+                settings
+            }
+            Self::Translate(_) => settings::<TranslateSettings>(),
+            Self::Client(command) if command.is_offline() => Vec::new(),
+            Self::Client(_) => settings::<ConnectionSettings>(),
+            Self::Health { .. } => settings::<HealthSettings>(),
+            Self::Completions { .. } | Self::Man { .. } => Vec::new(),
+        }
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Serve(server)
+            | Self::Migrate { server, .. }
+            | Self::Config(server)
+            | Self::Token { server, .. } => server.config.as_deref(),
+            Self::Health { config, .. } => config.as_deref(),
+            Self::Translate(_) | Self::Client(_) | Self::Completions { .. } | Self::Man { .. } => {
+                None
+            }
+        }
+    }
+
+    fn read(self, given: &GivenSettings, environment: &Variables) -> Result<Command, WrongSetting> {
         Ok(match self {
-            Self::Serve(command_flags) => (Command::Serve, server(&command_flags)),
-            Self::Migrate {
-                partitions,
-                server: command_flags,
-            } => {
-                let mut values = server(&command_flags);
-                values.retain(&MIGRATE_SETTINGS);
-                (Command::Migrate { partitions }, values)
+            Self::Serve(ServerFlags { settings, .. }) => {
+                let config = settings.0.for_serving(given, environment)?;
+                config.check_files(given, environment)?;
+                Command::Serve(Box::new(config))
             }
-            Self::Config(command_flags) => (Command::Config, server(&command_flags)),
-            Self::Token {
-                grant,
-                server: command_flags,
-            } => (Command::Token(grant), server(&command_flags)),
-            Self::Translate(flags) => {
-                program_flags.refuse_all_but::<LogConfig>(name)?;
-                let translate =
-                    TranslateConfig::read(&program_flags.settings, &flags, environment)?;
-                (Command::Translate(Box::new(translate)), no_values)
+            Self::Migrate { partitions, server } => {
+                let config = server.settings.0.config;
+                config.check(given, environment)?;
+                config.check_files(given, environment)?;
+                Command::Migrate {
+                    config: Box::new(config),
+                    partitions,
+                }
             }
-            Self::Client(args) => {
-                program_flags.refuse(name)?;
-                (args.read(environment)?, no_values)
+            Self::Config(ServerFlags { settings, .. }) => {
+                let config = settings.0.for_serving(given, environment)?;
+                Command::Config(given.effective(&config.auth))
             }
-            Self::Health {
-                format,
-                health,
-                config,
-            } => {
-                let config = config.or(program_flags.config);
-                let mut values = values_of::<HealthSettings>(config, environment);
-                values.take_flags::<HealthSettings, _>(&program_flags.settings);
-                values.take_flags::<HealthSettings, _>(&health);
-                let health = HealthConfig::read(&mut values, format)?;
-                (Command::Health(health), no_values)
+            Self::Token { grant, server } => {
+                let ServerSettings { config, auth, tls } = server.settings.0;
+                config.check(given, environment)?;
+                tls.tls(given)?;
+                let (secret, rules) = auth.for_signing(given)?;
+                Command::Token(secret, rules, grant)
             }
-            Self::Completions { shell } => {
-                program_flags.refuse(name)?;
-                (Command::Completions(shell), no_values)
+            Self::Translate(Flags(settings)) => {
+                Command::Translate(Box::new(TranslateConfig::read(settings, given)?))
             }
-            Self::Man { command } => {
-                program_flags.refuse(name)?;
-                (Command::Man(manual_page(command)?), no_values)
+            Self::Client(args) => args.read(given, environment)?,
+            Self::Health { format, health, .. } => {
+                Command::Health(HealthConfig::read(health.0, given, format)?)
             }
+            Self::Completions { shell } => Command::Completions(shell),
+            Self::Man { command } => Command::Man(manual_page(command)?),
         })
     }
 }
-
-impl ServerFlags {
-    /// Refuses settings of the server before a command that does not read them.
-    fn refuse(&self, command: &str) -> Result<(), WrongSetting> {
-        self.refuse_all_but::<NoSettings>(command)
-    }
-
-    /// Refuses settings of the server before a command that reads those of `A` only.
-    fn refuse_all_but<A: Args>(&self, command: &str) -> Result<(), WrongSetting> {
-        let file = self.config.as_ref().map(|_| "--config".to_owned());
-        match file.or_else(|| self.settings.first_not_of::<A>()) {
-            Some(flag) => Err(WrongSetting::NotOfCommand {
-                flag,
-                command: command.to_owned(),
-            }),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The settings of a command that reads none of the server.
-#[derive(Args)]
-struct NoSettings {}
 
 /// The settings that `migrate` needs. Others are not checked.
 const MIGRATE_SETTINGS: [&str; 6] = [
@@ -253,45 +263,8 @@ const MIGRATE_SETTINGS: [&str; 6] = [
     "log_format",
 ];
 
-/// The settings of a server: flags after the subcommand over flags before it over the
-/// environment over the file.
-fn server_values(
-    program_flags: &ServerFlags,
-    command_flags: &ServerFlags,
-    environment: Environment<'_>,
-) -> SettingValues {
-    let file = command_flags
-        .config
-        .as_ref()
-        .or(program_flags.config.as_ref());
-    let mut values = values_of::<ServerSettings>(file.cloned(), environment);
-    values.take_flags::<ServerSettings, _>(&program_flags.settings);
-    values.take_flags::<ServerSettings, _>(&command_flags.settings);
-    values
-}
-
-/// The settings of `A` from the environment, over those of a server from its file.
-fn values_of<A: Args>(file: Option<PathBuf>, environment: Environment<'_>) -> SettingValues {
-    let mut values = SettingValues::default();
-    if let Some(path) = file {
-        values.take_file::<ServerSettings>(path);
-    }
-    values.take_environment::<A>(environment);
-    values
-}
-
-/// Names the variables that look like settings and that nothing reads, for commands that read
-/// the settings of a server.
-fn warnings(command: &Command, environment: Environment<'_>) -> Vec<String> {
-    match command {
-        Command::Serve | Command::Migrate { .. } | Command::Config | Command::Token(_) => {}
-        Command::Translate(_)
-        | Command::Client(_)
-        | Command::Lint(_)
-        | Command::Health(_)
-        | Command::Completions(_)
-        | Command::Man(_) => return Vec::new(),
-    }
+/// Names the variables that look like settings and that nothing reads.
+fn warnings(environment: &Variables) -> Vec<String> {
     let unknown = environment.unknown().into_iter();
     let warnings = unknown.map(|(name, _)| {
         let name = name.escape_debug();
@@ -307,7 +280,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     };
     let is_of_command = ["-a", "-s"].contains(&flag.as_str());
     let usage = error.get(ContextKind::Usage).map(ToString::to_string);
-    if is_of_command && usage.is_some_and(|usage| usage.contains("[COMMAND]")) {
+    if is_of_command && usage.is_some_and(|usage| usage.contains("<COMMAND>")) {
         let tip = format!("it belongs behind the command, such as `expertise list {flag} …`");
         error.insert(
             ContextKind::Suggested,
@@ -315,17 +288,6 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
         );
     }
     error
-}
-
-fn wrong_argument(error: clap::Error) -> ConfigError {
-    match value_error(&error) {
-        Some((setting, text, expected)) => ConfigError::from(WrongSetting::Value {
-            setting,
-            value: format!("{text:?}"),
-            expected,
-        }),
-        None => ConfigError::Usage(error),
-    }
 }
 
 /// Checks the subcommand of a manual page.

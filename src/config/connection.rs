@@ -9,7 +9,7 @@ use clap::Args;
 use super::{
     WrongSetting,
     secret::Secret,
-    settings::{SettingOrigin, SettingValues},
+    settings::{GivenSettings, SettingOrigin},
     value,
 };
 use crate::domain::ids::AccountId;
@@ -108,35 +108,30 @@ pub struct RetrySettings {
 }
 
 impl ConnectionSettings {
-    pub fn connection(self, values: &mut SettingValues) -> Option<ConnectionConfig> {
+    pub fn connection(self, given: &GivenSettings) -> Result<ConnectionConfig, WrongSetting> {
         let credentials = match (self.account, self.token) {
-            (Some(account), None) => Some(Credentials::Account(account)),
-            (None, Some(token)) => Some(Credentials::Token(token)),
+            (Some(account), None) => Credentials::Account(account),
+            (None, Some(token)) => Credentials::Token(token),
             (None, None) => {
-                if values.is_valid("token") {
-                    let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
-                    values.refuse("account", expected);
-                }
-                None
+                let expected = "set (or use --account ID), or EXPERTISE_TOKEN";
+                return Err(given.wrong("account", expected));
             }
             (Some(_), Some(_)) => {
-                values.refuse("account", "left out, as a token contains its account");
-                None
+                let expected = "left out, as a token contains its account";
+                return Err(given.wrong("account", expected));
             }
         };
         let flags = ["server", "account"].iter().filter_map(|key| {
-            let is_flag = values.origin(key) == Some(&SettingOrigin::Flag);
-            let text = values.text(key).filter(|_| is_flag)?;
+            let is_flag = given.origin(key) == Some(&SettingOrigin::Flag);
+            let text = given.text(key).filter(|_| is_flag)?;
             Some(format!(" --{key} {text}"))
         });
-        let flags = flags.collect();
-        let trust = self.trust.trust(values, &self.server);
-        Some(ConnectionConfig {
-            trust: values.record(trust)?,
+        Ok(ConnectionConfig {
+            trust: self.trust.trust(given, &self.server)?,
             server: self.server,
-            credentials: credentials?,
+            credentials,
             retry: self.retry,
-            flags,
+            flags: flags.collect(),
         })
     }
 }
@@ -144,28 +139,27 @@ impl ConnectionSettings {
 impl TrustSettings {
     /// Refuses settings of TLS for a server without TLS, so that no token is sent
     /// unencrypted by mistake.
-    pub fn trust(self, values: &SettingValues, server: &str) -> Result<Trust, WrongSetting> {
+    pub fn trust(self, given: &GivenSettings, server: &str) -> Result<Trust, WrongSetting> {
         let keys = [
             "ca_file",
             "client_cert_file",
             "client_key_file",
             "server_name",
         ];
-        let given = keys.into_iter().find(|key| values.origin(key).is_some());
-        if let Some(key) = given
+        let of_tls = keys.into_iter().find(|key| given.origin(key).is_some());
+        if let Some(key) = of_tls
             && !server.starts_with("https:")
-            && values.is_valid("server")
         {
-            let url = match values.origin("server") {
+            let url = match given.origin("server") {
                 Some(_) => "begin the URL with https://",
                 None => "set EXPERTISE_SERVER to a URL that begins with https://",
             };
             let expected = format!("left out, as {server} has no TLS: {url}");
-            return Err(values.wrong(key, expected));
+            return Err(given.wrong(key, expected));
         }
         for key in ["ca_file", "client_cert_file", "client_key_file"] {
-            if let Some(Err(error)) = values.text(key).map(fs::metadata) {
-                return Err(values.wrong(key, format!("the path of a file: {error}")));
+            if let Some(Err(error)) = given.text(key).map(fs::metadata) {
+                return Err(given.wrong(key, format!("the path of a file: {error}")));
             }
         }
         Ok(Trust {
@@ -173,10 +167,10 @@ impl TrustSettings {
             identity: match (self.client_cert_file, self.client_key_file) {
                 (Some(cert_file), Some(key_file)) => Some((cert_file, key_file)),
                 (Some(_), None) => {
-                    return Err(values.unset_though_given("client_key_file", "client_cert_file"));
+                    return Err(given.unset_though_given("client_key_file", "client_cert_file"));
                 }
                 (None, Some(_)) => {
-                    return Err(values.unset_though_given("client_cert_file", "client_key_file"));
+                    return Err(given.unset_though_given("client_cert_file", "client_key_file"));
                 }
                 (None, None) => None,
             },

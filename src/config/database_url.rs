@@ -1,12 +1,11 @@
 //! URLs of databases, and how they are shown without passwords.
 
-use std::{collections::BTreeSet, fmt, path::PathBuf, str::FromStr};
+use std::{env, fmt, fs, os::unix::fs::PermissionsExt, path::PathBuf, str::FromStr};
 
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
 use super::postgres_parameters::SSL_MODES;
-use crate::domain::misspelling::closest;
 
 /// Replaces a secret wherever settings are shown.
 pub const MASK: &str = "****";
@@ -47,18 +46,14 @@ const PUBLIC_PARAMETERS: [&str; 17] = [
 ];
 /// Parameters of the driver that may hold a secret.
 const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
-/// The longest name of an unknown parameter that is shown, in bytes.
-const MAX_SHOWN_NAME_BYTES: usize = 40;
 
-/// What a URL must be, for errors; each of these four texts answers one fault.
-const ENCODED_PASSWORD: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the characters \
-                                @ / ? # % of a password percent-encoded";
-const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \
-                               them: use ALTER ROLE … SET or ALTER DATABASE … SET";
+/// What a PostgreSQL URL must be, for errors.
+const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, and \
+                    the characters @ / ? # % of a password percent-encoded";
 const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
                         proxy that leads to the current primary";
-const VALID_PORT: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, \
-                          and the characters @ / ? # % of a password percent-encoded";
+const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \
+                               them: use ALTER ROLE … SET or ALTER DATABASE … SET";
 
 /// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
@@ -102,9 +97,20 @@ impl PostgresUrl {
         Some((name.into_owned(), value.into_owned()))
     }
 
-    /// Whether the URL has a password.
-    pub(super) fn has_password(&self) -> bool {
-        self.url.password().is_some() || self.parameter(&["password"]).is_some()
+    /// A password file that the driver ignores, as users other than its owner have
+    /// permissions on it. `None` where the URL or `PGPASSWORD` has the password.
+    pub fn ignored_password_file(&self) -> Option<PathBuf> {
+        let has_password = self.url.password().is_some() || self.parameter(&["password"]).is_some();
+        if has_password || env::var_os("PGPASSWORD").is_some() {
+            return None;
+        }
+        let named = env::var_os("PGPASSFILE").map(PathBuf::from);
+        let of_home = env::home_dir().map(|home| home.join(".pgpass"));
+        let mut files = named.into_iter().chain(of_home);
+        files.find(|file| {
+            let metadata = fs::metadata(file);
+            metadata.is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+        })
     }
 
     /// Whether the URL has no port behind the host. It may have one as a parameter.
@@ -124,7 +130,10 @@ impl PostgresUrl {
         if !is_postgres(text) {
             return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
         }
-        let mut url = parse_url(text)?;
+        let mut url = Url::parse(text).map_err(|_| FORM)?;
+        if has_stray_password(&url) {
+            return Err(FORM.to_owned());
+        }
         let (ours, others): (Vec<&str>, Vec<&str>) = url
             .query()
             .unwrap_or_default()
@@ -157,78 +166,25 @@ impl PostgresUrl {
 /// Refuses parameters that the driver would ignore, and values that it would refuse. A
 /// misspelt `sslmode` would connect without TLS.
 fn check_parameters(url: &Url) -> Result<(), String> {
-    let names: Vec<_> = url.query_pairs().map(|(name, _)| name).collect();
-    let unknown: Vec<_> = names.iter().filter(|name| !is_known(name)).collect();
-    let shown: Vec<&str> = unknown_names(url.query().unwrap_or_default()).collect();
-    let meant: BTreeSet<&str> = unknown
-        .iter()
-        .filter_map(|name| closest_parameter(name))
-        .collect();
-    if !unknown.is_empty() {
-        let advice = match meant.is_empty() {
-            true => format!("known are {}", known_parameters().join(", ")),
-            false => format!("did you mean {}?", Vec::from_iter(meant).join(", ")),
-        };
-        let without = match shown.is_empty() {
-            true => String::new(),
-            false => format!(", without {}", shown.join(", ")),
-        };
-        return Err(format!(
-            "a URL with known parameters only{without}: {advice}"
-        ));
-    }
-    if url
-        .query_pairs()
-        .any(|(name, value)| name == "host" && value.contains(','))
+    let is_list = |hosts: &str| hosts.contains(',');
+    let mut pairs = url.query_pairs();
+    if url.host_str().is_some_and(is_list)
+        || pairs.any(|(name, value)| name == "host" && is_list(&value))
     {
         return Err(ONE_HOST.to_owned());
     }
-    match refused_parameter(url) {
-        Some(name) => Err(format!("a URL with {}", valid_value(name))),
-        None => Ok(()),
+    if !url.query_pairs().all(|(name, _)| is_known(&name)) {
+        let mut known = [&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat();
+        known.sort_unstable();
+        let known = known.join(", ");
+        return Err(format!("a URL with known parameters only: {known}"));
     }
-}
-
-/// The names of unknown parameters that may be shown: none where one may be a part of a
-/// password that is not percent-encoded.
-fn unknown_names(query: &str) -> impl Iterator<Item = &str> {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let may_be_password = query.contains('@')
-        || pairs
-            .clone()
-            .any(|(name, _)| SECRET_PARAMETERS.contains(&name));
-    let is_name = |name: &str| {
-        name.len() <= MAX_SHOWN_NAME_BYTES
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-    };
-    let unknown = pairs.map(|(name, _)| name).filter(|name| !is_known(name));
-    unknown.filter(move |name| !may_be_password && is_name(name))
-}
-
-/// The first parameter whose value the driver refuses.
-fn refused_parameter(url: &Url) -> Option<&'static str> {
-    known_parameters().into_iter().find(|known| {
-        let mut pairs = url.query_pairs().filter(|(name, _)| name == known);
-        pairs.any(|(name, value)| {
-            let mut alone = url.clone();
-            alone.query_pairs_mut().clear().append_pair(&name, &value);
-            PgConnectOptions::from_str(alone.as_str()).is_err()
-        })
-    })
-}
-
-/// What the value of a parameter must be.
-fn valid_value(name: &str) -> String {
-    match name {
-        "sslmode" | "ssl-mode" => {
-            format!("{name}={SSL_MODES}")
-        }
-        "port" => "port=NUMBER from 1 to 65535".to_owned(),
-        "hostaddr" => "hostaddr=ADDRESS, an IP address".to_owned(),
-        "statement-cache-capacity" => format!("{name}=NUMBER"),
-        name => format!("a valid value of {name}"),
+    match PgConnectOptions::from_str(url.as_str()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "a URL with valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr an IP \
+             address, and statement-cache-capacity a number"
+        )),
     }
 }
 
@@ -244,43 +200,16 @@ fn is_options(name: &str) -> bool {
     name == "options" || name.starts_with("options[")
 }
 
-/// All parameters, in alphabetical order.
-fn known_parameters() -> Vec<&'static str> {
-    let mut known = [&PUBLIC_PARAMETERS[..], &SECRET_PARAMETERS].concat();
-    known.sort_unstable();
-    known
-}
-
-/// The parameter that a name may be a misspelling of.
-fn closest_parameter(name: &str) -> Option<&'static str> {
-    closest(name, known_parameters())
-}
-
 fn is_postgres(text: &str) -> bool {
     let scheme = text.split_once("://").map(|(scheme, _)| scheme);
     matches!(scheme, Some("postgres" | "postgresql"))
 }
 
-/// Refuses what may be a password with characters that are not percent-encoded: a URL
-/// would read its end as another part. The error says what a URL must be.
-fn parse_url(text: &str) -> Result<Url, &'static str> {
-    let before_query = text.split('?').next().unwrap_or_default();
-    if before_query.matches('@').count() > 1 || text.contains('#') {
-        return Err(ENCODED_PASSWORD);
-    }
-    let (_, rest) = before_query.split_once("://").unwrap_or_default();
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    if path.contains('@') {
-        return Err(ENCODED_PASSWORD);
-    }
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    if host.contains(',') {
-        return Err(ONE_HOST);
-    }
-    Url::parse(text).map_err(|error| match error {
-        url::ParseError::InvalidPort => VALID_PORT,
-        _ => ENCODED_PASSWORD,
-    })
+/// Whether a part behind the host may be the end of a password that is not percent-encoded.
+fn has_stray_password(url: &Url) -> bool {
+    url.fragment().is_some()
+        || url.path().contains('@')
+        || url.query().is_some_and(|query| query.contains('@'))
 }
 
 impl DatabaseUrl {
@@ -338,31 +267,23 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// Masks a text that may be a database URL, well-formed or not: everything before the
-/// last `@` but the scheme and the user's name, and every parameter but those that are
-/// known to hold no secret.
+/// Masks a text that may be a URL: its password, and every parameter but those that are known to
+/// hold no secret. One that cannot be parsed is not shown at all.
 pub(super) fn mask(text: &str) -> String {
-    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-    let slashes = if scheme.is_empty() { "" } else { "://" };
-    let (credentials, rest) = match rest.rsplit_once('@') {
-        Some((user, rest)) => (format!("{}@", mask_user(user)), rest),
-        None => (String::new(), rest),
-    };
-    let rest = match rest.split_once('?') {
-        Some((address, parameters)) => format!("{address}?{}", mask_parameters(parameters)),
-        None => rest.to_owned(),
-    };
-    format!("{scheme}{slashes}{credentials}{rest}")
-}
-
-fn mask_user(credentials: &str) -> String {
-    let well_formed = !credentials.contains(['/', '?', '#', '@']);
-    match credentials.split_once(':') {
-        Some((user, "")) if well_formed => format!("{user}:"),
-        Some((user, _)) if well_formed => format!("{user}:{MASK}"),
-        None if well_formed => credentials.to_owned(),
-        Some(_) | None => MASK.to_owned(),
+    if !text.contains(['@', '?', '#']) {
+        return text.to_owned();
     }
+    let url = Url::parse(text).ok();
+    let Some(mut url) = url.filter(|url| !has_stray_password(url)) else {
+        return MASK.to_owned();
+    };
+    if url.password().is_some() && url.set_password(Some(MASK)).is_err() {
+        return MASK.to_owned();
+    }
+    if let Some(query) = url.query().map(mask_parameters) {
+        url.set_query(Some(&query));
+    }
+    url.into()
 }
 
 fn mask_parameters(parameters: &str) -> String {
@@ -370,10 +291,8 @@ fn mask_parameters(parameters: &str) -> String {
         .split('&')
         .map(|pair| match pair.split_once('=') {
             Some((name, _)) if PUBLIC_PARAMETERS.contains(&name) => pair.to_owned(),
-            Some((name, _)) if is_known(name) || closest_parameter(name).is_some() => {
-                format!("{name}={MASK}")
-            }
-            // An unknown name may be part of a password that contains a `&`.
+            Some((name, _)) if is_known(name) => format!("{name}={MASK}"),
+            // It may be a part of a password that contains a `&`.
             Some(_) | None => MASK.to_owned(),
         });
     masked.collect::<Vec<_>>().join("&")

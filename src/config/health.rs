@@ -9,10 +9,10 @@ use std::{
 use clap::Args;
 
 use super::{
-    ConfigError, DEFAULT_LISTEN,
+    DEFAULT_LISTEN, WrongSetting,
     client_command::{Format, OutputFormat},
     connection::{Trust, TrustSettings},
-    settings::{SettingOrigin, SettingValues},
+    settings::{GivenSettings, SettingOrigin},
     value,
 };
 
@@ -44,30 +44,28 @@ pub(super) struct HealthSettings {
 
 impl HealthConfig {
     pub(super) fn read(
-        values: &mut SettingValues,
+        settings: HealthSettings,
+        given: &GivenSettings,
         OutputFormat { format }: OutputFormat,
-    ) -> Result<Self, ConfigError> {
-        values.read(|settings, values| {
-            let HealthSettings {
-                server,
-                trust,
-                listen,
-                tls_cert_file,
-            } = settings;
-            // `server` and `listen` both say which server is checked: a flag for one wins over the
-            // other one in the environment.
-            let is_flag = |key| values.origin(key) == Some(&SettingOrigin::Flag);
-            let local = is_flag("listen") && !is_flag("server");
-            let server = match server {
-                Some(server) if !local => server,
-                Some(_) | None => local_url(listen, tls_cert_file.is_some()),
-            };
-            let trust = trust.trust(values, &server);
-            Some(Self {
-                trust: values.record(trust)?,
-                server,
-                format,
-            })
+    ) -> Result<Self, WrongSetting> {
+        let HealthSettings {
+            server,
+            trust,
+            listen,
+            tls_cert_file,
+        } = settings;
+        // `server` and `listen` both say which server is checked: a flag for one wins over the
+        // other one in the environment.
+        let is_flag = |key| given.origin(key) == Some(&SettingOrigin::Flag);
+        let local = is_flag("listen") && !is_flag("server");
+        let server = match server {
+            Some(server) if !local => server,
+            Some(_) | None => local_url(listen, tls_cert_file.is_some()),
+        };
+        Ok(Self {
+            trust: trust.trust(given, &server)?,
+            server,
+            format,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsString};
 
-use clap::{Arg, Args};
+use clap::Arg;
 
 use super::{
     ServerSettings,
@@ -15,27 +15,11 @@ use crate::domain::misspelling::closest;
 
 /// The beginning of the name of every setting in the environment.
 pub(super) const PREFIX: &str = "EXPERTISE_";
+/// The beginning of the name of every variable of tests.
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 
-/// Variables that are no settings: of builds, and of tests. Those of tests that begin with
-/// [`TEST_PREFIX`] are not listed.
-const OTHER_VARIABLES: [&str; 15] = [
-    "EXPERTISE_ADDRESS",
-    "EXPERTISE_CANCELLED_CALLS",
-    "EXPERTISE_COMMIT",
-    "EXPERTISE_CRASH_CYCLES",
-    "EXPERTISE_FAULTS_SEED",
-    "EXPERTISE_FLEET_ROUNDS",
-    "EXPERTISE_FUZZ_EXECUTIONS",
-    "EXPERTISE_FUZZ_SEED",
-    "EXPERTISE_LOAD",
-    "EXPERTISE_LOAD_BINARY",
-    "EXPERTISE_METRICS_ADDRESS",
-    "EXPERTISE_OUTAGE_ROUNDS",
-    "EXPERTISE_PACKAGING_PROFILE",
-    "EXPERTISE_REQUIRE_POSTGRES",
-    "EXPERTISE_SHUTDOWN_CYCLES",
-];
+/// The commit of a build, which is no setting.
+const COMMIT: &str = "EXPERTISE_COMMIT";
 
 /// Variables of other programs that commands read: the editor of the user.
 pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
@@ -46,11 +30,7 @@ pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
 pub(super) struct Variables(BTreeMap<String, OsString>);
 
 impl Variables {
-    /// Those of this process.
-    pub fn of_process() -> Self {
-        Self::new(std::env::vars_os())
-    }
-
+    /// Those of an environment.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let named = variables.into_iter().filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
@@ -69,7 +49,11 @@ impl Variables {
     /// The variables that nothing reads, each with the known name that it is a misspelling
     /// of, if any. Those that Kubernetes makes for Services are left out.
     pub fn unknown(&self) -> Vec<(&str, Option<String>)> {
-        let known = known_names();
+        let settings = all_settings();
+        let names = settings
+            .iter()
+            .map(|setting| environment_name(key(setting)));
+        let known: Vec<String> = names.chain([COMMIT.to_owned()]).collect();
         let unknown = self.0.iter().filter(|(name, value)| {
             name.starts_with(PREFIX)
                 && !known.contains(*name)
@@ -86,19 +70,17 @@ impl Variables {
     }
 }
 
-/// Every name in the environment that has a meaning.
-fn known_names() -> Vec<String> {
-    let names_of = |settings: Vec<Arg>| {
-        let names = settings
-            .iter()
-            .map(|setting| environment_name(key(setting)));
-        names.collect::<Vec<_>>()
-    };
-    let mut names = names_of(settings::<ServerSettings>());
-    names.extend(names_of(settings::<TranslateSettings>()));
-    names.extend(names_of(settings::<HealthSettings>()));
-    names.extend(OTHER_VARIABLES.map(str::to_owned));
-    names
+/// The settings of every command.
+pub(super) fn all_settings() -> Vec<Arg> {
+    let server = settings::<ServerSettings>();
+    let commands = [
+        settings::<TranslateSettings>(),
+        settings::<HealthSettings>(),
+    ];
+    server
+        .into_iter()
+        .chain(commands.into_iter().flatten())
+        .collect()
 }
 
 /// Whether Kubernetes makes the variable for a Service called `expertise`, or for one
@@ -118,11 +100,9 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
             && name.contains("_PORT_")
 }
 
-/// The key of `A` that this one may be a misspelling of.
-pub(super) fn closest_key<A: Args>(name: &str) -> Option<String> {
-    let settings = settings::<A>();
-    let keys: Vec<&str> = settings.iter().map(key).collect();
-    closest(name, keys).map(str::to_owned)
+/// The key of these settings that this one may be a misspelling of.
+pub(super) fn closest_key(name: &str, settings: &[Arg]) -> Option<String> {
+    closest(name, settings.iter().map(key)).map(str::to_owned)
 }
 
 /// Whether the names differ in fewer than half of the letters behind [`PREFIX`]. In a short

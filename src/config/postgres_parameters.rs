@@ -2,14 +2,11 @@
 //! which the driver takes them as other programs of PostgreSQL do. The driver ignores
 //! invalid values.
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::{path::Path, str::FromStr};
 
 use sqlx::postgres::PgSslMode;
 
-use super::{PostgresUrl, WrongSetting, names::Variables, settings::SettingValues};
+use super::{PostgresUrl, WrongSetting, names::Variables, settings::GivenSettings};
 use crate::pem::{self, PemError};
 
 /// The modes of TLS.
@@ -74,82 +71,74 @@ pub(super) type ReadPem = fn(&Path, &str) -> Result<Vec<u8>, PemError>;
 impl PostgresParameters<'_> {
     /// Refuses values in the environment that the driver would ignore, and, where TLS is used,
     /// a certificate without its key.
-    pub fn check_values(&self, values: &mut SettingValues) {
+    pub fn check_values(&self, given: &GivenSettings) -> Result<(), WrongSetting> {
         let is_mode = |value: &str| PgSslMode::from_str(value).is_ok();
-        self.check_variable(&SSL_MODE, is_mode, SSL_MODES, values);
+        self.check_variable(&SSL_MODE, is_mode, SSL_MODES)?;
         let is_port = |value: &str| value.parse::<u16>().is_ok_and(|port| port > 0);
         if self.url.has_no_port() {
-            self.check_variable(&PORT, is_port, "a port from 1 to 65535", values);
+            self.check_variable(&PORT, is_port, "a port from 1 to 65535")?;
         }
         if !self.uses_tls() {
-            return;
+            return Ok(());
         }
-        for (given, missing) in [(&CERTIFICATE, &KEY), (&KEY, &CERTIFICATE)] {
-            if let (Some(found), None) = (self.find(given), self.find(missing)) {
-                self.refuse_unpaired(&found, given, missing, values);
+        for (parameter, missing) in [(&CERTIFICATE, &KEY), (&KEY, &CERTIFICATE)] {
+            if let (Some(found), None) = (self.find(parameter), self.find(missing)) {
+                return Err(self.unpaired(&found, parameter, missing, given));
             }
         }
+        Ok(())
     }
 
     /// Refuses files that the driver would read and that are missing or have no certificate or
     /// key.
-    pub fn check_files(&self, values: &mut SettingValues) {
+    pub fn check_files(&self, given: &GivenSettings) -> Result<(), WrongSetting> {
         if !self.uses_tls() {
-            return;
+            return Ok(());
         }
-        let mut files: Vec<(Parameter, ReadPem)> = Vec::new();
-        if self.verifies_server() {
-            files.push((ROOT_CERTIFICATE, pem::authorities as ReadPem));
+        // The driver reads the root certificates only to check the server's certificate.
+        let mode = self.ssl_mode();
+        if matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull) {
+            self.check_file(&ROOT_CERTIFICATE, pem::authorities, given)?;
         }
-        // One without the other is refused already.
-        if self.find(&CERTIFICATE).is_some() && self.find(&KEY).is_some() {
-            files.extend([
-                (CERTIFICATE, pem::chain as ReadPem),
-                (KEY, pem::key as ReadPem),
-            ]);
-        }
-        for (parameter, read) in files {
-            let Some(given) = self.find(&parameter) else {
-                continue;
-            };
-            if given.value.starts_with(INLINE_PEM) {
-                continue;
-            }
-            let path = PathBuf::from(&given.value);
-            let Err(PemError {
-                setting: _,
-                path,
-                expected,
-                reason,
-            }) = read(&path, parameter.variable)
-            else {
-                continue;
-            };
-            match given.in_url {
-                Some(name) => values.refuse(
-                    self.key,
-                    format!("a URL whose {name} is a file with {expected}, but {path}: {reason}"),
-                ),
-                None => refuse_variable(
-                    &parameter,
-                    format!("{path:?}"),
-                    format!("a file with {expected}: {reason}"),
-                    values,
-                ),
-            }
-        }
+        self.check_file(&CERTIFICATE, pem::chain, given)?;
+        self.check_file(&KEY, pem::key, given)
+    }
+
+    fn check_file(
+        &self,
+        parameter: &Parameter,
+        read: ReadPem,
+        given: &GivenSettings,
+    ) -> Result<(), WrongSetting> {
+        let file = self.find(parameter);
+        let Some(file) = file.filter(|file| !file.value.starts_with(INLINE_PEM)) else {
+            return Ok(());
+        };
+        let Err(PemError {
+            setting: _,
+            path,
+            expected,
+            reason,
+        }) = read(Path::new(&file.value), parameter.variable)
+        else {
+            return Ok(());
+        };
+        Err(match file.in_url {
+            Some(name) => given.wrong(
+                self.key,
+                format!("a URL whose {name} is a file with {expected}, but {path}: {reason}"),
+            ),
+            None => WrongSetting::Value {
+                setting: parameter.variable.to_owned(),
+                value: format!("{path:?}"),
+                expected: format!("a file with {expected}: {reason}"),
+            },
+        })
     }
 
     /// Whether the driver may use TLS.
     fn uses_tls(&self) -> bool {
         !matches!(self.ssl_mode(), PgSslMode::Disable | PgSslMode::Allow)
-    }
-
-    /// Whether the driver checks the server's certificate. It reads the root certificates only
-    /// for that.
-    fn verifies_server(&self) -> bool {
-        let mode = self.ssl_mode();
-        matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull)
     }
 
     /// The mode that the driver uses: an invalid one in the environment is its default.
@@ -178,52 +167,39 @@ impl PostgresParameters<'_> {
         parameter: &Parameter,
         is_valid: impl Fn(&str) -> bool,
         expected: &str,
-        values: &mut SettingValues,
-    ) {
-        if let Some(Given {
-            in_url: None,
-            value,
-        }) = self.find(parameter)
-            && !value.is_empty()
-            && !is_valid(&value)
-        {
-            refuse_variable(parameter, format!("{value:?}"), expected.to_owned(), values);
+    ) -> Result<(), WrongSetting> {
+        match self.find(parameter) {
+            Some(Given {
+                in_url: None,
+                value,
+            }) if !value.is_empty() && !is_valid(&value) => Err(WrongSetting::Value {
+                setting: parameter.variable.to_owned(),
+                value: format!("{value:?}"),
+                expected: expected.to_owned(),
+            }),
+            Some(_) | None => Ok(()),
         }
     }
 
-    /// Refuses a certificate without its key, or the reverse.
-    fn refuse_unpaired(
+    /// The error of a certificate without its key, or the reverse.
+    fn unpaired(
         &self,
         found: &Given,
-        given: &Parameter,
+        parameter: &Parameter,
         missing: &Parameter,
-        values: &mut SettingValues,
-    ) {
+        given: &GivenSettings,
+    ) -> WrongSetting {
         let other = missing.names.first().copied().unwrap_or_default();
         match &found.in_url {
-            Some(name) => values.refuse(
+            Some(name) => given.wrong(
                 self.key,
                 format!("a URL with {other} too, as it has {name}"),
             ),
-            None => refuse_variable(
-                missing,
-                "unset".to_owned(),
-                format!("set too, as {} is set", given.variable),
-                values,
-            ),
+            None => WrongSetting::Value {
+                setting: missing.variable.to_owned(),
+                value: "unset".to_owned(),
+                expected: format!("set too, as {} is set", parameter.variable),
+            },
         }
     }
-}
-
-fn refuse_variable(
-    parameter: &Parameter,
-    value: String,
-    expected: String,
-    values: &mut SettingValues,
-) {
-    values.record::<()>(Err(WrongSetting::Value {
-        setting: parameter.variable.to_owned(),
-        value,
-        expected,
-    }));
 }

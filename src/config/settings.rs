@@ -4,27 +4,24 @@
 
 use std::{
     any::TypeId,
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     error::Error,
     fmt,
     path::{Path, PathBuf},
 };
 
 use clap::{
-    Arg, Args, Command,
+    Arg, ArgMatches, Args, Command, FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
 };
 
 use super::{
-    AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, SigningSecret, WrongSetting,
-    WrongSettings, database_url,
-    flags::Flags,
-    names::{PREFIX, Variables, closest_key},
+    AuthMode, ConfigError, DatabaseUrl, MASK, PostgresUrl, Secret, ServerSettings, SigningSecret,
+    WrongSetting, database_url,
+    names::{PREFIX, Variables, all_settings, closest_key},
 };
 use crate::files;
-
-/// The environment that settings are read from.
-pub(super) type Environment<'a> = &'a Variables;
 
 /// The settings of `A`, in the order of its fields.
 pub(super) fn settings<A: Args>() -> Vec<Arg> {
@@ -46,9 +43,39 @@ pub(super) fn environment_name(key: &str) -> String {
     format!("{PREFIX}{}", key.to_ascii_uppercase())
 }
 
-pub(super) fn default_text(setting: &Arg) -> Option<String> {
-    let default = setting.get_default_values().first()?;
-    Some(default.to_string_lossy().into_owned())
+/// The settings of `A` as flags, whose help names their variables.
+pub(super) struct Flags<A>(pub A);
+
+impl<A: Args> Args for Flags<A> {
+    fn augment_args(command: Command) -> Command {
+        let flags = settings::<A>().into_iter().map(|setting| {
+            let long = key(&setting).replace('_', "-");
+            let about = setting.get_help().map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let name = environment_name(key(&setting));
+            let help = match about.split_once(" [default: ") {
+                Some((about, default)) => format!("{about} [{name}] [default: {default}"),
+                None => format!("{about} [{name}]"),
+            };
+            let heading = setting.get_help_heading().unwrap_or("Settings").to_owned();
+            setting.long(long).help(help).help_heading(heading)
+        });
+        command.args(flags)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<A: Args> FromArgMatches for Flags<A> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        A::from_arg_matches(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 /// Where a value came from.
@@ -87,76 +114,77 @@ struct GivenValue {
     shown: String,
 }
 
-/// Every setting that was given, by its key, and what is wrong with them. What is taken
-/// later replaces what was taken before, so the strongest source must be taken last.
+/// Every setting that was given, by its key. What is taken later replaces what was taken
+/// before, so the strongest source must be taken last.
 #[derive(Default)]
-pub(super) struct SettingValues {
-    given: BTreeMap<String, GivenValue>,
-    /// The keys of settings whose text was refused.
-    invalid: BTreeSet<String>,
-    wrong: WrongSettings,
-}
+pub(super) struct GivenSettings(BTreeMap<String, GivenValue>);
 
-impl SettingValues {
-    /// Takes the settings of `A` from a TOML file, which may hold no others.
-    pub fn take_file<A: Args>(&mut self, path: PathBuf) {
-        let table = match read_file(&path) {
-            Ok(table) => table,
-            Err(reason) => return self.wrong.add(WrongSetting::File { path, reason }),
-        };
-        let origin = SettingOrigin::File(path);
-        let settings = settings::<A>();
+impl GivenSettings {
+    /// Takes settings from a TOML file, which may hold all of a server and no others.
+    pub fn take_file(&mut self, path: &Path, settings: &[Arg]) -> Result<(), WrongSetting> {
+        let table = read_file(path).map_err(|reason| WrongSetting::File {
+            path: path.to_owned(),
+            reason,
+        })?;
+        let origin = SettingOrigin::File(path.to_owned());
+        let known = self::settings::<ServerSettings>();
         for (name, value) in table {
-            let Some(setting) = settings.iter().find(|setting| key(setting) == name) else {
-                self.wrong.add(WrongSetting::Unknown {
+            if !known.iter().any(|setting| key(setting) == name) {
+                return Err(WrongSetting::Unknown {
                     name: origin.name(&name),
-                    closest: closest_key::<A>(&name),
+                    closest: closest_key(&name, &known),
                 });
-                continue;
-            };
-            match toml_text(&value) {
-                Some(text) => self.take(setting, origin.clone(), text),
-                None => self.wrong.add(WrongSetting::Value {
-                    setting: origin.name(&name),
-                    value: format!("of type {}", value.type_str()),
-                    expected: "a string, a number or a boolean".to_owned(),
-                }),
+            }
+            let text = toml_text(&value).ok_or_else(|| WrongSetting::Value {
+                setting: origin.name(&name),
+                value: format!("of type {}", value.type_str()),
+                expected: "a string, a number or a boolean".to_owned(),
+            })?;
+            if let Some(setting) = settings.iter().find(|setting| key(setting) == name) {
+                self.take(setting, origin.clone(), text);
             }
         }
+        Ok(())
     }
 
-    /// Takes the settings of `A` from the environment. A variable that is named almost like
-    /// one of them is refused.
-    pub fn take_environment<A: Args>(&mut self, environment: Environment<'_>) {
-        let settings = settings::<A>();
-        for setting in &settings {
-            let name = environment_name(key(setting));
-            let Some(text) = environment.get(&name) else {
-                continue;
-            };
-            match text.clone().into_string() {
-                Ok(text) => self.take(setting, SettingOrigin::Environment, text),
-                Err(_) => self.wrong.add(WrongSetting::Value {
-                    setting: name,
-                    value: "not text".to_owned(),
-                    expected: "UTF-8".to_owned(),
-                }),
-            }
-        }
+    /// Takes settings from the environment. A variable that is named almost like one of them
+    /// is refused.
+    pub fn take_environment(
+        &mut self,
+        environment: &Variables,
+        settings: &[Arg],
+    ) -> Result<(), WrongSetting> {
         let is_read = |name: &String| settings.iter().any(|it| environment_name(key(it)) == *name);
         for (name, closest) in environment.unknown() {
             if closest.as_ref().is_some_and(is_read) {
                 let name = name.to_owned();
-                self.wrong.add(WrongSetting::Unknown { name, closest });
+                return Err(WrongSetting::Unknown { name, closest });
             }
         }
+        for setting in settings {
+            let name = environment_name(key(setting));
+            let Some(text) = environment.get(&name) else {
+                continue;
+            };
+            let text = text.to_str().ok_or_else(|| WrongSetting::Value {
+                setting: name,
+                value: "not text".to_owned(),
+                expected: "UTF-8".to_owned(),
+            })?;
+            self.take(setting, SettingOrigin::Environment, text.to_owned());
+        }
+        Ok(())
     }
 
-    /// Takes the settings of `A` from flags. Flags of other settings are ignored.
-    pub fn take_flags<A: Args, B>(&mut self, flags: &Flags<B>) {
-        for setting in settings::<A>() {
-            if let Some(text) = flags.text(key(&setting)) {
-                self.take(&setting, SettingOrigin::Flag, text.to_owned());
+    /// Takes the settings that were given as flags.
+    pub fn take_flags(&mut self, matches: &ArgMatches, settings: &[Arg]) {
+        for setting in settings {
+            let key = key(setting);
+            let is_flag = matches.value_source(key) == Some(ValueSource::CommandLine);
+            let text = matches.get_raw(key).and_then(|mut texts| texts.next());
+            if let Some(text) = text.filter(|_| is_flag) {
+                let text = text.to_string_lossy().into_owned();
+                self.take(setting, SettingOrigin::Flag, text);
             }
         }
     }
@@ -167,22 +195,25 @@ impl SettingValues {
             origin,
             text,
         };
-        self.given.insert(key(setting).to_owned(), given);
+        self.0.insert(key(setting).to_owned(), given);
     }
 
-    /// Drops every setting but these.
-    pub fn retain(&mut self, keys: &[&str]) {
-        self.given.retain(|key, _| keys.contains(&key.as_str()));
+    /// The command with what was given in place of the defaults of its settings.
+    pub fn as_defaults(&self, command: Command) -> Command {
+        command.mut_args(|setting| match self.0.get(key(&setting)) {
+            Some(given) => setting.default_value(given.text.clone()),
+            None => setting,
+        })
     }
 
     /// Where the value of a setting came from; `None` for a default.
     pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
-        self.given.get(key).map(|given| &given.origin)
+        self.0.get(key).map(|given| &given.origin)
     }
 
     /// The text of a setting that was given.
     pub fn text(&self, key: &str) -> Option<&str> {
-        self.given.get(key).map(|given| given.text.as_str())
+        self.0.get(key).map(|given| given.text.as_str())
     }
 
     /// A setting that was given, as the user named it.
@@ -196,87 +227,17 @@ impl SettingValues {
     }
 
     /// Replaces the names of environment variables in a text: each setting is named as the
-    /// user named it.
+    /// user named it. Of two names that begin alike, the longer one comes first.
     pub fn with_names_as_given(&self, text: &str) -> String {
-        let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-        let mut named = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(start) = rest.find(PREFIX) {
-            let (before, from_name) = rest.split_at(start);
-            let end = from_name.find(|c: char| !is_of_name(c));
-            let (name, after) = from_name.split_at(end.unwrap_or(from_name.len()));
-            let key = name.trim_start_matches(PREFIX).to_ascii_lowercase();
-            named.push_str(before);
-            named.push_str(&self.named(&key).unwrap_or_else(|| name.to_owned()));
-            rest = after;
-        }
-        named + rest
-    }
-
-    /// Whether a setting has its default or a text that was accepted.
-    pub fn is_valid(&self, key: &str) -> bool {
-        !self.invalid.contains(key)
-    }
-
-    /// Checks the settings of `A`, applies their defaults, and makes a value of them.
-    /// What `make` gets has the defaults in place of what was refused, so that it can find
-    /// what else is wrong. Fails with all that is wrong.
-    pub fn read<A: Args, T>(
-        &mut self,
-        make: impl FnOnce(A, &mut Self) -> Option<T>,
-    ) -> Result<T, ConfigError> {
-        let settings = self.parse()?;
-        match make(settings, self) {
-            Some(made) if self.wrong.is_empty() => Ok(made),
-            Some(_) | None => Err(self.wrong.clone().into()),
-        }
-    }
-
-    /// The settings of `A`, with defaults in place of what is refused.
-    fn parse<A: Args>(&mut self) -> Result<A, ConfigError> {
-        let command = A::augment_args(Command::new("settings"))
-            .no_binary_name(true)
-            .disable_help_flag(true)
-            .mut_args(|setting| {
-                let long = key(&setting).replace('_', "-");
-                setting.long(long)
-            });
-        loop {
-            let flags = command.get_arguments().filter_map(|setting| {
-                let key = key(setting);
-                let given = self.given.get(key).filter(|_| self.is_valid(key))?;
-                Some(format!("{}={}", flag(key), given.text))
-            });
-            let flags: Vec<String> = flags.collect();
-            let error = match command.clone().try_get_matches_from(flags) {
-                Ok(matches) => return Ok(A::from_arg_matches(&matches)?),
-                Err(error) => error,
-            };
-            let Some((flag, _, expected)) = value_error(&error) else {
-                return Err(error.into());
-            };
-            let key = flag.trim_start_matches('-').replace('-', "_");
-            self.refuse(&key, expected);
-            if !self.invalid.insert(key) {
-                return Err(error.into());
-            }
-        }
-    }
-
-    /// Records an error, or returns the value.
-    pub fn record<T>(&mut self, result: Result<T, WrongSetting>) -> Option<T> {
-        result.map_err(|wrong| self.wrong.add(wrong)).ok()
-    }
-
-    /// Records that a setting's value is wrong.
-    pub fn refuse(&mut self, key: &str, expected: impl fmt::Display) {
-        let wrong = self.wrong(key, expected);
-        self.wrong.add(wrong);
+        let given = self.0.iter().rev();
+        given.fold(text.to_owned(), |text, (key, given)| {
+            text.replace(&environment_name(key), &given.origin.name(key))
+        })
     }
 
     /// The error of a wrong value, with what would be right.
     pub fn wrong(&self, key: &str, expected: impl fmt::Display) -> WrongSetting {
-        let (setting, value) = match self.given.get(key) {
+        let (setting, value) = match self.0.get(key) {
             Some(given) if given.text.is_empty() => (given.origin.name(key), "empty".to_owned()),
             Some(given) if given.shown == MASK => (given.origin.name(key), MASK.to_owned()),
             Some(given) => (given.origin.name(key), format!("{:?}", given.shown)),
@@ -295,34 +256,60 @@ impl SettingValues {
         self.wrong(missing, format!("set too, as {given} is set"))
     }
 
-    /// The settings of `A` as a settings file, with the origin of each. What is
-    /// unset is left out, but for `auth`, whose default is not one value.
-    pub fn effective<A: Args>(&self, auth: &AuthMode) -> String {
-        let lines = settings::<A>().into_iter().filter_map(|setting| {
-            let key = key(&setting);
-            let (text, origin) = match self.given.get(key) {
-                Some(given) => (given.shown.clone(), given.origin.to_string()),
-                None => {
-                    let auth = || (key == "auth").then(|| auth.to_string());
-                    (default_text(&setting).or_else(auth)?, "default".to_owned())
+    /// The error of a command line. A setting whose wrong text was not given elsewhere has it
+    /// from a flag.
+    pub fn refusal(mut self, error: clap::Error) -> ConfigError {
+        let Some((argument, text, expected)) = value_error(&error) else {
+            return ConfigError::Usage(error);
+        };
+        let settings = all_settings();
+        ConfigError::Setting(match settings.iter().find(|it| flag(key(it)) == argument) {
+            Some(setting) => {
+                if self.text(key(setting)) != Some(&text) {
+                    self.take(setting, SettingOrigin::Flag, text);
                 }
-            };
-            let is_number = text
-                .parse()
-                .is_ok_and(|number: i64| number.to_string() == text);
-            let value = match is_number || text.parse::<bool>().is_ok() {
-                true => text,
-                false => format!("{text:?}"),
-            };
-            let assignment = format!("{key} = {value}");
-            Some(format!("{assignment:<50} # {origin}\n"))
-        });
+                self.wrong(key(setting), expected)
+            }
+            None => WrongSetting::Value {
+                setting: argument,
+                value: format!("{text:?}"),
+                expected,
+            },
+        })
+    }
+
+    /// The settings of a server as a settings file, with the origin of each. What is
+    /// unset is left out, but for `auth`, whose default is not one value.
+    pub fn effective(&self, auth: &AuthMode) -> String {
+        let lines = settings::<ServerSettings>()
+            .into_iter()
+            .filter_map(|setting| {
+                let key = key(&setting);
+                let (text, origin) = match self.0.get(key) {
+                    Some(given) => (given.shown.clone(), given.origin.to_string()),
+                    None => {
+                        let default = setting.get_default_values().first();
+                        let default = default.map(|text| text.to_string_lossy().into_owned());
+                        let auth = || (key == "auth").then(|| auth.to_string());
+                        (default.or_else(auth)?, "default".to_owned())
+                    }
+                };
+                let is_number = text
+                    .parse()
+                    .is_ok_and(|number: i64| number.to_string() == text);
+                let value = match is_number || text.parse::<bool>().is_ok() {
+                    true => text,
+                    false => format!("{text:?}"),
+                };
+                let assignment = format!("{key} = {value}");
+                Some(format!("{assignment:<50} # {origin}\n"))
+            });
         lines.collect()
     }
 }
 
 /// The argument, its text and what would be right, when its value was refused.
-pub(super) fn value_error(error: &clap::Error) -> Option<(String, String, String)> {
+fn value_error(error: &clap::Error) -> Option<(String, String, String)> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
@@ -369,10 +356,7 @@ fn toml_text(value: &toml::Value) -> Option<String> {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Boolean(truth) => Some(truth.to_string()),
-        toml::Value::Float(_)
-        | toml::Value::Datetime(_)
-        | toml::Value::Array(_)
-        | toml::Value::Table(_) => None,
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{WrongSetting, settings::SettingValues, value};
+use super::{WrongSetting, settings::GivenSettings, value};
 
 /// The files for TLS, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct TlsSettings {
 
 impl TlsSettings {
     /// A pair of files, or nothing at all.
-    pub fn tls(self, values: &SettingValues) -> Result<Option<Tls>, WrongSetting> {
+    pub fn tls(self, given: &GivenSettings) -> Result<Option<Tls>, WrongSetting> {
         match (
             self.tls_cert_file,
             self.tls_key_file,
@@ -44,10 +44,10 @@ impl TlsSettings {
                 key_file,
                 client_ca_file,
             })),
-            (Some(_), None, _) => Err(values.unset_though_given("tls_key_file", "tls_cert_file")),
-            (None, Some(_), _) => Err(values.unset_though_given("tls_cert_file", "tls_key_file")),
+            (Some(_), None, _) => Err(given.unset_though_given("tls_key_file", "tls_cert_file")),
+            (None, Some(_), _) => Err(given.unset_though_given("tls_cert_file", "tls_key_file")),
             (None, None, Some(_)) => {
-                Err(values.unset_though_given("tls_cert_file", "tls_client_ca_file"))
+                Err(given.unset_though_given("tls_cert_file", "tls_client_ca_file"))
             }
             (None, None, None) => Ok(None),
         }

@@ -6,11 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{
-    ConfigError, LogConfig, ServerSettings, TaskRef,
+    LogConfig, TaskRef, WrongSetting,
     connection::{ConnectionConfig, ConnectionSettings},
-    flags::Flags,
     secret::Secret,
-    settings::{Environment, SettingValues},
+    settings::GivenSettings,
     value,
 };
 use crate::domain::translation::{Language, MAX_LANGUAGES};
@@ -103,18 +102,9 @@ pub(super) struct TranslateSettings {
 
 impl TranslateConfig {
     pub(super) fn read(
-        program_flags: &Flags<ServerSettings>,
-        flags: &Flags<TranslateSettings>,
-        environment: Environment<'_>,
-    ) -> Result<Self, ConfigError> {
-        let mut values = SettingValues::default();
-        values.take_environment::<TranslateSettings>(environment);
-        values.take_flags::<LogConfig, _>(program_flags);
-        values.take_flags::<TranslateSettings, _>(flags);
-        values.read(Self::of_settings)
-    }
-
-    fn of_settings(settings: TranslateSettings, values: &mut SettingValues) -> Option<Self> {
+        settings: TranslateSettings,
+        given: &GivenSettings,
+    ) -> Result<Self, WrongSetting> {
         let TranslateSettings {
             languages,
             task,
@@ -128,23 +118,19 @@ impl TranslateConfig {
             log,
         } = settings;
         if engine_api_key.is_some() && engine == EngineKind::Apertium {
-            values.refuse("engine_api_key", "left out, as apertium takes none");
+            return Err(given.wrong("engine_api_key", "left out, as apertium takes none"));
         }
-        match &languages {
-            None => {
-                let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
-                values.refuse("languages", expected);
-            }
-            Some(languages) if languages.contains(&source_language) => {
-                let expected = format!("languages other than that of the texts, {source_language}");
-                values.refuse("languages", expected);
-            }
-            Some(_) => {}
+        let languages = languages.ok_or_else(|| {
+            let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
+            given.wrong("languages", expected)
+        })?;
+        if languages.contains(&source_language) {
+            let expected = format!("languages other than that of the texts, {source_language}");
+            return Err(given.wrong("languages", expected));
         }
-        let connection = connection.connection(values);
-        Some(Self {
-            connection: connection?,
-            languages: languages?,
+        Ok(Self {
+            connection: connection.connection(given)?,
+            languages,
             source_language,
             task,
             engine,

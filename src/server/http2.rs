@@ -122,7 +122,11 @@ async fn serve_stream(
     }
 }
 
-/// Serves a connection to its end.
+/// Serves a connection to its end. Its events, in order: hyper reads requests, and gives the
+/// future of each response to [`NewCalls`]. [`NewCalls::start`] polls each of them once: a refusal
+/// is ready at once, and the other futures are spawned. After refusals, the next poll of the
+/// connection sends all of them, and then it is not read for [`REFUSAL_PAUSE`], as refusing many
+/// calls together costs less than one by one.
 async fn serve_connection<S>(
     stream: S,
     service: ConnectionService,
@@ -148,50 +152,29 @@ async fn serve_connection<S>(
     // Ready when the sender is dropped.
     let mut drain = pin!(async { drop(draining.changed().await) });
     let mut is_draining = false;
-    let mut pause = RefusalPause::default();
+    let mut has_refused = false;
+    let mut pause: Option<Pin<Box<Sleep>>> = None;
     let ended = poll_fn(|context| {
         if !is_draining && drain.as_mut().poll(context).is_ready() {
             is_draining = true;
             connection.as_mut().graceful_shutdown();
         }
-        ready!(pause.poll(context));
-        let polled = connection.as_mut().poll(context);
-        pause.start_if_due(context);
-        // Responses that are given here wake this task, which then sends all of them.
-        if new_calls.start() {
-            pause.is_due = true;
+        if let Some(end) = &mut pause {
+            ready!(end.as_mut().poll(context));
+            pause = None;
         }
+        let polled = connection.as_mut().poll(context);
+        if has_refused {
+            let end = pause.insert(Box::pin(sleep(REFUSAL_PAUSE)));
+            // Registers the wake-up.
+            let _ = end.as_mut().poll(context);
+        }
+        // Refusals wake this task, which then sends all of them.
+        has_refused = new_calls.start();
         polled
     });
     if let Err(error) = ended.await {
         debug!(%error, "a connection broke off");
-    }
-}
-
-/// A pause in reading a connection after calls on it were refused, once the refusals are
-/// sent. Refusing many calls together costs less than one by one.
-#[derive(Default)]
-struct RefusalPause {
-    is_due: bool,
-    end: Option<Pin<Box<Sleep>>>,
-}
-
-impl RefusalPause {
-    /// Ready when there is no pause, or it is over.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(end) = &mut self.end {
-            ready!(end.as_mut().poll(context));
-            self.end = None;
-        }
-        Poll::Ready(())
-    }
-
-    fn start_if_due(&mut self, context: &mut Context<'_>) {
-        if mem::take(&mut self.is_due) {
-            let end = self.end.insert(Box::pin(sleep(REFUSAL_PAUSE)));
-            // Registers the wake-up.
-            let _ = end.as_mut().poll(context);
-        }
     }
 }
 
@@ -259,8 +242,8 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for NewCalls {
 }
 
 impl NewCalls {
-    /// Finishes calls whose response is ready, and spawns the others. True if any was
-    /// finished.
+    /// Finishes calls whose response is ready, which are refusals, and spawns the others. True if
+    /// any was finished.
     fn start(&self) -> bool {
         let calls = mem::take(&mut *self.lock());
         let mut any_finished = false;

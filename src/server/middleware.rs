@@ -40,7 +40,7 @@ use tonic::{Status, body::Body};
 use tower::Service;
 use tracing::{Instrument, error, info_span};
 
-pub use self::health_and_reflection::is_health_or_reflection;
+pub use self::health_and_reflection::{MAX_PROBE_BYTES, is_health_or_reflection};
 use self::{
     admission::{MemoryBudget, QueueSlot, RejectedCalls, WorkQueue},
     call_metrics::CallMetrics,
@@ -179,21 +179,18 @@ where
     /// Passes a call through the middleware, in this order:
     ///
     /// 1. other protocols than gRPC are refused
-    /// 2. health and reflection go to their service, within the same bounds of headers,
-    ///    messages and time, and with errors normalised
+    /// 2. health and reflection go to their service, within bounds of headers, messages and time
     /// 3. load is shed while the queue is full
     /// 4. the call is recorded: a log line, metrics and a span, however it ends
-    /// 5. errors are normalised, in headers and in trailers
-    /// 6. an unknown rpc and too large headers are refused
-    /// 7. the caller is authenticated
-    /// 8. the caller is authorised
-    /// 9. the deadline is enforced
-    /// 10. panics are caught
-    /// 11. the message is received, within the memory budget
-    /// 12. the memory for its elements is bounded
-    /// 13. a work permit is waited for
-    /// 14. the service runs in the call's context
-    /// 15. the response is counted, and holds memory until the peer has taken it
+    /// 5. an unknown rpc and too large headers are refused
+    /// 6. the caller is authenticated and authorised
+    /// 7. the deadline is enforced, and panics are caught, from here on
+    /// 8. the message is received, within the memory budget
+    /// 9. the memory for its elements is bounded
+    /// 10. a work permit is waited for
+    /// 11. the service runs in the call's context
+    /// 12. errors get details of the contract, in headers and in trailers
+    /// 13. the response is counted, and holds memory until the peer has taken it
     pub fn call(
         &self,
         request: Request<Body>,
@@ -252,7 +249,7 @@ impl Middleware {
         CallRecord::new(request, started, pending, metrics, self.tracer.as_ref())
     }
 
-    /// Stages 6 to 14.
+    /// Stages 5 to 11.
     async fn handle<S>(
         &self,
         call: &mut CallRecord,
@@ -325,7 +322,7 @@ impl Middleware {
         Ok(decoded.max(message.bytes))
     }
 
-    /// Stages 5 and 15. An error is in the headers. Any other response has a body, and its
+    /// Stages 12 and 13. An error is in the headers. Any other response has a body, and its
     /// trailers end the call.
     fn respond(
         &self,

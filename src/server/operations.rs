@@ -54,8 +54,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 pub struct OperationsEndpoint {
     registry: Registry,
     store: OnceLock<StoreRegistry>,
-    sources: MetricSources,
-    sampled: SampledMetrics,
+    sources: Arc<MetricSources>,
 }
 
 /// The parts of the server that the metrics and the readiness are read from.
@@ -76,7 +75,7 @@ struct StoreRegistry {
 impl OperationsEndpoint {
     pub fn new(sources: MetricSources) -> Self {
         let mut registry = Registry::default();
-        let sampled = SampledMetrics::default();
+        let sources = Arc::new(sources);
         process::register(&mut registry);
         sources.middleware.register_grpc(&mut registry);
         let own = registry.sub_registry_with_prefix(env!("CARGO_PKG_NAME"));
@@ -86,12 +85,11 @@ impl OperationsEndpoint {
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         sources.middleware.register(own);
-        sampled.register(own, &sources);
+        own.register_collector(Box::new(SampledMetrics(Arc::clone(&sources))));
         Self {
             registry,
             store: OnceLock::new(),
             sources,
-            sampled,
         }
     }
 
@@ -170,7 +168,6 @@ impl OperationsEndpoint {
     }
 
     fn open_metrics_text(&self) -> Option<String> {
-        self.sampled.sample(&self.sources);
         let mut text = String::new();
         encode_registry(&mut text, &self.registry).ok()?;
         if let Some(StoreRegistry { store, registry }) = self.store.get() {

@@ -1,8 +1,8 @@
 //! Opens the connections to SQLite or PostgreSQL and brings the schema up to date.
 
-mod advice;
 mod database;
 mod driver;
+mod message;
 mod migrations;
 mod open_error;
 mod permissions;
@@ -30,9 +30,9 @@ use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
 use postgres_server::check_server;
 use probe::HealthProbe;
 
-pub use advice::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use database::Database;
 pub use driver::PoolSize;
+pub use message::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Purpose, Transaction};
@@ -197,7 +197,7 @@ pub async fn page_key(db: &Database) -> Result<[u8; 32], OpenError> {
     server_key::Entity::find_by_id(PAGE_KEY)
         .one(db)
         .await
-        .map_err(|err| advice::schema_error(&err))?
+        .map_err(|err| message::schema_error(&err))?
         .and_then(|key| key.value.try_into().ok())
-        .ok_or_else(advice::no_page_key)
+        .ok_or_else(message::no_page_key)
 }

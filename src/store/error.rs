@@ -9,7 +9,7 @@ use std::{
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 use tracing::{debug, warn};
 
-use super::connection::{Advice, SHARED_CONNECTION, is_shared_connection, refusal};
+use super::connection::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
 use crate::domain::{self, Outage};
 
 /// How often the log repeats a lasting outage.
@@ -26,7 +26,7 @@ pub enum StoreError {
     /// The database cannot be used at present.
     Unavailable(Outage),
     /// The database refuses new connections, for this reason.
-    Refused(Advice),
+    Refused(ConnectMessage),
     /// Any other error of the database.
     Database(DbErr),
     /// A row with an invalid value in this column.

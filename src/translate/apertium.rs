@@ -5,10 +5,8 @@ use std::time::Duration;
 use reqwest::Client;
 use serde::Deserialize;
 
-use super::{
-    engine::{Engine, EngineError},
-    http,
-};
+use super::engine::{self, Engine, EngineError};
+use crate::http_client;
 
 /// ISO 639-1 codes of the languages that Apertium has pairs for, each with the
 /// ISO 639-3 code that Apertium uses.
@@ -42,7 +40,7 @@ impl Apertium {
     /// A server at a URL without a trailing slash.
     pub fn new(url: &str, timeout: Duration) -> Result<Self, reqwest::Error> {
         Ok(Self {
-            client: http::client(timeout, url)?,
+            client: http_client::client(timeout, url)?,
             url: format!("{url}/translate"),
             probe_url: format!("{url}/listPairs"),
         })
@@ -57,7 +55,7 @@ impl Engine for Apertium {
     }
 
     async fn probe(&self) -> Result<(), EngineError> {
-        http::probe(self.client.get(&self.probe_url)).await
+        engine::probe(self.client.get(&self.probe_url)).await
     }
 
     async fn translate(
@@ -76,7 +74,7 @@ impl Engine for Apertium {
                 ("q", text),
             ];
             let request = self.client.post(&self.url).form(&form);
-            let answer: ApertiumResponse = http::send(request, explanation).await?;
+            let answer: ApertiumResponse = engine::send(request, explanation).await?;
             translations.push(answer.response_data.translated_text);
         }
         Ok(translations)

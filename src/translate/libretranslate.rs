@@ -6,11 +6,11 @@ use reqwest::Client;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    engine::{Engine, EngineError},
-    http,
+use super::engine::{self, Engine, EngineError};
+use crate::{
+    config::{MASK, Secret},
+    http_client,
 };
-use crate::config::{MASK, Secret};
 
 /// The most texts in a request.
 const MAX_TEXTS_PER_REQUEST: usize = 50;
@@ -37,7 +37,7 @@ impl LibreTranslate {
         timeout: Duration,
     ) -> Result<Self, reqwest::Error> {
         Ok(Self {
-            client: http::client(timeout, url)?,
+            client: http_client::client(timeout, url)?,
             url: format!("{url}/translate"),
             probe_url: format!("{url}/languages"),
             api_key,
@@ -61,7 +61,7 @@ impl Engine for LibreTranslate {
     }
 
     async fn probe(&self) -> Result<(), EngineError> {
-        http::probe(self.client.get(&self.probe_url)).await
+        engine::probe(self.client.get(&self.probe_url)).await
     }
 
     async fn translate(
@@ -85,7 +85,7 @@ impl Engine for LibreTranslate {
             .header("content-type", "application/json")
             .body(body.to_string());
         let answer: LibreTranslateResponse =
-            http::send(request, |answer| self.explanation(answer)).await?;
+            engine::send(request, |answer| self.explanation(answer)).await?;
         Ok(answer.texts)
     }
 }

@@ -7,10 +7,9 @@ use prost::Message;
 use tonic::Status;
 
 use super::{
-    TranslateError, TranslateProgress,
+    TranslateError, TranslateFailure, TranslateProgress, TranslateSummary,
     engine::EngineError,
     service::{self, TranslationClient},
-    summary::{TranslateFailure, TranslateSummary},
     translator::Translator,
     work::{self, InvalidTranslation},
 };

@@ -64,49 +64,15 @@ fn begin_http2(connection: &mut TcpStream) {
 }
 
 #[test]
-fn a_wrong_value_is_refused_with_one_line_and_exit_code_2() {
-    for (name, value, right) in [
-        ("EXPERTISE_LISTEN", "50051", "127.0.0.1:50051"),
-        ("EXPERTISE_DATABASE_URL", "oracle://db", "sqlite:PATH"),
-        ("EXPERTISE_MIGRATE", "maybe", "true or false"),
-        ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "many", "1 to 1000"),
-        ("EXPERTISE_AUTH", "none", "header"),
-        ("EXPERTISE_MAX_MESSAGE_BYTES", "8192", "65536"),
-        ("EXPERTISE_REQUEST_TIMEOUT", "30", "unit"),
-        ("EXPERTISE_SHUTDOWN_GRACE", "-1s", "unit"),
-        ("EXPERTISE_REFLECTION", "on", "true or false"),
-        ("EXPERTISE_METRICS_LISTEN", "9464", "127.0.0.1:"),
-        ("EXPERTISE_OTLP_ENDPOINT", "collector:4317", "http"),
-        ("EXPERTISE_LOG", "inof", "info"),
-        ("EXPERTISE_LOG_FORMAT", "yaml", "text or json"),
-    ] {
-        let line = command(&[]).env(name, value).run().failure(2);
-        for part in [name, value, right] {
-            assert!(line.contains(part), "{part}: {line}");
-        }
-    }
-}
-
-#[test]
-fn a_wrong_value_is_named_as_it_was_given() {
-    let line = command(&["--migrate=maybe"]).run().failure(2);
-    assert!(line.contains("--migrate is \"maybe\""), "{line}");
-
+fn a_wrong_setting_is_refused_with_one_line_and_exit_code_2() {
+    let url = ("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db:port/e");
+    let line = command(&[]).envs(&[url]).run().failure(2);
+    assert!(line.contains("****") && !line.contains("secret"), "{line}");
     let line = command(&["--config", "e.toml"])
         .file("e.toml", "migrate = \"maybe\"")
         .run()
         .failure(2);
     assert!(line.contains("migrate in e.toml is \"maybe\""), "{line}");
-}
-
-#[test]
-fn a_password_is_not_repeated_in_a_refusal() {
-    let url = "postgres://ann:secret@db:port/e";
-    let line = command(&[])
-        .env("EXPERTISE_DATABASE_URL", url)
-        .run()
-        .failure(2);
-    assert!(line.contains("****") && !line.contains("secret"), "{line}");
 }
 
 #[test]
@@ -161,16 +127,6 @@ fn config_prints_each_setting_with_its_source() {
 }
 
 #[test]
-fn config_masks_the_password_of_a_database() {
-    let output = command(&["config"])
-        .env("EXPERTISE_DATABASE_URL", "postgres://ann:secret@db/e")
-        .run();
-    let printed = output.stdout;
-    assert!(printed.contains("postgres://ann:****@db/e"), "{printed}");
-    assert!(!printed.contains("secret"), "{printed}");
-}
-
-#[test]
 fn help_succeeds_and_lists_the_settings() {
     let output = command(&["--help"]).run();
     let printed = output.stdout;
@@ -193,12 +149,14 @@ fn a_taken_port_is_a_failed_start_of_one_line() {
 #[test]
 fn a_directory_that_is_not_there_is_a_wrong_setting() {
     let url = "--database-url=sqlite:no/such/directory/e.db";
-    for args in [&["--listen=127.0.0.1:0", url][..], &["migrate", url]] {
+    let directory = "--database-url=sqlite:.";
+    for (args, part) in [
+        (&["--listen=127.0.0.1:0", url][..], "create it"),
+        (&["migrate", url], "create it"),
+        (&["migrate", directory], "it is a directory"),
+    ] {
         let line = command(args).run().failure(2);
-        assert!(
-            line.contains("e.db") && line.contains("create it"),
-            "{line}"
-        );
+        assert!(line.contains(part), "{part}: {line}");
     }
 }
 

@@ -197,7 +197,7 @@ impl ServerProcess {
 
 /// The binary of this build, or the one that the environment names.
 pub fn binary() -> PathBuf {
-    let named = env::var_os("EXPERTISE_LOAD_BINARY");
+    let named = env::var_os("EXPERTISE_TEST_LOAD_BINARY");
     named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
 }
 

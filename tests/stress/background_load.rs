@@ -29,7 +29,7 @@ use crate::{
 const ENOUGH_CALLS: usize = 20;
 /// The pause of a client after an error.
 const ERROR_PAUSE: Duration = Duration::from_millis(10);
-const SEED_VARIABLE: &str = "EXPERTISE_FAULTS_SEED";
+const SEED_VARIABLE: &str = "EXPERTISE_TEST_FAULTS_SEED";
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {

@@ -2,7 +2,7 @@
 //! are told to end, each at random moments under a load of mixed writes. What is there
 //! afterwards is compared with the [`expected`](crate::expected) state.
 //!
-//! A failure prints its seed. `EXPERTISE_FAULTS_SEED` repeats the choices, though not
+//! A failure prints its seed. `EXPERTISE_TEST_FAULTS_SEED` repeats the choices, though not
 //! the moments.
 
 mod cancellation;
@@ -93,7 +93,7 @@ async fn state_once_quiet(service: &Service) -> ObservedState {
 
 impl Scenario {
     async fn new(name: &str, service: &Service) -> Self {
-        let mut rng = Rng::from_env(name, "EXPERTISE_FAULTS_SEED");
+        let mut rng = Rng::from_env(name, "EXPERTISE_TEST_FAULTS_SEED");
         let shared_task = make_shared_task(service).await;
         Self {
             writers: Writer::several_sharing(&shared_task, WRITERS, 1, &mut rng),

@@ -1,8 +1,8 @@
 //! More load than a server can carry, and abuse: memory stays bounded, normal clients
 //! are served, and refused calls get a proper answer.
 //!
-//! The short form is the default. `EXPERTISE_LOAD=full` runs for minutes, and is meant for
-//! a release build (`EXPERTISE_LOAD_BINARY`).
+//! The short form is the default. `EXPERTISE_TEST_LOAD=full` runs for minutes, and is meant for
+//! a release build (`EXPERTISE_TEST_LOAD_BINARY`).
 
 mod costly;
 mod floods;
@@ -153,7 +153,7 @@ async fn call_at_once(
 
 /// Whether the full form runs.
 pub fn is_full() -> bool {
-    env::var("EXPERTISE_LOAD").is_ok_and(|form| form == "full")
+    env::var("EXPERTISE_TEST_LOAD").is_ok_and(|form| form == "full")
 }
 
 /// One of two, by the form of the run.

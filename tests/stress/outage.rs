@@ -52,7 +52,7 @@ fn serve(name: &str, url: &str, more: &[Setting]) -> Service {
 
 /// How often the long form of a test repeats the outage; once in the short form.
 fn rounds() -> usize {
-    number_from_env("EXPERTISE_OUTAGE_ROUNDS").map_or(1, |rounds| rounds as usize)
+    number_from_env("EXPERTISE_TEST_OUTAGE_ROUNDS").map_or(1, |rounds| rounds as usize)
 }
 
 /// The deadline of calls that must end in time.

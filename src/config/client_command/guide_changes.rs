@@ -6,7 +6,10 @@ use clap::{Args, ValueHint};
 
 use super::{ClientArgs, TaskRef};
 use crate::{
-    config::{names::EDITORS, settings::Environment, value},
+    config::{
+        names::{EDITORS, Variables},
+        value,
+    },
     proto::v1::AbsentSteps,
 };
 
@@ -44,7 +47,7 @@ impl EditArgs {
 
 impl ClientArgs<EditArgs> {
     /// Takes the editor of the environment if no flag names one.
-    pub fn with_editor_of(mut self, environment: Environment<'_>) -> Self {
+    pub fn with_editor_of(mut self, environment: &Variables) -> Self {
         let named = EDITORS
             .iter()
             .filter_map(|name| environment.get(name)?.to_str());

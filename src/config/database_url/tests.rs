@@ -31,7 +31,7 @@ fn what_is_no_database_url_is_refused() {
         "postgres:localhost/e",
         "postgres://u:p@host:port/e",
         "postgres://u:p/w@host/e",
-        "postgres://u:p@w@host/e",
+        "postgres://u:p@host/w@host",
     ] {
         assert!(DatabaseUrl::parse(text).is_err(), "{text}");
     }
@@ -112,32 +112,20 @@ fn no_password_is_ever_shown() {
 }
 
 #[test]
-fn unknown_parameters_are_refused_with_the_closest_known_one() {
+fn unknown_parameters_and_wrong_values_are_refused() {
+    const UNKNOWN: &str = "a URL with known parameters only: application_name, dbname, ";
     for (parameters, meant) in [
-        (
-            "sslmod=require",
-            "only, without sslmod: did you mean sslmode?",
-        ),
-        ("ssl_mode=require", "did you mean ssl-mode?"),
-        ("sslmode=require&usr=ann", "did you mean user?"),
-        ("pgbuncer=true", "did you mean pgbouncer?"),
-        ("pasword=hush", "did you mean password?"),
-        (
-            "timeout=hush",
-            "only, without timeout: known are application_name, ",
-        ),
-        // What may be a part of a password is not named.
-        ("hushhush", "only: known are application_name, "),
-        ("hush%20=1", "only: known are "),
-        ("password=se&hushhush=1", "only: known are "),
-        ("hushhush=1&x=@db", "only: known are "),
+        ("sslmod=require", UNKNOWN),
+        ("pasword=hush", UNKNOWN),
+        ("hushhush", UNKNOWN),
+        ("password=se&hushhush=1", UNKNOWN),
+        ("hushhush=1&x=@db", "percent-encoded"),
         (
             "sslmode=hush",
-            "sslmode=disable, allow, prefer, require, verify-ca or verify-full",
+            "sslmode is disable, allow, prefer, require, verify-ca or verify-full",
         ),
-        ("ssl-mode=hush", "ssl-mode=disable, "),
-        ("user=ann&port=hush", "port=NUMBER from 1 to 65535"),
-        ("hostaddr=hush", "an IP address"),
+        ("user=ann&port=hush", "port 1 to 65535"),
+        ("hostaddr=hush", "hostaddr an IP address"),
         ("host=hush,hush", "with one host"),
     ] {
         let refused = PostgresUrl::parse(&format!("postgres://db/e?{parameters}"));
@@ -170,7 +158,7 @@ fn a_wrong_port_and_several_hosts_are_told_from_a_password() {
         ("postgres://h:99999/x", "with a port from 1 to 65535"),
         ("postgres://u:hush@h:99999/x", "with a port from 1 to 65535"),
         ("postgres://h1,h2/x", "with one host"),
-        ("postgres://u:hu,sh@h1:1,h2:2/x", "with one host"),
+        ("postgres://u:hu,sh@h1:1,h2:2/x", "with a port from 1"),
         ("postgres://u:hu/sh@h/x", "percent-encoded"),
     ] {
         let error = PostgresUrl::parse(url).expect_err(url);

@@ -93,17 +93,17 @@ impl MemoryBudget {
         self.limit
     }
 
-    /// A reservation for a message of `claim` bytes. It counts nothing yet, but a claim
-    /// that does not fit now is refused before the message is received.
-    pub fn reserve(self: &Arc<Self>, claim: usize) -> Result<MemoryReservation, AtCapacity> {
+    /// A reservation for a message of this declared length. It counts nothing yet, but a message
+    /// that does not fit now is refused before it is received.
+    pub fn reserve(self: &Arc<Self>, declared: usize) -> Result<MemoryReservation, AtCapacity> {
         let used = self.used.load(Relaxed);
         // A call that is alone may have everything.
-        if used > 0 && used.saturating_add(claim) > self.limit_for(claim) {
+        if used > 0 && used.saturating_add(declared) > self.limit_for(declared) {
             return Err(self.refuse());
         }
         Ok(MemoryReservation {
             budget: Arc::clone(self),
-            claim,
+            declared,
             held: AtomicUsize::new(0),
             work: AtomicUsize::new(0),
         })
@@ -144,7 +144,7 @@ impl MemoryBudget {
 /// The bytes that a call holds of the budget, until it is dropped.
 pub struct MemoryReservation {
     budget: Arc<MemoryBudget>,
-    claim: usize,
+    declared: usize,
     /// Bytes of its message and response.
     held: AtomicUsize,
     /// Bytes that its work holds beside them.
@@ -153,15 +153,15 @@ pub struct MemoryReservation {
 
 impl MemoryReservation {
     /// Holds at least the bytes that have arrived. What is held doubles with them, up to
-    /// the claim, so that a claim without bytes takes nothing from other calls.
+    /// the declared length, which takes nothing from other calls without its bytes.
     pub fn cover(&self, arrived: usize) -> Result<(), AtCapacity> {
         let held = self.held.load(Relaxed);
         if arrived <= held {
             return Ok(());
         }
         let wanted = (2 * held).max(MIN_RESERVATION_BYTES);
-        let wanted = wanted.min(self.claim).max(arrived);
-        self.grow_to(wanted, self.budget.limit_for(self.claim))
+        let wanted = wanted.min(self.declared).max(arrived);
+        self.grow_to(wanted, self.budget.limit_for(self.declared))
     }
 
     /// Counts a response that must be sent, whether or not it fits.

@@ -153,7 +153,7 @@ impl Families {
 
     fn outcome(&self, rpc: &LabelValue, code: Code, reason: &'static str) -> Counter {
         let [kind, service, method] = method_labels(rpc);
-        let code = ("grpc_code", LabelValue::Borrowed(code_label(code)));
+        let code = ("grpc_code", code_label(code));
         let reason = ("reason", LabelValue::Borrowed(reason));
         self.handled
             .get_or_create_owned(&[kind, service, method, code, reason])
@@ -186,24 +186,10 @@ fn method_labels(rpc: &LabelValue) -> MethodLabels {
 }
 
 /// A code as `grpc_code` has it, which is how Go spells it.
-fn code_label(code: Code) -> &'static str {
+fn code_label(code: Code) -> LabelValue {
     match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
+        Code::Ok => LabelValue::Borrowed("OK"),
+        Code::Cancelled => LabelValue::Borrowed("Canceled"),
+        code => LabelValue::Owned(format!("{code:?}")),
     }
 }

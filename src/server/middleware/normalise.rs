@@ -1,34 +1,14 @@
 //! Gives every error that leaves the server details of the contract.
 //!
 //! Errors of the services have them. An error without them comes from the framework. If it
-//! is about framing, size or an unknown rpc, an error of the contract replaces it; any other
-//! is a fault of the server.
+//! is about an unknown rpc or the size of a response, an error of the contract replaces it; any
+//! other is a fault of the server.
 
 use tonic::{Code, Status};
 use tracing::{debug, error};
 
 use super::call_record::CallRecord;
 use crate::{grpc::status, proto::code_name};
-
-/// How tonic's messages about wrong framing begin, and the messages that replace them.
-const FRAMING_ERRORS: [(&str, &str); 4] = [
-    (
-        "Missing request message",
-        "the request must hold one message, and holds none",
-    ),
-    (
-        "Unexpected EOF",
-        "the request ends in the middle of its message",
-    ),
-    (
-        "protocol error: received message with",
-        "the request's compression flag must be 0: send messages uncompressed",
-    ),
-    (
-        "Error decompressing",
-        "the request cannot be decompressed: send it uncompressed",
-    ),
-];
 
 /// The status as the client gets it.
 pub fn normalise(status: Status, call: &CallRecord, max_message_bytes: usize) -> Status {
@@ -38,43 +18,19 @@ pub fn normalise(status: Status, call: &CallRecord, max_message_bytes: usize) ->
     if call.is_broken() {
         return status::undecodable("the request broke off before its end");
     }
-    caller_error(&status, call.rpc(), max_message_bytes).unwrap_or_else(|| fault(&status, call))
-}
-
-/// The error of the contract for one of the framework about framing, size or an unknown rpc.
-pub fn caller_error(status: &Status, rpc: &str, max_message_bytes: usize) -> Option<Status> {
-    let text = status.message();
     match status.code() {
-        Code::OutOfRange | Code::ResourceExhausted | Code::Internal if is_about_size(text) => {
-            Some(match is_about_response(text) {
-                true => status::response_too_large(max_message_bytes),
-                false => status::message_too_large(max_message_bytes),
-            })
-        }
-        Code::Internal => {
-            let mut known = FRAMING_ERRORS.iter();
-            let (_, description) = known.find(|(start, _)| text.starts_with(start))?;
-            Some(status::undecodable(description))
-        }
-        Code::Unimplemented => Some(status::unimplemented(&format!("/{rpc}"))),
-        _ => None,
+        Code::Unimplemented => status::unimplemented(&format!("/{}", call.rpc())),
+        _ if is_too_large_response(&status) => status::response_too_large(max_message_bytes),
+        _ => fault(&status, call),
     }
 }
 
-/// Whether tonic's decoder or encoder refuses a message beyond the limit; the encoder
-/// wraps what a codec says.
-fn is_about_size(text: &str) -> bool {
-    text.contains("message length too large")
-        || text.starts_with("Error decompressing: size limit")
-        || text.starts_with("Cannot return body with more than")
-        || (text.starts_with("Error encoding") && text.contains("too large"))
-}
-
-/// Whether the error comes from tonic's encoder, which encodes responses only.
-fn is_about_response(text: &str) -> bool {
+/// Whether tonic's encoder refuses a response, which it encodes within a limit.
+fn is_too_large_response(status: &Status) -> bool {
+    let text = status.message();
     text.contains("encoded message length too large")
-        || text.starts_with("Cannot return body")
-        || text.starts_with("Error encoding")
+        || text.starts_with("Cannot return body with more than")
+        || text.starts_with("Error encoding") && text.contains("too large")
 }
 
 /// INTERNAL for a fault of the server. Its message is logged at debug only, as it may quote
@@ -104,10 +60,7 @@ mod tests {
             Status::internal("Error encoding: message too large"),
             Status::out_of_range("Error, encoded message length too large: found 9 bytes"),
         ] {
-            let normalised = caller_error(&status, "", 1024).expect("an error of the contract");
-            assert_eq!(normalised.code(), Code::ResourceExhausted, "{status}");
-            let message = "the response would be larger than 1024 bytes";
-            assert_eq!(normalised.message(), message, "{status}");
+            assert!(is_too_large_response(&status), "{status}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Receives the whole message of a request before its service is called.
 //!
-//! tonic allocates what a message claims to be, and starts the service while bytes
+//! tonic allocates the declared length of a message, and starts the service while bytes
 //! still arrive. Here memory grows with the bytes that arrive, and a call whose
 //! message stays incomplete never starts.
 
@@ -43,8 +43,7 @@ pub struct ReceivedMessage {
     pub memory: Arc<MemoryReservation>,
 }
 
-/// Receives the one message of a request. Wrong framing is reported by tonic, which
-/// gets as much of the request as it needs for that.
+/// Receives the one message of a request.
 pub async fn receive(
     mut body: Body,
     received: &ReceivedBody,
@@ -52,7 +51,7 @@ pub async fn receive(
     max_message_bytes: usize,
 ) -> Result<ReceivedMessage, Status> {
     let mut chunks = Chunks::default();
-    let mut claimed = None;
+    let mut declared = None;
     let mut frames = 0;
     while let Some(frame) = next_frame(&mut body).await {
         let frame = frame.inspect_err(|_| received.set_broken())?;
@@ -66,35 +65,47 @@ pub async fn receive(
         }
         // Nothing but the prefix is kept before memory is reserved.
         let arrived = chunks.bytes + data.len();
-        if let (None, Some((compressed, length))) = (&claimed, chunks.prefix(&data)) {
-            if compressed || length > max_message_bytes {
-                chunks.push(data.slice(..PREFIX_BYTES - chunks.bytes), PREFIX_BYTES);
-                break;
+        if let (None, Some((compressed, length))) = (&declared, chunks.prefix(&data)) {
+            if compressed {
+                return Err(status::undecodable(
+                    "the request's compression flag must be 0: send messages uncompressed",
+                ));
             }
-            let claim = PREFIX_BYTES + length;
-            if claim > budget.limit() {
+            if length > max_message_bytes {
+                return Err(status::message_too_large(max_message_bytes));
+            }
+            let length = PREFIX_BYTES + length;
+            if length > budget.limit() {
                 return Err(status::message_too_large(budget.limit()));
             }
-            let memory = budget.reserve(claim).map_err(|_| status::overloaded())?;
-            claimed = Some((claim, memory));
+            let memory = budget.reserve(length).map_err(|_| status::overloaded())?;
+            declared = Some((length, memory));
         }
-        match &claimed {
-            Some((claim, memory)) => {
-                if arrived > *claim {
+        match &declared {
+            Some((length, memory)) => {
+                if arrived > *length {
                     return Err(status::undecodable(
                         "the request must hold one message, and holds more",
                     ));
                 }
                 memory.cover(arrived).map_err(|_| status::overloaded())?;
-                chunks.push(data, *claim);
+                chunks.push(data, *length);
             }
             None => chunks.push(data, PREFIX_BYTES),
         }
     }
-    let memory = match claimed {
-        Some((_, memory)) => memory,
-        // tonic will refuse the request: its message is missing, compressed or too large.
-        None => budget.reserve(0).map_err(|_| status::overloaded())?,
+    let memory = match declared {
+        Some((length, memory)) if chunks.bytes == length => memory,
+        None if chunks.bytes == 0 => {
+            return Err(status::undecodable(
+                "the request must hold one message, and holds none",
+            ));
+        }
+        Some(_) | None => {
+            return Err(status::undecodable(
+                "the request ends in the middle of its message",
+            ));
+        }
     };
     Ok(ReceivedMessage {
         bytes: chunks.bytes,
@@ -126,15 +137,15 @@ impl Chunks {
         Some((compressed, length as usize))
     }
 
-    /// Adds data of a message of `claim` bytes.
-    fn push(&mut self, mut data: Bytes, claim: usize) {
+    /// Adds data of a message of this declared length.
+    fn push(&mut self, mut data: Bytes, length: usize) {
         while !data.is_empty() {
             if self.last.capacity() == self.last.len() {
                 let full = std::mem::take(&mut self.last).freeze();
                 if !full.is_empty() {
                     self.full.push_back(full);
                 }
-                self.last.reserve(self.next_chunk_bytes(claim));
+                self.last.reserve(self.next_chunk_bytes(length));
             }
             let free = self.last.capacity() - self.last.len();
             let part = data.split_to(free.min(data.len()));
@@ -144,10 +155,10 @@ impl Chunks {
     }
 
     /// The size of the next chunk. Above [`MIN_CHUNK_BYTES`] it is no larger than what has arrived,
-    /// so that memory grows with the message and not with its claim.
-    fn next_chunk_bytes(&self, claim: usize) -> usize {
+    /// so that memory grows with the message and not with its declared length.
+    fn next_chunk_bytes(&self, length: usize) -> usize {
         let bytes = self.bytes.clamp(MIN_CHUNK_BYTES, MAX_CHUNK_BYTES);
-        bytes.min(claim.saturating_sub(self.bytes)).max(1)
+        bytes.min(length.saturating_sub(self.bytes)).max(1)
     }
 
     fn finish(mut self) -> MessageBody {

@@ -60,9 +60,9 @@ fn frames<const N: usize>(frames: [Frame<Bytes>; N]) -> Body {
     Body::new(StreamBody::new(frames))
 }
 
-/// A request with an empty body.
+/// A request with an empty message.
 fn empty_request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
-    request_with_body(path, headers, Body::empty())
+    request_with_body(path, headers, message(0))
 }
 
 fn request_with_body(
@@ -235,7 +235,7 @@ async fn an_unknown_error_is_internal_and_its_text_is_hidden() {
     assert!(!status.message().contains("driver"), "{status}");
 }
 
-/// A body of one message that claims so many bytes and sends them.
+/// A body of one message of so many bytes.
 fn message(bytes: usize) -> Body {
     let length = u32::try_from(bytes).expect("a length");
     let sent = [&[0][..], &length.to_be_bytes(), &vec![0; bytes]].concat();

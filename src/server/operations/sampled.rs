@@ -1,107 +1,68 @@
-//! Metrics that are sampled when they are requested.
+//! Metrics of a server that are read when they are requested.
 
-use std::time::SystemTime;
+use std::{fmt, sync::Arc};
 
 use prometheus_client::{
-    metrics::{family::Family, gauge::Gauge},
-    registry::{Registry, Unit},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::gauge::ConstGauge,
+    registry::Unit,
 };
 
 use super::{MetricSources, seconds_since_epoch};
 use crate::server::health::HealthState;
 
-type SourceLabel = [(&'static str, &'static str); 1];
-/// Seconds since 1970.
-type TimestampGauge = Gauge<f64, std::sync::atomic::AtomicU64>;
+/// The metrics that a server with these sources has.
+pub struct SampledMetrics(pub Arc<MetricSources>);
 
-#[derive(Default)]
-pub struct SampledMetrics {
-    ready: Gauge,
-    connections: Gauge,
-    connections_max: Gauge,
-    inflight_bytes: Gauge,
-    calls_in_work: Gauge,
-    calls_waiting: Gauge,
-    keys_read: Family<SourceLabel, TimestampGauge>,
+impl fmt::Debug for SampledMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SampledMetrics").finish_non_exhaustive()
+    }
 }
 
-impl SampledMetrics {
-    /// Registers the metrics that a server with these sources has.
-    pub fn register(&self, registry: &mut Registry, sources: &MetricSources) {
-        registry.register(
-            "ready",
-            "1 if the server is ready, else 0",
-            self.ready.clone(),
-        );
-        registry.register(
-            "connections",
-            "Open connections of clients",
-            self.connections.clone(),
-        );
-        registry.register(
-            "connections_max",
-            "Most connections of clients at once",
-            self.connections_max.clone(),
-        );
-        registry.register_with_unit(
-            "inflight",
-            "Bytes of messages in memory",
-            Unit::Bytes,
-            self.inflight_bytes.clone(),
-        );
-        registry.register(
-            "calls_in_work",
-            "Calls that are worked on: their messages have arrived and they have a permit",
-            self.calls_in_work.clone(),
-        );
-        registry.register(
-            "calls_waiting",
-            "Calls that wait in the queue for a permit",
-            self.calls_waiting.clone(),
-        );
-        if let Some(expiry) = sources.certificate_expiry {
-            register_certificate_expiry(registry, expiry);
-        }
-        if sources.middleware.keys_read().is_some() {
-            registry.register_with_unit(
-                "token_keys_read_timestamp",
-                "When the keys that verify tokens were read, in seconds since 1970",
-                Unit::Seconds,
-                self.keys_read.clone(),
-            );
-        }
-    }
-
-    pub fn sample(&self, sources: &MetricSources) {
+impl Collector for SampledMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let sources = &self.0;
         let load = sources.middleware.current_load();
-        for (gauge, value) in [
-            (&self.connections, sources.connections.count()),
-            (&self.connections_max, sources.connections.max()),
-            (&self.inflight_bytes, load.inflight_bytes),
-            (&self.calls_in_work, load.calls_in_work),
-            (&self.calls_waiting, load.calls_waiting),
+        let ready = usize::from(sources.health.state() == HealthState::Serving);
+        let (open, max) = (sources.connections.count(), sources.connections.max());
+        let in_work =
+            "Calls that are worked on: their messages have arrived and they have a permit.";
+        let waiting = "Calls that wait in the queue for a permit.";
+        let bytes = Some(&Unit::Bytes);
+        let held = load.inflight_bytes;
+        for (name, help, unit, value) in [
+            ("ready", "1 if the server is ready, else 0.", None, ready),
+            ("connections", "Open connections of clients.", None, open),
+            (
+                "connections_max",
+                "Most connections of clients at once.",
+                None,
+                max,
+            ),
+            ("inflight", "Bytes of messages in memory.", bytes, held),
+            ("calls_in_work", in_work, None, load.calls_in_work),
+            ("calls_waiting", waiting, None, load.calls_waiting),
         ] {
-            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)?;
         }
-        let is_ready = sources.health.state() == HealthState::Serving;
-        self.ready.set(i64::from(is_ready));
+        let seconds = Some(&Unit::Seconds);
+        if let Some(expiry) = sources.certificate_expiry {
+            let gauge = ConstGauge::new(seconds_since_epoch(expiry));
+            let name = "tls_certificate_expiry_timestamp";
+            let help = "When the certificate of the server expires, in seconds since 1970.";
+            gauge.encode(encoder.encode_descriptor(name, help, seconds, gauge.metric_type())?)?;
+        }
         if let Some(read) = sources.middleware.keys_read() {
-            let gauge = self
-                .keys_read
-                .get_or_create_owned(&[("source", read.source)]);
-            gauge.set(seconds_since_epoch(read.at));
+            let gauge = ConstGauge::new(seconds_since_epoch(read.at));
+            let name = "token_keys_read_timestamp";
+            let help = "When the keys that verify tokens were read, in seconds since 1970.";
+            let kind = gauge.metric_type();
+            let mut metric = encoder.encode_descriptor(name, help, seconds, kind)?;
+            gauge.encode(metric.encode_family(&[("source", read.source)])?)?;
         }
+        Ok(())
     }
-}
-
-/// Registers a constant, as the certificate is read only at the start.
-fn register_certificate_expiry(registry: &mut Registry, expiry: SystemTime) {
-    let gauge = TimestampGauge::default();
-    gauge.set(seconds_since_epoch(expiry));
-    registry.register_with_unit(
-        "tls_certificate_expiry_timestamp",
-        "When the certificate of the server expires, in seconds since 1970",
-        Unit::Seconds,
-        gauge,
-    );
 }

@@ -6,8 +6,9 @@ use sea_orm::{
 use sea_orm_migration::MigratorTrait;
 
 use super::{
-    OpenError, advice,
+    OpenError,
     database::Database,
+    message,
     permissions::{NeededPermissions, check_permissions},
 };
 use crate::store::{
@@ -53,7 +54,7 @@ pub async fn prepare_schema(
     db: &Database,
     old: OldSchemaPolicy,
 ) -> Result<SchemaChange, OpenError> {
-    let failed = |err: DbErr| advice::schema_error(&err);
+    let failed = |err: DbErr| message::schema_error(&err);
     let transaction = db.begin_seaorm_transaction(None).await.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
         check_permissions(&transaction, NeededPermissions::Migrations).await?;
@@ -86,7 +87,7 @@ pub async fn prepare_schema(
 /// Creates the schema with this many partitions of each table of account data, or brings one
 /// with as many up to date. Refuses tables with another number of partitions.
 pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<SchemaChange, OpenError> {
-    let failed = |err: DbErr| advice::schema_error(&err);
+    let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
     match partitions_of_tables(&transaction).await.map_err(failed)? {
         None => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use tracing::warn;
 
-use super::{OpenError, advice};
+use super::{OpenError, message};
 use crate::store::{backend, schema};
 
 /// The permissions on tables that a connection needs.
@@ -45,7 +45,7 @@ pub async fn check_permissions(
     db: &impl ConnectionTrait,
     needed: NeededPermissions,
 ) -> Result<(), OpenError> {
-    let failed = |err: DbErr| advice::schema_error(&err);
+    let failed = |err: DbErr| message::schema_error(&err);
     let query = Statement::from_string(backend(db), "SELECT current_schema() IS NULL");
     let row = db.query_one_raw(query).await.map_err(failed)?;
     let has_no_schema = row.map(|row| row.try_get_by_index(0)).transpose();
@@ -75,7 +75,7 @@ pub async fn check_permissions(
 
 /// Logs a warning if writes will be refused, as the database is a standby or read-only.
 pub async fn warn_if_read_only(db: &impl ConnectionTrait) -> Result<(), OpenError> {
-    let failed = |err: DbErr| advice::schema_error(&err);
+    let failed = |err: DbErr| message::schema_error(&err);
     let sql = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'";
     let state = Statement::from_string(backend(db), sql);
     let Some(row) = db.query_one_raw(state).await.map_err(failed)? else {

@@ -10,9 +10,10 @@ use tokio::time::timeout;
 use tracing::info;
 
 use super::{
-    OpenError, advice,
+    OpenError,
     database::{Database, Pooling},
     driver::DriverPool,
+    message,
     pool::{Generation, UNCHECKED_IDLE_TIME},
     pooler,
 };
@@ -61,7 +62,7 @@ pub async fn open(
     let options = options(url)?;
     let connecting = timeout(CONNECT_TIMEOUT, is_pooled(&options, url.pgbouncer()));
     let connected = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let is_pooled = connected.map_err(|err| advice::postgres_error(url, &options, &err))?;
+    let is_pooled = connected.map_err(|err| message::postgres_error(url, &options, &err))?;
     let (options, pooling) = match is_pooled {
         true => (options.statement_cache_capacity(0), Pooling::Transaction),
         false => (options, Pooling::Session),

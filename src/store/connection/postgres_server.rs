@@ -3,7 +3,7 @@
 use sea_orm::{ConnectionTrait, DbErr, Statement};
 use tracing::warn;
 
-use super::{OpenError, advice};
+use super::{OpenError, message};
 use crate::store::backend;
 
 /// The least `server_version_num`: the first version with foreign keys to partitioned tables.
@@ -14,7 +14,7 @@ const ENCODING: &str = "UTF8";
 /// Fails if the server is too old or the database has another encoding, in which not every
 /// text could be stored.
 pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
-    let failed = |err: DbErr| advice::schema_error(&err);
+    let failed = |err: DbErr| message::schema_error(&err);
     let sql = "SELECT current_setting('server_version_num')::int, \
                current_setting('server_encoding'), current_setting('server_version')";
     let query = Statement::from_string(backend(db), sql);

@@ -11,8 +11,8 @@ use tokio::{sync::Mutex, time::timeout};
 
 use super::{
     PAGE_KEY,
-    advice::{self, Advice},
     database::Database,
+    message::{self, ConnectMessage},
 };
 use crate::store::schema::entity::server_key;
 
@@ -47,7 +47,7 @@ impl HealthProbe {
     }
 
     /// Checks whether the database answers; the error says why it does not.
-    pub async fn check(&self) -> Result<(), Advice> {
+    pub async fn check(&self) -> Result<(), ConnectMessage> {
         let check = async {
             match self {
                 Self::Postgres {
@@ -56,7 +56,7 @@ impl HealthProbe {
                     pool,
                 } => match query(options, connection).await {
                     Err(err) if has_no_connection_left(&err) && read_key(pool).await => Ok(()),
-                    outcome => outcome.map_err(|err| advice::connect_advice(options, &err)),
+                    outcome => outcome.map_err(|err| message::connect_message(options, &err)),
                 },
                 Self::Sqlite(pool) => match read_key(pool).await {
                     true => Ok(()),
@@ -64,7 +64,7 @@ impl HealthProbe {
                 },
             }
         };
-        let no_answer = |_| Err(advice::NO_ANSWER.into());
+        let no_answer = |_| Err(message::NO_ANSWER.into());
         timeout(CHECK_TIMEOUT, check)
             .await
             .unwrap_or_else(no_answer)
@@ -105,7 +105,7 @@ async fn query(
 fn has_no_connection_left(err: &sqlx::Error) -> bool {
     let err = err.as_database_error();
     err.and_then(|err| err.try_downcast_ref::<PgDatabaseError>())
-        .is_some_and(|err| err.code() == advice::TOO_MANY_CONNECTIONS)
+        .is_some_and(|err| err.code() == message::TOO_MANY_CONNECTIONS)
 }
 
 async fn read_key(db: &Database) -> bool {

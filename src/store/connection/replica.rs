@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::{
     Database, OpenError,
-    advice::{NO_ANSWER, schema_error},
+    message::{NO_ANSWER, schema_error},
     migrations::pending_migrations,
     page_key,
     permissions::{NeededPermissions, check_permissions},

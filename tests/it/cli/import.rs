@@ -537,23 +537,6 @@ fn wrong_arguments_are_refused_in_one_line() {
     }
 }
 
-#[test]
-fn server_settings_are_refused_by_commands() {
-    let line = command(&["--database-url=sqlite:e.db", "list", "--account=demo"]).run();
-    let line = line.failure(2);
-    assert!(
-        line.contains("--database-url is a setting of the server: leave it out of `list`"),
-        "{line}"
-    );
-    let translate = ["translate", "--languages=de", "--account=demo"];
-    let wrong = [&["--log=debug", "--listen=127.0.0.1:0"], &translate[..]].concat();
-    let line = command(&wrong).run().failure(2);
-    assert!(
-        line.contains("--listen is a setting of the server: leave it out of `translate`"),
-        "{line}"
-    );
-}
-
 fn a_byte_order_mark_is_skipped(cli: Cli) {
     let output = cli
         .command(&["import", "a.json"])

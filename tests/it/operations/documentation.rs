@@ -206,7 +206,7 @@ fn the_settings_are_documented() {
     let in_brackets: Vec<_> = help.split(['[', ']']).skip(1).step_by(2).collect();
     let settings = in_brackets.windows(2).filter_map(|pair| {
         let name = pair[0].starts_with("EXPERTISE_").then_some(pair[0])?;
-        Some((name, pair[1].strip_prefix("default: ")?))
+        Some((name, pair[1].strip_prefix("default: ").unwrap_or("unset")))
     });
     let settings: Vec<_> = settings.collect();
     assert!(settings.len() > 20, "{settings:?}");

@@ -1,25 +1,27 @@
-//! Settings that are refused, each with one line and exit code 2, and settings that go
-//! together.
+//! Settings that are refused and settings that go together, read in this process as the
+//! program reads them.
 
-use std::{fs, path::Path};
+use std::{ffi::OsString, fs, path::Path};
+
+use expertise::config::{Command, ConfigError, Invocation};
 
 use crate::kit::{command::command, postgres::free_port};
 
-/// The line with which these settings are refused.
-fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
-    let line = command(args).envs(environment).run().failure(2);
-    line.trim_end().trim_start_matches("expertise: ").to_owned()
+fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, ConfigError> {
+    let args = ["expertise"].iter().chain(args).map(OsString::from);
+    let variables = environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    Invocation::read(String::new(), args, variables)
 }
 
-/// The lines with which these settings are refused.
-fn refusals(args: &[&str], environment: &[(&str, &str)]) -> Vec<String> {
-    let output = command(args).envs(environment).run();
-    assert_eq!(output.code, Some(2), "{}", output.stderr);
-    assert_eq!(output.stdout, "");
-    let lines = output.stderr.lines();
-    lines
-        .map(|line| line.trim_start_matches("expertise: ").to_owned())
-        .collect()
+/// The line with which these settings are refused.
+pub fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
+    match read(args, environment) {
+        Err(ConfigError::Setting(wrong)) => wrong.to_string(),
+        Err(ConfigError::Usage(error)) => panic!("{error}"),
+        Ok(_) => panic!("{args:?} {environment:?} are accepted"),
+    }
 }
 
 /// A value as an error shows it.
@@ -31,24 +33,23 @@ fn shown(value: &str) -> String {
 }
 
 /// The effective settings where these are accepted.
-fn accepted(args: &[&str], environment: &[(&str, &str)]) -> String {
+pub fn accepted(args: &[&str], environment: &[(&str, &str)]) -> (String, Vec<String>) {
     let args = [&["config"], args].concat();
-    let printed = command(&args).envs(environment).run().succeeded();
-    printed.stdout
+    match read(&args, environment) {
+        Ok(Invocation {
+            command: Command::Config(printed),
+            warnings,
+            ..
+        }) => (printed, warnings),
+        Ok(_) => panic!("{args:?} is another command"),
+        Err(error) => panic!("{args:?} {environment:?}: {error}"),
+    }
 }
 
 fn file(directory: &Path, text: &str) -> String {
     let path = directory.join("settings.toml");
     fs::write(&path, text).expect("a file in a directory of our own");
     path.to_string_lossy().into_owned()
-}
-
-#[test]
-fn flags_may_stand_before_or_after_the_subcommand() {
-    for args in [["config", "--migrate=false"], ["--migrate=false", "config"]] {
-        let printed = command(&args).run().succeeded().stdout;
-        assert!(printed.contains("migrate = false"), "{printed}");
-    }
 }
 
 #[test]
@@ -90,14 +91,11 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
     ];
     let line = command(&["list"]).envs(&broken).run().failure(1);
     assert!(line.contains("refuses the connection"), "{line}");
-    assert_eq!(refusals(&["serve"], &broken).len(), 2);
-    let line = refusal(&["--migrate=false", "list"], &broken);
-    assert!(
-        line.starts_with("--migrate is a setting of the server"),
-        "{line}"
-    );
-    let after = command(&["list", "--migrate=false"]).envs(&broken).run();
-    assert_eq!(after.code, Some(2));
+    assert!(refusal(&["serve"], &broken).starts_with("EXPERTISE_JWT_SECRET is "));
+    for args in [["--migrate=false", "list"], ["list", "--migrate=false"]] {
+        let refused = matches!(read(&args, &broken), Err(ConfigError::Usage(_)));
+        assert!(refused, "{args:?}");
+    }
 }
 
 #[test]
@@ -165,7 +163,7 @@ fn only_postgres_has_a_replica_for_reads() {
     let primary = ("EXPERTISE_DATABASE_URL", "postgres://db/e");
     let name = "EXPERTISE_DATABASE_READ_URL";
     let replica = "postgres://ann:hush@replica/e";
-    let printed = accepted(&[], &[primary, (name, replica)]);
+    let (printed, _) = accepted(&[], &[primary, (name, replica)]);
     let shown = "database_read_url = \"postgres://ann:****@replica/e\"";
     assert!(printed.contains(shown), "{printed}");
     let line = refusal(&[], &[(name, replica)]);
@@ -204,7 +202,7 @@ fn jwt_takes_keys_from_one_place_and_serves_everywhere() {
         ("EXPERTISE_JWT_JWKS_URL", "https://issuer.test/keys?v=1"),
         ("EXPERTISE_JWT_JWKS_URL", "http://[::1]:8080/keys"),
     ] {
-        let printed = accepted(&[], &[JWT, ISSUER, AUDIENCE, everywhere, (name, value)]);
+        let (printed, _) = accepted(&[], &[JWT, ISSUER, AUDIENCE, everywhere, (name, value)]);
         assert!(printed.contains("auth = \"jwt\""), "{printed}");
         assert!(printed.contains("jwt_issuer = \"https://issuer.test\""));
     }
@@ -339,7 +337,7 @@ fn a_short_secret_is_refused_and_never_shown() {
             format!("EXPERTISE_JWT_SECRET is {shown}: it must be a secret of 32 bytes at least")
         );
     }
-    let effective = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE]);
+    let (effective, _) = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE]);
     assert!(effective.contains("jwt_secret = \"****\""), "{effective}");
     assert!(!effective.contains("jwt_jwks_url"), "it is unset");
     assert!(!effective.contains("hush"), "{effective}");
@@ -375,9 +373,9 @@ fn files_are_refused_whole_when_anything_in_them_is_wrong() {
 fn effective_settings_are_a_file_that_means_the_same() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let args = ["--log", "info,h2=debug", "--shutdown-grace=1m 5s"];
-    let effective = accepted(&args, &[("EXPERTISE_REFLECTION", "false")]);
+    let (effective, _) = accepted(&args, &[("EXPERTISE_REFLECTION", "false")]);
     let path = file(directory.path(), &effective);
-    let again = accepted(&["--config", &path], &[]);
+    let (again, _) = accepted(&["--config", &path], &[]);
     let settings = |printed: &str| -> Vec<String> {
         let lines = printed.lines().filter_map(|line| line.split(" #").next());
         lines.map(|line| line.trim_end().to_owned()).collect()

@@ -49,7 +49,7 @@ fn cancelled_calls_leave_all_or_nothing_on_postgres() {
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelled_calls_leave_all_or_nothing(name: &str, mut service: Service) {
     let started = Instant::now();
-    let mut rng = Rng::from_env(name, "EXPERTISE_FAULTS_SEED");
+    let mut rng = Rng::from_env(name, "EXPERTISE_TEST_FAULTS_SEED");
     let task = make_shared_task(&service).await;
     let writers = Writer::several_sharing(&task, CLIENTS, WORKSPACES, &mut rng).into_iter();
     let mut clients: Vec<CancellingClient> = writers
@@ -59,7 +59,7 @@ async fn cancelled_calls_leave_all_or_nothing(name: &str, mut service: Service) 
     let cancelled = |clients: &[CancellingClient]| -> u64 {
         clients.iter().map(|client| client.cancelled).sum()
     };
-    let goal = number_from_env("EXPERTISE_CANCELLED_CALLS").unwrap_or(600);
+    let goal = number_from_env("EXPERTISE_TEST_CANCELLED_CALLS").unwrap_or(600);
     while cancelled(&clients) < goal {
         clients = in_parallel(clients, |client| client.call_and_cancel(CALLS)).await;
         clients = compare(&service, &task, clients, &mut counts).await;

@@ -78,7 +78,7 @@ impl Grace {
 async fn no_acknowledged_write_is_lost(name: &str, mut service: Service, grace: Grace) {
     let mut scenario = Scenario::new(name, &service).await;
     let mut longest = Duration::ZERO;
-    for _ in 0..number_from_env("EXPERTISE_SHUTDOWN_CYCLES").unwrap_or(4) {
+    for _ in 0..number_from_env("EXPERTISE_TEST_SHUTDOWN_CYCLES").unwrap_or(4) {
         let server = service.address();
         let health = Health::of(server).watch_to_the_end().await;
         let peers = match grace.suffices {

@@ -23,7 +23,7 @@ const CHANGES: usize = 12;
 
 /// How many rounds, each in an account of its own.
 fn rounds() -> u64 {
-    number_from_env("EXPERTISE_FLEET_ROUNDS").unwrap_or(4)
+    number_from_env("EXPERTISE_TEST_FLEET_ROUNDS").unwrap_or(4)
 }
 
 /// The tasks that the writers change.

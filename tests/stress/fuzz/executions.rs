@@ -20,9 +20,9 @@ const MAX_EXECUTION_TIME: Duration = Duration::from_secs(20);
 /// Executes a target as often as its share of the executions, in thousandths.
 pub fn execute(target: &'static str, share: u64, mut target_fn: impl FnMut(&mut Rng)) {
     let _machine = machine::shared();
-    let executions = number_from_env("EXPERTISE_FUZZ_EXECUTIONS").unwrap_or(EXECUTIONS);
+    let executions = number_from_env("EXPERTISE_TEST_FUZZ_EXECUTIONS").unwrap_or(EXECUTIONS);
     let executions = (executions * share / 1_000).max(1);
-    let seed = number_from_env("EXPERTISE_FUZZ_SEED").unwrap_or(1);
+    let seed = number_from_env("EXPERTISE_TEST_FUZZ_SEED").unwrap_or(1);
     let mut seeds = Rng::new(target.bytes().fold(seed, |seed, byte| {
         seed.wrapping_mul(31).wrapping_add(byte.into())
     }));

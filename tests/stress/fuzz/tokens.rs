@@ -43,8 +43,9 @@ fn no_altered_token_is_accepted() {
 impl Target {
     fn new() -> Self {
         let runtime = runtime();
+        let secret = SigningSecret::new(SECRET).expect("a secret");
         let rules = TokenRules {
-            keys: KeySource::Secret(SigningSecret::new(SECRET).expect("a secret")),
+            keys: KeySource::Secret(secret.clone()),
             issuer: "issuer".to_owned(),
             audience: "audience".to_owned(),
         };
@@ -65,7 +66,7 @@ impl Target {
             authenticator: Authenticator::Jwt(Box::new(tokens)),
             signed: grants
                 .iter()
-                .map(|grant| sign(&rules, grant).expect("a token"))
+                .map(|grant| sign(&secret, &rules, grant).expect("a token"))
                 .collect(),
         }
     }

@@ -9,16 +9,16 @@ use super::*;
 
 const MIB: usize = 1024 * 1024;
 
-fn reserve(budget: &Arc<MemoryBudget>, claim: usize) -> MemoryReservation {
-    budget.reserve(claim).expect("capacity")
+fn reserve(budget: &Arc<MemoryBudget>, declared: usize) -> MemoryReservation {
+    budget.reserve(declared).expect("capacity")
 }
 
 #[test]
-fn a_claim_takes_memory_only_as_its_bytes_arrive() {
+fn a_message_takes_memory_only_as_its_bytes_arrive() {
     let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
-    let claims: Vec<MemoryReservation> = (0..1000).map(|_| reserve(&budget, 60 * MIB)).collect();
-    for claim in &claims {
-        claim.cover(5).expect("capacity");
+    let messages: Vec<MemoryReservation> = (0..1000).map(|_| reserve(&budget, 60 * MIB)).collect();
+    for message in &messages {
+        message.cover(5).expect("capacity");
     }
     assert!(budget.used() < 5 * MIB);
 }
@@ -37,7 +37,7 @@ fn bytes_beyond_the_limit_are_refused_until_others_are_released() {
 }
 
 #[test]
-fn a_message_that_cannot_fit_is_refused_by_its_claim() {
+fn a_message_that_cannot_fit_is_refused_by_its_declared_length() {
     let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let first = reserve(&budget, 40 * MIB);
     first.cover(40 * MIB).expect("capacity");

@@ -83,16 +83,21 @@ async fn a_message_beyond_the_whole_budget_is_too_large() {
     assert_eq!(reason(&refused), "MESSAGE_TOO_LARGE");
 }
 
-/// tonic reads the prefix and refuses the request.
 #[tokio::test]
-async fn of_a_too_large_or_compressed_message_only_the_prefix_is_kept() {
-    let too_large = message(3_500_000);
+async fn a_message_of_wrong_framing_is_refused() {
     let mut compressed = message(100);
     compressed[0] = 1;
-    for sent in [too_large, compressed] {
+    let cut = &message(100)[..50];
+    for (sent, right) in [
+        (&compressed[..], "FIELD_INVALID"),
+        (&message(3_500_000)[..PREFIX_BYTES], "MESSAGE_TOO_LARGE"),
+        (&cut[..PREFIX_BYTES - 1], "FIELD_INVALID"),
+        (cut, "FIELD_INVALID"),
+        (&[], "FIELD_INVALID"),
+    ] {
         for each in [3, 16_384] {
-            let (taken, _) = take(frames(&sent, each), false).await.expect("a prefix");
-            assert_eq!(taken, sent[..PREFIX_BYTES], "by {each}");
+            let refused = take(frames(sent, each), false).await;
+            assert_eq!(reason(&refused.expect_err("a refusal")), right, "by {each}");
         }
     }
 }

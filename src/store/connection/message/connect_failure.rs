@@ -47,14 +47,14 @@ pub fn postgres_error(
 }
 
 /// Why there is no connection to PostgreSQL, and what to do.
-pub fn connect_advice(options: &PgConnectOptions, err: &sqlx::Error) -> Advice {
+pub fn connect_message(options: &PgConnectOptions, err: &sqlx::Error) -> ConnectMessage {
     match connect_failure(options, err) {
         Temporary(why) | Permanent(why) => why,
     }
 }
 
 /// Why PostgreSQL or PgBouncer refuses connections, if it says so by a known SQLSTATE.
-pub fn refusal(err: &DbErr) -> Option<Advice> {
+pub fn refusal(err: &DbErr) -> Option<ConnectMessage> {
     let DbErr::Conn(RuntimeErr::SqlxError(err)) = err else {
         return None;
     };
@@ -66,7 +66,7 @@ pub fn refusal(err: &DbErr) -> Option<Advice> {
 fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> ConnectFailure {
     match err {
         sqlx::Error::Io(err) => match tls_error(err) {
-            Some(err) => permanent(tls_advice(err)),
+            Some(err) => permanent(tls_message(err)),
             None => network_error(options, err),
         },
         sqlx::Error::Tls(err) if err.to_string() == NOT_OFFERED => permanent(NO_TLS),
@@ -89,14 +89,14 @@ fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> ConnectFail
 }
 
 /// What is wrong, and what to do.
-pub type Advice = Cow<'static, str>;
+pub type ConnectMessage = Cow<'static, str>;
 
 /// Why there is no connection.
 enum ConnectFailure {
     /// It may pass by itself.
-    Temporary(Advice),
+    Temporary(ConnectMessage),
     /// It stays until a setting is changed.
-    Permanent(Advice),
+    Permanent(ConnectMessage),
 }
 
 fn temporary(why: &'static str) -> ConnectFailure {
@@ -144,7 +144,7 @@ fn tls_error(err: &io::Error) -> Option<&rustls::Error> {
     err.get_ref()?.downcast_ref()
 }
 
-fn tls_advice(err: &rustls::Error) -> &'static str {
+fn tls_message(err: &rustls::Error) -> &'static str {
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
         NotValidYet, NotValidYetContext, Other, UnknownIssuer,

@@ -11,7 +11,7 @@ use super::OpenError;
 use crate::store::error;
 
 pub use self::connect_failure::{
-    Advice, NO_ANSWER, SHARED_CONNECTION, TOO_MANY_CONNECTIONS, connect_advice,
+    ConnectMessage, NO_ANSWER, SHARED_CONNECTION, TOO_MANY_CONNECTIONS, connect_message,
     is_shared_connection, postgres_error, refusal,
 };
 
@@ -32,7 +32,7 @@ pub fn file_error(path: &Path, err: &sqlx::Error) -> OpenError {
         Some(why) => OpenError::Path { path, why },
         None => OpenError::File {
             path,
-            why: sqlite_advice(code),
+            why: sqlite_message(code),
         },
     }
 }
@@ -55,8 +55,8 @@ pub fn check_writable(path: &Path) -> Result<(), OpenError> {
 }
 
 /// What is wrong with an SQLite file by the primary code of the error, and what to do.
-fn sqlite_advice(code: Option<u32>) -> String {
-    let advice = match code {
+fn sqlite_message(code: Option<u32>) -> String {
+    let message = match code {
         // SQLITE_BUSY, SQLITE_LOCKED
         Some(5 | 6) => "another process has locked it: stop that process, or use another file",
         // SQLITE_NOMEM
@@ -74,7 +74,7 @@ fn sqlite_advice(code: Option<u32>) -> String {
         Some(code) => return format!("SQLite fails with error code {code}: check the file"),
         None => "it cannot be opened: check the file",
     };
-    advice.to_owned()
+    message.to_owned()
 }
 
 /// Why no SQLite file can be at this path, if that is so.

@@ -1,0 +1,89 @@
+//! Reads the keys of a source.
+
+use std::{
+    error::Error,
+    io::{self, Read},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use http::{StatusCode, Uri, header::ACCEPT};
+
+use super::{
+    Key, KeySet,
+    parse::{self, KeyFormatError},
+};
+use crate::{config::KeySource, files, http_client};
+
+/// Shorter than the least time between two readings, so that there is one at a time.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// Why keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("no full answer within {} s", FETCH_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("no answer: {0}")]
+    Transport(String),
+    #[error("it answers with {0}")]
+    Status(StatusCode),
+    #[error("it is larger than {MAX_BYTES} bytes")]
+    TooLarge,
+    #[error("{0}")]
+    Content(KeyFormatError),
+}
+
+impl From<reqwest::Error> for ReadError {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() {
+            return Self::Timeout;
+        }
+        let error = error.without_url();
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        let last = causes.last().map(ToString::to_string);
+        Self::Transport(last.unwrap_or_else(|| error.to_string()))
+    }
+}
+
+/// The keys of a source, one at least, and the text that they were read from.
+pub(super) async fn keys(source: &KeySource) -> Result<(KeySet, Vec<u8>), ReadError> {
+    let text = match source {
+        KeySource::Secret(_) => Vec::new(),
+        KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => read_file(path)?,
+        KeySource::KeySetUrl(url) => fetch(url).await?,
+    };
+    let keys = match source {
+        KeySource::Secret(secret) => Ok(KeySet::One(Arc::new(Key::secret(secret)))),
+        KeySource::PublicKeyFile(_) => parse::public_key(&text),
+        KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => parse::key_set(&text),
+    };
+    Ok((keys.map_err(ReadError::Content)?, text))
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let mut text = Vec::new();
+    let file = files::open(path)?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text)?;
+    match text.len() > MAX_BYTES {
+        true => Err(ReadError::TooLarge),
+        false => Ok(text),
+    }
+}
+
+async fn fetch(url: &Uri) -> Result<Vec<u8>, ReadError> {
+    let url = url.to_string();
+    let request = http_client::client(FETCH_TIMEOUT, &url)?.get(url);
+    let request = request.header(ACCEPT, "application/jwk-set+json, application/json");
+    let response = request.send().await?;
+    match response.status() {
+        StatusCode::OK => {
+            let body = http_client::read(response, MAX_BYTES).await?;
+            body.ok_or(ReadError::TooLarge)
+        }
+        status => Err(ReadError::Status(status)),
+    }
+}
