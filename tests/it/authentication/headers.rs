@@ -6,7 +6,9 @@ use crate::kit::{
 };
 use tonic::Status;
 
-on_both_databases![
+on_both_databases![accounts_differ_by_case,];
+
+on_one_database![
     a_call_without_an_account_is_unauthenticated,
     an_account_of_another_form_is_unauthenticated,
     an_account_of_64_characters_is_accepted,
@@ -15,7 +17,6 @@ on_both_databases![
     an_unknown_scope_permits_nothing,
     a_misspelt_x_scopes_is_refused,
     credentials_are_checked_before_the_message,
-    accounts_differ_by_case,
 ];
 
 async fn a_call_without_an_account_is_unauthenticated(client: Client) {

@@ -248,18 +248,18 @@ fn a_postgres_that_is_not_there_is_named() {
     // A port that no test takes while this one runs: those of tests are chosen by the system.
     let port = 1;
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
-    // With and without the detection of PgBouncer.
-    for url in [url.clone(), format!("{url}?pgbouncer=false")] {
-        let line = command(&["migrate", "--log=off"])
+    // With and without the detection of PgBouncer, at once, as each waits for a while.
+    let waiting = [url.clone(), format!("{url}?pgbouncer=false")].map(|url| {
+        command(&["migrate", "--log=off"])
             .env("EXPERTISE_DATABASE_URL", &url)
-            .run()
-            .failure(1);
-        for part in [
-            &*format!("postgres://127.0.0.1:{port}/e"),
-            "the connection is refused: start PostgreSQL",
-        ] {
-            assert!(line.contains(part), "{part}: {line}");
-        }
+            .start()
+    });
+    let address = format!("postgres://127.0.0.1:{port}/e");
+    for line in waiting.map(|migrate| migrate.end().failure(1)) {
+        assert_parts(
+            &line,
+            &[&address, "the connection is refused: start PostgreSQL"],
+        );
         assert!(!line.contains("secret"), "{line}");
     }
 }

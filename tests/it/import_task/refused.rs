@@ -3,6 +3,14 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
+    an_absent_or_foreign_subtask_is_not_found,
+    an_absent_or_foreign_task_is_not_found,
+    an_absent_or_foreign_step_is_not_found,
+    the_product_of_a_subtask_must_be_the_tasks,
+    import_needs_the_scope_write,
+];
+
+on_one_database![
     every_step_is_checked,
     nested_documents_are_checked,
     a_document_and_its_task_are_required,
@@ -17,13 +25,8 @@ on_both_databases![
     a_document_in_a_value_that_is_not_linked_is_listed,
     a_document_in_a_translation_is_refused,
     conflicting_shorthand_is_refused,
-    an_absent_or_foreign_subtask_is_not_found,
-    an_absent_or_foreign_task_is_not_found,
-    an_absent_or_foreign_step_is_not_found,
-    the_product_of_a_subtask_must_be_the_tasks,
     invalid_fields_are_reported_before_missing_references,
     an_unknown_absent_steps_value_is_refused,
-    import_needs_the_scope_write,
 ];
 
 async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {

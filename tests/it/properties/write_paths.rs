@@ -26,7 +26,7 @@ use crate::kit::{
     },
 };
 
-const CASES: u32 = 12;
+const CASES: u32 = 8;
 
 /// The tables that hold what an account has, with their keys.
 const TABLES: [(&str, &str); 9] = [

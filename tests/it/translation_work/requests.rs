@@ -8,20 +8,23 @@ on_both_databases![
     a_language_named_twice_counts_once,
     a_hundred_languages_are_accepted_and_one_more_is_not,
     there_is_no_work_in_a_language_beyond_a_hundred,
-    an_empty_list_of_languages_is_refused,
-    malformed_languages_are_refused_all_at_once,
-    every_violation_is_reported_at_once,
     a_task_narrows_the_work_to_itself_and_its_steps,
     the_id_of_a_task_may_be_in_upper_case,
     an_unknown_task_and_a_foreign_one_are_not_found_alike,
     a_deleted_task_is_not_found,
     a_steps_id_names_no_task,
-    a_malformed_task_is_refused,
     an_empty_account_has_no_work,
     work_of_other_accounts_is_not_listed,
     work_needs_the_scope_translate,
     writes_need_the_scope_translate,
     the_scope_translate_opens_nothing_else,
+];
+
+on_one_database![
+    an_empty_list_of_languages_is_refused,
+    malformed_languages_are_refused_all_at_once,
+    every_violation_is_reported_at_once,
+    a_malformed_task_is_refused,
 ];
 
 fn of_task(task: &str) -> ListTranslationWorkRequest {

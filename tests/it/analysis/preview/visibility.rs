@@ -3,7 +3,7 @@
 use super::{information, observation, reasons, seen, step_titled};
 use crate::kit::prelude::*;
 
-on_both_databases![
+on_one_database![
     a_step_is_visible_when_its_condition_holds,
     a_step_whose_variable_is_not_known_is_undetermined,
     a_condition_that_no_possible_answer_meets_hides_without_an_answer,
