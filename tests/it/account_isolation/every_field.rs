@@ -25,7 +25,7 @@ on_both_databases![
     analysis_calls_do_not_tell_foreign_from_absent,
 ];
 
-on_one_database![every_field_of_every_call_has_a_case,];
+on_one_database![every_field_of_every_call_has_a_case];
 
 /// Whether a value of this kind can name a resource: texts and integers can.
 fn may_name_a_resource(place: &FieldPath) -> bool {

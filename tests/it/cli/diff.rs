@@ -411,22 +411,21 @@ fn failures_end_with_exit_code_2(cli: Cli) {
         output.stderr
     );
     document["task"]["guid"] = json!(uuid::Uuid::now_v7().to_string());
-    let line = diff(&cli, &document, &[]).failure(2);
-    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
-    assert!(line.contains("`expertise import --as-new`"), "{line}");
-    assert!(
-        line.contains("`expertise apply DIR --dry-run` compares it"),
-        "{line}"
+    diff(&cli, &document, &[]).fails_with(
+        2,
+        &[
+            "TASK_NOT_FOUND",
+            "`expertise import --as-new`",
+            "`expertise apply DIR --dry-run` compares it",
+        ],
     );
     let line = cli.command(&["diff", "none.json"]).run().failure(2);
     let part = "cannot read none.json: there is no such file: this command takes documents";
     assert!(line.contains(part), "{line}");
     let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());
-    let line = cli
-        .command(&["diff", "-", "--server", &server])
+    cli.command(&["diff", "-", "--server", &server])
         .run()
-        .failure(2);
-    assert!(line.contains("refuses the connection"), "{line}");
+        .fails_with(2, &["refuses the connection"]);
 }
 
 fn json_output_has_the_values(cli: Cli) {

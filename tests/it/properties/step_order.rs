@@ -10,7 +10,7 @@ on_both_databases! {
         (4..12_usize, 1..4_i32, vec(change(), 0..12)), 16;
 }
 
-on_both_databases![inserts_between_the_newest_neighbours_keep_their_order_beyond_a_new_numbering,];
+on_both_databases![inserts_between_the_newest_neighbours_keep_their_order_beyond_a_new_numbering];
 
 /// One change to a list of steps.
 #[derive(Clone, Debug)]
