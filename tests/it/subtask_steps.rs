@@ -3,6 +3,7 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
+    a_task_with_steps_is_not_deleted_unless_forced,
     a_subtask_step_is_titled_like_its_task,
     a_title_sent_for_a_subtask_step_is_ignored_and_listed,
     a_subtask_may_be_of_any_product,
@@ -257,4 +258,14 @@ async fn two_renames_at_once_both_reach_their_steps(client: Client) {
         let titles = client.step_titles(&tasks[from].guid).await;
         assert_eq!(titles, vec![tasks[to].name.clone(); 20]);
     }
+}
+
+async fn a_task_with_steps_is_not_deleted_unless_forced(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    client.given_step(information_step(&guide, "one")).await;
+    let failure = client.delete_task(&guide.guid).await.refused();
+    failure.is_precondition("TASK_HAS_STEPS");
+    assert_eq!(client.step_order(&guide.guid).await.len(), 1);
+    let deleted = client.force_delete_task(&guide.guid).await;
+    deleted.accepted();
 }

@@ -4,6 +4,8 @@ use super::{guide, managed_by, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
+    a_task_that_manages_others_leaves_them_as_ordinary_tasks,
+    a_wiring_step_is_not_deleted,
     the_observation_that_manages_a_task_is_named,
     a_managed_task_is_not_deleted_whoever_refers_to_it,
     a_linked_observation_is_unlinked_before_it_is_deleted,
@@ -57,4 +59,39 @@ async fn a_task_whose_managed_task_refers_to_it_is_referenced(client: Client) {
     client.given_step(subtask(&managed, &made)).await;
     let failure = client.force_delete_task(&made.guid).await.refused();
     failure.is_precondition("TASK_REFERENCED");
+}
+
+async fn a_wiring_step_is_not_deleted(client: Client) {
+    let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
+    let before = client.tasks_with_steps().await;
+    let failure = client.delete_step(&wiring[0].guid).await.refused();
+    failure.is_precondition("STEP_MANAGED");
+    let named = failure.preconditions();
+    assert_eq!(named, [("STEP_MANAGED", made.steps[1].as_str())]);
+    let after = "delete the step, then the task";
+    for part in [wiring[0].link.as_str(), "`linked`", after] {
+        assert!(failure.message.contains(part), "{part}: {failure:?}");
+    }
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn a_task_that_manages_others_leaves_them_as_ordinary_tasks(client: Client) {
+    let inner = document("A", document_steps(&["inner"]));
+    let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);
+    let made = client
+        .imported(document("Guide", vec![observation_asking(question)]))
+        .await;
+    let question = client.get_step(&made.steps[0]).await.accepted();
+    let managed = managed_by(&client, &question).await;
+    client.force_delete_task(&made.guid).await.accepted();
+    let survivors = client.all_tasks().await;
+    assert_eq!(survivors.len(), 2);
+    for (survivor, task) in survivors.iter().zip(&managed) {
+        assert_eq!((&survivor.guid, &survivor.name), (&task.guid, &task.name));
+        assert_eq!(survivor.r#type(), TaskType::Standard);
+        assert_eq!((survivor.parent_guid.as_str(), survivor.idx), ("", 0));
+        assert_eq!(survivor.steps, task.steps);
+    }
+    client.force_delete_task(&managed[0].guid).await.accepted();
+    client.delete_task(&managed[1].guid).await.accepted();
 }

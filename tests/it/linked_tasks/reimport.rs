@@ -4,6 +4,7 @@ use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
+    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_known_key_keeps_its_task,
     a_new_text_renames_the_task_and_its_wiring_step,
     a_document_imports_the_managed_task_again,
@@ -371,4 +372,22 @@ async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
 async fn translated_steps(client: &Client, task: &str) -> usize {
     let steps = client.exported(task).await.steps.into_iter();
     steps.filter(|step| !step.translations.is_empty()).count()
+}
+
+async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
+    let before = managed_by(&client, &question).await;
+    let sent = changed(&client, &made, |config| config.values.rotate_left(1));
+    let response = client.import(sent.await).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    for (task, idx) in before.iter().zip([2, 0, 1]) {
+        let after = client.get_task(&task.guid).await.accepted();
+        assert_eq!((after.idx, &after.name), (idx, &task.name));
+        assert_ne!(after.etag, task.etag);
+    }
+    for step in &wiring {
+        assert_eq!(now(&client, step).await, *step);
+    }
+    // The document lists the steps in their places, so they stay there.
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
 }

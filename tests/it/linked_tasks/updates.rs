@@ -4,6 +4,7 @@ use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
+    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_new_text_renames_the_managed_task_and_its_wiring_step,
     switching_linked_off_unlinks_all_tasks,
     only_imports_add_keys,
@@ -197,4 +198,17 @@ async fn a_wiring_step_cannot_refer_to_another_task(client: Client) {
         );
         assert_eq!(updated.step.as_ref(), Some(&wiring[0]));
     }
+}
+
+async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
+    let before = managed_by(&client, &question).await;
+    updated_question(&client, &question, |config| config.values.swap(0, 2)).await;
+    for (task, idx) in before.iter().zip([2, 1, 0]) {
+        let after = client.get_task(&task.guid).await.accepted();
+        assert_eq!((after.idx, &after.name), (idx, &task.name));
+    }
+    assert_eq!(client.get_task(&before[1].guid).await.accepted(), before[1]);
+    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
 }

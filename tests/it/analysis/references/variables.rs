@@ -14,6 +14,7 @@ on_both_databases![
     an_answer_keeps_observations_that_have_it,
     an_answer_keeps_conditions_of_which_a_target_equals_it,
     greater_and_less_count_for_every_answer,
+    changed_conditions_move_their_references,
     a_thousand_conditions_of_one_step_are_found,
 ];
 
@@ -208,4 +209,42 @@ async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
     let found = places(&client, of_variable("v7")).await;
     assert_eq!(found.len(), 1_000);
     assert!(found.is_sorted(), "by path");
+}
+
+async fn changed_conditions_move_their_references(client: Client) {
+    let group = |name: &str| all_of(vec![when("kept", "=", "1"), when(name, "=", "1")]);
+    let guide = client
+        .given_task(task("Guide").with_dependencies(group("a")))
+        .await;
+    let step = Step {
+        dependencies: Some(group("a")),
+        ..information_step(&guide, "Step")
+    };
+    let step = client.given_step(step).await;
+    let count = async |name: &str| places(&client, of_variable(name)).await.len();
+    assert_eq!(
+        (count("kept").await, count("a").await, count("b").await),
+        (2, 2, 0)
+    );
+    let update = task_of(&guide.guid).with_dependencies(group("b"));
+    client.updated_task(update, &["dependencies"]).await;
+    let update = Step {
+        dependencies: Some(group("b")),
+        ..step_of(&step.guid)
+    };
+    client.updated_step(update, &["dependencies"]).await;
+    assert_eq!(
+        (count("kept").await, count("a").await, count("b").await),
+        (2, 0, 2)
+    );
+    client
+        .updated_task(task_of(&guide.guid), &["dependencies"])
+        .await;
+    client
+        .updated_step(step_of(&step.guid), &["dependencies"])
+        .await;
+    assert_eq!(
+        (count("kept").await, count("a").await, count("b").await),
+        (0, 0, 0)
+    );
 }
