@@ -2,4 +2,3 @@
 
 mod preview;
 mod references;
-mod statements;

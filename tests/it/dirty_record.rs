@@ -2,25 +2,14 @@
 //! clears it in the database.
 
 use crate::kit::{
-    databases::postgres,
     prelude::*,
-    scratch::Scratch,
     server::{TestServer, with_metrics},
     sql::SqlConnection,
 };
 
 const CLEAR: &str = "UPDATE tasks SET dirty_record = false; UPDATE steps SET dirty_record = false";
 
-#[tokio::test]
-async fn every_write_on_sqlite_marks_what_it_changes() {
-    every_write_marks_what_it_changes(&Scratch::of_this_run().sqlite_url("dirty")).await;
-}
-
-#[tokio::test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn every_write_on_postgres_marks_what_it_changes() {
-    every_write_marks_what_it_changes(&postgres("dirty")).await;
-}
+on_own_databases![every_write_marks_what_it_changes];
 
 struct Records {
     client: Client,
@@ -50,12 +39,12 @@ impl Records {
     }
 }
 
-async fn every_write_marks_what_it_changes(url: &str) {
-    let server = TestServer::start(with_metrics(url)).await;
+async fn every_write_marks_what_it_changes(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
     let mut records = Records {
         client: client.clone(),
-        database: SqlConnection::open(url).await,
+        database: SqlConnection::open(&url).await,
     };
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;

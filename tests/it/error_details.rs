@@ -5,15 +5,18 @@ use crate::kit::prelude::*;
 mod every_violation;
 
 on_both_databases![
+    a_missing_resource_is_named,
+    the_field_that_names_a_missing_resource_is_named,
+    a_missing_reference_of_a_document_is_named_by_its_path,
+    references_are_checked_before_preconditions,
+];
+
+on_one_database![
     every_violation_is_reported,
     the_first_violations_reason_is_that_of_the_whole,
     at_most_fifty_violations_are_reported_and_the_cut_is_said,
     long_paths_do_not_overflow_the_details,
-    a_missing_resource_is_named,
-    the_field_that_names_a_missing_resource_is_named,
-    a_missing_reference_of_a_document_is_named_by_its_path,
     fields_are_checked_before_references,
-    references_are_checked_before_preconditions,
     no_error_repeats_long_input,
     unknown_calls_are_unimplemented,
     a_missing_choice_names_what_may_be_chosen,

@@ -10,7 +10,6 @@ mod updates;
 on_both_databases![
     each_value_gets_a_task_that_is_named_after_it,
     each_managed_task_is_wired_right_behind_the_observation,
-    several_observations_have_their_own_tasks,
     a_wiring_step_that_is_listed_stays_where_it_is_listed,
     a_listed_wiring_step_keeps_its_fields,
     fields_that_a_wiring_step_takes_from_its_task_are_not_listed_as_ignored,
@@ -19,8 +18,6 @@ on_both_databases![
     the_name_and_product_in_a_values_document_are_ignored_and_listed,
     a_managed_task_has_the_product_of_its_parent,
     a_link_is_never_taken_from_a_caller,
-    values_of_a_question_that_is_not_linked_manage_nothing,
-    the_same_text_may_name_several_tasks,
     a_thousand_values_manage_a_thousand_tasks,
     managed_tasks_are_listed_by_their_type,
     a_translated_question_links_nothing,
@@ -109,20 +106,6 @@ async fn each_managed_task_is_wired_right_behind_the_observation(client: Client)
         assert_eq!(step.product_id, made.product_id);
     }
     assert_eq!(made.steps.len(), 4);
-}
-
-async fn several_observations_have_their_own_tasks(client: Client) {
-    let steps = vec![
-        document_step(StepType::Information, "intro"),
-        linked_observation(&[("a", "A"), ("b", "B")]),
-        linked_observation(&[("a", "C")]),
-        document_step(StepType::End, "end"),
-    ];
-    let made = client.imported(document("Guide", steps)).await;
-    let titles = client.step_titles(&made.guid).await;
-    let question = "What is it?";
-    assert_eq!(titles, ["intro", question, "A", "B", question, "C", "end"]);
-    assert_eq!(client.all_tasks().await.len(), 4);
 }
 
 /// The wiring step of a document for the value that has this link.
@@ -312,29 +295,6 @@ async fn a_link_is_never_taken_from_a_caller(client: Client) {
     let created = created.step.unwrap();
     assert_eq!(created.link, "");
     assert_eq!(answers_of(&created)[0].link, "");
-}
-
-async fn values_of_a_question_that_is_not_linked_manage_nothing(client: Client) {
-    let plain = FeedbackConfig {
-        linked: Some(false),
-        ..question_with(&[&unknown_guid()])
-    };
-    let made = client
-        .imported(document("Guide", vec![observation_asking(plain)]))
-        .await;
-    let question = client.get_step(&made.steps[0]).await.accepted();
-    assert_eq!(answers_of(&question)[0].link, "");
-    assert_eq!(client.all_tasks().await, [made]);
-}
-
-async fn the_same_text_may_name_several_tasks(client: Client) {
-    let (_, question, wiring) = guide(&client, &[("a", "Same"), ("b", "Same")]).await;
-    let tasks = managed_by(&client, &question).await;
-    assert_ne!(tasks[0].guid, tasks[1].guid);
-    assert_eq!(
-        [&wiring[0].link, &wiring[1].link],
-        [&tasks[0].guid, &tasks[1].guid]
-    );
 }
 
 async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {

@@ -10,6 +10,9 @@ on_both_databases![
     a_deleted_role_leaves_the_list,
     an_id_is_never_used_twice,
     a_role_that_is_not_there_is_not_found,
+];
+
+on_one_database![
     an_id_must_be_greater_than_0,
     a_name_is_required,
     a_name_has_200_code_points_at_most,

@@ -7,29 +7,29 @@ use expertise::{
 };
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 
-use crate::kit::{
-    databases::{empty_postgres, postgres},
-    partitions::create_partitions,
-    prelude::*,
-    scratch::Scratch,
-    store_server,
+use crate::{
+    kit::{databases::empty_postgres, partitions::create_partitions, prelude::*, store_server},
+    validate_task::clean,
 };
 
 /// No call takes more than this.
 const STATEMENTS: u64 = 20;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sqlite_gets_few_statements_however_many_steps() {
-    let file = Scratch::of_this_run().path("statements.db");
-    few_statements_however_many_steps(&format!("sqlite:{}", file.display())).await;
-}
+/// The same for a validation.
+const STATEMENTS_OF_A_VALIDATION: u64 = 6;
 
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn postgres_gets_few_statements_however_many_steps() {
-    let url = postgres("statement_counts");
-    few_statements_however_many_steps(&url).await;
-}
+/// The levels of the guide of [`previews_take_few_statements`].
+const LEVELS: u64 = 9;
+/// Two for each level, its tasks and their steps; one for what sets variables elsewhere, and
+/// one for the bodies of the page.
+const STATEMENTS_OF_A_PREVIEW: u64 = 2 * LEVELS + 2;
+
+on_own_databases![
+    few_statements_however_many_steps,
+    references_take_four_statements_at_most,
+    validations_take_six_statements_at_most,
+    previews_take_few_statements,
+];
 
 /// For every index, and for both ends of every foreign key: its first column. For every table:
 /// `account_id`, or which of the two it lacks, a primary key or that column.
@@ -152,21 +152,8 @@ async fn postgres_finds_rows_by_their_ids_before_it_has_statistics() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn references_take_four_statements_at_most_on_sqlite() {
-    let file = Scratch::of_this_run().path("references.db");
-    references_take_four_statements_at_most(&format!("sqlite:{}", file.display())).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn references_take_four_statements_at_most_on_postgres() {
-    let url = postgres("references");
-    references_take_four_statements_at_most(&url).await;
-}
-
-async fn references_take_four_statements_at_most(url: &str) {
-    let (store, client) = store_server::serve(url, 4).await;
+async fn references_take_four_statements_at_most(url: String) {
+    let (store, client) = store_server::serve(&url, 4).await;
     let reads = Step {
         dependencies: Some(all_of(vec![when("it", "=", "on"), when("age", "=", "1")])),
         ..document_step(StepType::Information, "Step")
@@ -205,8 +192,8 @@ async fn references_take_four_statements_at_most(url: &str) {
     }
 }
 
-async fn few_statements_however_many_steps(url: &str) {
-    let (store, client) = store_server::serve(url, 4).await;
+async fn few_statements_however_many_steps(url: String) {
+    let (store, client) = store_server::serve(&url, 4).await;
     let few = Counts::of(&store, &client, 10).await;
     let many = Counts::of(&store, &client, 1_000).await;
     for ((call, few), (_, many)) in few.0.into_iter().zip(many.0) {
@@ -293,4 +280,77 @@ fn translated_step(kind: StepType) -> Step {
         translations: [("de".to_owned(), row)].into(),
         ..document_step(kind, "Step")
     }
+}
+
+async fn validations_take_six_statements_at_most(url: String) {
+    let (store, client) = store_server::serve(&url, 4).await;
+    let inner = client.imported(document("Inner", clean())).await;
+    let linked = || document("", clean());
+    let values = (0..20).map(|index| {
+        let key = index.to_string();
+        answer_with(&key, &format!("Text {key}"), linked())
+    });
+    let mut steps = clean();
+    steps.insert(0, subtask(&Task::default(), &inner));
+    steps.insert(1, observation_asking(linked_question(values.collect())));
+    let guide = document("Outer", steps);
+    let outer = client.imported(guide.clone()).await;
+    for request in [validation_of(&outer.guid), validation_of_document(guide)] {
+        let before = store.statements();
+        client.validated(request).await;
+        let took = store.statements() - before;
+        assert!(
+            (1..=STATEMENTS_OF_A_VALIDATION).contains(&took),
+            "{took} statements"
+        );
+    }
+}
+
+async fn previews_take_few_statements(url: String) {
+    let (store, client) = store_server::serve(&url, 4).await;
+    let alone = document("alone", document_steps(&["a"; 100]));
+    let alone = client.imported(alone).await;
+    let count = async |request: PreviewTaskRequest| statements_of(&store, &client, request).await;
+    assert_eq!(count(preview_of(&alone.guid)).await, 2);
+    let guide = guide_of_levels(&client).await;
+    let stored = preview_of(&guide)
+        .to_depth(8)
+        .expanding(vec!["body".to_owned()])
+        .in_language("de");
+    assert_eq!(count(stored).await, STATEMENTS_OF_A_PREVIEW);
+    let exported = client.exported(&guide).await;
+    let document = preview_of_document(exported).to_depth(8);
+    assert!(count(document).await < STATEMENTS_OF_A_PREVIEW);
+}
+
+/// A guide with levels of subtasks, conditions, bodies and translations.
+async fn guide_of_levels(client: &Client) -> String {
+    let mut below: Option<Task> = None;
+    for level in 0..LEVELS {
+        let condition = comparison(Condition {
+            variable: "light".to_owned(),
+            operator: "=".to_owned(),
+            targets: vec![text("off")],
+            path: "components.7".to_owned(),
+        });
+        let body = step_translation("Schritt").with_body("Text");
+        let mut steps = vec![
+            document_step(StepType::Information, "source").with_body("text"),
+            document_step(StepType::Information, "translated")
+                .with_body("text")
+                .translated("de", body)
+                .depending_on(all_of(vec![condition])),
+        ];
+        let subtasks = below.iter().map(|task| subtask(&Task::default(), task));
+        steps.extend(subtasks.cycle().take(2));
+        let document = document(&format!("level {level}"), steps);
+        below = Some(client.imported(document).await);
+    }
+    below.expect("a task").guid
+}
+
+async fn statements_of(store: &Store, client: &Client, request: PreviewTaskRequest) -> u64 {
+    let before = store.statements();
+    client.previewed(request).await;
+    store.statements() - before
 }

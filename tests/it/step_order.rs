@@ -12,9 +12,6 @@ on_both_databases![
     deleted_prevstep_appends_and_says_so,
     upper_case_prevstep_is_the_same_step,
     malformed_prevstep_is_refused_and_creates_nothing,
-    get_and_list_return_the_same_order,
-    deleting_a_step_keeps_the_order_of_the_others,
-    a_step_deleted_and_created_again_moves,
     each_task_has_an_order_of_its_own,
     updating_a_step_keeps_its_place,
 ];
@@ -117,32 +114,6 @@ async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
         .await;
     created.refused().violates(&[("prevstep", "FIELD_INVALID")]);
     assert_eq!(client.step_order(&task.guid).await, steps);
-}
-
-async fn get_and_list_return_the_same_order(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
-    for prevstep in [&steps[0], &steps[2], &steps[0]] {
-        create_after(&client, &task, prevstep).await;
-    }
-    let listed = client.steps_of(&task.guid, 4).await;
-    let listed: Vec<String> = listed.into_iter().map(|step| step.guid).collect();
-    assert_eq!(listed, client.step_order(&task.guid).await);
-}
-
-async fn deleting_a_step_keeps_the_order_of_the_others(client: Client) {
-    let (task, mut steps) = task_with_steps(&client, &["a", "b", "c", "d"]).await;
-    for gone in [2, 0] {
-        client.delete_step(&steps.remove(gone)).await.accepted();
-    }
-    assert_eq!(client.step_order(&task.guid).await, steps);
-}
-
-async fn a_step_deleted_and_created_again_moves(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
-    client.delete_step(&steps[0]).await.accepted();
-    let (again, _) = create_after(&client, &task, &steps[2]).await;
-    let order = client.step_order(&task.guid).await;
-    assert_eq!(order, [steps[1].clone(), steps[2].clone(), again]);
 }
 
 async fn each_task_has_an_order_of_its_own(client: Client) {

@@ -4,7 +4,6 @@ use crate::kit::prelude::*;
 use serde_json::json;
 
 on_both_databases![
-    a_step_reads_back_as_create_returned_it,
     every_field_a_caller_may_set_is_kept,
     each_type_can_be_created,
     a_title_of_400_code_points_is_accepted,
@@ -20,7 +19,6 @@ on_both_databases![
     lists_keep_order_and_duplicates,
     looping_distinguishes_absent_from_null,
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
-    a_plain_create_ignores_nothing,
     subtask_fields_of_other_types_are_ignored_and_listed,
     the_task_the_type_and_the_product_are_fixed,
     an_upper_case_guid_names_the_same_step,
@@ -33,13 +31,6 @@ const FREE: [StepType; 3] = [StepType::Observation, StepType::Information, StepT
 
 async fn a_task(client: &Client) -> Task {
     client.given_task(task("Guide")).await
-}
-
-async fn a_step_reads_back_as_create_returned_it(client: Client) {
-    let task = a_task(&client).await;
-    let created = client.given_step(full_step(&task)).await;
-    let read = client.get_step(&created.guid).await.accepted();
-    assert_eq!(read, created);
 }
 
 async fn every_field_a_caller_may_set_is_kept(client: Client) {
@@ -287,12 +278,6 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
     assert_eq!(stored.link, "");
     assert!(stored.r_data.is_empty());
     assert_eq!(stored.feedback_config[0].values[1].link, "");
-}
-
-async fn a_plain_create_ignores_nothing(client: Client) {
-    let task = a_task(&client).await;
-    let response = client.create_step(full_step(&task)).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
 }
 
 async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {

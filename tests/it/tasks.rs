@@ -5,7 +5,6 @@ use prost_types::Timestamp;
 
 on_both_databases![
     a_created_task_gets_a_version_7_guid,
-    a_task_reads_back_as_create_returned_it,
     every_field_a_caller_may_set_is_kept,
     published_is_1_unless_sent,
     published_keeps_any_number_from_0,
@@ -18,14 +17,12 @@ on_both_databases![
     the_account_is_the_callers,
     times_are_utc_with_microseconds,
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
-    a_plain_create_ignores_nothing,
     ignored_paths_are_sorted,
     an_upper_case_guid_names_the_same_task,
     an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
     product_id_is_fixed,
     invalid_fields_are_reported_before_a_missing_resource,
     a_deleted_task_is_gone,
-    a_deleted_task_leaves_the_list,
     force_deletes_the_steps_too,
     creating_a_step_changes_its_tasks_etag_and_modified_ts,
     deleting_a_step_changes_its_tasks_etag,
@@ -40,12 +37,6 @@ async fn a_created_task_gets_a_version_7_guid(client: Client) {
     let parsed: uuid::Uuid = guid.parse().expect("a UUID");
     assert_eq!(parsed.get_version_num(), 7);
     assert_eq!(parsed.hyphenated().to_string(), guid);
-}
-
-async fn a_task_reads_back_as_create_returned_it(client: Client) {
-    let created = client.given_task(full_task()).await;
-    let read = client.get_task(&created.guid).await.accepted();
-    assert_eq!(read, created);
 }
 
 async fn every_field_a_caller_may_set_is_kept(client: Client) {
@@ -191,11 +182,6 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
     assert_eq!(stored, plain);
 }
 
-async fn a_plain_create_ignores_nothing(client: Client) {
-    let response = client.create_task(full_task()).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-}
-
 async fn ignored_paths_are_sorted(client: Client) {
     let created = client.given_task(task("Sorted")).await;
     let sent = Task {
@@ -254,14 +240,6 @@ async fn a_deleted_task_is_gone(client: Client) {
         .await
         .refused()
         .is_task_not_found(&guid);
-}
-
-async fn a_deleted_task_leaves_the_list(client: Client) {
-    let kept = client.given_task(task("Kept")).await;
-    let gone = client.given_task(task("Gone")).await;
-    client.delete_task(&gone.guid).await.accepted();
-    let listed = client.list_tasks(ListTasksRequest::default()).await;
-    assert_eq!(listed.accepted().tasks, [kept]);
 }
 
 async fn force_deletes_the_steps_too(client: Client) {

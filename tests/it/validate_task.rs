@@ -9,7 +9,6 @@ mod observations;
 mod options;
 mod pages;
 mod refused;
-mod statements;
 mod subtasks;
 mod texts;
 mod walkthroughs;
@@ -54,7 +53,7 @@ fn reads_values(name: &str, operator: &str, targets: Vec<prost_types::Value>) ->
 }
 
 /// A guide without findings: two answers, a solution for each, and an end.
-fn clean() -> Vec<Step> {
+pub fn clean() -> Vec<Step> {
     vec![
         asks("light", &["on", "off"]),
         needing(

@@ -319,6 +319,16 @@ impl CommandOutput {
         line
     }
 
+    /// The same, with these parts in the line.
+    #[track_caller]
+    pub fn fails_with(self, code: i32, parts: &[&str]) -> String {
+        let line = self.failure(code);
+        for part in parts {
+            assert!(line.contains(part), "no {part:?} in: {line}");
+        }
+        line
+    }
+
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).expect(&self.stdout)
     }

@@ -36,14 +36,14 @@ where
         config.cases = cases;
     }
     let runtime = runtime();
-    let client = runtime.block_on(async { Client::at(server) });
+    let (client, store) =
+        runtime.block_on(async { (Client::at(server), store_server::open(&url, 1).await) });
     let checked = TestRunner::new(config).run(&strategy, |case| {
         let holds = async {
             let client = client.other_account();
             let account = client.account().to_owned();
             property(client, case).await;
             // A call shows only whether a size is within its limit, so the database is read.
-            let store = store_server::open(&url, 1).await;
             stored_sizes_are_those_of_the_content(&store, &url, &account).await;
         };
         let holds = async { timeout(TEST_TIMEOUT, holds).await };

@@ -29,40 +29,23 @@ use crate::{
     service::{Database, Service},
 };
 
-/// Runs a test on a server of its own, on SQLite and on PostgreSQL. The first word is
-/// `measuring` for tests that need the machine for themselves and are slow, or else
-/// `sharing`.
+/// Runs each test on servers of its own, on SQLite and on PostgreSQL. They measure, so that they
+/// need the machine for themselves and are slow.
 macro_rules! on_both_databases {
-    (measuring: $($test:ident),+ $(,)?) => {
-        on_both_databases![
-            @run exclusive, ignore = "slow: it runs alone", ignore = "slow: it runs alone":
-            $($test),+
-        ];
-    };
-    (sharing: $($test:ident),+ $(,)?) => {
-        on_both_databases![
-            @run shared,
-            cfg(all()),
-            cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here"):
-            $($test),+
-        ];
-    };
-    (@run $lock:ident, $of_sqlite:meta, $of_postgres:meta: $($test:ident),+) => {$(
+    ($($test:ident),+ $(,)?) => {$(
         mod $test {
             use crate::{load::run_on, machine, service::Database};
 
             #[test]
-            #[$of_sqlite]
+            #[ignore = "slow: it runs alone"]
             fn on_sqlite() {
-                let machine = machine::$lock();
-                run_on(Database::Sqlite, stringify!($test), machine, super::$test);
+                run_on(Database::Sqlite, stringify!($test), machine::exclusive(), super::$test);
             }
 
             #[test]
-            #[$of_postgres]
+            #[ignore = "slow: it runs alone"]
             fn on_postgres() {
-                let machine = machine::$lock();
-                run_on(Database::Postgres, stringify!($test), machine, super::$test);
+                run_on(Database::Postgres, stringify!($test), machine::exclusive(), super::$test);
             }
         }
     )+};
@@ -70,11 +53,36 @@ macro_rules! on_both_databases {
 
 pub(crate) use on_both_databases;
 
+/// The same for what no statement decides, on SQLite. The first word is `measuring`, or
+/// `sharing` for tests that run beside others.
+macro_rules! on_one_database {
+    (measuring: $($test:ident),+ $(,)?) => {
+        on_one_database![@run exclusive, ignore = "slow: it runs alone": $($test),+];
+    };
+    (sharing: $($test:ident),+ $(,)?) => {
+        // `cfg(all())` always holds.
+        on_one_database![@run shared, cfg(all()): $($test),+];
+    };
+    (@run $lock:ident, $attribute:meta: $($test:ident),+) => {$(
+        mod $test {
+            use crate::{load::run_on, machine, service::Database};
+
+            #[test]
+            #[$attribute]
+            fn on_sqlite() {
+                run_on(Database::Sqlite, stringify!($test), machine::$lock(), super::$test);
+            }
+        }
+    )+};
+}
+
+pub(crate) use on_one_database;
+
 /// What a module of tests imports.
 mod prelude {
     pub(super) use super::{
         TestDatabase, call_at_once, is_full, is_overloaded, normal_client::NormalClient,
-        on_both_databases, short_or_full,
+        on_both_databases, on_one_database, short_or_full,
     };
     pub(super) use crate::{
         frame_peer::FramePeer,

@@ -56,6 +56,12 @@ impl Case {
         }
     }
 
+    /// Whether the call changes nothing, whatever it answers.
+    pub fn only_reads(&self) -> bool {
+        let reads = ["/Get", "/List", "/Export", "/Validate", "/Preview"];
+        reads.iter().any(|read| self.call.contains(read))
+    }
+
     /// The answer to the id 0, which counts as missing.
     pub fn nil(&self) -> &'static str {
         match self.absent {

@@ -6,7 +6,6 @@ use crate::kit::prelude::*;
 
 mod answers;
 mod documents;
-mod guides;
 mod invalid;
 mod laws;
 mod pages;

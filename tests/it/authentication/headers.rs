@@ -6,16 +6,15 @@ use crate::kit::{
 };
 use tonic::Status;
 
-on_both_databases![
+on_both_databases![accounts_differ_by_case];
+
+on_one_database![
     a_call_without_an_account_is_unauthenticated,
     an_account_of_another_form_is_unauthenticated,
     an_account_of_64_characters_is_accepted,
     credentials_sent_twice_or_too_long_are_refused,
-    each_call_needs_its_scope,
-    an_unknown_scope_permits_nothing,
     a_misspelt_x_scopes_is_refused,
     credentials_are_checked_before_the_message,
-    accounts_differ_by_case,
 ];
 
 async fn a_call_without_an_account_is_unauthenticated(client: Client) {
@@ -114,73 +113,6 @@ fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, Status>, scope: &
         failure.metadata().get("scope").map(String::as_str),
         Some(scope)
     );
-}
-
-async fn each_call_needs_its_scope(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let step = client.given_step(information_step(&guide, "step")).await;
-    let role = client.given_role("role").await;
-
-    let all_but_read = client.with_scopes("write translate admin");
-    assert_scope_missing(all_but_read.get_task(&guide.guid).await, "read");
-    assert_scope_missing(all_but_read.get_step(&step.guid).await, "read");
-    assert_scope_missing(all_but_read.list_roles(0, "").await, "read");
-    let list = ListTasksRequest::default();
-    assert_scope_missing(all_but_read.list_tasks(list).await, "read");
-    let list = ListStepsRequest {
-        task: guide.guid.clone(),
-        ..ListStepsRequest::default()
-    };
-    assert_scope_missing(all_but_read.list_steps(list).await, "read");
-
-    let all_but_write = client.with_scopes("read translate admin");
-    assert_scope_missing(all_but_write.create_task(task("New")).await, "write");
-    assert_scope_missing(
-        all_but_write
-            .create_step(information_step(&guide, "new"))
-            .await,
-        "write",
-    );
-    assert_scope_missing(
-        all_but_write.update_task(task_of(&guide.guid), &[]).await,
-        "write",
-    );
-    assert_scope_missing(
-        all_but_write.update_step(step_of(&step.guid), &[]).await,
-        "write",
-    );
-    assert_scope_missing(all_but_write.delete_step(&step.guid).await, "write");
-    assert_scope_missing(all_but_write.delete_task(&guide.guid).await, "write");
-
-    let all_but_admin = client.with_scopes("read write translate");
-    assert_scope_missing(all_but_admin.create_role("new").await, "admin");
-    assert_scope_missing(all_but_admin.delete_role(role.id).await, "admin");
-
-    client
-        .with_scopes("read")
-        .get_task(&guide.guid)
-        .await
-        .accepted();
-    let writer = client.with_scopes("write");
-    writer.create_task(task("New")).await.accepted();
-    let admin = client.with_scopes("admin");
-    admin.delete_role(role.id).await.accepted();
-}
-
-async fn an_unknown_scope_permits_nothing(client: Client) {
-    for scopes in ["", "everything", "READ", "read,write", "read\twrite"] {
-        let odd = client.with_scopes(scopes);
-        let failure = odd.list_roles(0, "").await.refused();
-        assert!(
-            [Code::PermissionDenied, Code::Unauthenticated].contains(&failure.code),
-            "{scopes:?}: {failure:?}"
-        );
-    }
-    let failure = client.with_scopes("read,foo").list_roles(0, "").await;
-    let message = failure.refused().message;
-    let expected = "the credentials lack the scope `read`: they have none of read, write, \
-                    translate, admin; names are separated by spaces, and unknown ones are ignored";
-    assert_eq!(message, expected);
 }
 
 async fn credentials_are_checked_before_the_message(client: Client) {

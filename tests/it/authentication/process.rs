@@ -52,8 +52,7 @@ fn invalid_claims_are_refused_with_one_line() {
         let (name, _) = argument.split_once('=').expect("a value");
         arguments.retain(|other| !other.starts_with(name));
         arguments.push(argument);
-        let line = token(&arguments).failure(2);
-        assert!(line.contains(part), "{line}");
+        token(&arguments).fails_with(2, &[part]);
     }
 }
 
@@ -62,13 +61,16 @@ fn missing_signing_settings_are_named_in_one_line() {
     let token = || expertise(&["token", "--account=42", "--scope=read"]);
     let url = "https://issuer.test/keys";
     for command in [token(), token().env("EXPERTISE_JWT_JWKS_URL", url)] {
-        let line = command.run().failure(2);
-        assert!(line.contains("EXPERTISE_JWT_SECRET is unset"), "{line}");
+        command
+            .run()
+            .fails_with(2, &["EXPERTISE_JWT_SECRET is unset"]);
     }
     for missing in ["EXPERTISE_JWT_ISSUER", "EXPERTISE_JWT_AUDIENCE"] {
         let command = token().env("EXPERTISE_JWT_SECRET", SECRET);
-        let line = command.without(missing).run().failure(2);
-        assert!(line.contains(&format!("{missing} is unset")), "{line}");
+        let line = command
+            .without(missing)
+            .run()
+            .fails_with(2, &[&format!("{missing} is unset")]);
         assert!(!line.contains(SECRET), "{line}");
     }
 }
@@ -170,8 +172,7 @@ fn a_private_key_or_certificate_is_refused_with_how_to_get_its_public_key() {
         let file = certificates::write(directory.path(), "key.pem", &text);
         let args = ["--listen=127.0.0.1:0", "--auth=jwt"];
         let server = expertise(&args).env("EXPERTISE_JWT_PUBLIC_KEY_FILE", &file.to_string_lossy());
-        let line = server.run().failure(2);
-        assert!(line.contains(part), "{line}");
+        server.run().fails_with(2, &[part]);
     }
 }
 
@@ -190,12 +191,10 @@ fn a_server_without_keys_ends_with_2_only_when_a_file_lacks_them() {
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
     let url = format!("http://localhost:{port}/keys");
-    let line = serve("EXPERTISE_JWT_JWKS_URL", &url).failure(1);
-    assert!(line.contains("no answer"), "{line}");
+    serve("EXPERTISE_JWT_JWKS_URL", &url).fails_with(1, &["no answer"]);
     let file = tempfile::NamedTempFile::new().expect("an empty file");
     let path = file.path().display().to_string();
-    let line = serve("EXPERTISE_JWT_JWKS_FILE", &path).failure(2);
-    assert!(line.contains("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
+    serve("EXPERTISE_JWT_JWKS_FILE", &path).fails_with(2, &["EXPERTISE_JWT_JWKS_FILE is "]);
 }
 
 /// The command of a server that fetches keys.

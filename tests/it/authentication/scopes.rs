@@ -125,30 +125,6 @@ fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, tonic::Status>) {
 }
 
 #[tokio::test]
-async fn a_read_only_token_reads_and_does_nothing_else() {
-    let server = start(hs256()).await;
-    let client = TokenClient::of(&server);
-    let token = token(Some("read"));
-    client.read(&token).await.expect("it may read");
-    assert_scope_missing(client.write(&token).await);
-    assert_scope_missing(client.administer(&token).await);
-}
-
-#[tokio::test]
-async fn each_scope_permits_its_own_calls() {
-    let server = start(hs256()).await;
-    let client = TokenClient::of(&server);
-    client
-        .write(&token(Some("write")))
-        .await
-        .expect("it may write");
-    assert_scope_missing(client.read(&token(Some("write"))).await);
-    let admin = token(Some("admin"));
-    client.administer(&admin).await.expect("it may administer");
-    assert_scope_missing(client.write(&admin).await);
-}
-
-#[tokio::test]
 async fn a_token_without_known_scopes_permits_nothing() {
     let server = start(hs256()).await;
     let client = TokenClient::of(&server);

@@ -64,14 +64,14 @@ fn an_unsupported_database_scheme_is_refused() {
         let line = command(&[])
             .env("EXPERTISE_DATABASE_URL", url)
             .run()
-            .failure(2);
-        for part in [
-            "EXPERTISE_DATABASE_URL is ",
-            "sqlite:PATH",
-            "postgres://USER",
-        ] {
-            assert!(line.contains(part), "{line}");
-        }
+            .fails_with(
+                2,
+                &[
+                    "EXPERTISE_DATABASE_URL is ",
+                    "sqlite:PATH",
+                    "postgres://USER",
+                ],
+            );
         assert!(!line.contains("secret"), "{line}");
     }
 }
@@ -131,8 +131,7 @@ fn a_file_that_may_not_be_written_is_named() {
     if rustix::process::geteuid().is_root() {
         server = server.run_by(NOBODY);
     }
-    let line = server.run().failure(2);
-    assert!(line.contains("this user may not write it"), "{line}");
+    server.run().fails_with(2, &["this user may not write it"]);
 }
 
 #[test]
@@ -248,18 +247,18 @@ fn a_postgres_that_is_not_there_is_named() {
     // A port that no test takes while this one runs: those of tests are chosen by the system.
     let port = 1;
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
-    // With and without the detection of PgBouncer.
-    for url in [url.clone(), format!("{url}?pgbouncer=false")] {
-        let line = command(&["migrate", "--log=off"])
+    // With and without the detection of PgBouncer, at once, as each waits for a while.
+    let waiting = [url.clone(), format!("{url}?pgbouncer=false")].map(|url| {
+        command(&["migrate", "--log=off"])
             .env("EXPERTISE_DATABASE_URL", &url)
-            .run()
-            .failure(1);
-        for part in [
-            &*format!("postgres://127.0.0.1:{port}/e"),
-            "the connection is refused: start PostgreSQL",
-        ] {
-            assert!(line.contains(part), "{part}: {line}");
-        }
+            .start()
+    });
+    let address = format!("postgres://127.0.0.1:{port}/e");
+    for line in waiting.map(|migrate| migrate.end().failure(1)) {
+        assert_parts(
+            &line,
+            &[&address, "the connection is refused: start PostgreSQL"],
+        );
         assert!(!line.contains("secret"), "{line}");
     }
 }
@@ -526,11 +525,9 @@ fn only_an_empty_postgres_can_be_partitioned() {
     let line = command(&["migrate", "--partitions=1"]).run().failure(2);
     let expected = "--partitions is \"1\": it must be a whole number from 2 to 1024";
     assert!(line.contains(expected), "{line}");
-    let line = migrate_with_partitions(&url, 4).failure(2);
-    assert!(line.contains("--partitions is for PostgreSQL"), "{line}");
+    migrate_with_partitions(&url, 4).fails_with(2, &["--partitions is for PostgreSQL"]);
     let cluster = cluster();
     let database = cluster.make_database("with_tables");
     block_on(execute(&database, "CREATE TABLE notes (text text)"));
-    let line = migrate_with_partitions(&database, 4).failure(1);
-    assert!(line.contains("have no partitions"), "{line}");
+    migrate_with_partitions(&database, 4).fails_with(1, &["have no partitions"]);
 }

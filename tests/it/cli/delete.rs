@@ -62,8 +62,9 @@ fn tasks_are_deleted_with_their_steps(cli: Cli) {
 
 fn without_a_terminal_force_is_required(cli: Cli) {
     let guid = import(&cli, &empty_guide("Stays"));
-    let line = cli.command(&["delete", &guid]).run().failure(2);
-    assert!(line.contains("repeat it with --force"), "{line}");
+    cli.command(&["delete", &guid])
+        .run()
+        .fails_with(2, &["repeat it with --force"]);
     cli.export(&guid);
 }
 
@@ -71,8 +72,7 @@ fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
     let guid = import(&cli, &empty_guide("Stays"));
     let missing = uuid::Uuid::now_v7().to_string();
     let args = ["delete", &guid, &missing, "--force"];
-    let line = cli.command(&args).run().failure(1);
-    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+    cli.command(&args).run().fails_with(1, &["TASK_NOT_FOUND"]);
     cli.export(&guid);
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, example_guide, text},
+    command::{Cli, CommandOutput, text},
     on_one_database,
     terminal::shown_in,
 };
@@ -19,7 +19,6 @@ on_one_database![
     left_out_fields_stay_as_an_import_leaves_them,
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
-    findings_are_shown,
     findings_do_not_count_the_stored_form_as_another_guide,
     findings_name_the_number_and_title_of_their_step,
     conditions_are_shown_in_words,
@@ -28,7 +27,6 @@ on_one_database![
     an_answer_that_changes_behind_its_shown_part_is_named,
     added_translations_are_shown_by_field,
     changes_fit_the_terminal,
-    findings_of_a_dry_run_fit_the_terminal,
     failures_end_with_exit_code_2,
     json_output_has_the_values,
 ];
@@ -190,24 +188,6 @@ fn a_document_without_an_id_is_a_new_guide(cli: Cli) {
     assert_eq!(output.stdout, "+ task New, with every step\n");
 }
 
-fn findings_are_shown(cli: Cli) {
-    let mut document = given_document(&cli, "restart-safely.json");
-    document["steps"][0]["dependency_shorthand"] = json!("components.1204.nothing = x");
-    document["steps"][0]
-        .as_object_mut()
-        .expect("a step")
-        .remove("dependencies");
-    let output = diff(&cli, &document, &[]);
-    assert_eq!(output.code, Some(1));
-    assert!(
-        output
-            .stderr
-            .contains("warning at document.steps[0].dependencies"),
-        "{}",
-        output.stderr
-    );
-}
-
 fn findings_do_not_count_the_stored_form_as_another_guide(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -357,21 +337,6 @@ fn changes_fit_the_terminal(cli: Cli) {
     }
 }
 
-fn findings_of_a_dry_run_fit_the_terminal(cli: Cli) {
-    let broken = example_guide("broken/measure-a-power-supply.json");
-    let directory = directory_with_guide(&fs::read_to_string(&broken).expect("a guide"));
-    for arguments in [
-        "import --dry-run guides/a.json",
-        "diff guides/a.json",
-        "apply --dry-run guides",
-    ] {
-        let shown = shown_in_terminal(&cli, 70, &directory, arguments);
-        let (_, findings) = shown.split_once("  warning").expect(&shown);
-        assert!(findings.contains("(step/unreachable)"), "{shown}");
-        assert_lines_fit(70, findings);
-    }
-}
-
 /// A directory with a document in `guides/a.json`.
 fn directory_with_guide(document: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
@@ -411,22 +376,21 @@ fn failures_end_with_exit_code_2(cli: Cli) {
         output.stderr
     );
     document["task"]["guid"] = json!(uuid::Uuid::now_v7().to_string());
-    let line = diff(&cli, &document, &[]).failure(2);
-    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
-    assert!(line.contains("`expertise import --as-new`"), "{line}");
-    assert!(
-        line.contains("`expertise apply DIR --dry-run` compares it"),
-        "{line}"
+    diff(&cli, &document, &[]).fails_with(
+        2,
+        &[
+            "TASK_NOT_FOUND",
+            "`expertise import --as-new`",
+            "`expertise apply DIR --dry-run` compares it",
+        ],
     );
     let line = cli.command(&["diff", "none.json"]).run().failure(2);
     let part = "cannot read none.json: there is no such file: this command takes documents";
     assert!(line.contains(part), "{line}");
     let server = format!("http://127.0.0.1:{}", crate::kit::postgres::free_port());
-    let line = cli
-        .command(&["diff", "-", "--server", &server])
+    cli.command(&["diff", "-", "--server", &server])
         .run()
-        .failure(2);
-    assert!(line.contains("refuses the connection"), "{line}");
+        .fails_with(2, &["refuses the connection"]);
 }
 
 fn json_output_has_the_values(cli: Cli) {

@@ -60,11 +60,9 @@ fn the_settings_file_says_where_it_listens() {
 #[test]
 fn a_missing_server_is_reported_in_one_line() {
     let server = format!("http://127.0.0.1:{}", free_port());
-    let line = command(&["health", "--server", &server]).run().failure(1);
-    assert!(
-        line.contains(&format!("{server} refuses the connection: start")),
-        "{line}"
-    );
+    command(&["health", "--server", &server])
+        .run()
+        .fails_with(1, &[&format!("{server} refuses the connection: start")]);
 }
 
 #[test]
@@ -80,9 +78,7 @@ fn a_server_without_its_database_is_unhealthy() {
     // The server checks its database each second.
     let unhealthy = || Some(health()).filter(|output| output.code != Some(0));
     let output = poll_for(WAIT_TIMEOUT, unhealthy);
-    let line = output.expect("it is not well in the end").failure(1);
-    assert!(
-        line.contains("is NOT_SERVING: its database does not answer"),
-        "{line}"
-    );
+    output
+        .expect("it is not well in the end")
+        .fails_with(1, &["is NOT_SERVING: its database does not answer"]);
 }

@@ -11,7 +11,7 @@ use crate::kit::{
     rng::Rng,
 };
 
-on_both_databases![an_interrupted_import_finishes_its_file_and_is_resumed,];
+on_both_databases![an_interrupted_import_finishes_its_file_and_is_resumed];
 
 on_both_databases![slow: imports_that_are_interrupted_at_random_miss_and_repeat_nothing,];
 

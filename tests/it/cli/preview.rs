@@ -141,8 +141,7 @@ fn wrong_arguments_are_refused_in_one_line() {
         ("--subtask-depth=9", "it must be a whole number from 0 to 8"),
     ] {
         let args = ["preview", "a.json", "--account=demo", argument];
-        let line = command(&args).run().failure(2);
-        assert!(line.contains(part), "{line}");
+        command(&args).run().fails_with(2, &[part]);
     }
 }
 
@@ -150,11 +149,9 @@ fn wrong_arguments_are_refused_in_one_line() {
 fn two_answers_of_one_name_are_refused() {
     let args = ["preview", "a.json", "--account=demo"];
     let answers = ["--answer=reacts=no", "--answer=reacts=slowly"];
-    let line = command(&[&args[..], &answers].concat()).run().failure(2);
-    assert!(
-        line.contains("--answer is given twice for reacts"),
-        "{line}"
-    );
+    command(&[&args[..], &answers].concat())
+        .run()
+        .fails_with(2, &["--answer is given twice for reacts"]);
 }
 
 fn texts_that_are_not_translated_are_marked(cli: Cli) {

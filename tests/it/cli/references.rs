@@ -105,11 +105,9 @@ fn a_task_is_referred_to_by_subtask_steps(cli: Cli) {
     assert_eq!(words[..8], head);
     assert_eq!(words[8..10], ["subtask", "A"], "{table}");
     let absent = uuid::Uuid::now_v7().to_string();
-    let line = cli
-        .command(&["references", "--task", &absent])
+    cli.command(&["references", "--task", &absent])
         .run()
-        .failure(1);
-    assert!(line.contains("TASK_NOT_FOUND"), "{line}");
+        .fails_with(1, &["TASK_NOT_FOUND"]);
 }
 
 fn every_page_is_listed(cli: Cli) {

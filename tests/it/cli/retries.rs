@@ -220,16 +220,17 @@ fn a_missing_server_is_reported_in_one_line_by_every_command() {
         &["show", guid.as_str()],
         &["list"],
     ] {
-        let line = command(args)
+        command(args)
             .env("EXPERTISE_SERVER", &server)
             .env("EXPERTISE_ACCOUNT", "demo")
             .run()
-            .failure(1);
-        assert!(
-            line.contains(&format!("{server} refuses the connection: start")),
-            "{line}"
-        );
-        assert!(line.contains("start the server with `expertise`"), "{line}");
+            .fails_with(
+                1,
+                &[
+                    "start the server with `expertise`",
+                    &format!("{server} refuses the connection: start"),
+                ],
+            );
     }
     let line = command(&[
         "list",

@@ -75,8 +75,10 @@ fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     import(&cli, "Twin");
     import(&cli, "Twin");
     let tasks = cli.command(&["list", "--format=json"]).run().json();
-    let line = cli.command(&["show", "Twin"]).run().failure(1);
-    assert!(line.contains("2 tasks have the name \"Twin\""), "{line}");
+    let line = cli
+        .command(&["show", "Twin"])
+        .run()
+        .fails_with(1, &["2 tasks have the name \"Twin\""]);
     for task in tasks.as_array().expect("an array") {
         let guid = task["guid"].as_str().expect("a guid");
         let named = format!("{guid} (product 7, 0 steps)");
@@ -106,14 +108,14 @@ fn upper_and_lower_case_matter_only_between_two_names(cli: Cli) {
     assert!(shown("pUMP").succeeded().stdout.starts_with("Pump\n"));
     import(&cli, "PUMP");
     assert!(shown("Pump").succeeded().stdout.starts_with("Pump\n"));
-    let line = shown("pump").failure(1);
-    assert!(line.contains("2 tasks have the name \"pump\""), "{line}");
+    shown("pump").fails_with(1, &["2 tasks have the name \"pump\""]);
 }
 
 #[test]
 fn a_mistyped_guid_is_no_name() {
     for guid in ["", " ", "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d"] {
-        let line = command(&["show", guid, "--account=demo"]).run().failure(2);
-        assert!(line.contains("it must be the guid of a task"), "{line}");
+        command(&["show", guid, "--account=demo"])
+            .run()
+            .fails_with(2, &["it must be the guid of a task"]);
     }
 }

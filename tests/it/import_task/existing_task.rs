@@ -8,26 +8,18 @@ on_both_databases![
     translations_merge_by_language,
     zero_and_absent_differ,
     a_step_without_an_id_is_created,
-    the_order_becomes_that_of_the_list,
-    a_new_order_changes_the_task_and_not_its_steps,
-    a_changed_step_changes_nothing_else,
-    an_import_that_changes_nothing_keeps_every_version,
     ids_are_read_in_any_case,
     a_step_may_be_listed_once,
     changed_fixed_fields_are_ignored_and_listed,
     subtask_fields_of_other_types_of_steps_are_ignored_and_listed,
-    unchanged_fixed_fields_are_not_listed,
     shorthand_is_applied,
-    conflicting_shorthand_is_refused,
     every_step_is_checked,
     steps_of_a_question_that_is_refused_are_checked,
     translations_are_counted_after_the_merge,
-    renaming_the_task_renames_subtask_steps_everywhere,
     a_subtask_step_may_refer_to_another_task_from_now_on,
     a_step_cannot_refer_to_a_missing_task,
     references_of_stored_steps_are_checked,
     an_old_etag_aborts_the_import,
-    the_current_etag_permits_the_import,
     a_hundred_orders_in_a_row_are_those_of_their_lists,
 ];
 
@@ -177,61 +169,6 @@ async fn a_step_without_an_id_is_created(client: Client) {
     assert_eq!(client.step_titles(&made.guid).await, expected);
 }
 
-async fn the_order_becomes_that_of_the_list(client: Client) {
-    let made = guide(&client, &["a", "b", "c", "d"]).await;
-    let order = [3, 1, 0, 2].map(|index| made.steps[index].clone());
-    let steps = order.iter().map(|guid| step_of(guid)).collect();
-    let after = client.imported(document_of(&made.guid, steps)).await;
-    assert_eq!(after.steps, order);
-    assert_eq!(client.step_order(&made.guid).await, order);
-    assert_eq!(client.step_titles(&made.guid).await, ["d", "b", "a", "c"]);
-}
-
-async fn a_new_order_changes_the_task_and_not_its_steps(client: Client) {
-    let made = guide(&client, &["a", "b"]).await;
-    let mut before = client.steps_with_bodies(&made.guid).await;
-    let steps = before
-        .iter()
-        .rev()
-        .map(|step| step_of(&step.guid))
-        .collect();
-    let after = client.imported(document_of(&made.guid, steps)).await;
-    assert_ne!(after.etag, made.etag);
-    before.reverse();
-    assert_eq!(client.steps_with_bodies(&made.guid).await, before);
-}
-
-async fn a_changed_step_changes_nothing_else(client: Client) {
-    let made = guide(&client, &["a", "b"]).await;
-    let before = client.steps_with_bodies(&made.guid).await;
-    let steps = vec![
-        step_of(&made.steps[0]),
-        step_of(&made.steps[1]).titled("b2"),
-    ];
-    assert_eq!(client.imported(document_of(&made.guid, steps)).await, made);
-    let after = client.steps_with_bodies(&made.guid).await;
-    assert_eq!(after[0], before[0]);
-    assert_eq!(after[1].title, "b2");
-}
-
-async fn an_import_that_changes_nothing_keeps_every_version(client: Client) {
-    let (made, step) = rich(&client).await;
-    let before = client.tasks_with_steps().await;
-    let sent = TaskDocument {
-        task: Some(Task {
-            name: made.name.clone(),
-            roles: made.roles.clone(),
-            ..task_of(&made.guid)
-        }),
-        steps: vec![Step {
-            parts: step.parts.clone(),
-            ..step_of(&step.guid)
-        }],
-    };
-    assert_eq!(client.imported(sent).await, made);
-    assert_eq!(client.tasks_with_steps().await, before);
-}
-
 async fn ids_are_read_in_any_case(client: Client) {
     let made = guide(&client, &["a"]).await;
     let steps = vec![step_of(&made.steps[0].to_uppercase())];
@@ -301,12 +238,6 @@ async fn changed_fixed_fields_are_ignored_and_listed(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
-async fn unchanged_fixed_fields_are_not_listed(client: Client) {
-    let sent = exported(&client).await;
-    let response = client.import(sent).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-}
-
 async fn shorthand_is_applied(client: Client) {
     let made = guide(&client, &["a"]).await;
     let shorthand = Some("components.7.power = on".to_owned());
@@ -325,20 +256,6 @@ async fn shorthand_is_applied(client: Client) {
     assert_eq!(response.task.unwrap().dependency_shorthand, shorthand);
     let step = client.get_step(&made.steps[0]).await.accepted();
     assert_eq!(step.dependency_shorthand, shorthand);
-}
-
-async fn conflicting_shorthand_is_refused(client: Client) {
-    let made = guide(&client, &["a"]).await;
-    let change = Step {
-        dependency_shorthand: Some("components.7.power = on".to_owned()),
-        dependencies: Some(all_of(vec![when("power", "=", "on")])),
-        ..step_of(&made.steps[0])
-    };
-    let failure = client.import(document_of(&made.guid, vec![change])).await;
-    failure.refused().violates(&[(
-        "document.steps[0].dependency_shorthand",
-        "SHORTHAND_CONFLICT",
-    )]);
 }
 
 async fn every_step_is_checked(client: Client) {
@@ -379,23 +296,6 @@ async fn translations_are_counted_after_the_merge(client: Client) {
     };
     let failure = client.import(more).await.refused();
     failure.violates(&[("document.task.translations", "TOO_MANY_ELEMENTS")]);
-}
-
-async fn renaming_the_task_renames_subtask_steps_everywhere(client: Client) {
-    let made = guide(&client, &["a"]).await;
-    let elsewhere = client.given_task(task("Elsewhere")).await;
-    let outer = client.given_step(subtask(&elsewhere, &made)).await;
-    let inner = client.given_step(subtask(&made, &made)).await;
-    let sent = TaskDocument {
-        task: Some(task_of(&made.guid).named("Renamed")),
-        steps: vec![step_of(&made.steps[0]), step_of(&inner.guid)],
-    };
-    client.imported(sent).await;
-    for step in [outer, inner] {
-        let after = client.get_step(&step.guid).await.accepted();
-        assert_eq!(after.title, "Renamed");
-        assert_ne!(after.etag, step.etag);
-    }
 }
 
 async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
@@ -462,14 +362,6 @@ async fn an_old_etag_aborts_the_import(client: Client) {
     }
     let read = client.get_task(&made.guid).await.accepted();
     assert_eq!(Some(read), after.task);
-}
-
-async fn the_current_etag_permits_the_import(client: Client) {
-    let made = guide(&client, &[]).await;
-    let request = renaming(&made.guid, &made.etag);
-    let after = client.send_import(request).await.accepted().task.unwrap();
-    let again = renaming(&made.guid, &after.etag);
-    client.send_import(again).await.accepted();
 }
 
 /// Many imports, each with new steps and a new order.

@@ -2,7 +2,9 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
+on_both_databases![the_product_of_a_subtask_must_be_the_tasks];
+
+on_one_database![
     every_step_is_checked,
     nested_documents_are_checked,
     a_document_and_its_task_are_required,
@@ -17,13 +19,8 @@ on_both_databases![
     a_document_in_a_value_that_is_not_linked_is_listed,
     a_document_in_a_translation_is_refused,
     conflicting_shorthand_is_refused,
-    an_absent_or_foreign_subtask_is_not_found,
-    an_absent_or_foreign_task_is_not_found,
-    an_absent_or_foreign_step_is_not_found,
-    the_product_of_a_subtask_must_be_the_tasks,
     invalid_fields_are_reported_before_missing_references,
     an_unknown_absent_steps_value_is_refused,
-    import_needs_the_scope_write,
 ];
 
 async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {
@@ -304,82 +301,6 @@ async fn conflicting_shorthand_is_refused(client: Client) {
     ]);
 }
 
-/// The error without the id that was sent.
-fn error_text(failure: &Failure, id: &str) -> String {
-    format!("{failure:?}").replace(id, "ID")
-}
-
-async fn an_absent_or_foreign_subtask_is_not_found(client: Client) {
-    let foreign = client.other_account().given_task(task("Theirs")).await;
-    let absent = foreign.clone().with_guid(unknown_guid());
-    let mut answers = Vec::new();
-    for other in [foreign, absent] {
-        let refers = subtask(&Task::default(), &other);
-        let inner = document("A", vec![refers.clone()]);
-        let nested = observation_asking(linked_question(vec![answer_with("a", "A", inner)]));
-        for steps in [
-            vec![document_step(StepType::End, "end"), refers],
-            vec![nested],
-        ] {
-            let failure = refused(&client, document("Guide", steps)).await;
-            failure.is_task_not_found(&other.guid);
-            answers.push(error_text(&failure, &other.guid));
-        }
-    }
-    let (foreign, absent) = answers.split_at(2);
-    assert_eq!(foreign, absent);
-}
-
-async fn an_absent_or_foreign_task_is_not_found(client: Client) {
-    let other = client.other_account();
-    let theirs = other
-        .imported(document("Theirs", document_steps(&["a"])))
-        .await;
-    let absent = unknown_guid();
-    let mut answers = Vec::new();
-    for guid in [&theirs.guid, &absent] {
-        let failure = refused(&client, document_of(guid, document_steps(&["mine"]))).await;
-        failure.is_task_not_found(guid);
-        let advice = ": leave document.task.guid out to create a task";
-        assert!(failure.message.ends_with(advice), "{failure:?}");
-        answers.push(error_text(&failure, guid));
-    }
-    assert_eq!(answers[0], answers[1]);
-    assert_eq!(other.get_task(&theirs.guid).await.accepted(), theirs);
-}
-
-async fn an_absent_or_foreign_step_is_not_found(client: Client) {
-    let made = client
-        .imported(document("Guide", document_steps(&["a"])))
-        .await;
-    let sibling = client
-        .imported(document("Other", document_steps(&["b"])))
-        .await;
-    let theirs = client
-        .other_account()
-        .imported(document("Theirs", document_steps(&["c"])))
-        .await;
-    let mut answers = Vec::new();
-    for guid in [&sibling.steps[0], &theirs.steps[0], &unknown_guid()] {
-        let steps = vec![step_of(&made.steps[0]), step_of(guid)];
-        let failure = client
-            .import(document_of(&made.guid, steps))
-            .await
-            .refused();
-        failure.is_step_not_found(guid);
-        assert_eq!(
-            failure.message,
-            format!("step {guid}, which document.steps[1].guid names, is not a step of the task")
-        );
-        answers.push(error_text(&failure, guid));
-    }
-    assert!(
-        answers.iter().all(|answer| *answer == answers[0]),
-        "{answers:#?}"
-    );
-    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
-}
-
 async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
     let other = client.other_account();
     let outside = other.given_task(task("Outside")).await;
@@ -417,13 +338,6 @@ async fn an_unknown_absent_steps_value_is_refused(client: Client) {
     failure.violates(&[("absent_steps", "FIELD_INVALID")]);
     let values = "is not a value of AbsentSteps: ABSENT_STEPS_KEEP (1), ABSENT_STEPS_DELETE (2)";
     assert_eq!(failure.description(), values);
-    nothing_is_made(&client, failure).await;
-}
-
-async fn import_needs_the_scope_write(client: Client) {
-    let reader = client.with_scopes("read translate admin");
-    let failure = reader.import(document("Guide", Vec::new())).await.refused();
-    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
     nothing_is_made(&client, failure).await;
 }
 

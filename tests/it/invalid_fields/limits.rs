@@ -3,12 +3,15 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_name_of_201_code_points_is_refused,
-    a_title_of_401_code_points_is_refused,
     lists_hold_1000_elements,
     elements_have_1000_code_points,
     a_questions_texts_have_1000_code_points,
     a_loops_alias_has_1000_code_points,
+];
+
+on_one_database![
+    a_name_of_201_code_points_is_refused,
+    a_title_of_401_code_points_is_refused,
 ];
 
 async fn a_name_of_201_code_points_is_refused(client: Client) {

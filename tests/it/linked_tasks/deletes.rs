@@ -4,31 +4,13 @@ use super::{guide, managed_by, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_managed_task_is_not_deleted,
+    a_task_that_manages_others_leaves_them_as_ordinary_tasks,
+    a_wiring_step_is_not_deleted,
     the_observation_that_manages_a_task_is_named,
     a_managed_task_is_not_deleted_whoever_refers_to_it,
-    a_wiring_step_is_not_deleted,
     a_linked_observation_is_unlinked_before_it_is_deleted,
-    a_task_that_manages_others_is_not_deleted_unless_forced,
-    a_task_that_manages_others_leaves_them_as_ordinary_tasks,
     a_task_whose_managed_task_refers_to_it_is_referenced,
-    a_refused_delete_unlinks_nothing,
 ];
-
-async fn a_managed_task_is_not_deleted(client: Client) {
-    let (_, question, _) = guide(&client, &[("a", "A")]).await;
-    let managed = managed_by(&client, &question).await.remove(0);
-    let before = client.tasks_with_steps().await;
-    let failure = client.delete_task(&managed.guid).await.refused();
-    failure.is_precondition("TASK_MANAGED");
-    let failure = client.force_delete_task(&managed.guid).await.refused();
-    failure.is_precondition("TASK_MANAGED");
-    let after = "delete the step, then the task";
-    for part in [managed.guid.as_str(), "`linked`", after] {
-        assert!(failure.message.contains(part), "{part}: {failure:?}");
-    }
-    assert_eq!(client.tasks_with_steps().await, before);
-}
 
 async fn the_observation_that_manages_a_task_is_named(client: Client) {
     let first = linked_observation(&[("a", "A")]);
@@ -59,20 +41,6 @@ async fn a_managed_task_is_not_deleted_whoever_refers_to_it(client: Client) {
     failure.is_precondition("TASK_MANAGED");
 }
 
-async fn a_wiring_step_is_not_deleted(client: Client) {
-    let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
-    let before = client.tasks_with_steps().await;
-    let failure = client.delete_step(&wiring[0].guid).await.refused();
-    failure.is_precondition("STEP_MANAGED");
-    let named = failure.preconditions();
-    assert_eq!(named, [("STEP_MANAGED", made.steps[1].as_str())]);
-    let after = "delete the step, then the task";
-    for part in [wiring[0].link.as_str(), "`linked`", after] {
-        assert!(failure.message.contains(part), "{part}: {failure:?}");
-    }
-    assert_eq!(client.tasks_with_steps().await, before);
-}
-
 async fn a_linked_observation_is_unlinked_before_it_is_deleted(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let managed = managed_by(&client, &question).await;
@@ -85,11 +53,25 @@ async fn a_linked_observation_is_unlinked_before_it_is_deleted(client: Client) {
     }
 }
 
-async fn a_task_that_manages_others_is_not_deleted_unless_forced(client: Client) {
-    let (made, _, _) = guide(&client, &[("a", "A")]).await;
+async fn a_task_whose_managed_task_refers_to_it_is_referenced(client: Client) {
+    let (made, question, _) = guide(&client, &[("a", "A")]).await;
+    let managed = managed_by(&client, &question).await.remove(0);
+    client.given_step(subtask(&managed, &made)).await;
+    let failure = client.force_delete_task(&made.guid).await.refused();
+    failure.is_precondition("TASK_REFERENCED");
+}
+
+async fn a_wiring_step_is_not_deleted(client: Client) {
+    let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
-    let failure = client.delete_task(&made.guid).await.refused();
-    failure.is_precondition("TASK_HAS_STEPS");
+    let failure = client.delete_step(&wiring[0].guid).await.refused();
+    failure.is_precondition("STEP_MANAGED");
+    let named = failure.preconditions();
+    assert_eq!(named, [("STEP_MANAGED", made.steps[1].as_str())]);
+    let after = "delete the step, then the task";
+    for part in [wiring[0].link.as_str(), "`linked`", after] {
+        assert!(failure.message.contains(part), "{part}: {failure:?}");
+    }
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
@@ -112,28 +94,4 @@ async fn a_task_that_manages_others_leaves_them_as_ordinary_tasks(client: Client
     }
     client.force_delete_task(&managed[0].guid).await.accepted();
     client.delete_task(&managed[1].guid).await.accepted();
-}
-
-async fn a_task_whose_managed_task_refers_to_it_is_referenced(client: Client) {
-    let (made, question, _) = guide(&client, &[("a", "A")]).await;
-    let managed = managed_by(&client, &question).await.remove(0);
-    client.given_step(subtask(&managed, &made)).await;
-    let failure = client.force_delete_task(&made.guid).await.refused();
-    failure.is_precondition("TASK_REFERENCED");
-}
-
-async fn a_refused_delete_unlinks_nothing(client: Client) {
-    let (made, question, _) = guide(&client, &[("a", "A")]).await;
-    let elsewhere = client.given_task(task("Elsewhere")).await;
-    client.given_step(subtask(&elsewhere, &made)).await;
-    let before = client.tasks_with_steps().await;
-    let failure = client.force_delete_task(&made.guid).await.refused();
-    failure.is_precondition("TASK_REFERENCED");
-    let request = DeleteStepRequest {
-        guid: question.guid,
-        etag: "old".to_owned(),
-    };
-    let failure = client.steps().delete_step(request).await.refused();
-    failure.is(Code::Aborted, "ETAG_MISMATCH");
-    assert_eq!(client.tasks_with_steps().await, before);
 }

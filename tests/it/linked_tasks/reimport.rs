@@ -4,27 +4,22 @@ use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
+    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_known_key_keeps_its_task,
     a_new_text_renames_the_task_and_its_wiring_step,
-    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_document_imports_the_managed_task_again,
     a_managed_task_without_a_document_keeps_its_steps,
     an_appended_step_follows_those_of_a_renamed_managed_task,
     a_new_key_gets_a_task,
     a_new_key_may_bring_a_document,
-    a_removed_key_unlinks_its_task,
     a_returning_key_gets_another_task,
-    switching_linked_off_unlinks_all_tasks,
-    switching_linked_on_creates_tasks,
     an_omitted_question_keeps_its_links,
     a_wiring_step_that_is_not_listed_stays_with_its_observation,
-    an_ordinary_subtask_step_is_not_taken_for_an_unlisted_wiring_step,
     a_wiring_step_that_is_listed_moves,
     a_wiring_step_without_its_id_is_recognised,
     a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted,
     a_wiring_step_keeps_to_its_task,
     an_absent_observation_is_unlinked_before_it_is_deleted,
-    an_absent_observation_that_is_kept_keeps_its_links,
     a_managed_task_may_be_imported_by_itself,
     the_name_of_a_managed_task_is_ignored_and_listed,
     what_a_managed_task_manages_stays_when_it_is_unlinked,
@@ -78,24 +73,6 @@ async fn a_new_text_renames_the_task_and_its_wiring_step(client: Client) {
         assert_eq!(after.title, "Renamed");
         assert_ne!(after.etag, step.etag);
     }
-}
-
-async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
-    let before = managed_by(&client, &question).await;
-    let sent = changed(&client, &made, |config| config.values.rotate_left(1));
-    let response = client.import(sent.await).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    for (task, idx) in before.iter().zip([2, 0, 1]) {
-        let after = client.get_task(&task.guid).await.accepted();
-        assert_eq!((after.idx, &after.name), (idx, &task.name));
-        assert_ne!(after.etag, task.etag);
-    }
-    for step in &wiring {
-        assert_eq!(now(&client, step).await, *step);
-    }
-    // The document lists the steps in their places, so they stay there.
-    assert_eq!(client.step_order(&made.guid).await, made.steps);
 }
 
 async fn a_document_imports_the_managed_task_again(client: Client) {
@@ -200,21 +177,6 @@ async fn a_new_key_may_bring_a_document(client: Client) {
     assert_eq!(client.get_task(&known.guid).await.accepted(), known);
 }
 
-async fn a_removed_key_unlinks_its_task(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
-    let before = managed_by(&client, &question).await;
-    let sent = changed(&client, &made, |config| {
-        config.values.remove(0);
-    });
-    assert_eq!(client.imported(sent.await).await.steps, made.steps);
-    unlinked(&client, &before[0], &wiring[0]).await;
-    let after = managed_by(&client, &now(&client, &question).await).await;
-    assert_eq!((&after[0].guid, after[0].idx), (&before[1].guid, 0));
-    assert_eq!(after.len(), 1);
-    client.delete_step(&wiring[0].guid).await.accepted();
-    client.delete_task(&before[0].guid).await.accepted();
-}
-
 async fn a_returning_key_gets_another_task(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
@@ -230,44 +192,6 @@ async fn a_returning_key_gets_another_task(client: Client) {
     assert_eq!(after[1].guid, before[1].guid);
     let former = client.get_task(&before[0].guid).await.accepted();
     assert_eq!(former.r#type(), TaskType::Standard);
-}
-
-async fn switching_linked_off_unlinks_all_tasks(client: Client) {
-    for linked in [Some(false), None] {
-        let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
-        let before = managed_by(&client, &question).await;
-        let sent = changed(&client, &made, |config| config.linked = linked).await;
-        assert_eq!(client.imported(sent).await.steps, made.steps);
-        for (task, step) in before.iter().zip(&wiring) {
-            unlinked(&client, task, step).await;
-        }
-        let after = now(&client, &question).await;
-        assert!(!after.feedback_config[0].linked.unwrap_or_default());
-        assert!(answers_of(&after).iter().all(|value| value.link.is_empty()));
-    }
-}
-
-async fn switching_linked_on_creates_tasks(client: Client) {
-    let plain = observation_asking(question("it", &["a", "b"]));
-    let made = client
-        .imported(document(
-            "Guide",
-            vec![plain, document_step(StepType::End, "end")],
-        ))
-        .await;
-    let inner = document("b", document_steps(&["inner"]));
-    let sent = changed(&client, &made, |config| {
-        config.linked = Some(true);
-        config.values[1].task_json = Some(Box::new(inner));
-    });
-    client.imported(sent.await).await;
-    let titles = client.step_titles(&made.guid).await;
-    assert_eq!(titles, ["What is it?", "a", "b", "end"]);
-    let question = client.get_step(&made.steps[0]).await.accepted();
-    let managed = managed_by(&client, &question).await;
-    assert_eq!(managed[1].parent_guid, made.guid);
-    let titles = client.step_titles(&managed[1].guid).await;
-    assert_eq!(titles, ["inner"]);
 }
 
 async fn an_omitted_question_keeps_its_links(client: Client) {
@@ -293,20 +217,6 @@ async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Cli
         let expected = [3, 0, 1, 2].map(|at: usize| made.steps[at].clone());
         assert_eq!(order, expected);
     }
-}
-
-async fn an_ordinary_subtask_step_is_not_taken_for_an_unlisted_wiring_step(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A")]).await;
-    let managed = managed_by(&client, &question).await.remove(0);
-    let ordinary = client.given_step(subtask(&made, &managed)).await;
-    let order = client.step_order(&made.guid).await;
-    let mut sent = client.exported(&made.guid).await;
-    sent.steps.retain(|step| step.guid != wiring[0].guid);
-    let response = client.import(sent).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    assert_eq!(now(&client, &ordinary).await, ordinary);
-    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
-    assert_eq!(client.step_order(&made.guid).await, order);
 }
 
 async fn a_wiring_step_that_is_listed_moves(client: Client) {
@@ -371,16 +281,6 @@ async fn an_absent_observation_is_unlinked_before_it_is_deleted(client: Client) 
     let survivor = client.get_task(&managed[1].guid).await.accepted();
     assert_eq!(survivor.r#type(), TaskType::Standard);
     client.delete_task(&survivor.guid).await.accepted();
-}
-
-async fn an_absent_observation_that_is_kept_keeps_its_links(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A")]).await;
-    let sent = document_of(&made.guid, vec![step_of(&made.steps[2])]);
-    client.import_with(AbsentSteps::Keep, sent).await.accepted();
-    let expected = [2, 0, 1].map(|at: usize| made.steps[at].clone());
-    assert_eq!(client.step_order(&made.guid).await, expected);
-    assert_eq!(now(&client, &question).await, question);
-    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
 }
 
 async fn a_managed_task_may_be_imported_by_itself(client: Client) {
@@ -472,4 +372,22 @@ async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
 async fn translated_steps(client: &Client, task: &str) -> usize {
     let steps = client.exported(task).await.steps.into_iter();
     steps.filter(|step| !step.translations.is_empty()).count()
+}
+
+async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
+    let before = managed_by(&client, &question).await;
+    let sent = changed(&client, &made, |config| config.values.rotate_left(1));
+    let response = client.import(sent.await).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    for (task, idx) in before.iter().zip([2, 0, 1]) {
+        let after = client.get_task(&task.guid).await.accepted();
+        assert_eq!((after.idx, &after.name), (idx, &task.name));
+        assert_ne!(after.etag, task.etag);
+    }
+    for step in &wiring {
+        assert_eq!(now(&client, step).await, *step);
+    }
+    // The document lists the steps in their places, so they stay there.
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
 }

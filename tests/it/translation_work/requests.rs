@@ -8,20 +8,18 @@ on_both_databases![
     a_language_named_twice_counts_once,
     a_hundred_languages_are_accepted_and_one_more_is_not,
     there_is_no_work_in_a_language_beyond_a_hundred,
+    a_task_narrows_the_work_to_itself_and_its_steps,
+    the_id_of_a_task_may_be_in_upper_case,
+    a_deleted_task_is_not_found,
+    a_steps_id_names_no_task,
+    an_empty_account_has_no_work,
+];
+
+on_one_database![
     an_empty_list_of_languages_is_refused,
     malformed_languages_are_refused_all_at_once,
     every_violation_is_reported_at_once,
-    a_task_narrows_the_work_to_itself_and_its_steps,
-    the_id_of_a_task_may_be_in_upper_case,
-    an_unknown_task_and_a_foreign_one_are_not_found_alike,
-    a_deleted_task_is_not_found,
-    a_steps_id_names_no_task,
     a_malformed_task_is_refused,
-    an_empty_account_has_no_work,
-    work_of_other_accounts_is_not_listed,
-    work_needs_the_scope_translate,
-    writes_need_the_scope_translate,
-    the_scope_translate_opens_nothing_else,
 ];
 
 fn of_task(task: &str) -> ListTranslationWorkRequest {
@@ -123,18 +121,6 @@ async fn the_id_of_a_task_may_be_in_upper_case(client: Client) {
     assert_eq!(work[0].guid, guide.guid);
 }
 
-async fn an_unknown_task_and_a_foreign_one_are_not_found_alike(client: Client) {
-    let foreign = client.other_account().given_task(task("Pump")).await.guid;
-    let unknown = unknown_guid();
-    let mut messages = Vec::new();
-    for guid in [&foreign, &unknown] {
-        let failure = client.list_translation_work(of_task(guid)).await.refused();
-        failure.is_task_not_found(guid);
-        messages.push(failure.message.replace(guid, "?"));
-    }
-    assert_eq!(messages[0], messages[1]);
-}
-
 async fn a_deleted_task_is_not_found(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     client.delete_task(&guide.guid).await.accepted();
@@ -174,66 +160,6 @@ async fn an_empty_account_has_no_work(client: Client) {
         .await
         .accepted();
     assert_eq!(listed, ListTranslationWorkResponse::default());
-}
-
-async fn work_of_other_accounts_is_not_listed(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    client.given_step(information_step(&guide, "Look")).await;
-    assert_eq!(client.other_account().translation_work(&DE).await, []);
-}
-
-#[track_caller]
-fn lacks_translate(failure: Failure) {
-    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
-    let scope = failure.metadata().remove("scope");
-    assert_eq!(scope.as_deref(), Some("translate"));
-}
-
-async fn work_needs_the_scope_translate(client: Client) {
-    client.given_task(task("Pump")).await;
-    for scopes in ["read", "write", "admin", "read write admin"] {
-        let other = client.with_scopes(scopes);
-        lacks_translate(
-            other
-                .list_translation_work(translation_work_request(&DE))
-                .await
-                .refused(),
-        );
-        // Before the message is checked.
-        lacks_translate(
-            other
-                .list_translation_work(translation_work_request(&[]))
-                .await
-                .refused(),
-        );
-    }
-    let process = client.with_scopes("translate");
-    assert_eq!(process.translation_work(&DE).await.len(), 1);
-}
-
-async fn writes_need_the_scope_translate(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let work = client.translation_work(&DE).await;
-    let sent = automatic(&work[0], "Pumpe");
-    for scopes in ["read", "write", "admin", "read write admin"] {
-        let other = client.with_scopes(scopes);
-        let outcome = other.write_translations(vec![sent.clone()]).await;
-        lacks_translate(outcome.refused());
-    }
-    let read = client.get_task(&guide.guid).await.accepted();
-    assert!(read.translations.is_empty());
-    let process = client.with_scopes("translate");
-    assert_eq!(process.written(sent).await, TranslationResult::Written);
-}
-
-async fn the_scope_translate_opens_nothing_else(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    let process = client.with_scopes("translate");
-    let failure = process.get_task(&guide.guid).await.refused();
-    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
-    let failure = process.update_task(task_of(&guide.guid), &[]).await;
-    let failure = failure.refused();
-    failure.is(Code::PermissionDenied, "SCOPE_MISSING");
 }
 
 async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {

@@ -7,7 +7,6 @@ on_both_databases![
     tasks_are_filtered_by_product_and_published,
     managed_tasks_are_looked_at_with_their_parent,
     a_call_looks_at_a_bounded_number_of_steps,
-    findings_of_other_accounts_are_not_listed,
     a_page_continues_within_a_task_that_has_changed,
 ];
 
@@ -98,12 +97,6 @@ async fn a_call_looks_at_a_bounded_number_of_steps(client: Client) {
     let (found, pages) = all(&client, ListFindingsRequest::default()).await;
     assert_eq!(found.len(), 1);
     assert_eq!(pages, 2);
-}
-
-async fn findings_of_other_accounts_are_not_listed(client: Client) {
-    client.other_account().imported(unused("Foreign", 1)).await;
-    let found = all(&client, ListFindingsRequest::default()).await;
-    assert_eq!(found, (vec![], 1));
 }
 
 async fn a_page_continues_within_a_task_that_has_changed(client: Client) {

@@ -1,192 +1,17 @@
-//! Guides as plain values, and everything that their walkthroughs show, found by going
-//! through all of them.
+//! Everything that the walkthroughs of a guide show, found by going through all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::{collection::vec, prelude::*, sample::subsequence};
+use expertise::proto::v1::dependency_node::Node;
+use prost_types::value::Kind as Json;
 
-pub const LEVELS: [i32; 3] = [0, 1, 5];
-const KEYS: [&str; 4] = ["a", "b", "1", "2"];
-
-#[derive(Clone, Debug)]
-pub struct Guide {
-    /// The first is the root.
-    pub tasks: Vec<GuideTask>,
-    /// Observations of a task that is no part of the guide.
-    pub outside: Vec<Observation>,
-}
-
-#[derive(Clone, Debug)]
-pub struct GuideTask {
-    pub roles: Vec<i32>,
-    pub published: bool,
-    pub dependencies: Option<Group>,
-    pub steps: Vec<GuideStep>,
-}
-
-#[derive(Clone, Debug)]
-pub struct GuideStep {
-    pub kind: Kind,
-    pub published: bool,
-    pub dependencies: Option<Group>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Kind {
-    Information,
-    Observation(Observation),
-    Solution,
-    Idp,
-    End,
-    Subtask(usize),
-}
-
-#[derive(Clone, Debug)]
-pub struct Observation {
-    pub product: i64,
-    pub name: String,
-    pub keys: Vec<&'static str>,
-}
-
-#[derive(Clone, Debug)]
-pub struct Group {
-    pub and: bool,
-    pub nodes: Vec<Node>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Node {
-    Condition(Condition),
-    Group(Group),
-}
-
-#[derive(Clone, Debug)]
-pub struct Condition {
-    /// `components.1.o0` has the path `components.1`.
-    pub path: String,
-    pub variable: String,
-    pub operator: &'static str,
-    pub targets: Vec<Value>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    None,
-    Text(String),
-    Number(f64),
-    Bool(bool),
-}
-
-fn observation() -> impl Strategy<Value = Observation> {
-    (
-        prop_oneof![8 => Just(1_i64), 1 => Just(2)],
-        0..5_usize,
-        subsequence(KEYS.to_vec(), 1..=4),
-    )
-        .prop_map(|(product, name, keys)| Observation {
-            product,
-            name: format!("o{name}"),
-            keys,
-        })
-}
-
-fn condition() -> impl Strategy<Value = Node> {
-    let name = prop_oneof![
-        10 => (0..5_usize).prop_map(|name| ("components.1".to_owned(), format!("o{name}"))),
-        1 => (0..5_usize).prop_map(|name| ("components.2".to_owned(), format!("o{name}"))),
-        4 => (0..5_usize).prop_map(|name| (String::new(), format!("o{name}"))),
-        2 => Just((String::new(), "unknown".to_owned())),
-    ];
-    let operator = prop_oneof![
-        5 => Just("="), 2 => Just("!="), 1 => Just(">"), 1 => Just("<"),
-    ];
-    let target = prop_oneof![
-        8 => proptest::sample::select(KEYS.to_vec()).prop_map(|key| Value::Text(key.to_owned())),
-        1 => Just(Value::Text("zz".to_owned())),
-        2 => proptest::sample::select(vec![1.0, 1.5, 2.0]).prop_map(Value::Number),
-        1 => any::<bool>().prop_map(Value::Bool),
-    ];
-    (name, operator, vec(target, 1..3)).prop_map(|((path, variable), operator, targets)| {
-        Node::Condition(Condition {
-            path,
-            variable,
-            operator,
-            targets,
-        })
-    })
-}
-
-fn group() -> impl Strategy<Value = Group> {
-    let node = condition().prop_recursive(2, 6, 3, |node| {
-        (any::<bool>(), vec(node, 1..4)).prop_map(|(and, nodes)| Node::Group(Group { and, nodes }))
-    });
-    (any::<bool>(), vec(node, 1..4)).prop_map(|(and, nodes)| Group { and, nodes })
-}
-
-fn step() -> impl Strategy<Value = GuideStep> {
-    let kind = prop_oneof![
-        2 => Just(Kind::Information),
-        6 => observation().prop_map(Kind::Observation),
-        2 => Just(Kind::Solution),
-        1 => Just(Kind::Idp),
-        2 => Just(Kind::End),
-        2 => (0..3_usize).prop_map(Kind::Subtask),
-    ];
-    (
-        kind,
-        prop::bool::weighted(0.9),
-        prop::option::weighted(0.6, group()),
-    )
-        .prop_map(|(kind, published, dependencies)| GuideStep {
-            kind,
-            published,
-            dependencies,
-        })
-}
-
-fn task(
-    steps: std::ops::Range<usize>,
-    dependencies_probability: f64,
-) -> impl Strategy<Value = GuideTask> {
-    (
-        prop_oneof![
-            3 => Just(LEVELS.to_vec()),
-            1 => subsequence(LEVELS.to_vec(), 1..=2),
-        ],
-        prop::bool::weighted(0.9),
-        prop::option::weighted(dependencies_probability, group()),
-        vec(step(), steps),
-    )
-        .prop_map(|(roles, published, dependencies, steps)| GuideTask {
-            roles,
-            published,
-            dependencies,
-            steps,
-        })
-}
-
-/// Guides of at most 6 observations.
-pub fn guides() -> impl Strategy<Value = Guide> {
-    (
-        task(1..10, 0.2),
-        vec(task(0..5, 0.4), 2..=2),
-        vec(observation(), 0..2),
-    )
-        .prop_map(|(root, others, outside)| {
-            let mut tasks = vec![root];
-            tasks.extend(others);
-            let mut observations = 0;
-            for step in tasks.iter_mut().flat_map(|task| &mut task.steps) {
-                if let Kind::Observation(_) = step.kind {
-                    observations += 1;
-                    if observations > 6 {
-                        step.kind = Kind::Information;
-                    }
-                }
-            }
-            Guide { tasks, outside }
-        })
-}
+use crate::{
+    kit::prelude::*,
+    random_guides::{
+        Guide, GuideTask, Kind, Known, Observation, condition_holds, conditions_of, full_name,
+        group_holds,
+    },
+};
 
 /// A task and a step of it, by index.
 pub type Position = (usize, usize);
@@ -214,7 +39,9 @@ pub struct Shown {
     pub gave_up: bool,
 }
 
-type Variables = BTreeMap<(Option<usize>, String), Value>;
+/// A variable, by its task if it is of one.
+type Variable = (Option<usize>, String);
+type Variables = BTreeMap<Variable, Known>;
 
 struct Walker<'a> {
     guide: &'a Guide,
@@ -263,22 +90,22 @@ impl Guide {
     }
 
     /// The variable that a name stands for in a task.
-    fn variable(&self, task: usize, name: &str) -> (Option<usize>, String) {
+    fn variable(&self, task: usize, name: &str) -> Variable {
         let own = self.observations(task).any(|one| one.name == name);
         (own.then_some(task), name.to_owned())
     }
 
-    fn set_by(task: usize, observation: &Observation) -> [(Option<usize>, String); 2] {
+    fn set_by(task: usize, observation: &Observation) -> [Variable; 2] {
         let Observation { product, name, .. } = observation;
         [
             (None, format!("components.{product}.{name}")),
-            (Some(task), name.clone()),
+            (Some(task), (*name).to_owned()),
         ]
     }
 
     /// The values of each variable at the start.
-    fn start_values(&self) -> BTreeMap<(Option<usize>, String), Vec<Value>> {
-        let mut keys: BTreeMap<(Option<usize>, String), BTreeSet<&str>> = BTreeMap::new();
+    fn start_values(&self) -> BTreeMap<Variable, Vec<Known>> {
+        let mut keys: BTreeMap<Variable, BTreeSet<&str>> = BTreeMap::new();
         for task in self.entered() {
             for observation in self.observations(task) {
                 for variable in Self::set_by(task, observation) {
@@ -309,10 +136,9 @@ impl Guide {
             let values = match keys.get(&variable) {
                 None => anything(),
                 Some(keys) if outside.contains(&variable) || read_first.contains(&variable) => {
-                    let keys = keys.iter().map(|key| Value::Text((*key).to_owned()));
-                    keys.chain([Value::None]).collect()
+                    keys.iter().map(|key| answered(key)).chain([None]).collect()
                 }
-                Some(_) => vec![Value::None],
+                Some(_) => vec![None],
             };
             (variable, values)
         });
@@ -324,36 +150,26 @@ impl Guide {
         &self,
         task: usize,
         step: Option<usize>,
-        set: &BTreeSet<(Option<usize>, String)>,
-        into: &mut BTreeSet<(Option<usize>, String)>,
+        set: &BTreeSet<Variable>,
+        into: &mut BTreeSet<Variable>,
     ) {
-        fn each(group: &Group, visit: &mut impl FnMut(&Condition)) {
-            for node in &group.nodes {
-                match node {
-                    Node::Condition(condition) => visit(condition),
-                    Node::Group(group) => each(group, visit),
-                }
-            }
-        }
         let group = match step {
             None => &self.tasks[task].dependencies,
             Some(step) => &self.tasks[task].steps[step].dependencies,
         };
-        if let Some(group) = group {
-            each(group, &mut |condition| {
-                let variable = self.variable(task, &condition.name());
-                if !set.contains(&variable) {
-                    into.insert(variable);
-                }
-            });
+        for condition in group.iter().flat_map(conditions_of) {
+            let variable = self.variable(task, &full_name(condition));
+            if !set.contains(&variable) {
+                into.insert(variable);
+            }
         }
     }
 
     fn follow(
         &self,
         entered: &mut Vec<usize>,
-        set: &mut BTreeSet<(Option<usize>, String)>,
-        read_first: &mut BTreeSet<(Option<usize>, String)>,
+        set: &mut BTreeSet<Variable>,
+        read_first: &mut BTreeSet<Variable>,
     ) {
         let task = *entered.last().unwrap();
         for (index, step) in self.tasks[task].steps.iter().enumerate() {
@@ -394,97 +210,44 @@ impl Guide {
             let variables: Vec<_> = start.iter().collect();
             walker.start(&variables, Variables::new());
             walker.judge_outcome = true;
-            let unanswered = start.keys().map(|name| (name.clone(), Value::None));
+            let unanswered = start.keys().map(|name| (name.clone(), None));
             walker.begin(unanswered.collect());
         }
         walker.shown.gave_up = walker.work > MAX_WORK;
         walker.shown
     }
 
-    fn holds(&self, task: usize, group: Option<&Group>, variables: &Variables) -> bool {
-        let Some(group) = group else { return true };
-        let node = |node: &Node| match node {
-            Node::Group(group) => self.holds(task, Some(group), variables),
-            Node::Condition(condition) => {
-                let variable = self.variable(task, &condition.name());
-                condition.holds(variables.get(&variable).unwrap_or(&Value::None))
-            }
+    fn holds(&self, task: usize, group: Option<&DependencyGroup>, variables: &Variables) -> bool {
+        let value = |name: &str| {
+            let variable = self.variable(task, name);
+            variables.get(&variable).cloned().flatten()
         };
-        if group.and {
-            group.nodes.iter().all(node)
-        } else {
-            group.nodes.iter().any(node)
-        }
+        group.is_none_or(|group| group_holds(group, &value))
     }
 }
 
-fn anything() -> Vec<Value> {
+fn answered(key: &str) -> Known {
+    Some(Json::StringValue(key.to_owned()))
+}
+
+/// Values of which one is in each range that targets of conditions divide.
+fn anything() -> Vec<Known> {
     let texts = [
         "a", "b", "1", "2", "zz", "other", "true", "false", "1.0", "1.50", "2.0", "0", "9",
     ];
-    let texts = texts.map(|text| Value::Text(text.to_owned()));
-    let numbers = [0.0, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0].map(Value::Number);
-    let others = [Value::None, Value::Bool(true), Value::Bool(false)];
-    texts.into_iter().chain(numbers).chain(others).collect()
-}
-
-fn numeric(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => Some(*number),
-        Value::Text(text) => match text.as_str() {
-            "1" | "1.0" => Some(1.0),
-            "1.50" => Some(1.5),
-            "2" | "2.0" => Some(2.0),
-            "0" => Some(0.0),
-            "9" => Some(9.0),
-            _ => None,
-        },
-        Value::None | Value::Bool(_) => None,
-    }
-}
-
-fn equal(value: &Value, target: &Value) -> bool {
-    match (value, target) {
-        (Value::None, _) | (_, Value::None) => false,
-        (Value::Text(one), Value::Text(other)) => one == other,
-        (Value::Bool(one), Value::Bool(other)) => one == other,
-        (Value::Bool(one), Value::Text(text)) | (Value::Text(text), Value::Bool(one)) => {
-            one.to_string() == *text
-        }
-        (Value::Bool(_), Value::Number(_)) | (Value::Number(_), Value::Bool(_)) => false,
-        (one, other) => numeric(one).is_some() && numeric(one) == numeric(other),
-    }
-}
-
-impl Condition {
-    pub fn name(&self) -> String {
-        if self.path.is_empty() {
-            self.variable.clone()
-        } else {
-            format!("{}.{}", self.path, self.variable)
-        }
-    }
-
-    pub fn holds(&self, value: &Value) -> bool {
-        let equals = self.targets.iter().any(|target| equal(value, target));
-        let compares = |holds: fn(f64, f64) -> bool| {
-            self.targets.iter().any(|target| {
-                let pair = numeric(value).zip(numeric(target));
-                pair.is_some_and(|(value, target)| holds(value, target))
-            })
-        };
-        match self.operator {
-            "=" => equals,
-            "!=" => !equals,
-            ">" => compares(|value, target| value > target),
-            "<" => compares(|value, target| value < target),
-            other => unreachable!("{other}"),
-        }
-    }
+    let numbers = [0.0, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0].map(Json::NumberValue);
+    let bools = [true, false].map(Json::BoolValue);
+    let others = numbers.into_iter().chain(bools).map(Some);
+    texts
+        .map(answered)
+        .into_iter()
+        .chain(others)
+        .chain([None])
+        .collect()
 }
 
 /// A variable, by its task if it is of one, and its possible values at the start.
-type PossibleStart<'a> = (&'a (Option<usize>, String), &'a Vec<Value>);
+type PossibleStart<'a> = (&'a Variable, &'a Vec<Known>);
 
 impl Walker<'_> {
     fn start(&mut self, variables: &[PossibleStart<'_>], chosen: Variables) {
@@ -569,7 +332,7 @@ impl Walker<'_> {
                     for key in &observation.keys {
                         let mut variables = variables.clone();
                         for name in Guide::set_by(task, observation) {
-                            variables.insert(name, Value::Text((*key).to_owned()));
+                            variables.insert(name, answered(key));
                         }
                         self.walk(entered.clone(), variables, outcome, seen.clone());
                     }
@@ -638,7 +401,7 @@ impl Guide {
                         return None;
                     }
                     for name in names {
-                        variables.insert(name, Value::Text(key.clone()));
+                        variables.insert(name, answered(key));
                     }
                 }
                 Kind::Subtask(subtask) => {
@@ -669,20 +432,20 @@ impl Guide {
             .collect();
         let (last, inner) = indexes.split_last().expect("a node");
         for index in inner {
-            group = match &group.nodes[*index] {
-                Node::Group(group) => group,
-                Node::Condition(_) => panic!("{path} leads into a condition"),
+            group = match group.nodes[*index].node.as_ref() {
+                Some(Node::Group(group)) => group,
+                _ => panic!("{path} leads into a condition"),
             };
         }
-        match &group.nodes[*last] {
-            Node::Condition(condition) => (task, condition.clone()),
-            Node::Group(_) => panic!("{path} is a group"),
+        match group.nodes[*last].node.as_ref() {
+            Some(Node::Condition(condition)) => (task, condition.clone()),
+            _ => panic!("{path} is a group"),
         }
     }
 
     /// Whether possible values meet all of the conditions.
     pub fn can_hold_together(&self, conditions: &[(usize, Condition)]) -> bool {
-        let mut possible: BTreeMap<(Option<usize>, String), BTreeSet<&str>> = BTreeMap::new();
+        let mut possible: BTreeMap<Variable, BTreeSet<&str>> = BTreeMap::new();
         for task in self.entered() {
             for observation in self.observations(task) {
                 for variable in Self::set_by(task, observation) {
@@ -702,21 +465,20 @@ impl Guide {
         }
         let variables: BTreeSet<_> = conditions
             .iter()
-            .map(|(task, condition)| self.variable(*task, &condition.name()))
+            .map(|(task, condition)| self.variable(*task, &full_name(condition)))
             .collect();
         variables.iter().all(|variable| {
             let values = match possible.get(variable) {
                 None => anything(),
-                Some(keys) => {
-                    let keys = keys.iter().map(|key| Value::Text((*key).to_owned()));
-                    keys.chain([Value::None]).collect()
-                }
+                Some(keys) => keys.iter().map(|key| answered(key)).chain([None]).collect(),
             };
             values.iter().any(|value| {
                 let of_variable = conditions
                     .iter()
-                    .filter(|(task, one)| self.variable(*task, &one.name()) == *variable);
-                of_variable.map(|(_, one)| one).all(|one| one.holds(value))
+                    .filter(|(task, one)| self.variable(*task, &full_name(one)) == *variable);
+                of_variable
+                    .map(|(_, one)| one)
+                    .all(|one| condition_holds(value, &one.operator, &one.targets))
             })
         })
     }

@@ -6,8 +6,6 @@ use serde_json::json;
 on_both_databases![
     conditions_of_a_subtask_are_part_of_a_contradiction,
     conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
-    a_subtask_that_is_a_draft_is_not_gone_through,
-    outcomes_are_looked_for_by_level,
     levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
     levels_with_other_answers_have_walkthroughs_of_their_own,
 ];
@@ -15,7 +13,6 @@ on_both_databases![
 on_one_database![
     contradicting_conditions_make_a_step_unreachable,
     what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
-    a_step_behind_an_end_is_unreachable,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
     included_drafts_are_gone_through,
     a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published,
@@ -128,12 +125,6 @@ async fn what_sets_the_account_wide_name_sets_an_own_name_that_equals_it(client:
     assert_eq!(places(&found), []);
 }
 
-async fn a_step_behind_an_end_is_unreachable(client: Client) {
-    let mut steps = clean();
-    steps.push(shown(StepType::Information, "After"));
-    only_finding(&client, steps, "step/unreachable", 4, "").await;
-}
-
 fn with_draft_question() -> Vec<Step> {
     let mut steps = clean();
     steps[0].published = Some(0);
@@ -158,25 +149,6 @@ async fn a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published(client:
     let guide = document_with(task("Guide").with_published(0), clean());
     let found = client.validated(validation_of_document(guide)).await;
     assert_eq!(places(&found.findings), []);
-}
-
-async fn a_subtask_that_is_a_draft_is_not_gone_through(client: Client) {
-    for (published, expected) in [
-        (1, vec![]),
-        (0, vec!["path/no-outcome", "step/unreachable"]),
-    ] {
-        let inner = document_with(
-            task("Inner").with_published(published),
-            vec![shown(StepType::Solution, "Inside")],
-        );
-        let inner = client.imported(inner).await;
-        let found = findings(&client, vec![subtask(&Task::default(), &inner)]).await;
-        let rules = found.iter().map(|one| one.rule.as_str());
-        let rules: Vec<_> = rules
-            .filter(|rule| *rule != "subtask/unpublished")
-            .collect();
-        assert_eq!(rules, expected, "{published}");
-    }
 }
 
 async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Client) {
@@ -313,23 +285,6 @@ async fn questions_that_a_walkthrough_does_not_see_are_none_of_its_answers(clien
     let example = &finding.expect("a finding").example;
     let names: Vec<&str> = example.iter().map(|answer| answer.name.as_str()).collect();
     assert_eq!(names, ["components.7.light"]);
-}
-
-async fn outcomes_are_looked_for_by_level(client: Client) {
-    let solution = shown(StepType::Solution, "For technicians");
-    let inner = document_with(task("Inner").with_roles(vec![1]), vec![solution]);
-    let inner = client.imported(inner).await;
-    let outer = document_with(
-        task("Outer").with_roles(vec![0, 1]),
-        vec![subtask(&Task::default(), &inner)],
-    );
-    let found = client
-        .validated(validation_of_document(outer))
-        .await
-        .findings;
-    let found = of_rule(&found, "path/no-outcome");
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].levels, [0]);
 }
 
 async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(client: Client) {

@@ -59,7 +59,7 @@ async fn cancelled_calls_leave_all_or_nothing(name: &str, mut service: Service) 
     let cancelled = |clients: &[CancellingClient]| -> u64 {
         clients.iter().map(|client| client.cancelled).sum()
     };
-    let goal = number_from_env("EXPERTISE_TEST_CANCELLED_CALLS").unwrap_or(600);
+    let goal = number_from_env("EXPERTISE_TEST_CANCELLED_CALLS").unwrap_or(300);
     while cancelled(&clients) < goal {
         clients = in_parallel(clients, |client| client.call_and_cancel(CALLS)).await;
         clients = compare(&service, &task, clients, &mut counts).await;

@@ -47,7 +47,7 @@ async fn acknowledged_writes_survive(name: &str, mut service: Service, crash: Cr
     let mut scenario = Scenario::new(name, &service).await;
     let (mut earliest, mut latest) = (MAX_CRASH_DELAY, Duration::ZERO);
     let mut crashes = 0;
-    let cycles = number_from_env("EXPERTISE_TEST_CRASH_CYCLES").unwrap_or(25);
+    let cycles = number_from_env("EXPERTISE_TEST_CRASH_CYCLES").unwrap_or(10);
     for cycle in 1.. {
         let fault = |service: &mut Service| crash_and_restart(service, crash);
         let (moment, ()) = scenario

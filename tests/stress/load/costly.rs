@@ -8,13 +8,16 @@ use tokio::sync::watch;
 use super::prelude::*;
 use crate::{frames, health::Health, kit::server::http_get};
 
-on_both_databases![measuring:
-    costly_analyses_leave_room_for_others,
-    analyses_end_with_their_deadlines,
+on_both_databases![
     large_tasks_at_once_stay_within_memory,
     large_conditions_elsewhere_take_no_memory,
     imports_of_many_steps_stay_within_memory,
     imports_into_guides_of_many_elements_stay_within_memory,
+];
+
+on_one_database![measuring:
+    costly_analyses_leave_room_for_others,
+    analyses_end_with_their_deadlines,
     streams_without_end_take_no_memory,
 ];
 

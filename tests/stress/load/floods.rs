@@ -17,7 +17,7 @@ use super::{
     prelude::*,
 };
 
-on_both_databases![measuring:
+on_one_database![measuring:
     a_thousand_silent_and_slow_peers_disturb_nobody,
     streams_that_are_reset_at_once_disturb_nobody,
     floods_of_tiny_frames_disturb_nobody,

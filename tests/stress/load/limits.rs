@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::prelude::*;
 
-on_both_databases![sharing:
+on_one_database![sharing:
     settings_tell_the_limits_to_every_client,
     streams_beyond_the_limit_are_refused_and_the_others_go_on,
     headers_that_are_too_large_are_answered,

@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 use super::prelude::*;
 use crate::{health::Health, kit::sample};
 
-on_both_databases![measuring: four_times_the_load_is_served_as_well_as_one_time];
+on_both_databases![four_times_the_load_is_served_as_well_as_one_time];
 
 const DEADLINE: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 16;

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use super::prelude::*;
 
-on_both_databases![measuring: responses_that_are_never_read_are_dropped];
+on_both_databases![responses_that_are_never_read_are_dropped];
 
 const CONNECTIONS: usize = 4;
 

@@ -4,19 +4,22 @@ use super::{information, observation, reasons, seen, step_titled, title};
 use crate::kit::prelude::*;
 
 on_both_databases![
+    a_key_of_another_task_is_no_answer_of_the_own_name,
+    observations_elsewhere_add_their_keys,
+    of_the_keys_of_several_tasks_a_hundred_are_listed,
+    observations_of_another_account_add_nothing,
+];
+
+on_one_database![
     an_own_name_counts_for_both_names,
     both_names_with_the_same_value_are_accepted,
     both_names_with_different_values_are_refused,
     a_full_name_is_that_of_its_product_alone,
     answers_that_nothing_reads_or_sets_are_listed,
     an_answer_need_not_be_a_key,
-    a_key_of_another_task_is_no_answer_of_the_own_name,
     the_question_shows_the_known_answer,
     the_next_observation_is_the_first_visible_one_without_an_answer,
     open_variables_come_by_the_steps_that_read_them,
-    observations_elsewhere_add_their_keys,
-    of_the_keys_of_several_tasks_a_hundred_are_listed,
-    observations_of_another_account_add_nothing,
     known_variables_can_have_any_value,
     variables_of_a_loop_can_have_any_value,
 ];

@@ -3,13 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use expertise::proto::v1::dependency_node::Node;
-use prost_types::{Value, value::Kind};
-
-use crate::kit::prelude::*;
-
-/// The value of a variable; `None` if it is not answered.
-pub type Known = Option<Kind>;
+use crate::{
+    kit::prelude::*,
+    random_guides::{Known, group_holds},
+};
 
 /// The tasks of an account with their steps.
 pub struct StoredGuides {
@@ -151,74 +148,6 @@ impl ReferenceWalk<'_> {
     }
 
     fn holds(&self, task: &str, group: Option<&DependencyGroup>) -> bool {
-        group.is_none_or(|group| {
-            let mut nodes = group.nodes.iter();
-            let holds = |node: &DependencyNode| match node.node.as_ref().expect("a node") {
-                Node::Group(group) => self.holds(task, Some(group)),
-                Node::Condition(condition) => {
-                    let value = (self.value)(task, &full_name(condition));
-                    condition_holds(&value, &condition.operator, &condition.targets)
-                }
-            };
-            match group.operator() {
-                LogicalOperator::And => nodes.all(holds),
-                _ => nodes.any(holds),
-            }
-        })
-    }
-}
-
-pub fn full_name(condition: &Condition) -> String {
-    match condition.path.as_str() {
-        "" => condition.variable.clone(),
-        path => format!("{path}.{}", condition.variable),
-    }
-}
-
-/// Whether a condition holds for a value.
-pub fn condition_holds(value: &Known, operator: &str, targets: &[Value]) -> bool {
-    let mut kinds = targets
-        .iter()
-        .map(|target| target.kind.as_ref().expect("a target"));
-    match operator {
-        "=" => kinds.any(|target| equal(value, target)),
-        "!=" => !kinds.any(|target| equal(value, target)),
-        _ => kinds.any(|target| {
-            let value = value.as_ref().and_then(double);
-            value.zip(double(target)).is_some_and(|(value, target)| {
-                if operator == ">" {
-                    value > target
-                } else {
-                    value < target
-                }
-            })
-        }),
-    }
-}
-
-fn equal(value: &Known, target: &Kind) -> bool {
-    let text = |kind: &Kind| match kind {
-        Kind::StringValue(text) => Some(text.clone()),
-        Kind::BoolValue(bool) => Some(bool.to_string()),
-        _ => None,
-    };
-    let is_number = |kind: &Kind| matches!(kind, Kind::NumberValue(_));
-    let Some(value) = value else { return false };
-    if is_number(value) || is_number(target) {
-        double(value).is_some() && double(value) == double(target)
-    } else {
-        text(value) == text(target)
-    }
-}
-
-/// The double of a number or a numeric text.
-fn double(kind: &Kind) -> Option<f64> {
-    match kind {
-        Kind::NumberValue(number) => Some(*number),
-        Kind::StringValue(text) => {
-            let json: serde_json::Value = serde_json::from_str(text).ok()?;
-            json.as_f64().filter(|_| text.trim() == text)
-        }
-        _ => None,
+        group.is_none_or(|group| group_holds(group, &|name| (self.value)(task, name)))
     }
 }

@@ -1,16 +1,13 @@
 //! Subtasks: which levels are listed, how their steps are reached, and circles.
 
-use super::{observation, reasons, seen, step_titled, title};
+use super::{observation, reasons, seen, title};
 use crate::kit::prelude::*;
 
 on_both_databases![
-    steps_of_a_listed_subtask_follow_their_subtask_step,
-    the_depth_says_how_many_levels_are_listed,
     a_subtask_step_is_hidden_with_its_task,
     steps_below_a_hidden_subtask_step_are_hidden,
     steps_below_an_undetermined_subtask_step_are_undetermined,
     a_step_that_leads_back_is_a_cycle,
-    an_end_ends_its_own_task_alone,
     the_next_observation_may_be_below_what_is_listed,
     the_ninth_level_decides_whether_its_step_is_visible,
 ];
@@ -25,37 +22,6 @@ async fn chain(client: &Client, length: usize) -> Vec<String> {
         client.given_step(subtask(&pair[0], &pair[1])).await;
     }
     tasks.into_iter().map(|task| task.guid).collect()
-}
-
-async fn steps_of_a_listed_subtask_follow_their_subtask_step(client: Client) {
-    let inner = client.given_task(task("inner")).await;
-    let below = client.given_step(information_step(&inner, "below")).await;
-    let outer = client.given_task(task("outer")).await;
-    let before = client.given_step(information_step(&outer, "before")).await;
-    let reaching = client.given_step(subtask(&outer, &inner)).await;
-    let after = client.given_step(information_step(&outer, "after")).await;
-    let preview = client.previewed(preview_of(&outer.guid).to_depth(1)).await;
-    let listed: Vec<&str> = preview.steps.iter().map(|s| s.guid.as_str()).collect();
-    assert_eq!(
-        listed,
-        [&*before.guid, &*reaching.guid, &*below.guid, &*after.guid]
-    );
-    let inside = step_titled(&preview, "below");
-    assert_eq!(inside.via, [reaching.guid]);
-    assert_eq!(inside.task, inner.guid);
-    assert_eq!(step_titled(&preview, "after").via, Vec::<String>::new());
-}
-
-async fn the_depth_says_how_many_levels_are_listed(client: Client) {
-    let tasks = chain(&client, 10).await;
-    for depth in 0..=8_i32 {
-        let preview = client
-            .previewed(preview_of(&tasks[0]).to_depth(depth))
-            .await;
-        let levels = usize::try_from(depth).expect("a depth") + 1;
-        assert_eq!(preview.steps.len(), levels);
-        assert_eq!(preview.steps[levels - 1].via.len(), levels - 1);
-    }
 }
 
 /// A task that is visible when `light` is `off`, with a step, and one that refers to it.
@@ -111,22 +77,6 @@ async fn a_step_that_leads_back_is_a_cycle(client: Client) {
         assert_eq!(reasons, [VisibilityReason::SubtaskCycle]);
         assert_eq!(step.visibility(), Visibility::Hidden);
     }
-}
-
-async fn an_end_ends_its_own_task_alone(client: Client) {
-    let inner = vec![
-        document_step(StepType::End, "end"),
-        document_step(StepType::Information, "after end"),
-    ];
-    let inner = client.imported(document("inner", inner)).await;
-    let steps = vec![
-        subtask(&Task::default(), &inner),
-        document_step(StepType::Information, "outside"),
-    ];
-    let outer = client.imported(document("outer", steps)).await;
-    let preview = client.previewed(preview_of(&outer.guid).to_depth(1)).await;
-    assert_eq!(seen(&preview)["after end"], Visibility::Hidden);
-    assert_eq!(seen(&preview)["outside"], Visibility::Visible);
 }
 
 async fn the_next_observation_may_be_below_what_is_listed(client: Client) {

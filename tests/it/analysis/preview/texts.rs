@@ -16,7 +16,7 @@ on_both_databases![
     links_of_answers_are_the_managed_tasks,
 ];
 
-on_both_databases! {
+on_one_database! {
     every_text_is_that_of_the_first_language_in_line_that_has_it:
         (vec(option::of(rows()), LANGUAGES.len()), select(&ASKED[..]), vec(select(&ASKED[..]), 0..3)), 40;
 }

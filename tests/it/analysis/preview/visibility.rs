@@ -3,17 +3,14 @@
 use super::{information, observation, reasons, seen, step_titled};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_step_is_visible_when_its_condition_holds,
+on_one_database![
     a_step_whose_variable_is_not_known_is_undetermined,
     a_condition_that_no_possible_answer_meets_hides_without_an_answer,
     a_condition_that_every_answer_meets_may_still_be_not_answered,
-    null_means_known_to_be_not_answered,
     an_unpublished_step_is_hidden_unless_they_are_included,
     every_number_but_one_is_unpublished,
     a_visible_end_hides_what_follows_in_its_task,
     an_undetermined_end_leaves_what_follows_undetermined,
-    a_hidden_end_hides_nothing,
     a_task_that_its_level_may_not_see_hides_its_steps,
     without_a_level_roles_are_not_looked_at,
     every_reason_is_given_in_order,
@@ -31,19 +28,6 @@ fn lamp() -> TaskDocument {
             information("bright", when("light", "!=", "off")),
         ],
     )
-}
-
-async fn a_step_is_visible_when_its_condition_holds(client: Client) {
-    let task = client.imported(lamp()).await;
-    for name in ["light", "components.7.light"] {
-        let request = preview_of(&task.guid).answering(name, text("off"));
-        let preview = client.previewed(request).await;
-        let seen = seen(&preview);
-        assert_eq!(seen["dark"], Visibility::Visible, "{name}");
-        assert_eq!(seen["bright"], Visibility::Hidden, "{name}");
-        assert_eq!(reasons(&preview, "bright"), [VisibilityReason::Condition]);
-        assert_eq!(reasons(&preview, "dark"), []);
-    }
 }
 
 async fn a_step_whose_variable_is_not_known_is_undetermined(client: Client) {
@@ -83,15 +67,6 @@ async fn a_condition_that_every_answer_meets_may_still_be_not_answered(client: C
     let preview = client.previewed(preview_of(&task.guid)).await;
     assert_eq!(seen(&preview)["met"], Visibility::Undetermined);
     assert_eq!(seen(&preview)["missed"], Visibility::Undetermined);
-}
-
-async fn null_means_known_to_be_not_answered(client: Client) {
-    let task = client.imported(lamp()).await;
-    let request = preview_of(&task.guid).answering("light", value(serde_json::Value::Null));
-    let preview = client.previewed(request).await;
-    assert_eq!(seen(&preview)["dark"], Visibility::Hidden);
-    assert_eq!(seen(&preview)["bright"], Visibility::Visible);
-    assert!(preview.next_observation.is_empty(), "{preview:#?}");
 }
 
 async fn an_unpublished_step_is_hidden_unless_they_are_included(client: Client) {
@@ -146,13 +121,6 @@ async fn an_undetermined_end_leaves_what_follows_undetermined(client: Client) {
     assert_eq!(seen(&preview)["before"], Visibility::Visible);
     assert_eq!(seen(&preview)["after"], Visibility::Undetermined);
     assert_eq!(reasons(&preview, "after"), [VisibilityReason::UnknownValue]);
-}
-
-async fn a_hidden_end_hides_nothing(client: Client) {
-    let task = client.imported(ending()).await;
-    let request = preview_of(&task.guid).answering("light", text("on"));
-    let preview = client.previewed(request).await;
-    assert_eq!(seen(&preview)["after"], Visibility::Visible);
 }
 
 async fn a_task_that_its_level_may_not_see_hides_its_steps(client: Client) {

@@ -3,8 +3,6 @@
 use super::{first_page, of_task, of_variable, places};
 use crate::kit::prelude::*;
 
-on_both_databases![variables_of_other_accounts_are_not_listed,];
-
 on_one_database![
     neither_task_nor_variable_is_refused,
     an_answer_without_a_variable_is_refused,
@@ -58,14 +56,4 @@ async fn nul_is_refused(client: Client) {
     };
     let refused = first_page(&client, request).await.refused();
     refused.violates(&[("variable", "FIELD_INVALID"), ("answer", "FIELD_INVALID")]);
-}
-
-async fn variables_of_other_accounts_are_not_listed(client: Client) {
-    let other = client.other_account();
-    let group = all_of(vec![when("light", "=", "on")]);
-    other
-        .given_task(task("Guide").with_dependencies(group))
-        .await;
-    assert_eq!(places(&other, of_variable("light")).await.len(), 1);
-    assert_eq!(places(&client, of_variable("light")).await, []);
 }

@@ -1,16 +1,13 @@
 //! References of tasks.
 
-use super::{depending, of_task, place, places, references};
+use super::{depending, of_task, places, references};
 use crate::kit::prelude::*;
 
 on_both_databases![
     a_task_that_nothing_refers_to_has_none,
     subtask_steps_of_other_tasks_and_its_own_are_listed,
     a_managed_task_is_wired_and_managed,
-    an_unlinked_task_is_an_ordinary_subtask,
     a_reference_names_its_task_and_the_title_of_its_step,
-    a_step_that_refers_elsewhere_is_no_longer_listed,
-    references_that_prevent_delete_task_are_listed,
 ];
 
 async fn a_task_that_nothing_refers_to_has_none(client: Client) {
@@ -64,20 +61,6 @@ async fn a_managed_task_is_wired_and_managed(client: Client) {
     );
 }
 
-async fn an_unlinked_task_is_an_ordinary_subtask(client: Client) {
-    let observation = linked_observation(&[("on", "On")]);
-    let parent = client.imported(document("Guide", vec![observation])).await;
-    let steps = client.steps_with_bodies(&parent.guid).await;
-    let managed = task_of(&answers_of(&steps[0])[0].link);
-    let unlinked = step_of(&steps[0].guid).with_question(question("it", &["on"]));
-    client.updated_step(unlinked, &["feedback_config"]).await;
-    let wiring = steps[1].guid.clone();
-    assert_eq!(
-        places(&client, of_task(&managed)).await,
-        [(ReferenceKind::Subtask, wiring, "subtask_id".to_owned())]
-    );
-}
-
 async fn a_reference_names_its_task_and_the_title_of_its_step(client: Client) {
     let used = client.given_task(task("Used")).await;
     let parent = client.given_task(task("Parent")).await;
@@ -95,35 +78,4 @@ async fn a_reference_names_its_task_and_the_title_of_its_step(client: Client) {
         targets: Vec::new(),
     };
     assert_eq!(found, [expected]);
-}
-
-async fn a_step_that_refers_elsewhere_is_no_longer_listed(client: Client) {
-    let before = client.given_task(task("Before")).await;
-    let after = client.given_task(task("After")).await;
-    let parent = client.given_task(task("Parent")).await;
-    let step = client.given_step(subtask(&parent, &before)).await;
-    let update = step_of(&step.guid).with_subtask_id(&after.guid);
-    client.updated_step(update, &["subtask_id"]).await;
-    assert_eq!(places(&client, of_task(&before)).await, []);
-    assert_eq!(places(&client, of_task(&after)).await.len(), 1);
-    client.delete_step(&step.guid).await.accepted();
-    assert_eq!(places(&client, of_task(&after)).await, []);
-}
-
-async fn references_that_prevent_delete_task_are_listed(client: Client) {
-    let used = client.given_task(task("Used")).await;
-    let parent = client.given_task(task("Parent")).await;
-    client.given_step(subtask(&used, &used)).await;
-    client.given_step(subtask(&parent, &used)).await;
-    let refused = client.force_delete_task(&used.guid).await.refused();
-    assert_eq!(refused.reason(), "TASK_REFERENCED");
-    let found = references(&client, of_task(&used)).await;
-    let others = found.iter().filter(|reference| {
-        let place = reference.place.as_ref().expect("a place");
-        place.task != used.guid
-    });
-    for (_, step, _) in others.map(place) {
-        client.delete_step(&step).await.accepted();
-    }
-    client.force_delete_task(&used.guid).await.accepted();
 }

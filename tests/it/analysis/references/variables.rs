@@ -9,27 +9,14 @@ on_both_databases![
     a_variable_that_nothing_uses_has_none,
     an_observation_sets_the_name_of_its_product,
     configs_of_other_types_set_nothing,
-    conditions_of_tasks_and_steps_read_by_full_name,
     a_path_and_a_variable_make_one_name,
     each_condition_is_listed_with_its_path_operator_and_targets,
-    an_own_name_is_found_only_with_its_task,
-    a_name_that_only_other_tasks_set_is_read_for_the_account,
-    a_task_limits_what_is_listed,
-    a_condition_reads_an_account_wide_name_and_an_equal_own_name,
     an_answer_keeps_observations_that_have_it,
     an_answer_keeps_conditions_of_which_a_target_equals_it,
     greater_and_less_count_for_every_answer,
-    a_renamed_question_moves_its_references,
     changed_conditions_move_their_references,
-    deleted_steps_and_tasks_have_no_references,
-    imports_are_indexed,
-    a_reimport_moves_references,
     a_thousand_conditions_of_one_step_are_found,
 ];
-
-fn number_of(kind: ReferenceKind, found: &[Reference]) -> usize {
-    found.iter().filter(|found| found.kind() == kind).count()
-}
 
 async fn a_variable_that_nothing_uses_has_none(client: Client) {
     let task = client.given_task(task("Guide")).await;
@@ -71,29 +58,6 @@ async fn configs_of_other_types_set_nothing(client: Client) {
         ..of_variable("light")
     };
     assert_eq!(places(&client, request).await, []);
-}
-
-async fn conditions_of_tasks_and_steps_read_by_full_name(client: Client) {
-    let name = "components.7.light";
-    let group = all_of(vec![when(name, "=", "on")]);
-    let guide = task("Guide").with_dependencies(group);
-    let guide = client.given_task(guide).await;
-    let step = depending(
-        information_step(&guide, "Step"),
-        vec![when(name, "!=", "on")],
-    );
-    let step = client.given_step(step).await;
-    let path = "dependencies.nodes[0].condition".to_owned();
-    assert_eq!(
-        places(&client, of_variable(name)).await,
-        [
-            (ReferenceKind::Reads, guide.guid.clone(), path.clone()),
-            (ReferenceKind::Reads, step.guid, path),
-        ]
-    );
-    let found = references(&client, of_variable(name)).await;
-    let place = found[0].place.as_ref().expect("a place");
-    assert_eq!((place.step.as_str(), place.title.as_str()), ("", "Guide"));
 }
 
 async fn a_path_and_a_variable_make_one_name(client: Client) {
@@ -147,108 +111,6 @@ async fn each_condition_is_listed_with_its_path_operator_and_targets(client: Cli
             (nested.to_owned(), "!=".to_owned(), targets),
         ]
     );
-}
-
-async fn an_own_name_is_found_only_with_its_task(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let sets = client
-        .given_step(observation(&task, "light", &["on"]))
-        .await;
-    let step = depending(
-        information_step(&task, "Step"),
-        vec![when("light", "=", "on")],
-    );
-    let reads = client.given_step(step).await;
-    assert_eq!(places(&client, of_variable("light")).await, []);
-    let request = ListReferencesRequest {
-        task: task.guid,
-        ..of_variable("light")
-    };
-    assert_eq!(
-        places(&client, request).await,
-        [
-            (
-                ReferenceKind::Sets,
-                sets.guid,
-                "feedback_config[0]".to_owned()
-            ),
-            (
-                ReferenceKind::Reads,
-                reads.guid,
-                "dependencies.nodes[0].condition".to_owned()
-            ),
-        ]
-    );
-}
-
-async fn a_name_that_only_other_tasks_set_is_read_for_the_account(client: Client) {
-    let owner = client.given_task(task("Owner")).await;
-    let question = client
-        .given_step(observation(&owner, "light", &["on"]))
-        .await;
-    let reader = client.given_task(task("Reader")).await;
-    for task in [&owner, &reader] {
-        let step = depending(
-            information_step(task, "Step"),
-            vec![when("light", "=", "on")],
-        );
-        client.given_step(step).await;
-    }
-    let found = references(&client, of_variable("light")).await;
-    let tasks: Vec<_> = found.into_iter().filter_map(|found| found.place).collect();
-    assert_eq!(tasks.len(), 1);
-    assert_eq!(tasks[0].task, reader.guid);
-    client.delete_step(&question.guid).await.accepted();
-    assert_eq!(places(&client, of_variable("light")).await.len(), 2);
-}
-
-async fn a_task_limits_what_is_listed(client: Client) {
-    let name = "components.7.light";
-    let mut tasks = Vec::new();
-    for title in ["One", "Other"] {
-        let task = client.given_task(task(title)).await;
-        client
-            .given_step(observation(&task, "light", &["on"]))
-            .await;
-        let step = depending(information_step(&task, "Step"), vec![when(name, "=", "on")]);
-        client.given_step(step).await;
-        tasks.push(task);
-    }
-    assert_eq!(places(&client, of_variable(name)).await.len(), 4);
-    let request = ListReferencesRequest {
-        task: tasks[1].guid.clone(),
-        ..of_variable(name)
-    };
-    let found = references(&client, request).await;
-    assert_eq!(found.len(), 2);
-    for reference in found {
-        assert_eq!(reference.place.expect("a place").task, tasks[1].guid);
-    }
-}
-
-async fn a_condition_reads_an_account_wide_name_and_an_equal_own_name(client: Client) {
-    let name = "components.7.light";
-    let task = client.given_task(task("Guide")).await;
-    let own = client.given_step(observation(&task, name, &["on"])).await;
-    let wide = client
-        .given_step(observation(&task, "light", &["on"]))
-        .await;
-    let step = depending(information_step(&task, "Step"), vec![when(name, "=", "on")]);
-    let reads = client.given_step(step).await;
-    let set = |step: &Step| {
-        let path = "feedback_config[0]".to_owned();
-        (ReferenceKind::Sets, step.guid.clone(), path)
-    };
-    let path = "dependencies.nodes[0].condition".to_owned();
-    let read = (ReferenceKind::Reads, reads.guid, path);
-    let found = places(&client, of_variable(name)).await;
-    assert_eq!(found, [set(&wide), read.clone()]);
-    let request = ListReferencesRequest {
-        task: task.guid,
-        ..of_variable(name)
-    };
-    let found = places(&client, request).await;
-    assert_eq!(found, [set(&own), set(&wide), read]);
 }
 
 async fn an_answer_keeps_observations_that_have_it(client: Client) {
@@ -332,20 +194,21 @@ async fn greater_and_less_count_for_every_answer(client: Client) {
     assert_eq!(operators, [">", "<"]);
 }
 
-async fn a_renamed_question_moves_its_references(client: Client) {
+async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
     let task = client.given_task(task("Guide")).await;
-    let step = client
-        .given_step(observation(&task, "light", &["on"]))
-        .await;
-    let update = step_of(&step.guid).with_question(question("lamp", &["on"]));
-    client.updated_step(update, &["feedback_config"]).await;
-    assert_eq!(places(&client, of_variable("components.7.light")).await, []);
-    assert_eq!(
-        places(&client, of_variable("components.7.lamp"))
-            .await
-            .len(),
-        1
-    );
+    let nodes = (0..1_000).map(|n| when(&format!("v{n}"), "=", "1"));
+    let step = depending(information_step(&task, "Step"), nodes.collect());
+    let step = client.given_step(step).await;
+    for name in ["v0", "v500", "v999"] {
+        assert_eq!(places(&client, of_variable(name)).await.len(), 1, "{name}");
+    }
+    let same = vec![when("v7", "=", "1"); 1_000];
+    let update = depending(step_of(&step.guid), same);
+    client.updated_step(update, &["dependencies"]).await;
+    assert_eq!(places(&client, of_variable("v0")).await, []);
+    let found = places(&client, of_variable("v7")).await;
+    assert_eq!(found.len(), 1_000);
+    assert!(found.is_sorted(), "by path");
 }
 
 async fn changed_conditions_move_their_references(client: Client) {
@@ -384,78 +247,4 @@ async fn changed_conditions_move_their_references(client: Client) {
         (count("kept").await, count("a").await, count("b").await),
         (0, 0, 0)
     );
-}
-
-async fn deleted_steps_and_tasks_have_no_references(client: Client) {
-    let name = "components.7.light";
-    let group = all_of(vec![when(name, "=", "on")]);
-    let guide = client
-        .given_task(task("Guide").with_dependencies(group))
-        .await;
-    let gone = client
-        .given_step(observation(&guide, "light", &["on"]))
-        .await;
-    client
-        .given_step(observation(&guide, "light", &["on"]))
-        .await;
-    assert_eq!(places(&client, of_variable(name)).await.len(), 3);
-    client.delete_step(&gone.guid).await.accepted();
-    assert_eq!(places(&client, of_variable(name)).await.len(), 2);
-    client.force_delete_task(&guide.guid).await.accepted();
-    assert_eq!(places(&client, of_variable(name)).await, []);
-}
-
-async fn imports_are_indexed(client: Client) {
-    let reads = |step: Step| depending(step, vec![when("components.7.it", "=", "on")]);
-    let inner = vec![reads(document_step(StepType::Information, "Inner"))];
-    let value = answer_with("on", "On", document("Managed", inner));
-    let steps = vec![
-        observation_asking(linked_question(vec![value])),
-        reads(document_step(StepType::Information, "Outer")),
-    ];
-    let mut guide = document("Guide", steps);
-    let group = all_of(vec![when("components.7.it", "=", "on")]);
-    guide.task = guide.task.map(|task| task.with_dependencies(group));
-    client.imported(guide).await;
-    let found = references(&client, of_variable("components.7.it")).await;
-    assert_eq!(number_of(ReferenceKind::Sets, &found), 1);
-    assert_eq!(number_of(ReferenceKind::Reads, &found), 3);
-}
-
-async fn a_reimport_moves_references(client: Client) {
-    let reads = |name: &str| {
-        let step = document_step(StepType::Information, name);
-        depending(step, vec![when(name, "=", "1")])
-    };
-    let guide = document("Guide", vec![reads("a"), reads("b")]);
-    let guide = client.imported(guide).await;
-    let mut document = client.exported(&guide.guid).await;
-    document.steps.remove(0);
-    document.steps[0].dependencies = Some(all_of(vec![when("c", "=", "1")]));
-    document.steps.push(reads("d"));
-    client
-        .import_with(AbsentSteps::Delete, document)
-        .await
-        .accepted();
-    for (name, expected) in [("a", 0), ("b", 0), ("c", 1), ("d", 1)] {
-        let found = places(&client, of_variable(name)).await;
-        assert_eq!(found.len(), expected, "{name}");
-    }
-}
-
-async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let nodes = (0..1_000).map(|n| when(&format!("v{n}"), "=", "1"));
-    let step = depending(information_step(&task, "Step"), nodes.collect());
-    let step = client.given_step(step).await;
-    for name in ["v0", "v500", "v999"] {
-        assert_eq!(places(&client, of_variable(name)).await.len(), 1, "{name}");
-    }
-    let same = vec![when("v7", "=", "1"); 1_000];
-    let update = depending(step_of(&step.guid), same);
-    client.updated_step(update, &["dependencies"]).await;
-    assert_eq!(places(&client, of_variable("v0")).await, []);
-    let found = places(&client, of_variable("v7")).await;
-    assert_eq!(found.len(), 1_000);
-    assert!(found.is_sorted(), "by path");
 }
