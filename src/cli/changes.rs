@@ -98,7 +98,7 @@ pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
-    let compared = |guide| compared(guide).ok_or(DocumentError::Contract);
+    let compared = |guide| compared(guide, |value| value).ok_or(DocumentError::Contract);
     let (base, target) = (compared(stored)?, compared(planned)?);
     let mut changes = Vec::new();
     add_task(&compare(&base, &target), stored, planned, &mut changes);

@@ -18,8 +18,8 @@ pub(super) const PREFIX: &str = "EXPERTISE_";
 /// The beginning of the name of every variable of tests.
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
 
-/// The commit of a build, which is no setting.
-const COMMIT: &str = "EXPERTISE_COMMIT";
+/// The commit of a build, and whether tests need PostgreSQL, which are no settings.
+const NO_SETTINGS: [&str; 2] = ["EXPERTISE_COMMIT", "EXPERTISE_REQUIRE_POSTGRES"];
 
 /// Variables of other programs that commands read: the editor of the user.
 pub(super) const EDITORS: [&str; 2] = ["VISUAL", "EDITOR"];
@@ -53,7 +53,7 @@ impl Variables {
         let names = settings
             .iter()
             .map(|setting| environment_name(key(setting)));
-        let known: Vec<String> = names.chain([COMMIT.to_owned()]).collect();
+        let known: Vec<String> = names.chain(NO_SETTINGS.map(str::to_owned)).collect();
         let unknown = self.0.iter().filter(|(name, value)| {
             name.starts_with(PREFIX)
                 && !known.contains(*name)

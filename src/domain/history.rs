@@ -279,7 +279,7 @@ pub struct GuideCodec {
     /// Encodes a guide.
     pub encode: fn(KeptGuide) -> EncodedGuide,
     /// Decodes a guide; `None` if the bytes are not those of one.
-    pub decode: fn(&[u8]) -> Option<KeptGuide>,
+    pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -446,13 +448,19 @@ impl ComparedGuide {
 
     /// `None` if the descriptors of the contract are unusable.
     fn compare(&self, target: &Self) -> Option<Comparison> {
-        let (base, compared_target) = (compared(&self.document)?, compared(&target.document)?);
-        let difference = compare(&base, &compared_target);
+        let (base, to) = (&self.document, &target.document);
+        let (base, to) = (compared(base, digest)?, compared(to, digest)?);
+        let difference = compare(&base, &to);
         Some(Comparison {
             task_paths: encode::paths(&difference.fields),
             steps: encode::step_differences(&difference, &self.document, &target.document),
         })
     }
+}
+
+/// Stands for the value of a field, which may have megabytes.
+fn digest(value: Value) -> [u8; 32] {
+    Sha256::digest(value.to_string()).into()
 }
 
 /// A place in a comparison: how many steps stand before it.

@@ -14,19 +14,19 @@ use crate::{
     proto::v1::{Step, StepType, TaskDocument},
 };
 
-/// A guide as it is compared, with fields in JSON. `None` if the descriptors of the contract are
-/// unusable.
-pub fn compared(guide: &TaskDocument) -> Option<ComparedTask<Value>> {
+/// A guide as it is compared. `field` makes what is compared of a field from its JSON. `None` if the
+/// descriptors of the contract are unusable.
+pub fn compared<V>(guide: &TaskDocument, field: fn(Value) -> V) -> Option<ComparedTask<V>> {
     let task = guide.task.clone().unwrap_or_default();
-    let steps = guide.steps.iter().map(compared_step);
+    let steps = guide.steps.iter().map(|step| compared_step(step, field));
     Some(ComparedTask {
-        fields: honored_fields("Task", &task, &TASK_FIELDS)?,
+        fields: honored_fields("Task", &task, &TASK_FIELDS, field)?,
         guid: task.guid,
         steps: steps.collect::<Option<_>>()?,
     })
 }
 
-fn compared_step(step: &Step) -> Option<ComparedStep<Value>> {
+fn compared_step<V>(step: &Step, field: fn(Value) -> V) -> Option<ComparedStep<V>> {
     let mut own = step.clone();
     let configs = own.feedback_config.iter_mut();
     for value in configs.flat_map(|config| &mut config.values) {
@@ -37,21 +37,22 @@ fn compared_step(step: &Step) -> Option<ComparedStep<Value>> {
         // It follows the task that the step refers to.
         own.title.clear();
     }
-    let managed =
-        managed_documents(step).map(|(value, guide)| Some((value.key.clone(), compared(guide)?)));
+    let managed = managed_documents(step)
+        .map(|(value, guide)| Some((value.key.clone(), compared(guide, field)?)));
     Some(ComparedStep {
         guid: own.guid.clone(),
-        fields: honored_fields("Step", &own, &STEP_FIELDS)?,
+        fields: honored_fields("Step", &own, &STEP_FIELDS, field)?,
         managed: managed.collect::<Option<_>>()?,
     })
 }
 
 /// The fields that a document sets, those of translations one by one.
-fn honored_fields(
+fn honored_fields<V>(
     name: &str,
     message: &impl Message,
     fields: &MaskFields,
-) -> Option<Vec<(String, Value)>> {
+    field: fn(Value) -> V,
+) -> Option<Vec<(String, V)>> {
     let descriptor = message_json::descriptor(name)?;
     let json = message_json::json(descriptor.clone(), message)?;
     let mut honored = Vec::new();
@@ -62,11 +63,12 @@ fn honored_fields(
                     let Value::Object(texts) = texts else {
                         continue;
                     };
-                    let path = |field| format!("{TRANSLATIONS}[\"{language}\"].{field}");
-                    honored.extend(texts.into_iter().map(|(field, text)| (path(field), text)));
+                    let path = |name| format!("{TRANSLATIONS}[\"{language}\"].{name}");
+                    let texts = texts.into_iter();
+                    honored.extend(texts.map(|(name, text)| (path(name), field(text))));
                 }
             }
-            value if fields.honored.contains(&name.as_str()) => honored.push((name, value)),
+            value if fields.honored.contains(&name.as_str()) => honored.push((name, field(value))),
             _ => {}
         }
     }

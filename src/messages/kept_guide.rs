@@ -93,16 +93,16 @@ fn encode(guide: KeptGuide) -> EncodedGuide {
 
 /// The document of a guide in the database; `None` if the bytes are not those of one.
 pub fn document(guide: &EncodedGuide) -> Option<v1::TaskDocument> {
-    stored(&guide.content)?.document
+    stored(guide)?.document
 }
 
-fn stored(content: &[u8]) -> Option<StoredGuide> {
-    let bytes = zstd::stream::decode_all(content).ok()?;
+fn stored(guide: &EncodedGuide) -> Option<StoredGuide> {
+    let bytes = zstd::bulk::decompress(&guide.content, guide.document_bytes).ok()?;
     StoredGuide::decode(bytes.as_slice()).ok()
 }
 
-fn decode(content: &[u8]) -> Option<KeptGuide> {
-    let StoredGuide { document, outdated } = stored(content)?;
+fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
+    let StoredGuide { document, outdated } = stored(guide)?;
     let mut from = TranslatedFrom::default();
     for translation in outdated {
         let OutdatedTranslation {

@@ -14,11 +14,10 @@ fn only_sqlite_is_tested_here() {
 
 #[test]
 fn postgres_is_here_where_it_is_required() {
-    let required =
-        std::env::var_os("EXPERTISE_TEST_REQUIRE_POSTGRES").is_some_and(|value| value == "1");
+    let required = std::env::var_os("EXPERTISE_REQUIRE_POSTGRES").is_some_and(|value| value == "1");
     assert!(
         !required || !cfg!(no_postgres),
-        "EXPERTISE_TEST_REQUIRE_POSTGRES=1 is set, and there is no PostgreSQL here"
+        "EXPERTISE_REQUIRE_POSTGRES=1 is set, and there is no PostgreSQL here"
     );
 }
 

@@ -11,7 +11,7 @@ use crate::{
     domain::{
         Error, Result, SizedResource,
         changes::Changes,
-        history::{HistoryEdit, KeptGuide, RevisionContent},
+        history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent},
         ids::TaskId,
         import::TaskTree,
         task::TaskHead,
@@ -27,7 +27,7 @@ const BYTES_PER_STORED_STEP: usize = 1_200;
 /// Bytes of memory for each byte of the size of a stored task or step: it takes twice its size
 /// when it is read, and again in a plan when it stays, or when it is encoded.
 const MEMORY_PER_STORED_BYTE: usize = 4;
-/// A guide of this size is encoded as fast as the work on a step is light.
+/// Bytes of a guide that are encoded as fast as one step is analysed.
 const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 
 /// The memory that guides of a write take. Attempts of the write share it.
@@ -149,9 +149,10 @@ impl Tx {
     }
 
     /// Decodes the guide of a revision.
-    pub async fn decode(&self, content: Vec<u8>) -> Result<KeptGuide, StoreError> {
+    pub async fn decode(&self, guide: EncodedGuide) -> Result<KeptGuide, StoreError> {
         let decode = self.guide_codec.decode;
-        let guide = run_by_weight(content.len() / 128, move || decode(&content)).await?;
+        let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;
+        let guide = run_by_weight(weight, move || decode(&guide)).await?;
         guide.ok_or(StoreError::Corrupt("content"))
     }
 }

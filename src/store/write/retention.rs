@@ -31,6 +31,8 @@ use crate::{
 const SEARCHES_PER_RETENTION: u32 = 24;
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// How long after its start a server begins, at most.
+const FIRST_DELAY: Duration = Duration::from_secs(60);
 /// The most tasks of an account that one statement finds.
 const MAX_TASKS: u64 = 100;
 
@@ -48,6 +50,7 @@ impl Store {
             true => MAX_INTERVAL,
             false => (retention / SEARCHES_PER_RETENTION).clamp(MIN_INTERVAL, MAX_INTERVAL),
         };
+        sleep(interval.min(FIRST_DELAY)).await;
         loop {
             let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
             let before = Timestamp(now().0.saturating_sub(retention));

@@ -459,7 +459,13 @@ impl RestoreWrite {
         self.memory
             .hold_other(document_bytes.saturating_mul(MEMORY_PER_DOCUMENT_BYTE))?;
         match revisions::content(db, account, *task, found.number).await? {
-            Some(content) => tx.decode(content).await,
+            Some(content) => {
+                let guide = EncodedGuide {
+                    content,
+                    document_bytes,
+                };
+                tx.decode(guide).await
+            }
             None => Err(tx.revision_not_found(*task, revision).await?),
         }
     }

@@ -192,8 +192,9 @@ impl Operation for DeleteTaskWrite {
         };
         // Refused deletions read no guide.
         self.delete.check(&stored)?;
-        let keeps_guide = tx.context.automatic_revisions > 0 && tx.context.keeps_deleted_tasks;
-        if keeps_guide && !self.delete.purge_history {
+        // The newest revision may be of this very state.
+        let has_revision = stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
+        if has_revision && tx.context.keeps_deleted_tasks && !self.delete.purge_history {
             stored.guide = tx.read_exportable_guide(guid, &heads, &self.memory).await?;
         }
         Ok(stored)

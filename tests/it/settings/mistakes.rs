@@ -315,7 +315,7 @@ fn variables_of_kubernetes_and_of_tests_are_passed_over() {
             ("EXPERTISE_METRICS_PORT_9464_TCP_ADDR", "10.0.0.1"),
             ("EXPERTISE_METRICS_SERVICE_HOST", "10.0.0.1"),
             ("EXPERTISE_TEST_POSTGRES_URL", "postgres://db/e"),
-            ("EXPERTISE_TEST_REQUIRE_POSTGRES", "1"),
+            ("EXPERTISE_REQUIRE_POSTGRES", "1"),
             ("EXPERTISE_TEST_LOAD", "full"),
         ],
     );
