@@ -54,6 +54,8 @@ pub struct Changes {
     pub role: Option<RoleChange>,
     /// The change of a task's history.
     pub history: Option<HistoryChange>,
+    /// Tasks that come back after their deletion. They are created, too.
+    pub undeleted: Vec<TaskId>,
     /// Limits on the depth of stored tasks. The write fails if a task is deeper.
     pub depth_limits: Vec<(TaskId, DepthLimit)>,
 }
@@ -67,7 +69,8 @@ impl Changes {
     /// parts refer to earlier ones only.
     pub fn into_parts(self) -> impl Iterator<Item = Self> {
         let is_deletion = |change: &TaskChange| matches!(change, TaskChange::Delete { .. });
-        let can_split = self.steps.iter().all(|step| step.before.is_none())
+        let can_split = self.translated_from.is_empty()
+            && self.steps.iter().all(|step| step.before.is_none())
             && !self.tasks.iter().any(is_deletion);
         let mut rest = Some(self);
         std::iter::from_fn(move || {
@@ -288,6 +291,8 @@ impl Changes {
             translated_from: _,
             role,
             history,
+            // They are among the tasks.
+            undeleted: _,
             depth_limits: _,
         } = self;
         tasks.is_empty()

@@ -276,8 +276,8 @@ pub struct EncodedGuide {
 /// Encodes guides of revisions, and decodes them.
 #[derive(Clone, Copy, Debug)]
 pub struct GuideCodec {
-    /// Encodes a guide.
-    pub encode: fn(KeptGuide) -> EncodedGuide,
+    /// Encodes a guide; `None` if the compression fails.
+    pub encode: fn(KeptGuide) -> Option<EncodedGuide>,
     /// Decodes a guide; `None` if the bytes are not those of one.
     pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
 }

@@ -433,7 +433,13 @@ impl ComparedGuide {
     }
 
     async fn now(account: &Account, task: TaskId) -> Result<Self> {
-        let tree = account.export_primary(task).await?;
+        let tree = account
+            .export_primary(task)
+            .await
+            .map_err(|error| match error {
+                Error::TaskNotFound(_) => Error::task_not_found(task, "task"),
+                error => error,
+            })?;
         Ok(Self {
             etag: GuideEtag::of(&tree),
             bytes: tree.bytes(),
@@ -441,7 +447,7 @@ impl ComparedGuide {
         })
     }
 
-    /// What the comparison costs, in steps and the like.
+    /// What the comparison costs, in KiB.
     fn weight(&self) -> usize {
         self.bytes / 1_024
     }

@@ -32,7 +32,7 @@ use crate::{
 /// Encodes guides for the database, and decodes them.
 pub const GUIDE_CODEC: GuideCodec = GuideCodec { encode, decode };
 
-/// The level of compression, which costs less than the reading of the guide.
+/// The level of zstd: it takes less time than the reading of the guide.
 const COMPRESSION_LEVEL: i32 = 3;
 
 /// A guide in the database.
@@ -60,7 +60,7 @@ struct OutdatedTranslation {
     content: Vec<u8>,
 }
 
-fn encode(guide: KeptGuide) -> EncodedGuide {
+fn encode(guide: KeptGuide) -> Option<EncodedGuide> {
     let KeptGuide {
         tree,
         outdated: TranslatedFrom { tasks, steps },
@@ -84,11 +84,10 @@ fn encode(guide: KeptGuide) -> EncodedGuide {
     let outdated = of_tasks.chain(of_steps).collect();
     let document = Some(encode::document(tree));
     let bytes = StoredGuide { document, outdated }.encode_to_vec();
-    EncodedGuide {
+    Some(EncodedGuide {
         document_bytes: bytes.len(),
-        // Compression into memory does not fail; an empty text would be noticed when it is read.
-        content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).unwrap_or_default(),
-    }
+        content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).ok()?,
+    })
 }
 
 /// The document of a guide in the database; `None` if the bytes are not those of one.
@@ -202,7 +201,7 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
             managed.insert(tree.task.guid, tree);
         }
     }
-    let subtask_title = std::mem::take(&mut message.title);
+    let subtask_title = message.title.clone();
     let r_data = std::mem::take(&mut message.r_data);
     let revision = revision(
         message.created_ts,
@@ -210,7 +209,6 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         message.dirty_record,
     );
     message.dependency_shorthand = None;
-    message.title.clone_from(&subtask_title);
     let decoded = decode::all(|violations| {
         let field = Field::root("step", violations);
         let new = decode::step::new(message, field, &mut Ignored::default());

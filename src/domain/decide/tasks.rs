@@ -84,7 +84,8 @@ impl UpdateTask {
         if let Some((guide, history)) = guide {
             let guide = guide.after_update(&after, context);
             let (cause, etag) = (RevisionCause::Published, GuideEtag::of(&guide.tree));
-            let (_, edits) = history.keep_automatically(cause, etag, Some(guide), context);
+            let guide = guide.if_exportable(context);
+            let (_, edits) = history.add_automatic(cause, etag, guide, context);
             changes.edit_history(after.guid, edits);
         }
         Ok((changes, (after, ignored)))

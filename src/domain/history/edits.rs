@@ -34,10 +34,13 @@ pub enum HistoryEdit {
     },
     /// Adds a revision.
     Add(Box<NewRevision>),
-    /// Deletes the oldest revisions without an alias that were not requested, but for so many.
-    KeepAutomatic(usize),
+    /// Deletes the oldest revisions that have no alias and were not requested.
+    DeleteOldAutomatic {
+        /// So many stay.
+        keep: usize,
+    },
     /// A revision counts as requested from now on, with this note.
-    Request {
+    MarkRequested {
         /// Its number.
         number: i64,
         /// The note.
@@ -70,7 +73,7 @@ pub struct NewRevision {
 /// The guide of a new revision.
 #[derive(Debug)]
 pub enum RevisionContent {
-    /// The store takes and encodes it before it is written.
+    /// The store encodes it before it is written; `None` only meanwhile.
     Guide(Option<Box<KeptGuide>>),
     /// It is encoded.
     Encoded(EncodedGuide),
@@ -98,24 +101,24 @@ pub struct NewestRevision {
 
 impl HistoryState {
     /// The number of the newest revision, if the guide is still as it is there.
-    pub fn number_of(&self, guide_etag: &GuideEtag) -> Option<i64> {
+    pub fn newest_if_unchanged(&self, guide_etag: &GuideEtag) -> Option<i64> {
         let newest = self.newest.as_ref()?;
         (newest.guide_etag == *guide_etag).then_some(newest.number)
     }
 
     /// Keeps a guide, for a write that was not asked to. `guide` is `None` if it is too large to
     /// be exported. Returns the number of the revision that keeps it; 0 if there is none.
-    pub fn keep_automatically(
+    pub fn add_automatic(
         &self,
         cause: RevisionCause,
         guide_etag: GuideEtag,
         guide: Option<KeptGuide>,
         context: &WriteContext,
     ) -> (i64, Vec<HistoryEdit>) {
-        if let Some(number) = self.number_of(&guide_etag) {
+        if let Some(number) = self.newest_if_unchanged(&guide_etag) {
             return (number, Vec::new());
         }
-        let (Some(guide), most @ 1..) = (guide, context.automatic_revisions) else {
+        let (Some(guide), keep @ 1..) = (guide, context.automatic_revisions) else {
             return (0, Vec::new());
         };
         let note = Note::default();
@@ -128,7 +131,7 @@ impl HistoryState {
                 deleted: None,
             },
             HistoryEdit::Add(Box::new(NewRevision { revision, content })),
-            HistoryEdit::KeepAutomatic(most),
+            HistoryEdit::DeleteOldAutomatic { keep },
         ];
         (number, edits)
     }
@@ -159,8 +162,8 @@ impl HistoryState {
         }
     }
 
-    /// Keeps a guide that is about to be deleted, and notes the deletion. Without revisions there
-    /// is no history to note it in.
+    /// Keeps a guide that is about to be deleted, and notes the deletion, unless the task has no
+    /// revision.
     pub fn delete_task(
         &self,
         guide: Option<KeptGuide>,
@@ -172,7 +175,7 @@ impl HistoryState {
         let (number, mut edits) = match guide {
             Some(guide) => {
                 let (cause, etag) = (RevisionCause::BeforeDelete, GuideEtag::of(&guide.tree));
-                self.keep_automatically(cause, etag, Some(guide), context)
+                self.add_automatic(cause, etag, Some(guide), context)
             }
             None => (0, Vec::new()),
         };
@@ -180,15 +183,16 @@ impl HistoryState {
             at: context.now,
             subject: context.subject.clone(),
         };
-        match edits.first_mut() {
-            Some(HistoryEdit::SetState { deleted, .. }) => *deleted = Some(by),
-            Some(_) | None if self.newest.is_some() => edits.push(HistoryEdit::SetState {
+        if let Some(HistoryEdit::SetState { deleted, .. }) = edits.first_mut() {
+            *deleted = Some(by);
+        } else if self.newest.is_some() {
+            edits.push(HistoryEdit::SetState {
                 last_number: self.last_number,
                 deleted: Some(by),
-            }),
-            Some(_) | None if self.last_number == 0 => {}
+            });
+        } else if self.last_number > 0 {
             // Nothing can bring the task back.
-            Some(_) | None => edits.push(HistoryEdit::Purge),
+            edits.push(HistoryEdit::Purge);
         }
         (number, edits)
     }

@@ -1,11 +1,9 @@
 //! Reads a task tree: a task with its steps and the tasks that its linked observations
 //! manage. Imports and exports use it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, FromQueryResult, QueryFilter, QuerySelect, Value,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, FromQueryResult, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
 use super::{
@@ -32,7 +30,6 @@ use crate::{
         error::StoreError,
         row_reader::RowReader,
         schema::entity::{OfAccount, step},
-        statement,
         step_row::{StepColumns, read_step},
         values::{MAX_IDS_PER_STATEMENT, Values},
     },
@@ -41,36 +38,42 @@ use crate::{
 /// A tree with more bytes is large: it is read under a permit.
 pub const LARGE_TREE_BYTES: usize = 2 * 1024 * 1024;
 
-/// SQL for the ids of a task and of all tasks managed below it. SQLite reads the tables of a
+/// SQL for the ids of tasks and of all tasks managed below them. SQLite reads the tables of a
 /// CROSS JOIN from left to right; otherwise it may read all managed tasks of the account for
 /// each task of the tree.
-const TREE: &str = "WITH RECURSIVE tree AS ( \
-      SELECT guid FROM tasks WHERE account_id = $1 AND guid = $2 \
-      UNION \
-      SELECT t.guid FROM tree CROSS JOIN tasks t \
-      WHERE t.account_id = $1 AND t.parent_guid = tree.guid \
-    ) ";
+fn tree(roots: &str) -> String {
+    format!(
+        "WITH RECURSIVE tree AS ( \
+           SELECT guid FROM tasks WHERE account_id = $1 AND guid IN ({roots}) \
+           UNION \
+           SELECT t.guid FROM tree CROSS JOIN tasks t \
+           WHERE t.account_id = $1 AND t.parent_guid = tree.guid \
+         ) "
+    )
+}
 
 #[derive(FromQueryResult)]
 struct IdRow {
     guid: Uuid,
 }
 
-/// The ids of a task and of all tasks managed below it.
+/// The ids of tasks and of all tasks managed below them, in their order.
 pub async fn ids(
     db: &impl ConnectionTrait,
     account: &AccountId,
-    root: TaskId,
+    roots: &[TaskId],
 ) -> Result<Vec<TaskId>, StoreError> {
-    let sql = format!("{TREE} SELECT guid FROM tree ORDER BY guid");
-    let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
+    let mut values = Values::new();
+    let roots = values.bind_all(roots.iter().map(|root| root.0));
+    let sql = format!("{} SELECT guid FROM tree ORDER BY guid", tree(&roots));
+    let statement = values.statement(sql, backend(db), account);
     let rows = IdRow::find_by_statement(statement).all(db).await?;
     Ok(rows.into_iter().map(|row| TaskId(row.guid)).collect())
 }
 
-/// The tasks of a tree.
+/// The tasks of trees.
 struct TreeTasks {
-    root: Task,
+    roots: Vec<Task>,
     /// The others, by the task that manages them.
     managed: BTreeMap<Option<TaskId>, Vec<Task>>,
     ids: Vec<TaskId>,
@@ -87,22 +90,26 @@ const USUAL_STEPS_BYTES: usize = 8 * 1024 * 1024;
 const STEPS_AT_ONCE: usize = 5_000;
 
 impl TreeTasks {
-    fn step_count(&self) -> usize {
-        let managed = self.managed.values().flatten();
-        let tasks = std::iter::once(&self.root).chain(managed);
-        tasks.map(|task| task.steps.len()).sum()
+    fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.roots.iter().chain(self.managed.values().flatten())
     }
 
-    /// The tree of the tasks and these steps.
-    fn with(mut self, mut steps: StepsOfTasks) -> TaskTree {
-        assemble(self.root, &mut self.managed, &mut steps.by_task)
+    fn step_count(&self) -> usize {
+        self.tasks().map(|task| task.steps.len()).sum()
+    }
+
+    /// The trees of the tasks and these steps.
+    fn with(mut self, mut steps: StepsOfTasks) -> Vec<TaskTree> {
+        let roots = self.roots.into_iter();
+        roots
+            .map(|root| assemble(root, &mut self.managed, &mut steps.by_task))
+            .collect()
     }
 
     /// The ids of the tasks, in batches whose steps one statement reads.
     fn batches(&self) -> Vec<Vec<TaskId>> {
-        let managed = self.managed.values().flatten();
         let (mut batches, mut batch, mut steps) = (Vec::new(), Vec::new(), 0);
-        for task in std::iter::once(&self.root).chain(managed) {
+        for task in self.tasks() {
             let is_full = steps + task.steps.len() > STEPS_AT_ONCE;
             if batch.len() == MAX_IDS_PER_STATEMENT || (is_full && !batch.is_empty()) {
                 batches.push(std::mem::take(&mut batch));
@@ -116,9 +123,7 @@ impl TreeTasks {
     }
 }
 
-/// Reads a task tree with all texts, under locks on these tasks, as it is at one moment. Calls `hold` with the bytes
-/// that its steps may have before they are read, and then with those that they have. Fails with a
-/// conflict if the tree has other tasks, or if steps grow or shrink meanwhile.
+/// Reads the tree of a task as [`read_trees`] does.
 pub async fn read_tree(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -126,15 +131,26 @@ pub async fn read_tree(
     locked: &[TaskId],
     hold: impl Fn(usize) -> Result<()>,
 ) -> Result<Option<TaskTree>, StoreError> {
-    let tasks = read_tasks(db, account, root, TaskTexts::All).await?;
-    let mut ids = tasks.as_ref().map_or(Vec::new(), |tasks| tasks.ids.clone());
+    Ok(read_trees(db, account, &[root], locked, hold).await?.pop())
+}
+
+/// Reads the trees of those of the tasks that exist, with all texts, under locks on all of their
+/// tasks, as they are at one moment. A task that another one manages is a part of its tree. Calls
+/// `hold` with the bytes that the steps may have before they are read, and then with those that
+/// they have. Fails with a conflict if the trees have other tasks, or if steps change meanwhile.
+pub async fn read_trees(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    roots: &[TaskId],
+    locked: &[TaskId],
+    hold: impl Fn(usize) -> Result<()>,
+) -> Result<Vec<TaskTree>, StoreError> {
+    let tasks = read_tasks(db, account, roots, TaskTexts::All).await?;
+    let mut ids = tasks.ids.clone();
     ids.sort_unstable();
     if ids != locked {
         return Err(StoreError::Conflict);
     }
-    let Some(tasks) = tasks else {
-        return Ok(None);
-    };
     // To ask for the bytes of all steps takes half as long as to read them. So those that are
     // not large are read first, and only the bytes of the others are asked for.
     let count = tasks.step_count();
@@ -156,7 +172,7 @@ pub async fn read_tree(
     if !is_one_state && backend(db) != DbBackend::Sqlite {
         check_unchanged(db, account, &tasks, &steps).await?;
     }
-    Ok(Some(tasks.with(steps)))
+    Ok(tasks.with(steps))
 }
 
 /// Fails with a conflict if a step has changed since it was read. Several statements see one state
@@ -252,36 +268,43 @@ pub async fn outdated_translations<'t>(
     Ok(outdated)
 }
 
-/// SQL for these columns of the tasks of a tree.
-pub(super) fn tree_sql(columns: &str) -> String {
+/// SQL for these columns of the tasks of trees.
+pub(super) fn tree_sql(columns: &str, roots: &str) -> String {
     format!(
-        "{TREE} SELECT {columns} FROM tree CROSS JOIN tasks t \
-         WHERE t.account_id = $1 AND t.guid = tree.guid"
+        "{} SELECT {columns} FROM tree CROSS JOIN tasks t \
+         WHERE t.account_id = $1 AND t.guid = tree.guid",
+        tree(roots)
     )
 }
 
 async fn read_tasks(
     db: &impl ConnectionTrait,
     account: &AccountId,
-    root: TaskId,
+    roots: &[TaskId],
     texts: TaskTexts,
-) -> Result<Option<TreeTasks>, StoreError> {
-    let sql = tree_sql(&tasks::columns(backend(db), texts, "SUM"));
-    let statement = statement(backend(db), account, sql, [Value::from(root.0)]);
-    let mut managed: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
-    let mut ids = Vec::new();
-    let mut root_task = None;
+) -> Result<TreeTasks, StoreError> {
+    let mut values = Values::new();
+    let placeholders = values.bind_all(roots.iter().map(|root| root.0));
+    let sql = tree_sql(&tasks::columns(backend(db), texts, "SUM"), &placeholders);
+    let statement = values.statement(sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;
-    for task in tasks::read_tasks(&rows, 0, texts, account)? {
-        ids.push(task.guid);
-        if task.guid == root {
-            root_task = Some(task);
-        } else {
-            let parent = task.managed.map(|managed| managed.parent);
-            managed.entry(parent).or_default().push(task);
+    let tasks = tasks::read_tasks(&rows, 0, texts, account)?;
+    let ids: Vec<TaskId> = tasks.iter().map(|task| task.guid).collect();
+    let read: BTreeSet<TaskId> = ids.iter().copied().collect();
+    let mut found = TreeTasks {
+        roots: Vec::new(),
+        managed: BTreeMap::new(),
+        ids,
+    };
+    for task in tasks {
+        match task.managed.map(|managed| managed.parent) {
+            Some(parent) if read.contains(&parent) => {
+                found.managed.entry(Some(parent)).or_default().push(task);
+            }
+            Some(_) | None => found.roots.push(task),
         }
     }
-    Ok(root_task.map(|root| TreeTasks { root, managed, ids }))
+    Ok(found)
 }
 
 /// Which steps are read, by the bytes of all their texts.
@@ -444,14 +467,14 @@ impl Account {
         texts: TaskTexts,
     ) -> Result<TaskTree, StoreError> {
         let db = &database.begin(Purpose::Snapshot).await?;
-        let tasks = read_tasks(db, &self.id, guid, texts).await;
+        let tasks = read_tasks(db, &self.id, &[guid], texts).await;
         if texts == TaskTexts::Small {
             let (ids, of_tasks) = match &tasks {
-                Ok(Some(tasks)) => (tasks.ids.clone(), 0),
+                Ok(tasks) => (tasks.ids.clone(), 0),
                 Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                    (ids(db, &self.id, guid).await?, *bytes)
+                    (ids(db, &self.id, &[guid]).await?, *bytes)
                 }
-                Ok(None) | Err(_) => (Vec::new(), 0),
+                Err(_) => (Vec::new(), 0),
             };
             let of_steps = step_bytes(db, &self.id, &ids, StepSizes::All).await?;
             let bytes = of_tasks.saturating_add(of_steps);
@@ -464,9 +487,10 @@ impl Account {
                 return Err(StoreError::NeedsLargeReadPermit(bytes));
             }
         }
-        let tasks = tasks?.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
+        let tasks = tasks?;
         let steps = read_steps(db, &self.id, &tasks, StepSizes::All).await?;
-        Ok(tasks.with(steps))
+        let tree = tasks.with(steps).pop();
+        Ok(tree.ok_or_else(|| Error::task_not_found(guid, "guid"))?)
     }
 }
 

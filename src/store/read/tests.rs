@@ -21,7 +21,7 @@ async fn plan(account: &Account, sql: &str) -> Vec<String> {
 #[tokio::test]
 async fn sqlite_finds_the_tasks_of_a_guide_without_reading_those_of_the_account() {
     let account = Account::for_tests().await;
-    let sql = tree_sql("t.name");
+    let sql = tree_sql("t.name", "$2");
     let plan = plan(&account, &sql).await;
     let searched = plan.iter().filter(|line| line.contains("account_id=?"));
     assert!(searched.clone().count() >= 3, "{plan:#?}");

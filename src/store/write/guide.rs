@@ -48,7 +48,7 @@ impl GuideMemory {
         })
     }
 
-    /// Holds so many bytes, and no stored guides.
+    /// Reserves these bytes, and releases what stored guides held.
     pub fn hold_other(&self, bytes: usize) -> Result<()> {
         self.other_bytes.store(bytes, Ordering::Relaxed);
         self.hold([], 0)
@@ -90,7 +90,7 @@ fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
 
 impl Tx {
     /// Reads the guide of a task whose tasks are locked; `None` if it is too large to be
-    /// exported, or to fit into memory even alone. Fails with a conflict if the guide has other tasks than the locked ones.
+    /// exported. Fails with a conflict if the guide has other tasks than the locked ones.
     pub async fn read_exportable_guide(
         &self,
         root: TaskId,
@@ -104,13 +104,9 @@ impl Tx {
         if bytes > self.context.max_message_bytes {
             return Ok(None);
         }
-        match memory.hold(locked, of_steps) {
-            Err(Error::TooLarge { .. }) => return Ok(None),
-            held => held?,
-        }
-        let hold = |step_bytes| memory.hold(locked, step_bytes);
-        let tree = task_tree::read_tree(&self.db, self.account(), root, &ids, hold).await?;
-        match tree {
+        memory.hold(locked, of_steps)?;
+        let (db, account) = (&self.db, self.account());
+        match task_tree::read_tree(db, account, root, &ids, |_| Ok(())).await? {
             Some(tree) => Ok(Some(self.with_outdated_translations(tree).await?)),
             // It was there when it was locked.
             None => Err(StoreError::Conflict),
@@ -145,7 +141,8 @@ impl Tx {
         let encode = self.guide_codec.encode;
         let weight = guide.tree.bytes() / ENCODED_BYTES_PER_WEIGHT;
         let encoded = run_by_weight(weight, move || encode(guide)).await?;
-        Ok(RevisionContent::Encoded(encoded))
+        let encoded = encoded.ok_or_else(|| Error::Internal("a guide is not encoded".to_owned()));
+        Ok(RevisionContent::Encoded(encoded?))
     }
 
     /// Decodes the guide of a revision.

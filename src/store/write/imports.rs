@@ -145,7 +145,7 @@ impl Operation for ImportWrite {
         self.has_large_read_permit
             .store(has_permit, Ordering::Relaxed);
         let below = match target {
-            Some(root) => task_tree::ids(&tx.db, tx.account(), root).await?,
+            Some(root) => task_tree::ids(&tx.db, tx.account(), &[root]).await?,
             None => Vec::new(),
         };
         let all: BTreeSet<TaskId> = document
@@ -255,7 +255,7 @@ impl Operation for ImportWrite {
             && let Some(etag) = former_etag
         {
             let (cause, guide) = (RevisionCause::BeforeImport, guide.if_exportable(context));
-            let (number, edits) = history.keep_automatically(cause, etag, guide, context);
+            let (number, edits) = history.add_automatic(cause, etag, guide, context);
             previous_revision = number;
             changes.edit_history(task.guid, edits);
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, Statement};
 use tokio::time::sleep;
+use tracing::warn;
 use uuid::Uuid;
 
 use super::{
@@ -27,7 +28,7 @@ use crate::{
     },
 };
 
-/// How many parts of the retention pass between two searches.
+/// How many searches there are in one retention.
 const SEARCHES_PER_RETENTION: u32 = 24;
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -55,8 +56,8 @@ impl Store {
             let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
             let before = Timestamp(now().0.saturating_sub(retention));
             if let Err(error) = self.delete_histories(before).await {
-                // It is tried again, and an outage is logged where it is noticed.
-                tracing::debug!(%error, "the retention of deleted tasks was not enforced");
+                // The next search tries again.
+                warn!(%error, "the histories of deleted tasks were not deleted");
             }
             sleep(interval).await;
         }
@@ -68,15 +69,9 @@ impl Store {
         let mut last = String::new();
         while let Some(account) = self.next_account(&last, before).await? {
             let handle = self.account(&account);
-            loop {
-                let tasks = handle.expired_histories(before).await?;
-                if tasks.is_empty() {
-                    break;
-                }
-                for task in tasks {
-                    let delete = DeleteHistory { task, before };
-                    handle.write(delete, WriteMode::Store).await?;
-                }
+            if let Err(error) = handle.delete_histories(before).await {
+                // The next search tries again, and other accounts must not wait for this one.
+                warn!(%error, "the history of a deleted task was not deleted");
             }
             last = account.into_string();
         }
@@ -101,6 +96,20 @@ impl Store {
 }
 
 impl Account {
+    /// Deletes the histories of the account's tasks that were deleted before a time.
+    async fn delete_histories(&self, before: Timestamp) -> Result<()> {
+        loop {
+            let tasks = self.expired_histories(before).await?;
+            if tasks.is_empty() {
+                return Ok(());
+            }
+            for task in tasks {
+                let delete = DeleteHistory { task, before };
+                self.write(delete, WriteMode::Store).await?;
+            }
+        }
+    }
+
     /// Tasks that were deleted before a time.
     async fn expired_histories(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError> {
         let tasks: Vec<Uuid> = self

@@ -235,7 +235,7 @@ impl Operation for CreateRevision {
             expected,
         } = &self.request;
         let task = *task;
-        let ids = task_tree::ids(&tx.db, tx.account(), task).await?;
+        let ids = task_tree::ids(&tx.db, tx.account(), &[task]).await?;
         let heads = tx.lock_tasks(&ids).await?;
         if !heads.iter().any(|head| head.guid == task) {
             return Err(Error::task_not_found(task, "task").into());
@@ -255,7 +255,7 @@ impl Operation for CreateRevision {
             .filter(task_revision::Column::Cause.eq(RevisionCause::Requested.number()))
             .count(&tx.db)
             .await?;
-        let guide = match history.number_of(&guide_etag) {
+        let guide = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
                 let name = RevisionName::Number(number);
                 let newest = revisions::find(&tx.db, tx.account(), task, &name, &aliases).await?;
@@ -297,7 +297,7 @@ impl Operation for CreateRevision {
                     check_requested_count(requested)?;
                     newest.cause = RevisionCause::Requested;
                     newest.note = note.clone();
-                    edits.push(HistoryEdit::Request {
+                    edits.push(HistoryEdit::MarkRequested {
                         number: newest.number,
                         note: note.clone(),
                     });
@@ -440,7 +440,7 @@ struct RestoreWrite {
 struct RestoreSnapshot {
     kept: KeptGuide,
     stored: Option<TaskTree>,
-    others: BTreeMap<TaskId, TaskTree>,
+    others: Vec<TaskTree>,
     outdated: TranslatedFrom,
     referenced: BTreeMap<TaskId, ReferencedTask>,
     history: HistoryState,
@@ -497,25 +497,14 @@ impl Operation for RestoreWrite {
         let kept = self.read_kept_guide(tx).await?;
         let (mut managed, mut subtasks) = (BTreeSet::new(), BTreeSet::new());
         add_referenced(&kept.tree, &mut managed, &mut subtasks);
-        let below = task_tree::ids(db, account, root).await?;
-        managed.retain(|task| below.binary_search(task).is_err());
-        let mut of_others = BTreeMap::new();
-        for task in managed {
-            let ids = task_tree::ids(db, account, task).await?;
-            if !ids.is_empty() {
-                of_others.insert(task, ids);
-            }
-        }
-        let guides: BTreeSet<TaskId> = below
-            .iter()
-            .chain(of_others.values().flatten())
-            .copied()
-            .collect();
-        let all: Vec<TaskId> = subtasks.union(&guides).copied().collect();
+        managed.insert(root);
+        let roots: Vec<TaskId> = managed.into_iter().collect();
+        let guides = task_tree::ids(db, account, &roots).await?;
+        subtasks.extend(guides.iter().copied());
+        let all: Vec<TaskId> = subtasks.into_iter().collect();
         let heads = tx.lock_tasks(&all).await?;
-        let is_of_guides = |head: &&TaskHead| guides.contains(&head.guid);
+        let is_of_guides = |head: &&TaskHead| guides.binary_search(&head.guid).is_ok();
         let of_guides: Vec<&TaskHead> = heads.iter().filter(is_of_guides).collect();
-        let guides: Vec<TaskId> = guides.into_iter().collect();
         if self.locks_all_steps.load(Ordering::Relaxed) || self.request.expected.is_set() {
             tx.lock_steps_of(&guides).await?;
         }
@@ -526,14 +515,10 @@ impl Operation for RestoreWrite {
         }
         let of_steps = task_tree::bytes_of_steps(db, account, &guides).await?;
         self.memory.hold(of_guides.iter().copied(), of_steps)?;
-        let stored = task_tree::read_tree(db, account, root, &below, |_| Ok(())).await?;
-        let mut others = BTreeMap::new();
-        for (task, ids) in of_others {
-            let tree = task_tree::read_tree(db, account, task, &ids, |_| Ok(())).await?;
-            others.extend(tree.map(|tree| (task, tree)));
-        }
-        let trees = stored.iter().chain(others.values());
-        let outdated = task_tree::outdated_translations(db, account, trees).await?;
+        let mut others = task_tree::read_trees(db, account, &roots, &guides, |_| Ok(())).await?;
+        let outdated = task_tree::outdated_translations(db, account, &others).await?;
+        let stored = others.iter().position(|tree| tree.task.guid == root);
+        let stored = stored.map(|index| others.swap_remove(index));
         Ok(RestoreSnapshot {
             kept,
             stored,
@@ -596,14 +581,11 @@ impl Operation for RestoreWrite {
                     let guide = KeptGuide { tree, outdated };
                     let guide = guide.if_exportable(context);
                     let cause = RevisionCause::BeforeRestore;
-                    let (number, edits) = history.keep_automatically(cause, etag, guide, context);
+                    let (number, edits) = history.add_automatic(cause, etag, guide, context);
                     previous_revision = number;
                     edits
                 }
-                None => vec![HistoryEdit::SetState {
-                    last_number: history.last_number,
-                    deleted: None,
-                }],
+                None => Vec::new(),
             };
             changes.edit_history(root, edits);
         }

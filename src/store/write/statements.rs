@@ -92,6 +92,7 @@ impl DecidedWrite<'_> {
             translated_from,
             role,
             history,
+            undeleted,
             // They were checked, see `Tx::check_depths`.
             depth_limits: _,
         } = changes;
@@ -102,7 +103,8 @@ impl DecidedWrite<'_> {
             || !translated_tasks.is_empty()
             || !translated_steps.is_empty()
             || !translated_from.is_empty()
-            || history.is_some();
+            || history.is_some()
+            || !undeleted.is_empty();
         let (Some(task), Some(order), Some(step), Some(deletion)) = (
             at_most_one(tasks),
             at_most_one(step_lists),
@@ -167,6 +169,7 @@ impl DecidedWrite<'_> {
             translated_steps,
             translated_from,
             history,
+            undeleted,
             // A role is always written by a script, see `PendingWrite::run_locked`.
             role: _,
             depth_limits: _,
@@ -201,6 +204,7 @@ impl DecidedWrite<'_> {
         for rows in rows_of_every_write {
             batch.attach(rows, &context.account);
         }
+        batch.undelete_histories(&undeleted);
         if let Some(history) = history {
             batch.edit_history(history, &context.account)?;
         }

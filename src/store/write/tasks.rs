@@ -13,7 +13,7 @@ use crate::{
         ids::{StepId, TaskId},
         link::linked_tasks,
         patch::Edit,
-        task::{NewTask, Task, TaskPatch},
+        task::{NewTask, Published, Task, TaskPatch},
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
@@ -119,9 +119,14 @@ impl Operation for UpdateTaskWrite {
     async fn read_locked(&self, tx: &Tx) -> Result<TaskToUpdate, StoreError> {
         let guid = self.update.guid;
         // The tasks that it manages are locked with it, if its guide may be kept.
-        let ids = match self.update.patch.published {
-            Edit::Keep => vec![guid],
-            Edit::Clear | Edit::Set(_) => task_tree::ids(&tx.db, tx.account(), guid).await?,
+        let may_publish = match self.update.patch.published {
+            Edit::Keep => false,
+            Edit::Clear => true,
+            Edit::Set(published) => published == Published::default(),
+        };
+        let ids = match may_publish {
+            true => task_tree::ids(&tx.db, tx.account(), &[guid]).await?,
+            false => vec![guid],
         };
         let heads = tx.lock_tasks(&ids).await?;
         let task = match heads.iter().any(|head| head.guid == guid) {
@@ -161,7 +166,7 @@ impl Operation for DeleteTaskWrite {
     async fn read_locked(&self, tx: &Tx) -> Result<TaskToDelete, StoreError> {
         let guid = self.delete.guid;
         // The tasks that are managed below it are locked with it, in the order of ids.
-        let below = task_tree::ids(&tx.db, tx.account(), guid).await?;
+        let below = task_tree::ids(&tx.db, tx.account(), &[guid]).await?;
         let heads = tx.lock_tasks(&below).await?;
         let task = heads.iter().find(|head| head.guid == guid).cloned();
         let task = task.ok_or(Error::task_not_found(guid, "guid"))?;
@@ -193,8 +198,9 @@ impl Operation for DeleteTaskWrite {
         // Refused deletions read no guide.
         self.delete.check(&stored)?;
         // The newest revision may be of this very state.
-        let has_revision = stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
-        if has_revision && tx.context.keeps_deleted_tasks && !self.delete.purge_history {
+        let may_have_revision =
+            stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
+        if may_have_revision && tx.context.keeps_deleted_tasks && !self.delete.purge_history {
             stored.guide = tx.read_exportable_guide(guid, &heads, &self.memory).await?;
         }
         Ok(stored)

@@ -197,8 +197,13 @@ async fn a_deleted_managed_task_comes_back(client: Client) {
         .await;
     assert!(restored.replaced_ids.is_empty(), "{restored:?}");
     is_as_in(&client, &guide.guid, 1).await;
-    let managed = client.get_task(&managed).await.accepted();
-    assert_eq!(managed.parent_guid, guide.guid);
+    let back = client.get_task(&managed).await.accepted();
+    assert_eq!(back.parent_guid, guide.guid);
+    // It has its history again, and is deleted no longer.
+    assert_eq!(client.all_revisions(&managed).await.len(), 1);
+    let request = ListDeletedTasksRequest::default();
+    let listed = client.revisions().list_deleted_tasks(request).await;
+    assert_eq!(listed.accepted().into_inner().tasks, []);
 }
 
 async fn missing_subtasks_are_named_or_skipped(client: Client) {

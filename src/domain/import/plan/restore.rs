@@ -35,8 +35,9 @@ pub struct RestoreContext<'a> {
     pub kept: &'a KeptGuide,
     /// The guide as it is now; `None` if the task is gone.
     pub stored: Option<&'a TaskTree>,
-    /// The tasks that the revision manages, and that are no part of the guide now.
-    pub others: &'a BTreeMap<TaskId, TaskTree>,
+    /// The tasks that the revision manages and that are outside of the guide now, with
+    /// everything below them.
+    pub others: &'a [TaskTree],
     /// What outdated translations of `stored` and `others` were made from.
     pub outdated: &'a TranslatedFrom,
     /// Tasks of the account that subtask steps of the revision refer to.
@@ -68,24 +69,31 @@ pub fn restore(context: RestoreContext<'_>) -> Result<RestorePlan> {
     if let Some(tree) = context.stored {
         add_managed(tree, &mut stored);
     }
+    let mut outside = BTreeMap::new();
+    for tree in context.others {
+        outside.insert(tree.task.guid, tree);
+        add_managed(tree, &mut outside);
+    }
     let mut plan = Restore {
         context,
         stored,
+        outside,
         tasks: Vec::new(),
         ids: BTreeMap::new(),
         replaced: BTreeMap::new(),
         skipped: BTreeSet::new(),
+        undeleted: Vec::new(),
         limits: Vec::new(),
         translated_from: TranslatedFrom::default(),
     };
     let kept = &plan.context.kept.tree;
     let target = match plan.context.stored {
         Some(tree) => Target::Stored(tree),
-        None => Target::Created,
+        None => Target::Undeleted,
     };
     plan.add_task(kept, target, None, 1);
     plan.resolve_subtasks()?;
-    plan.delete_others();
+    plan.delete_absent_steps();
     plan.finish()
 }
 
@@ -103,7 +111,7 @@ enum Target<'a> {
     /// This one is changed.
     Stored(&'a TaskTree),
     /// It comes back under its id.
-    Created,
+    Undeleted,
     /// Its id is in use, so it is made anew under another one.
     Replaced,
 }
@@ -112,12 +120,15 @@ struct Restore<'a> {
     context: RestoreContext<'a>,
     /// The tasks that the guide manages now, at every depth.
     stored: BTreeMap<TaskId, &'a TaskTree>,
+    /// Tasks outside of the guide, at every depth.
+    outside: BTreeMap<TaskId, &'a TaskTree>,
     /// The tasks of the guide; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,
     /// The ids that tasks of the revision get.
     ids: BTreeMap<TaskId, TaskId>,
     replaced: BTreeMap<Uuid, Uuid>,
     skipped: BTreeSet<StepId>,
+    undeleted: Vec<TaskId>,
     /// Limits of the root's depth, if another task manages it.
     limits: Vec<DepthLimit>,
     translated_from: TranslatedFrom,
@@ -135,7 +146,7 @@ impl<'a> Restore<'a> {
     ) -> TaskId {
         let before = match target {
             Target::Stored(tree) => Some(tree),
-            Target::Created | Target::Replaced => None,
+            Target::Undeleted | Target::Replaced => None,
         };
         let task = self.task(kept, target, managed);
         let id = task.guid;
@@ -203,7 +214,7 @@ impl<'a> Restore<'a> {
                 index: tree.task.index.clone(),
                 revision: tree.task.revision,
             },
-            Target::Created => new(),
+            Target::Undeleted => new(),
             Target::Replaced => {
                 let guid = TaskId((self.context.write.new_id)());
                 let task = Task { guid, ..new() };
@@ -213,8 +224,11 @@ impl<'a> Restore<'a> {
         };
         let before = match target {
             Target::Stored(tree) => Some(&tree.task),
-            Target::Created | Target::Replaced => None,
+            Target::Undeleted | Target::Replaced => None,
         };
+        if let Target::Undeleted = target {
+            self.undeleted.push(after.guid);
+        }
         self.set_task_sources(kept, before, &mut after);
         after
     }
@@ -222,7 +236,7 @@ impl<'a> Restore<'a> {
     /// The step after the restore. What it refers to is set when all ids are known.
     fn step(&mut self, kept: &Step, before: Option<&Step>, task: TaskId, to: Target<'a>) -> Step {
         let guid = match to {
-            Target::Stored(_) | Target::Created => kept.guid,
+            Target::Stored(_) | Target::Undeleted => kept.guid,
             Target::Replaced => {
                 let guid = StepId((self.context.write.new_id)());
                 self.replaced.insert(kept.guid.0, guid.0);
@@ -258,13 +272,13 @@ impl<'a> Restore<'a> {
         }
     }
 
-    /// The revision of a task or step that is not stored. That of one that comes back has a higher
-    /// version than it ever had, as versions grow by one with each write.
+    /// The revision of a task or step that is not stored. The version of one that comes back is the
+    /// present time in microseconds: larger than any number of writes.
     fn first_revision(&self, created: Timestamp, target: Target<'a>) -> Revision {
         let now = self.context.write.now;
         match target {
             Target::Replaced => Revision::first(now),
-            Target::Stored(_) | Target::Created => Revision {
+            Target::Stored(_) | Target::Undeleted => Revision {
                 version: now.0,
                 created,
                 ..Revision::first(now)
@@ -302,17 +316,18 @@ impl<'a> Restore<'a> {
         {
             return Target::Stored(tree);
         }
-        match self.context.others.get(&id) {
+        match self.outside.get(&id).copied() {
             Some(tree) if tree.task.managed.is_none() && is_same(kept, tree) => {
                 Target::Stored(tree)
             }
             Some(_) => Target::Replaced,
             None if self.stored.contains_key(&id) => Target::Replaced,
-            None => Target::Created,
+            None => Target::Undeleted,
         }
     }
 
-    /// Notes which depth of the root the step needs, if another task manages the root.
+    /// Limits the depth of a managed root, so that the step's JSON and the tasks that it manages
+    /// stay within the limits of nesting.
     fn limit_depth(&mut self, kept: &Step, depth: usize) {
         let is_managed = |tree: &TaskTree| tree.task.managed.is_some();
         if !self.context.stored.is_some_and(is_managed) {
@@ -429,7 +444,7 @@ impl<'a> Restore<'a> {
     }
 
     /// Deletes the steps that the revision lacks.
-    fn delete_others(&mut self) {
+    fn delete_absent_steps(&mut self) {
         for task in &mut self.tasks {
             let listed: BTreeSet<StepId> = task.steps.iter().map(|step| step.after.guid).collect();
             let stored = task.existing.iter().flat_map(|tree| &tree.steps);
@@ -442,10 +457,12 @@ impl<'a> Restore<'a> {
         let Self {
             context,
             stored: _,
+            outside: _,
             mut tasks,
             ids: _,
             replaced,
             skipped,
+            undeleted,
             limits,
             translated_from,
         } = self;
@@ -455,6 +472,7 @@ impl<'a> Restore<'a> {
             .collect();
         let mut changes = Changes {
             translated_from,
+            undeleted,
             ..Changes::default()
         };
         let mut revisions = Vec::new();

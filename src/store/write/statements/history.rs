@@ -10,13 +10,13 @@ use crate::{
             EncodedGuide, HistoryChange, HistoryEdit, NewRevision, RevisionCause, RevisionContent,
             TaskRevision,
         },
-        ids::AccountId,
+        ids::{AccountId, TaskId},
         size::stored_count,
     },
     store::{
         error::StoreError,
         schema::entity::{revision_alias, task_history, task_revision},
-        write::sql::{Upsert, Values},
+        write::sql::{MAX_IDS_PER_STATEMENT, Upsert, Values},
     },
 };
 
@@ -45,6 +45,19 @@ impl Batch {
             self.edit_history_of(task.0, edit, account)?;
         }
         Ok(())
+    }
+
+    /// The tasks of these histories are deleted no longer.
+    pub fn undelete_histories(&mut self, tasks: &[TaskId]) {
+        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let tasks = values.bind_all(tasks.iter().map(|task| task.0));
+            let sql = format!(
+                "UPDATE task_histories SET deleted_ts = NULL, deleted_by = '' \
+                 WHERE account_id = $1 AND task IN ({tasks})"
+            );
+            self.push(sql, values);
+        }
     }
 
     fn edit_history_of(
@@ -79,13 +92,13 @@ impl Batch {
                 let row = revision_row(revision, guide, account);
                 self.upsert(Upsert::new(vec![row]));
             }
-            HistoryEdit::KeepAutomatic(most) => {
+            HistoryEdit::DeleteOldAutomatic { keep } => {
                 values.bind(RevisionCause::Requested.number());
                 values.bind(MAX_DELETED_AUTOMATIC);
-                values.bind(stored_count(most));
+                values.bind(stored_count(keep));
                 self.push(DELETE_AUTOMATIC.to_owned(), values);
             }
-            HistoryEdit::Request { number, note } => {
+            HistoryEdit::MarkRequested { number, note } => {
                 let cause = values.bind(RevisionCause::Requested.number());
                 let note = values.bind(note.into_string());
                 let number = values.bind(number);
