@@ -118,7 +118,10 @@ impl TreeTasks {
             steps += task.steps.len();
             batch.push(task.guid);
         }
-        batches.push(batch);
+        // A statement takes no empty list.
+        if !batch.is_empty() {
+            batches.push(batch);
+        }
         batches
     }
 }
