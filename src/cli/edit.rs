@@ -19,6 +19,7 @@ use super::{
     ignored_step_fields::ignored_lines,
     matching::{Matching, TaskIds, match_to_stored},
     out::{print, print_error, print_message, sanitize, step_count},
+    revisions::undo_note,
     tasks,
     transfer::{self, StoredGuide},
 };
@@ -183,8 +184,9 @@ async fn write(
     let answer = answer.map_err(|error| changed_since(error.into(), &guid))?;
     let task = answer.task.unwrap_or_default();
     let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+    let undo = undo_note(&guid, answer.previous_revision);
     Ok(EditOutcome::Done(format!(
-        "updated {guid}: {name}, {steps}\n"
+        "updated {guid}: {name}, {steps}{undo}\n"
     )))
 }
 

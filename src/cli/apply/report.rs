@@ -52,6 +52,7 @@ impl ApplyReport {
         self.guide = ImportedGuide {
             ignored_lines: ignored_paths.iter().map(|path| sanitize(path)).collect(),
             ignored_paths,
+            previous_revision: answer.previous_revision,
             ..ImportedGuide::new(answer.outcome(), &task, self.dry_run)
         };
     }
