@@ -70,15 +70,6 @@ impl ImportedGuide {
         format!("{done}: {name}, {steps}{undo}\n{changes}{ignored}{findings}")
     }
 
-    /// The word for what was done, in JSON.
-    pub fn outcome_name(&self) -> &'static str {
-        match self.outcome {
-            ImportOutcome::Created => "created",
-            ImportOutcome::Unspecified | ImportOutcome::Updated => "updated",
-            ImportOutcome::Unchanged => "unchanged",
-        }
-    }
-
     /// The fields that JSON has of it.
     pub fn serialize_into<M: SerializeMap>(
         &self,
@@ -95,6 +86,15 @@ impl ImportedGuide {
         }
         object.serialize_entry("ignored_paths", &self.ignored_paths)?;
         Findings::serialize_into(&self.findings, dry_run, object)
+    }
+}
+
+/// The word for what was done, in JSON.
+pub(super) fn outcome_name(outcome: ImportOutcome) -> &'static str {
+    match outcome {
+        ImportOutcome::Created => "created",
+        ImportOutcome::Unspecified | ImportOutcome::Updated => "updated",
+        ImportOutcome::Unchanged => "unchanged",
     }
 }
 

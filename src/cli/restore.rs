@@ -10,6 +10,7 @@ use super::{
     CliError,
     changes::{self, Change},
     confirm,
+    imported_guide::outcome_name,
     out::{self, print_error, sanitize},
     place::GuidePlace,
     revisions, tasks,
@@ -204,11 +205,7 @@ impl RestoreReport {
         } = self;
         let stored = answer.task.clone().unwrap_or_default();
         json!({
-            "outcome": match answer.outcome() {
-                ImportOutcome::Created => "created",
-                ImportOutcome::Unspecified | ImportOutcome::Updated => "updated",
-                ImportOutcome::Unchanged => "unchanged",
-            },
+            "outcome": outcome_name(answer.outcome()),
             "dry_run": dry_run,
             "guid": revision.task,
             "revision": revision.revision,

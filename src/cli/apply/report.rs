@@ -12,7 +12,7 @@ use crate::{
         CliError,
         changes::{self, Change},
         delete::DeleteReport,
-        imported_guide::{ImportedGuide, OutcomeCounts},
+        imported_guide::{ImportedGuide, OutcomeCounts, outcome_name},
         out::{print, print_error, sanitize},
     },
     config::ApplyArgs,
@@ -93,7 +93,7 @@ impl Serialize for ApplyReport {
         }
         let outcome = match self.error {
             Some(_) => "failed",
-            None => self.guide.outcome_name(),
+            None => outcome_name(self.guide.outcome),
         };
         object.serialize_entry("outcome", outcome)?;
         object.serialize_entry("changes", &self.changes)?;
