@@ -13,9 +13,11 @@ mod export;
 mod field_line;
 mod findings;
 mod health;
+mod history;
 mod ignored_step_fields;
 mod import;
 mod imported_guide;
+mod keep;
 mod layout;
 mod lint;
 mod list;
@@ -25,6 +27,8 @@ mod out;
 mod place;
 mod preview;
 mod references;
+mod restore;
+mod revisions;
 mod show;
 mod tasks;
 mod transfer;
@@ -175,24 +179,32 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         | ClientCommand::Edit(_)
         | ClientCommand::Diff(_)
         | ClientCommand::Apply(_)
-        | ClientCommand::Delete(_) => &[Scope::Read, Scope::Write],
+        | ClientCommand::Delete(_)
+        | ClientCommand::Keep(_)
+        | ClientCommand::Restore(_)
+        | ClientCommand::Alias(_) => &[Scope::Read, Scope::Write],
         ClientCommand::Export(_)
         | ClientCommand::Show(_)
         | ClientCommand::List(_)
         | ClientCommand::Preview(_)
-        | ClientCommand::References(_) => &[Scope::Read],
+        | ClientCommand::References(_)
+        | ClientCommand::History(_) => &[Scope::Read],
     };
     match command {
         ClientCommand::Delete(delete) => delete::check(delete)?,
         ClientCommand::Preview(preview) => preview::check(preview)?,
         ClientCommand::Apply(apply) => apply::check(apply)?,
+        ClientCommand::Restore(restore) => restore::check(restore)?,
         ClientCommand::Import(_)
         | ClientCommand::Edit(_)
         | ClientCommand::Diff(_)
         | ClientCommand::Export(_)
         | ClientCommand::Show(_)
         | ClientCommand::List(_)
-        | ClientCommand::References(_) => {}
+        | ClientCommand::References(_)
+        | ClientCommand::History(_)
+        | ClientCommand::Keep(_)
+        | ClientCommand::Alias(_) => {}
     }
     let client = Client::connect(connection, scopes).await?;
     match command {
@@ -202,10 +214,10 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Apply(apply) => return apply::apply(&client, apply, *format).await,
         ClientCommand::Delete(delete) => return delete::delete(&client, delete, *format).await,
         ClientCommand::Export(export) => return export::export(&client, export, *format).await,
-        ClientCommand::Show(show) => {
-            let task = tasks::find(&client, &show.task).await?;
-            show::show(&client, task, show, *format).await?;
+        ClientCommand::Restore(restore) => {
+            return restore::restore(&client, restore, *format).await;
         }
+        ClientCommand::Show(show) => show::show(&client, show, *format).await?,
         ClientCommand::List(filters) => {
             let account = match &connection.credentials {
                 Credentials::Account(account) => Some(account),
@@ -217,6 +229,9 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::References(references) => {
             references::references(&client, references, *format).await?;
         }
+        ClientCommand::History(history) => history::history(&client, history, *format).await?,
+        ClientCommand::Keep(keep) => keep::keep(&client, keep, *format).await?,
+        ClientCommand::Alias(alias) => keep::alias(&client, alias, *format).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

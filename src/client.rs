@@ -31,7 +31,8 @@ use crate::{
     proto::{
         code_name,
         v1::{
-            analysis_service_client::AnalysisServiceClient, step_service_client::StepServiceClient,
+            analysis_service_client::AnalysisServiceClient,
+            revision_service_client::RevisionServiceClient, step_service_client::StepServiceClient,
             task_service_client::TaskServiceClient,
         },
     },
@@ -264,6 +265,7 @@ pub(crate) struct Client {
     tasks: TaskServiceClient<Channel>,
     steps: StepServiceClient<Channel>,
     analysis: AnalysisServiceClient<Channel>,
+    revisions: RevisionServiceClient<Channel>,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -302,7 +304,9 @@ impl Client {
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             steps: StepServiceClient::new(channel.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            analysis: AnalysisServiceClient::new(channel)
+            analysis: AnalysisServiceClient::new(channel.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            revisions: RevisionServiceClient::new(channel)
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
@@ -347,6 +351,18 @@ impl Client {
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         self.call_service(&self.analysis, message, call).await
+    }
+
+    /// Makes a call of the revision service, and repeats it while its failure is transient.
+    pub async fn call_revisions<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(RevisionServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.call_service(&self.revisions, message, call).await
     }
 
     async fn call_service<S: Clone, M: Clone, T, F>(

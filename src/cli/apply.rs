@@ -24,12 +24,13 @@ use super::{
     findings::Findings,
     ignored_step_fields::{ignored_lines, need_explanation},
     out::JsonArray,
-    tasks, transfer,
+    tasks,
+    transfer::{self, StoredGuide},
 };
 use crate::{
     client::Client,
     config::{ApplyArgs, Format},
-    proto::v1::{ImportOutcome, Task, TaskDocument},
+    proto::v1::{ImportOutcome, ImportTaskResponse, Task, TaskDocument},
 };
 
 /// The error where the command would have to ask and there is no terminal.
@@ -167,15 +168,16 @@ impl ApplyRun<'_> {
         };
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
         let pending = match self.args.dry_run {
             true => self.references.take_pending(&mut document),
             false => Vec::new(),
         };
-        let message = transfer::import_of_whole(document.clone(), etag);
         let mut answer = match self.args.dry_run {
-            true => transfer::dry_run(self.client, message).await?,
-            false => transfer::import(self.client, message).await?,
+            true => {
+                let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
+                transfer::dry_run(self.client, message).await?
+            }
+            false => self.import_over(stored, &document).await?,
         };
         report.set_imported(&mut answer);
         if !pending.is_empty() {
@@ -190,9 +192,9 @@ impl ApplyRun<'_> {
             document => document,
         };
         if let Some(after) = &mut after {
-            references::put_back(pending, stored, after);
+            references::put_back(pending, &stored.document, after);
             report.guide.steps = after.steps.len();
-            report.changes = changes::between(stored, after)?;
+            report.changes = changes::between(&stored.document, after)?;
             report.guide.ignored_lines =
                 ignored_lines(&report.guide.ignored_paths, &document, after);
         }
@@ -201,6 +203,27 @@ impl ApplyRun<'_> {
             report.guide.findings = Some(Findings::of(self.client, after).await);
         }
         Ok(())
+    }
+
+    /// Imports a document over a guide that has not changed since it was read, but for titles of
+    /// subtask steps: they follow the names of other guides, which this run may have changed.
+    async fn import_over(
+        &self,
+        stored: &StoredGuide,
+        document: &TaskDocument,
+    ) -> Result<ImportTaskResponse, CliError> {
+        let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
+        match transfer::import(self.client, message).await {
+            Err(error) if error.reason == "ETAG_MISMATCH" => {}
+            answer => return Ok(answer?),
+        }
+        let guid = transfer::guid(&stored.document);
+        let now = transfer::export_with_etag(self.client, guid).await?;
+        if !changes::between(&stored.document, &now.document)?.is_empty() {
+            return Err(CliError::ChangedSince(guid.to_owned()));
+        }
+        let message = transfer::import_of_whole(document.clone(), &now.guide_etag);
+        Ok(transfer::import(self.client, message).await?)
     }
 
     /// Deletes the tasks that the directory does not have.

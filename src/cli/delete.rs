@@ -42,13 +42,17 @@ pub(super) async fn delete(
             named.push(tasks::get(client, guid).await?);
         }
     }
-    if !args.force && !agrees_to_delete(&named) {
+    let history = match args.purge_history {
+        true => DeletedHistory::Purged,
+        false => DeletedHistory::Kept,
+    };
+    if !args.force && !agrees_to_delete(&named, history) {
         out::print_error(confirm::NOTHING_DELETED);
         return Ok(ExitCode::FAILURE);
     }
     let count = named.len();
     let managed = managed_tasks(client, &named).await?;
-    let reports = delete_all(client, named).await;
+    let reports = delete_all(client, named, history).await;
     let failed = reports.iter().filter(|it| it.error.is_some()).count();
     print(&reports, format)?;
     if let Some(line) = unmanaged_tasks_line(client, &managed, &reports) {
@@ -94,14 +98,27 @@ fn unmanaged_tasks_line(
     Some(format!("{what}; to delete what stays: {command}"))
 }
 
+/// What becomes of the history of deleted tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DeletedHistory {
+    /// The tasks can be restored for as long as the server keeps it.
+    Kept,
+    /// It is deleted with them.
+    Purged,
+}
+
 /// Lists tasks and asks whether they shall be deleted.
-pub(super) fn agrees_to_delete(tasks: &[Task]) -> bool {
+pub(super) fn agrees_to_delete(tasks: &[Task], history: DeletedHistory) -> bool {
     for task in tasks {
         out::print_error(&format!("  {}", description(task)));
     }
+    let history = match history {
+        DeletedHistory::Kept => "",
+        DeletedHistory::Purged => " and all revisions, for ever",
+    };
     confirm::agrees(&match tasks.len() {
-        1 => "delete this task with its steps?".to_owned(),
-        count => format!("delete these {count} tasks with their steps?"),
+        1 => format!("delete this task with its steps{history}?"),
+        count => format!("delete these {count} tasks with their steps{history}?"),
     })
 }
 
@@ -120,6 +137,9 @@ pub(super) struct DeleteReport {
     guid: String,
     name: String,
     steps: usize,
+    /// The revision that brings it back; 0 if there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    previous_revision: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
     /// What keeps the task from being deleted.
@@ -127,6 +147,13 @@ pub(super) struct DeleteReport {
     references: Vec<references::Referrer>,
     #[serde(skip)]
     description: String,
+    /// The command that brings the task back if there is a revision.
+    #[serde(skip)]
+    restore: String,
+}
+
+fn is_zero(revision: &i64) -> bool {
+    *revision == 0
 }
 
 fn is_false(value: &bool) -> bool {
@@ -136,22 +163,26 @@ fn is_false(value: &bool) -> bool {
 /// Deletes tasks as they were read: a task whose own fields or step list changed is kept;
 /// edits of its steps are not noticed. Tasks that refer to each other are deleted in the
 /// order that this allows.
-pub(super) async fn delete_all(client: &Client, tasks: Vec<Task>) -> Vec<DeleteReport> {
+pub(super) async fn delete_all(
+    client: &Client,
+    tasks: Vec<Task>,
+    history: DeletedHistory,
+) -> Vec<DeleteReport> {
     let mut reports = Vec::with_capacity(tasks.len());
     let mut left = tasks;
     loop {
         let before = left.len();
         let mut referenced = Vec::new();
         for task in left {
-            match delete_one(client, &task).await {
+            match delete_one(client, &task, history).await {
                 Err(error) if error.reason == "TASK_REFERENCED" => referenced.push((task, error)),
-                Err(error) => reports.push(report(client, task, Some(error)).await),
-                Ok(()) => reports.push(report(client, task, None).await),
+                Err(error) => reports.push(failed(client, task, error).await),
+                Ok(revision) => reports.push(DeleteReport::deleted(client, task, revision)),
             }
         }
         if referenced.len() == before || referenced.is_empty() {
             for (task, error) in referenced {
-                reports.push(report(client, task, Some(error)).await);
+                reports.push(failed(client, task, error).await);
             }
             return reports;
         }
@@ -159,12 +190,17 @@ pub(super) async fn delete_all(client: &Client, tasks: Vec<Task>) -> Vec<DeleteR
     }
 }
 
-async fn delete_one(client: &Client, task: &Task) -> Result<(), CallError> {
+/// Deletes a task. Returns the revision that brings it back, or 0.
+async fn delete_one(
+    client: &Client,
+    task: &Task,
+    history: DeletedHistory,
+) -> Result<i64, CallError> {
     let message = DeleteTaskRequest {
         guid: task.guid.clone(),
         etag: task.etag.clone(),
         force: true,
-        purge_history: false,
+        purge_history: history == DeletedHistory::Purged,
     };
     let deleted = client
         .call_tasks(message, |mut tasks, request| async move {
@@ -173,14 +209,13 @@ async fn delete_one(client: &Client, task: &Task) -> Result<(), CallError> {
         .await;
     match deleted {
         // An attempt whose answer was lost has deleted it.
-        Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => Ok(()),
-        deleted => deleted.map(drop),
+        Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => Ok(0),
+        deleted => Ok(deleted?.previous_revision),
     }
 }
 
-async fn report(client: &Client, task: Task, error: Option<CallError>) -> DeleteReport {
-    let report = DeleteReport::deleted(task);
-    let Some(error) = error else { return report };
+async fn failed(client: &Client, task: Task, error: CallError) -> DeleteReport {
+    let report = DeleteReport::new(task);
     let references = match error.reason.as_str() {
         "TASK_REFERENCED" | "TASK_MANAGED" => references::referrers(client, &report.guid).await,
         _ => Vec::new(),
@@ -194,7 +229,17 @@ async fn report(client: &Client, task: Task, error: Option<CallError>) -> Delete
 }
 
 impl DeleteReport {
-    fn deleted(task: Task) -> Self {
+    /// A task whose deletion has left this revision, or 0.
+    fn deleted(client: &Client, task: Task, previous_revision: i64) -> Self {
+        let command = format!("restore {}@{previous_revision}", task.guid);
+        Self {
+            previous_revision,
+            restore: client.command(&command),
+            ..Self::new(task)
+        }
+    }
+
+    fn new(task: Task) -> Self {
         Self {
             outcome: "deleted",
             dry_run: false,
@@ -202,8 +247,10 @@ impl DeleteReport {
             steps: task.steps.len(),
             guid: task.guid,
             name: task.name,
+            previous_revision: 0,
             error: None,
             references: Vec::new(),
+            restore: String::new(),
         }
     }
 
@@ -211,7 +258,7 @@ impl DeleteReport {
     pub fn planned(task: Task) -> Self {
         Self {
             dry_run: true,
-            ..Self::deleted(task)
+            ..Self::new(task)
         }
     }
 
@@ -223,7 +270,11 @@ impl DeleteReport {
             } else {
                 "deleted"
             };
-            return out::print(&format!("{done} {}\n", self.description));
+            let restore = match self.previous_revision {
+                0 => String::new(),
+                _ => format!("  to bring it back: {}\n", self.restore),
+            };
+            return out::print(&format!("{done} {}\n{restore}", self.description));
         };
         let reason = match self.references.is_empty() {
             true => error.to_string(),

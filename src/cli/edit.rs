@@ -19,7 +19,9 @@ use super::{
     ignored_step_fields::ignored_lines,
     matching::{Matching, TaskIds, match_to_stored},
     out::{print, print_error, print_message, sanitize, step_count},
-    tasks, transfer,
+    revisions::undo_note,
+    tasks,
+    transfer::{self, StoredGuide},
 };
 use crate::{client::Client, config::EditArgs, proto::v1::TaskDocument};
 
@@ -31,8 +33,8 @@ const MAX_UNATTENDED_REFUSALS: u32 = 5;
 /// editor with the errors. One that is given up stays in a file.
 pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, CliError> {
     let guid = tasks::find(client, &args.task).await?.to_string();
-    let stored = transfer::export(client, &guid).await?;
-    let mut file = EditedFile::new(&document::text(&stored)?)?;
+    let stored = transfer::export_with_etag(client, &guid).await?;
+    let mut file = EditedFile::new(&document::text(&stored.document)?)?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
     let mut advice = "";
@@ -120,7 +122,7 @@ enum EditOutcome {
 /// Imports a text unless Ctrl-C ends that.
 async fn write_until_interrupted(
     client: &Client,
-    stored: &TaskDocument,
+    stored: &StoredGuide,
     text: &str,
 ) -> Result<EditOutcome, CliError> {
     tokio::select! {
@@ -132,7 +134,10 @@ async fn write_until_interrupted(
 /// Checks a text and imports it. An error is one that another edit would not correct.
 async fn write(
     client: &Client,
-    stored: &TaskDocument,
+    StoredGuide {
+        document: stored,
+        guide_etag,
+    }: &StoredGuide,
     text: &str,
 ) -> Result<EditOutcome, CliError> {
     let mut document = match document::parse(text.as_bytes()) {
@@ -150,8 +155,7 @@ async fn write(
         text,
         document: &document,
     };
-    let etag = stored.task.as_ref().map_or("", |task| task.etag.as_str());
-    let message = transfer::import_of_whole(document.clone(), etag);
+    let message = transfer::import_of_whole(document.clone(), guide_etag);
     let checked = match transfer::dry_run(client, message.clone()).await {
         Ok(checked) => checked,
         Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
@@ -176,16 +180,13 @@ async fn write(
         FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
         FindingsDecision::Stop => return Ok(EditOutcome::Stopped),
     }
-    // The import checks the etag of the task alone: steps and managed tasks have their own.
-    if transfer::export(client, &guid).await? != *stored {
-        return Err(CliError::ChangedSince(guid));
-    }
     let answer = transfer::import(client, message).await;
     let answer = answer.map_err(|error| changed_since(error.into(), &guid))?;
     let task = answer.task.unwrap_or_default();
     let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+    let undo = undo_note(&guid, answer.previous_revision);
     Ok(EditOutcome::Done(format!(
-        "updated {guid}: {name}, {steps}\n"
+        "updated {guid}: {name}, {steps}{undo}\n"
     )))
 }
 

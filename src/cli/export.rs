@@ -9,10 +9,10 @@ use std::{
 
 use serde_json::json;
 
-use super::{CliError, document, out, tasks, transfer};
+use super::{CliError, document, out, revisions, tasks, transfer};
 use crate::{
     client::Client,
-    config::{ExportArgs, Format, TaskRef},
+    config::{ExportArgs, Format, GuideRef},
     files,
     proto::v1::TaskDocument,
 };
@@ -25,13 +25,13 @@ pub(super) async fn export(
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let ExportArgs {
-        task,
+        guide,
         all: _,
         out: file,
     } = args;
-    match (task, file) {
-        (Some(task), file) => {
-            export_one(client, task, file.as_deref(), format).await?;
+    match (guide, file) {
+        (Some(guide), file) => {
+            export_one(client, guide, file.as_deref(), format).await?;
             Ok(ExitCode::SUCCESS)
         }
         (None, Some(directory)) => all::export_all(client, directory, format).await,
@@ -42,12 +42,12 @@ pub(super) async fn export(
 
 async fn export_one(
     client: &Client,
-    task: &TaskRef,
+    guide: &GuideRef,
     file: Option<&Path>,
     format: Format,
 ) -> Result<(), CliError> {
-    let task = tasks::find(client, task).await?;
-    let document = transfer::export(client, &task.to_string()).await?;
+    let found = tasks::find_guide(client, guide).await?;
+    let document = revisions::document(client, &found).await?;
     let text = document::text(&document)?;
     let Some(file) = file.filter(|file| *file != Path::new("-")) else {
         return out::print(&text);

@@ -187,6 +187,7 @@ impl FileImporter<'_> {
             guide: ImportedGuide {
                 ignored_lines: ignored_lines(&answer.ignored_paths, &document, &after),
                 ignored_paths: answer.ignored_paths,
+                previous_revision: answer.previous_revision,
                 findings: self.findings(outcome, after, &task.guid, sent).await,
                 ..ImportedGuide::new(outcome, &task, *dry_run)
             },

@@ -5,6 +5,7 @@ use serde::ser::SerializeMap;
 use super::{
     findings::Findings,
     out::{sanitize, step_count},
+    revisions::undo_note,
 };
 use crate::{
     client::CallError,
@@ -18,6 +19,8 @@ pub(super) struct ImportedGuide {
     pub guid: String,
     pub name: String,
     pub steps: usize,
+    /// The revision that keeps the guide as it was before; 0 if there is none.
+    pub previous_revision: i64,
     /// Fields of the document that were ignored.
     pub ignored_paths: Vec<String>,
     /// What people are told about them.
@@ -38,6 +41,7 @@ impl ImportedGuide {
             },
             name: task.name.clone(),
             steps: task.steps.len(),
+            previous_revision: 0,
             ignored_paths: Vec::new(),
             ignored_lines: Vec::new(),
             findings: None,
@@ -62,16 +66,8 @@ impl ImportedGuide {
         let ignored = self.ignored_lines.iter();
         let ignored: String = ignored.map(|line| format!("  ignored: {line}\n")).collect();
         let findings = Findings::result_text(&self.findings);
-        format!("{done}: {name}, {steps}\n{changes}{ignored}{findings}")
-    }
-
-    /// The word for what was done, in JSON.
-    pub fn outcome_name(&self) -> &'static str {
-        match self.outcome {
-            ImportOutcome::Created => "created",
-            ImportOutcome::Unspecified | ImportOutcome::Updated => "updated",
-            ImportOutcome::Unchanged => "unchanged",
-        }
+        let undo = undo_note(guid, self.previous_revision);
+        format!("{done}: {name}, {steps}{undo}\n{changes}{ignored}{findings}")
     }
 
     /// The fields that JSON has of it.
@@ -85,8 +81,20 @@ impl ImportedGuide {
         }
         object.serialize_entry("name", &self.name)?;
         object.serialize_entry("steps", &self.steps)?;
+        if self.previous_revision != 0 {
+            object.serialize_entry("previous_revision", &self.previous_revision)?;
+        }
         object.serialize_entry("ignored_paths", &self.ignored_paths)?;
         Findings::serialize_into(&self.findings, dry_run, object)
+    }
+}
+
+/// The word for what was done, in JSON.
+pub(super) fn outcome_name(outcome: ImportOutcome) -> &'static str {
+    match outcome {
+        ImportOutcome::Created => "created",
+        ImportOutcome::Unspecified | ImportOutcome::Updated => "updated",
+        ImportOutcome::Unchanged => "unchanged",
     }
 }
 

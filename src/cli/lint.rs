@@ -13,11 +13,11 @@ use super::{
     field_line::SentText,
     layout::with_hanging_indent_on,
     out::{self, JsonArray},
-    tasks, transfer,
+    revisions, tasks, transfer,
 };
 use crate::{
     client::{CallError, Client, MAX_MESSAGE_BYTES},
-    config::{Format, GuideArg, LintArgs, LintConfig, TaskRef},
+    config::{Format, GuideArg, GuideRef, LintArgs, LintConfig},
     domain::{
         Error,
         caller::Scope,
@@ -78,7 +78,7 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
                 }
                 Err(error) => Err(error),
             },
-            GuideArg::Task(task) => validate_stored(client, task, &options).await,
+            GuideArg::Stored(guide) => validate_stored(client, guide, &options).await,
         };
         let report = LintReport::new(&tasks::guide_name(guide), result);
         failed |= report.has_failed();
@@ -189,16 +189,25 @@ fn invalid(error: &str, violations: &Violations, sent: &SentText<'_>) -> CliErro
 
 async fn validate_stored(
     client: Option<&Client>,
-    task: &TaskRef,
+    guide: &GuideRef,
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
     let client = client.ok_or_else(needs_server)?;
-    let task = tasks::find_task_or_file(client, task).await?;
-    let source = Source::Guid(task.to_string());
+    let guide = tasks::find_guide_or_file(client, guide).await?;
+    if guide.revision.is_some() {
+        let document = revisions::document(client, &guide).await?;
+        let source = Source::Document(document.clone());
+        return Ok(LintFindings {
+            document: Some(document),
+            ..validate_on_server(client, source, options).await?
+        });
+    }
+    let guid = guide.task.to_string();
+    let source = Source::Guid(guid.clone());
     let mut found = validate_on_server(client, source, options).await?;
     if !found.findings.is_empty() {
         // For titles and conditions; the findings are complete without them.
-        found.document = transfer::export(client, &task.to_string()).await.ok();
+        found.document = transfer::export(client, &guid).await.ok();
     }
     Ok(found)
 }

@@ -10,8 +10,8 @@ use prost_types::{Value, value::Kind};
 
 use self::subtasks::SubtaskReasons;
 use super::{
-    CliError, PAGE_SIZE, document, field_line::SentText, layout::with_hanging_indent, out, tasks,
-    transfer, wording,
+    CliError, PAGE_SIZE, document, field_line::SentText, layout::with_hanging_indent, out,
+    revisions, tasks, transfer, wording,
 };
 use crate::{
     client::{CallError, Client},
@@ -98,7 +98,7 @@ async fn about_levels(
     Some(format!("the task is {}", wording::levels(&task)))
 }
 
-/// The request, and the text of a document that it has.
+/// The request, and the text of the file that its document is from.
 async fn request(
     client: &Client,
     args: &PreviewArgs,
@@ -116,9 +116,13 @@ async fn request(
         include_unpublished,
     } = args;
     let (source, text) = match guide {
-        GuideArg::Task(task) => {
-            let task = tasks::find_task_or_file(client, task).await?;
-            (Source::Guid(task.to_string()), None)
+        GuideArg::Stored(guide) => {
+            let found = tasks::find_guide_or_file(client, guide).await?;
+            let source = match found.revision {
+                Some(_) => Source::Document(revisions::document(client, &found).await?),
+                None => Source::Guid(found.task.to_string()),
+            };
+            (source, None)
         }
         GuideArg::File(file) => {
             let (text, document) = transfer::read_text_and_document(file)?;

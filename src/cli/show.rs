@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use console::style;
 
 use self::texts::Texts;
-use super::{CliError, document, layout::Branch, out, transfer, wording};
+use super::{CliError, document, layout::Branch, out, revisions, tasks, wording};
 use crate::{
     client::Client,
     config::{Format, ShowArgs},
-    domain::ids::TaskId,
     proto::v1::{
         DependencyGroup, FeedbackConfig, FeedbackValue, Step, StepType, Task, TaskDocument,
         TaskType,
@@ -19,13 +18,9 @@ use crate::{
 };
 
 /// Shows a guide with everything that an author sets.
-pub(super) async fn show(
-    client: &Client,
-    task: TaskId,
-    args: &ShowArgs,
-    format: Format,
-) -> Result<(), CliError> {
-    let document = transfer::export(client, &task.to_string()).await?;
+pub(super) async fn show(client: &Client, args: &ShowArgs, format: Format) -> Result<(), CliError> {
+    let found = tasks::find_guide(client, &args.guide).await?;
+    let document = revisions::document(client, &found).await?;
     match format {
         Format::Text => out::print(&guide(&document, &Texts::of(args)).to_string()),
         Format::Json => out::print(&document::text(&document)?),

@@ -21,8 +21,23 @@ use crate::{
 /// The largest document that is read: what a server takes by default.
 const MAX_DOCUMENT_BYTES: u64 = DEFAULT_MAX_MESSAGE_BYTES as u64;
 
+/// A guide as it was read.
+pub(super) struct StoredGuide {
+    pub document: TaskDocument,
+    /// A write that is sent with it fails if the guide has changed since.
+    pub guide_etag: String,
+}
+
 /// Exports a task.
 pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, CallError> {
+    Ok(export_with_etag(client, guid).await?.document)
+}
+
+/// Exports a task that is written back.
+pub(super) async fn export_with_etag(
+    client: &Client,
+    guid: &str,
+) -> Result<StoredGuide, CallError> {
     let message = ExportTaskRequest {
         guid: guid.to_owned(),
     };
@@ -31,7 +46,10 @@ pub(super) async fn export(client: &Client, guid: &str) -> Result<TaskDocument, 
             tasks.export_task(request).await
         })
         .await?;
-    Ok(answer.document.unwrap_or_default())
+    Ok(StoredGuide {
+        document: answer.document.unwrap_or_default(),
+        guide_etag: answer.guide_etag,
+    })
 }
 
 /// Sends an import.
@@ -91,18 +109,18 @@ pub(super) async fn dry_run(
     import(client, message).await
 }
 
-/// An import that makes the guide exactly the document. With an etag, the task must
+/// An import that makes the guide exactly the document. With an etag, the guide must
 /// not have changed since.
-pub(super) fn import_of_whole(document: TaskDocument, etag: &str) -> ImportTaskRequest {
+pub(super) fn import_of_whole(document: TaskDocument, guide_etag: &str) -> ImportTaskRequest {
     ImportTaskRequest {
         document: Some(document),
         absent_steps: i32::from(AbsentSteps::Delete),
-        etag: etag.to_owned(),
+        etag: String::new(),
         // With a request id, a retry imports nothing twice.
         request_id: Uuid::now_v7().to_string(),
         validate_only: false,
         absent_fields: i32::from(AbsentFields::Reset),
-        guide_etag: String::new(),
+        guide_etag: guide_etag.to_owned(),
     }
 }
 

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::{
-    Format, TaskRef, WrongSetting, client_command::ClientArgs, connection::ConnectionConfig,
-    settings::GivenSettings, value,
+    Format, TaskRef, WrongSetting,
+    client_command::{ClientArgs, GuideRef, guide_ref},
+    connection::ConnectionConfig,
+    settings::GivenSettings,
+    value,
 };
 use crate::{
     domain::{
@@ -29,8 +32,8 @@ pub struct LintConfig {
 /// A guide of a command line: a stored one, or a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuideArg {
-    /// A stored task.
-    Task(TaskRef),
+    /// A stored one.
+    Stored(GuideRef),
     /// The document in this file; `-` is standard input.
     File(PathBuf),
 }
@@ -38,10 +41,10 @@ pub enum GuideArg {
 /// What `lint` checks, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LintArgs {
-    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it
+    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
     #[arg(
         required = true,
-        value_name = "FILE|GUID|NAME",
+        value_name = "FILE|GUIDE[@REVISION]",
         value_hint = ValueHint::FilePath,
         value_parser = guide
     )]
@@ -69,8 +72,8 @@ pub struct LintArgs {
 /// What `preview` shows.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct PreviewArgs {
-    /// The guid of a stored task, or its name if no other task has it; a document as `export` writes it, or - for standard input
-    #[arg(value_name = "GUID|NAME|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
+    /// The guid of a stored task, or its name if no other task has it, and with @ and a number or alias a revision of it; a document as `export` writes it, or - for standard input
+    #[arg(value_name = "GUIDE[@REVISION]|FILE", value_hint = ValueHint::FilePath, value_parser = guide)]
     pub guide: GuideArg,
     /// Access level of the viewer [default: ignore roles]
     #[arg(long, value_name = "LEVEL", ignore_case = true)]
@@ -125,7 +128,7 @@ pub struct ReferencesArgs {
 impl LintArgs {
     /// Whether a server is called: files can be checked without one.
     pub(super) fn needs_server(&self) -> bool {
-        let is_stored = |guide: &GuideArg| matches!(guide, GuideArg::Task(_));
+        let is_stored = |guide: &GuideArg| matches!(guide, GuideArg::Stored(_));
         self.online || self.guides.iter().any(is_stored)
     }
 }
@@ -146,17 +149,17 @@ impl ClientArgs<LintArgs> {
 
 /// A task by its guid; else a file, if there is one or the text has the form of a path; else a
 /// task by its name.
-fn guide(text: &str) -> Result<GuideArg, String> {
+pub(super) fn guide(text: &str) -> Result<GuideArg, String> {
     const PATH_STARTS: [&str; 3] = ["/", "./", "../"];
     let path = Path::new(text);
     let is_json = path
         .extension()
         .is_some_and(|it| it.eq_ignore_ascii_case("json"));
     let is_path = text == "-" || is_json || PATH_STARTS.iter().any(|it| text.starts_with(it));
-    match value::task_ref(text) {
-        Ok(TaskRef::Id(task)) => Ok(GuideArg::Task(TaskRef::Id(task))),
+    match guide_ref(text) {
+        Ok(guide) if guide.has_id() => Ok(GuideArg::Stored(guide)),
         _ if is_path || path.exists() => Ok(GuideArg::File(path.to_owned())),
-        Ok(name) => Ok(GuideArg::Task(name)),
+        Ok(name) => Ok(GuideArg::Stored(name)),
         Err(expected) => Err(format!("the path of a file, {expected}")),
     }
 }

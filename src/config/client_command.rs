@@ -1,12 +1,17 @@
 //! The commands that people and scripts send to a running server.
 
 mod guide_changes;
+mod history;
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-pub use self::guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs};
+pub(super) use self::history::guide_ref;
+pub use self::{
+    guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs},
+    history::{AliasArgs, GuideRef, HistoryArgs, KeepArgs, RestoreArgs, RevisionRef},
+};
 use super::{
     Command, DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
     analysis_command::{LintArgs, PreviewArgs, ReferencesArgs},
@@ -57,12 +62,20 @@ pub(super) enum ClientCommandArgs {
     List(ClientArgs<ListFilters>),
     /// Edit a guide as a JSON document in an editor, and import it
     Edit(ClientArgs<EditArgs>),
-    /// Show what an import would change: exit code 0 if nothing, 1 if something, 2 after a failure
+    /// Show what an import would change, or how a revision differs: exit code 0 if nothing, 1 if something, 2 after a failure
     Diff(ClientArgs<DiffArgs>),
     /// Make the account's guides match a directory: create, update, and delete with --prune
     Apply(ClientArgs<ApplyArgs>),
     /// Delete tasks with their steps
     Delete(ClientArgs<DeleteArgs>),
+    /// List the revisions of a guide, the newest first, or the deleted guides
+    History(ClientArgs<HistoryArgs>),
+    /// Keep a guide as it is now, as a revision
+    Keep(ClientArgs<KeepArgs>),
+    /// Make a guide what a revision of it says, also after it was deleted
+    Restore(ClientArgs<RestoreArgs>),
+    /// Name a revision, or remove such a name
+    Alias(ClientArgs<AliasArgs>),
     /// Check guides, stored ones or documents in files: exit code 1 if there is an error
     Lint(ClientArgs<LintArgs>),
     /// Show which steps a user sees with these answers
@@ -94,6 +107,10 @@ impl ClientCommandArgs {
             Self::Diff(args) => args.read(ClientCommand::Diff, given),
             Self::Apply(args) => args.read(ClientCommand::Apply, given),
             Self::Delete(args) => args.read(ClientCommand::Delete, given),
+            Self::History(args) => args.read(ClientCommand::History, given),
+            Self::Keep(args) => args.read(ClientCommand::Keep, given),
+            Self::Restore(args) => args.read(ClientCommand::Restore, given),
+            Self::Alias(args) => args.read(ClientCommand::Alias, given),
             Self::Lint(args) => return Ok(Command::Lint(Box::new(args.read_lint(given)?))),
             Self::Preview(args) => args.read(ClientCommand::Preview, given),
             Self::References(args) => args.read(ClientCommand::References, given),
@@ -131,12 +148,20 @@ pub enum ClientCommand {
     References(ReferencesArgs),
     /// Edit a guide in an editor.
     Edit(EditArgs),
-    /// Show what an import would change.
+    /// Show what an import would change, or how revisions differ.
     Diff(DiffArgs),
     /// Make the account's guides match a directory.
     Apply(ApplyArgs),
     /// Delete tasks with their steps.
     Delete(DeleteArgs),
+    /// List revisions or deleted guides.
+    History(HistoryArgs),
+    /// Keep a guide as it is now.
+    Keep(KeepArgs),
+    /// Make a guide what a revision says.
+    Restore(RestoreArgs),
+    /// Set or remove an alias.
+    Alias(AliasArgs),
 }
 
 /// A task as the user of a command names it.
@@ -146,6 +171,15 @@ pub enum TaskRef {
     Id(TaskId),
     /// By a name that no other task of the account has.
     Name(String),
+}
+
+impl fmt::Display for TaskRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(task) => task.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
 }
 
 /// What `import` imports, and how.
@@ -187,14 +221,14 @@ pub struct ImportArgs {
 /// What `export` exports, and where to.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ExportArgs {
-    /// The guid of the task, or its name if no other task has it; `expertise list` lists them
+    /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
     #[arg(
-        value_name = "GUID|NAME",
-        value_parser = value::task_ref,
+        value_name = "GUIDE[@REVISION]",
+        value_parser = guide_ref,
         required_unless_present = "all",
         conflicts_with = "all"
     )]
-    pub task: Option<TaskRef>,
+    pub guide: Option<GuideRef>,
     /// Export every guide of the account, each to a file of its own
     #[arg(long, requires = "out")]
     pub all: bool,
@@ -203,12 +237,12 @@ pub struct ExportArgs {
     pub out: Option<PathBuf>,
 }
 
-/// The task that `show` shows, and how.
+/// The guide that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct ShowArgs {
-    /// The guid of the task, or its name if no other task has it; `expertise list` lists them
-    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
-    pub task: TaskRef,
+    /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
+    #[arg(value_name = "GUIDE[@REVISION]", value_parser = guide_ref)]
+    pub guide: GuideRef,
     /// Print the texts of steps and their instructions
     #[arg(long)]
     pub full: bool,

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 19] = [
+const EXAMPLES: [(&str, &[&str]); 23] = [
     (
         "serve",
         &[
@@ -71,7 +71,14 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
             "expertise edit -a demo GUID --editor nano",
         ],
     ),
-    ("diff", &["expertise diff -a demo laptop.json"]),
+    (
+        "diff",
+        &[
+            "expertise diff -a demo laptop.json",
+            "expertise diff -a demo GUID@3",
+            "expertise diff -a demo GUID@3 GUID@live",
+        ],
+    ),
     (
         "apply",
         &[
@@ -80,6 +87,31 @@ const EXAMPLES: [(&str, &[&str]); 19] = [
         ],
     ),
     ("delete", &["expertise delete -a demo GUID"]),
+    (
+        "history",
+        &[
+            "expertise history -a demo GUID",
+            "expertise history -a demo --deleted",
+        ],
+    ),
+    (
+        "keep",
+        &["expertise keep -a demo GUID --note \"reviewed by Ana\" --alias live"],
+    ),
+    (
+        "restore",
+        &[
+            "expertise restore -a demo GUID@3 --dry-run",
+            "expertise restore -a demo GUID@live",
+        ],
+    ),
+    (
+        "alias",
+        &[
+            "expertise alias -a demo GUID live 3",
+            "expertise alias -a demo GUID live",
+        ],
+    ),
     (
         "lint",
         &[
@@ -143,10 +175,8 @@ mod tests {
                     0 => part.split_whitespace().collect(),
                     _ => vec![part],
                 });
-                let words = words.map(|word| match word {
-                    "GUID" => "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d8",
-                    word => word,
-                });
+                let guid = "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d8";
+                let words = words.map(|word| word.replace("GUID", guid));
                 let read = program.clone().try_get_matches_from(words);
                 assert!(read.is_ok(), "{line}: {}", read.expect_err("an error"));
             }

@@ -10,6 +10,7 @@ mod diff;
 mod edit;
 mod export;
 mod health;
+mod history;
 mod import;
 mod interrupted_imports;
 mod lint;

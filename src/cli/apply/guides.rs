@@ -15,7 +15,7 @@ use crate::{
         CliError,
         matching::{Matching, match_to_stored},
         out::{print_error, sanitize},
-        transfer,
+        transfer::{self, StoredGuide},
     },
     client::Client,
     proto::v1::{Task, TaskDocument, TaskType},
@@ -29,7 +29,7 @@ pub(super) struct DirectoryGuide {
     /// The id of its task in the account, if it has one.
     pub guid: Option<String>,
     /// The guide as the account has it.
-    pub stored: Option<TaskDocument>,
+    pub stored: Option<StoredGuide>,
     /// The report of its creation, if it was created without some of its steps.
     pub incomplete: Option<ApplyReport>,
     /// Whether the account had it before.
@@ -47,11 +47,11 @@ impl DirectoryGuide {
             references.add_pending(&self.document);
             return Ok(());
         };
-        let stored = transfer::export(client, guid).await?;
+        let stored = transfer::export_with_etag(client, guid).await?;
         references.remove_pending(&self.document);
         match_to_stored(
             &mut self.document,
-            &stored,
+            &stored.document,
             Matching::ByContent,
             &mut references.ids,
         );

@@ -6,7 +6,7 @@ use super::guides::DirectoryGuide;
 use crate::{
     cli::{
         CliError, confirm,
-        delete::{self, DeleteReport},
+        delete::{self, DeleteReport, DeletedHistory},
         out::print_error,
     },
     client::Client,
@@ -52,9 +52,10 @@ pub(super) async fn prune(
         for task in &surplus {
             print_error(&format!("  {}", delete::description(task)));
         }
-    } else if !delete::agrees_to_delete(&surplus) {
+    } else if !delete::agrees_to_delete(&surplus, DeletedHistory::Kept) {
         print_error(confirm::NOTHING_DELETED);
         return Ok(Pruned::Declined);
     }
-    Ok(Pruned::Done(delete::delete_all(client, surplus).await))
+    let reports = delete::delete_all(client, surplus, DeletedHistory::Kept).await;
+    Ok(Pruned::Done(reports))
 }

@@ -12,7 +12,7 @@ use crate::{
         CliError,
         changes::{self, Change},
         delete::DeleteReport,
-        imported_guide::{ImportedGuide, OutcomeCounts},
+        imported_guide::{ImportedGuide, OutcomeCounts, outcome_name},
         out::{print, print_error, sanitize},
     },
     config::ApplyArgs,
@@ -52,6 +52,7 @@ impl ApplyReport {
         self.guide = ImportedGuide {
             ignored_lines: ignored_paths.iter().map(|path| sanitize(path)).collect(),
             ignored_paths,
+            previous_revision: answer.previous_revision,
             ..ImportedGuide::new(answer.outcome(), &task, self.dry_run)
         };
     }
@@ -92,7 +93,7 @@ impl Serialize for ApplyReport {
         }
         let outcome = match self.error {
             Some(_) => "failed",
-            None => self.guide.outcome_name(),
+            None => outcome_name(self.guide.outcome),
         };
         object.serialize_entry("outcome", outcome)?;
         object.serialize_entry("changes", &self.changes)?;

@@ -25,9 +25,6 @@ const DEPENDENCIES: &str = "dependencies";
 const FEEDBACK_CONFIG: &str = "feedback_config";
 /// The member of a `feedback_config` that has the answers.
 const ANSWERS: &str = "values";
-/// The start of the path of a language's texts. They are an object, which is shown member by
-/// member.
-const TRANSLATIONS: &str = "translations.";
 
 /// The lines of a field that changes. What stands below its path is indented.
 pub(super) fn field_lines(
@@ -37,11 +34,6 @@ pub(super) fn field_lines(
 ) -> Vec<String> {
     let path = &sanitize(path);
     let field = path.rsplit('.').next().unwrap_or(path);
-    if path.starts_with(TRANSLATIONS)
-        && let Some(lines) = member_lines(path, before, after)
-    {
-        return lines;
-    }
     let below = match field {
         FEEDBACK_CONFIG => question_lines(before, after),
         DEPENDENCIES => condition_lines(before, after),
@@ -84,23 +76,6 @@ fn added(text: &str) -> String {
 
 fn removed(text: &str) -> String {
     style(format!("- {text}")).red().to_string()
-}
-
-/// The members of an object that is added or removed. `None` for another value or change.
-fn member_lines(path: &str, before: Option<&Value>, after: Option<&Value>) -> Option<Vec<String>> {
-    let ((None, Some(Value::Object(members))) | (Some(Value::Object(members)), None)) =
-        (before, after)
-    else {
-        return None;
-    };
-    if members.is_empty() {
-        return None;
-    }
-    let lines = members.iter().flat_map(|(name, value)| {
-        let (before, after) = (before.map(|_| value), after.map(|_| value));
-        field_lines(&format!("{path}.{name}"), before, after)
-    });
-    Some(lines.collect())
 }
 
 /// The lines of an observation's question: each member of it that changes, answer by answer.

@@ -12,7 +12,7 @@ const UNSPECIFIED: &str = "_UNSPECIFIED";
 /// The names of the enum at this path of a document, without the one for an unset field;
 /// empty if there is no enum.
 pub(super) fn of_enum_at(path: &Path) -> Vec<String> {
-    let Ok(document) = descriptor("expertise.v1.TaskDocument") else {
+    let Ok(document) = descriptor("TaskDocument") else {
         return Vec::new();
     };
     let Some(Kind::Enum(values)) = kind_at(document, path.iter()) else {
@@ -25,7 +25,7 @@ pub(super) fn of_enum_at(path: &Path) -> Vec<String> {
 /// The names of the fields of the message at this path of a document, or of the one that has
 /// the field at the path; empty if there is no message.
 pub(super) fn fields_at(path: &Path) -> Vec<String> {
-    let Ok(document) = descriptor("expertise.v1.TaskDocument") else {
+    let Ok(document) = descriptor("TaskDocument") else {
         return Vec::new();
     };
     let segments: Vec<&Segment> = path.iter().collect();

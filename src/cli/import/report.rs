@@ -7,7 +7,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::{
-    cli::{CliError, document::DocumentError, imported_guide::ImportedGuide, out},
+    cli::{
+        CliError,
+        document::DocumentError,
+        imported_guide::{ImportedGuide, outcome_name},
+        out,
+    },
     client::CallError,
     proto::v1::ImportOutcome,
 };
@@ -116,7 +121,7 @@ impl Serialize for FileReport {
                 etag,
                 namesake,
             }) => {
-                object.serialize_entry("outcome", guide.outcome_name())?;
+                object.serialize_entry("outcome", outcome_name(guide.outcome))?;
                 object.serialize_entry("etag", etag)?;
                 if let Some(other) = namesake {
                     object.serialize_entry("same_name_as", other)?;

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{ClientArgs, TaskRef};
+use super::{ClientArgs, GuideRef, TaskRef, guide_ref};
 use crate::{
     config::{
+        GuideArg,
+        analysis_command::guide,
         names::{EDITORS, Variables},
         value,
     },
@@ -25,6 +27,9 @@ pub struct DeleteArgs {
     /// Delete without asking; required where there is no terminal to ask on
     #[arg(long)]
     pub force: bool,
+    /// Delete the history of the tasks, too, so that they cannot be restored
+    #[arg(long)]
+    pub purge_history: bool,
 }
 
 /// What `edit` edits, and with what.
@@ -61,9 +66,16 @@ impl ClientArgs<EditArgs> {
 /// What `diff` compares.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct DiffArgs {
-    /// The document; - is standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    /// The document, - for standard input; or a revision of a stored guide, by its guid or name
+    #[arg(
+        value_name = "FILE|GUIDE@REVISION",
+        value_hint = ValueHint::FilePath,
+        value_parser = guide
+    )]
+    pub base: GuideArg,
+    /// What the revision is compared with: the guide, or another revision of it [default: the guide as it is now]
+    #[arg(value_name = "GUIDE[@REVISION]", value_parser = guide_ref)]
+    pub target: Option<GuideRef>,
     /// What would become of steps that the task has and the document leaves out [default: the document would be refused]
     #[arg(
         long,

@@ -17,6 +17,7 @@ on_one_database![
     a_changed_document_changes_its_guide_and_no_other,
     what_a_document_leaves_out_returns_to_its_default,
     a_required_text_that_is_left_out_is_refused,
+    a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed,
     a_guide_without_an_id_is_found_by_its_name,
     a_dry_run_shows_changes_and_findings_and_stores_nothing,
     tasks_that_the_directory_lacks_are_pruned_if_asked,
@@ -236,6 +237,27 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
         json!(null),
         "the step that is left out is deleted"
     );
+}
+
+fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
+    let target = import(&cli, &guide("Target"));
+    let guid = import(&cli, &guide("Guide"));
+    add_step(&cli, &guid, subtask_step(&target, 7));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut renamed = exported(&cli, &target);
+    renamed["task"]["name"] = json!("Renamed");
+    write(&directory, "a.json", &renamed);
+    let mut changed = exported(&cli, &guid);
+    changed["task"]["name"] = json!("Changed");
+    write(&directory, "b.json", &changed);
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "0 created, 2 updated, 0 unchanged, 0 failed"
+    );
+    let after = exported(&cli, &guid);
+    assert_eq!(after["task"]["name"], "Changed");
+    assert_eq!(after["steps"][2]["title"], "Renamed");
 }
 
 fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {

@@ -68,7 +68,7 @@ fn changes_are_shown_by_step_and_field(cli: Cli) {
     for part in [
         &format!("~ task Restart a laptop safely  {guid}\n"),
         "  name: \"Restart a laptop safely\" -> \"Restart it\"\n",
-        "  translations.de",
+        "  translations[\"de\"].name: \"Einen Laptop sicher neu starten\" -> \"Neu starten\"",
         "~ step 1 ",
         "  body:\n",
         "    + <p>two</p>\n",
@@ -318,7 +318,7 @@ fn added_translations_are_shown_by_field(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][0]["translations"]["nl"] = json!({"title": "Eerst opslaan"});
     let output = diff(&cli, &document, &[]);
-    let expected = "  translations.nl.title: nothing -> \"Eerst opslaan\"\n";
+    let expected = "  translations[\"nl\"].title: nothing -> \"Eerst opslaan\"\n";
     assert!(output.stdout.contains(expected), "{}", output.stdout);
 }
 

@@ -69,7 +69,7 @@ fn an_edited_text_is_imported(cli: Cli) {
     let output = edit(&cli, NAME, &editor, &directory).succeeded();
     assert_eq!(
         output.stdout,
-        format!("updated {guid}: Restart it, 6 steps\n")
+        format!("updated {guid}: Restart it, 6 steps; `restore {guid}@1` undoes it\n")
     );
     assert!(
         output

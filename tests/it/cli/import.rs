@@ -172,7 +172,7 @@ fn a_document_that_names_its_task_updates_it(cli: Cli) {
         .succeeded();
     assert_eq!(
         output.stdout,
-        format!("updated {guid} from d.json: Restart it, 6 steps\n")
+        format!("updated {guid} from d.json: Restart it, 6 steps; `restore {guid}@1` undoes it\n")
     );
     assert_eq!(output.stderr, "");
     assert_eq!(count_standard_tasks(&cli), 1);

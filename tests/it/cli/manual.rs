@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 19] = [
+const SUBCOMMANDS: [&str; 23] = [
     "serve",
     "migrate",
     "config",
@@ -16,6 +16,10 @@ const SUBCOMMANDS: [&str; 19] = [
     "diff",
     "apply",
     "delete",
+    "history",
+    "keep",
+    "restore",
+    "alias",
     "lint",
     "preview",
     "references",

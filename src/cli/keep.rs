@@ -1,0 +1,68 @@
+//! `expertise keep` and `expertise alias`: revisions that somebody asks for, and their names.
+
+use uuid::Uuid;
+
+use super::{CliError, document, out, revisions, tasks};
+use crate::{
+    client::Client,
+    config::{AliasArgs, Format, KeepArgs},
+    proto::v1::{CreateRevisionRequest, SetRevisionAliasRequest},
+};
+
+/// Keeps a guide as it is now.
+pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Result<(), CliError> {
+    let KeepArgs { task, note, alias } = args;
+    let message = CreateRevisionRequest {
+        task: tasks::find(client, task).await?.to_string(),
+        note: note.clone().unwrap_or_default(),
+        alias: alias.clone().unwrap_or_default(),
+        guide_etag: String::new(),
+        request_id: Uuid::now_v7().to_string(),
+    };
+    let answer = client
+        .call_revisions(message, |mut revisions, request| async move {
+            revisions.create_revision(request).await
+        })
+        .await?;
+    if format == Format::Json {
+        return out::print_json(&document::json("CreateRevisionResponse", &answer)?);
+    }
+    let done = match answer.unchanged {
+        true => "nothing has changed since",
+        false => "kept",
+    };
+    let revision = answer.revision.unwrap_or_default();
+    let revision = revisions::description(&revision);
+    out::print(&format!("{done} {revision}\n"))
+}
+
+/// Has an alias name a revision, or removes it.
+pub(super) async fn alias(
+    client: &Client,
+    args: &AliasArgs,
+    format: Format,
+) -> Result<(), CliError> {
+    let AliasArgs {
+        task,
+        alias,
+        revision,
+    } = args;
+    let task = tasks::find_with_history(client, task).await?;
+    let message = SetRevisionAliasRequest {
+        task: task.to_string(),
+        alias: alias.clone(),
+        revision: revision.clone().unwrap_or_default(),
+    };
+    let answer = client
+        .call_revisions(message, |mut revisions, request| async move {
+            revisions.set_revision_alias(request).await
+        })
+        .await?;
+    if format == Format::Json {
+        return out::print_json(&document::json("SetRevisionAliasResponse", &answer)?);
+    }
+    out::print(&match answer.revision {
+        Some(revision) => format!("{alias} is {}\n", revisions::description(&revision)),
+        None => format!("{alias} is no revision of {task} any more\n"),
+    })
+}

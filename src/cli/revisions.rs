@@ -1,0 +1,109 @@
+//! Revisions of guides as the server has them.
+
+use super::{PAGE_SIZE, out, tasks::FoundGuide, transfer};
+use crate::{
+    client::{CallError, Client},
+    domain::ids::TaskId,
+    proto::v1::{
+        DeletedTask, GetRevisionRequest, ListDeletedTasksRequest, ListRevisionsRequest,
+        TaskDocument, TaskRevision,
+    },
+};
+
+/// Reads a revision with its document.
+pub(super) async fn get(
+    client: &Client,
+    task: TaskId,
+    revision: &str,
+) -> Result<(TaskRevision, TaskDocument), CallError> {
+    let message = GetRevisionRequest {
+        task: task.to_string(),
+        revision: revision.to_owned(),
+        without_document: false,
+    };
+    let answer = client
+        .call_revisions(message, |mut revisions, request| async move {
+            revisions.get_revision(request).await
+        })
+        .await?;
+    Ok((
+        answer.revision.unwrap_or_default(),
+        answer.document.unwrap_or_default(),
+    ))
+}
+
+/// The document of a guide as it is now, or as a revision keeps it.
+pub(super) async fn document(
+    client: &Client,
+    guide: &FoundGuide,
+) -> Result<TaskDocument, CallError> {
+    match &guide.revision {
+        Some(revision) => Ok(get(client, guide.task, revision).await?.1),
+        None => transfer::export(client, &guide.task.to_string()).await,
+    }
+}
+
+/// The revisions of a task, the newest first.
+pub(super) async fn list(client: &Client, task: TaskId) -> Result<Vec<TaskRevision>, CallError> {
+    let mut message = ListRevisionsRequest {
+        task: task.to_string(),
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+    };
+    let mut revisions = Vec::new();
+    loop {
+        let page = client
+            .call_revisions(message.clone(), |mut revisions, request| async move {
+                revisions.list_revisions(request).await
+            })
+            .await?;
+        revisions.extend(page.revisions);
+        if page.next_page_token.is_empty() {
+            return Ok(revisions);
+        }
+        message.page_token = page.next_page_token;
+    }
+}
+
+/// The deleted tasks that have a revision, the latest deletion first.
+pub(super) async fn list_deleted(client: &Client) -> Result<Vec<DeletedTask>, CallError> {
+    let mut message = ListDeletedTasksRequest {
+        page_size: PAGE_SIZE,
+        page_token: String::new(),
+    };
+    let mut tasks = Vec::new();
+    loop {
+        let page = client
+            .call_revisions(message.clone(), |mut revisions, request| async move {
+                revisions.list_deleted_tasks(request).await
+            })
+            .await?;
+        tasks.extend(page.tasks);
+        if page.next_page_token.is_empty() {
+            return Ok(tasks);
+        }
+        message.page_token = page.next_page_token;
+    }
+}
+
+/// A revision on one line.
+pub(super) fn description(revision: &TaskRevision) -> String {
+    let TaskRevision {
+        task,
+        revision,
+        task_name,
+        step_count,
+        ..
+    } = revision;
+    let steps = out::step_count(usize::try_from(*step_count).unwrap_or_default());
+    let name = out::sanitize(task_name);
+    format!("revision {revision} of {task}: {name}, {steps}")
+}
+
+/// What is said behind a write about the revision that undoes it. Empty if there is none.
+pub(super) fn undo_note(guid: &str, previous_revision: i64) -> String {
+    match previous_revision {
+        0 => String::new(),
+        revision => format!("; `restore {guid}@{revision}` undoes it"),
+    }
+}
