@@ -5,6 +5,8 @@ use crate::kit::prelude::*;
 mod aliases;
 mod automatic;
 mod compare;
+mod laws;
+mod races;
 mod restore;
 mod settings;
 
@@ -117,38 +119,26 @@ async fn nothing_changed_makes_no_revision(client: Client) {
 
 async fn an_automatic_revision_becomes_requested(client: Client) {
     let guide = given_guide(&client).await;
-    let before = exported(&client, &guide.guid).await;
-    client.force_delete_task(&guide.guid).await.accepted();
+    for published in [0, 1] {
+        let update = task_of(&guide.guid).with_published(published);
+        client.updated_task(update, &["published"]).await;
+    }
     let [automatic] = &client.all_revisions(&guide.guid).await[..] else {
         panic!("one revision");
     };
-    assert_eq!(automatic.cause(), RevisionCause::BeforeDelete);
-    client.restored(&guide.guid, 1).await;
-    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
-    // What came back has other etags, so that this is another state.
-    let kept = client.kept_revision(&guide.guid).await;
-    assert_eq!(kept.revision, 2);
-    let mut changed = exported(&client, &guide.guid)
-        .await
-        .document
-        .expect("a document");
-    changed.steps[3].title = "Changed".to_owned();
-    let imported = client.import(changed).await.accepted();
-    assert_eq!(imported.previous_revision, 2);
-    let mut changed = exported(&client, &guide.guid)
-        .await
-        .document
-        .expect("a document");
-    changed.steps[3].title = "Again".to_owned();
-    let imported = client.import(changed).await.accepted();
-    assert_eq!(imported.previous_revision, 3);
-    client.restored(&guide.guid, 3).await;
-    let [newest, third, ..] = &client.all_revisions(&guide.guid).await[..] else {
-        panic!("several revisions");
+    assert_eq!(automatic.cause(), RevisionCause::Published);
+    let request = CreateRevisionRequest {
+        note: "as published".to_owned(),
+        ..request(&guide.guid)
     };
-    assert_eq!(newest.cause(), RevisionCause::BeforeRestore);
-    assert_eq!(third.cause(), RevisionCause::BeforeImport);
-    drop(before);
+    let made = client.create_revision(request).await.accepted();
+    assert!(made.unchanged);
+    let expected = TaskRevision {
+        cause: RevisionCause::Requested.into(),
+        note: "as published".to_owned(),
+        ..automatic.clone()
+    };
+    assert_eq!(client.all_revisions(&guide.guid).await, [expected]);
 }
 
 async fn revisions_are_listed_newest_first(client: Client) {

@@ -193,9 +193,7 @@ async fn rows(url: &str, account: &str) -> Vec<String> {
                     .fetch_all(&mut file)
                     .await
                     .expect("the columns");
-            let columns = columns
-                .iter()
-                .filter(|column| is_compared(table, column));
+            let columns = columns.iter().filter(|column| is_compared(table, column));
             let columns = columns.map(|column| {
                 format!(
                     "'{column}', CASE typeof({column}) WHEN 'blob' THEN hex({column}) \
