@@ -100,7 +100,13 @@ async fn restoring_the_previous_revision_undoes(client: Client) {
         honored(exported(&client, &guide.guid).await.document),
         honored(second.clone())
     );
-    let redone = client.restored(&guide.guid, undone.previous_revision).await;
+    let previous = undone.previous_revision;
+    let kept = client.get_revision(&guide.guid, previous).await.accepted();
+    assert_eq!(
+        kept.revision.map(|it| it.cause()),
+        Some(RevisionCause::BeforeRestore)
+    );
+    let redone = client.restored(&guide.guid, previous).await;
     assert_eq!(
         honored(exported(&client, &guide.guid).await.document),
         honored(first)
