@@ -22,7 +22,14 @@ const ACCOUNT: &str = "demo";
 /// Longer messages are cut off.
 const MAX_LINES: usize = 64;
 /// Fields whose values differ from run to run and say nothing.
-const OPAQUE_FIELDS: [&str; 4] = ["fingerprint", "id", "next_page_token", "source_digest"];
+const OPAQUE_FIELDS: [&str; 6] = [
+    "fingerprint",
+    "guide_etag",
+    "id",
+    "next_page_token",
+    "size_bytes",
+    "source_digest",
+];
 
 /// The request and response that the page shows of each rpc, in Markdown.
 pub struct RpcExamples(BTreeMap<String, String>);
@@ -208,8 +215,8 @@ impl StandIns {
             return line.to_owned();
         };
         // The id of a role is a number and that of a rule a name: both are shown.
-        let is_opaque =
-            OPAQUE_FIELDS.contains(&name) && value.parse::<u64>().is_err() && !value.contains('/');
+        let is_shown = name == "id" && (value.parse::<u64>().is_ok() || value.contains('/'));
+        let is_opaque = OPAQUE_FIELDS.contains(&name) && !is_shown;
         let shown = if is_opaque {
             "…".to_owned()
         } else if name == "etag" {

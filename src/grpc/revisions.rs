@@ -15,6 +15,7 @@ use super::{
     idempotency::{IdempotentRequest, decode_stored},
     page,
     page_token::PageCursor,
+    status,
 };
 use crate::{
     domain::{
@@ -156,12 +157,14 @@ impl RevisionService for Services {
                 page_size,
                 page_token,
             } = request;
-            let (task, base, target, size) = decode::all(|violations| {
+            let filters = format!("{} {base} {target}", task.to_ascii_lowercase());
+            let tokens = self.page_tokens(&caller, "CompareRevisions", filters.into_bytes());
+            let (task, base, target, (after, size)) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
                 let base = revision_name(&base, Field::root("base", violations));
                 let target = optional_revision(&target, Field::root("target", violations));
-                let size = field::page_size(page_size, violations);
-                Some((task?, base?, target?, size?))
+                let start = page::start(&tokens, page_size, &page_token, violations);
+                Some((task?, base?, target?, start?))
             })?;
             let account = self.account(&caller);
             let base = ComparedGuide::revision(&account, task, &base, "base").await?;
@@ -169,11 +172,12 @@ impl RevisionService for Services {
                 Some(target) => ComparedGuide::revision(&account, task, &target, "target").await?,
                 None => ComparedGuide::now(&account, task).await?,
             };
-            // A token is of these two guides, whatever the names mean by now.
-            let filters = format!("{task} {} {}", base.etag.as_str(), target.etag.as_str());
-            let tokens = self.page_tokens(&caller, "CompareRevisions", filters.into_bytes());
-            let (after, _) =
-                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
+            // A page follows one of these two guides, whatever the names mean by now.
+            let guides = format!("{} {}", base.etag.as_str(), target.etag.as_str());
+            let after: Option<ComparedSteps> = after;
+            if after.as_ref().is_some_and(|after| after.guides != guides) {
+                return Err(Error::Invalid(status::page_token_violation().into()));
+            }
             let weight = base.weight() + target.weight();
             let comparison = account.analyse(weight, move || base.compare(&target));
             let Comparison {
@@ -187,16 +191,18 @@ impl RevisionService for Services {
                 task_paths.clear();
             }
             let used = task_paths.iter().map(|path| path.len() + 4).sum();
-            let first = after.map_or(0, |CountedSteps(count)| count);
-            let mut items = (first + 1..)
-                .map(CountedSteps)
-                .zip(steps.into_iter().skip(first));
+            let first = after.map_or(0, |after| after.count);
+            let mut items = (first + 1..).zip(steps.into_iter().skip(first));
             let page = Page {
                 items: items.by_ref().take(size.get() as usize).collect(),
                 more: items.next().is_some(),
             };
+            let cursor = |(count, _): &(usize, StepDifference)| ComparedSteps {
+                count: *count,
+                guides: guides.clone(),
+            };
             let (steps, next_page_token) =
-                page::encode_beside(used, page, &tokens, |(count, _)| *count, |(_, step)| step);
+                page::encode_beside(used, page, &tokens, cursor, |(_, step)| step);
             Ok(CompareRevisionsResponse {
                 same,
                 task_paths,
@@ -469,17 +475,25 @@ fn digest(value: Value) -> [u8; 32] {
     Sha256::digest(value.to_string()).into()
 }
 
-/// A place in a comparison: how many steps stand before it.
-#[derive(Clone, Copy)]
-struct CountedSteps(usize);
+/// A place in a comparison.
+struct ComparedSteps {
+    /// How many steps stand before it.
+    count: usize,
+    /// The etags of the two guides.
+    guides: String,
+}
 
-impl PageCursor for CountedSteps {
+impl PageCursor for ComparedSteps {
     fn to_bytes(&self) -> Vec<u8> {
-        (self.0 as u64).to_be_bytes().to_vec()
+        let count = (self.count as u64).to_be_bytes();
+        [count.as_slice(), self.guides.as_bytes()].concat()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let count = u64::from_be_bytes(bytes.try_into().ok()?);
-        usize::try_from(count).ok().map(Self)
+        let (count, guides) = bytes.split_first_chunk()?;
+        Some(Self {
+            count: usize::try_from(u64::from_be_bytes(*count)).ok()?,
+            guides: String::from_utf8(guides.to_vec()).ok()?,
+        })
     }
 }

@@ -32,11 +32,12 @@ on_one_database! {
 static METHODS: LazyLock<Vec<String>> = LazyLock::new(contract::methods);
 /// Those whose requests may leave out every field. The descriptors do not say so: the annotation
 /// of required fields is not compiled into them.
-const WITHOUT_REQUIRED_FIELDS: [&str; 4] = [
+const WITHOUT_REQUIRED_FIELDS: [&str; 5] = [
     "TaskService/ListTasks",
     "RoleService/ListRoles",
     "AnalysisService/ListFindings",
     "AnalysisService/ListRules",
+    "RevisionService/ListDeletedTasks",
 ];
 
 /// A length-delimited field.

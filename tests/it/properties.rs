@@ -2,7 +2,7 @@
 
 mod document_limits;
 mod import_export;
-mod linked_tasks;
+pub mod linked_tasks;
 mod step_order;
 mod translation_work;
 pub mod update_masks;

@@ -34,7 +34,8 @@ type Conditions = Vec<ConditionPlan>;
 #[derive(Clone, Debug)]
 pub enum Write {
     CreateTask(Conditions, bool, bool),
-    UpdateTask(Index, i32),
+    /// Whether it is renamed, too.
+    UpdateTask(Index, i32, bool),
     RenameTask(Index),
     TranslateTask(Index, bool),
     UpdateConditionsOfTask(Index, Conditions),
@@ -71,7 +72,8 @@ pub fn write() -> impl Strategy<Value = Write> {
     let of_tasks = prop_oneof![
         2 => (conditions(), flag(), flag())
             .prop_map(|(read, translated, twice)| Write::CreateTask(read, translated, twice)),
-        2 => (index(), 0..2).prop_map(|(task, published)| Write::UpdateTask(task, published)),
+        2 => (index(), 0..2, flag())
+            .prop_map(|(task, published, renamed)| Write::UpdateTask(task, published, renamed)),
         2 => index().prop_map(Write::RenameTask),
         1 => (index(), flag()).prop_map(|(task, locked)| Write::TranslateTask(task, locked)),
         2 => (index(), conditions())
@@ -181,9 +183,13 @@ pub async fn apply(client: &Client, write: &Write, number: usize) -> Option<Stri
             }
             shown(answer.map(tonic::Response::into_inner))
         }
-        Write::UpdateTask(task, published) => {
+        Write::UpdateTask(task, published, renamed) => {
             let task = task_of(&any_task(task)?.guid).with_published(*published);
-            shown(client.update_task(task, &["published"]).await)
+            let mask: &[&str] = match renamed {
+                true => &["published", "name"],
+                false => &["published"],
+            };
+            shown(client.update_task(task.named(text), mask).await)
         }
         Write::RenameTask(task) => {
             let task = task_of(&any_task(task)?.guid).named(text);

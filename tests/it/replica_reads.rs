@@ -61,6 +61,10 @@ impl Stale {
             .await;
         client.given_role(NEW).await;
         let later = client.given_task(crate::kit::sample::task(NEW)).await;
+        client.kept_revision(&task.guid).await;
+        client.given_step(information_step(&task, NEW)).await;
+        let deleted = client.given_task(crate::kit::sample::task(NEW)).await;
+        client.delete_task(&deleted.guid).await.accepted();
         Self {
             server,
             client,
@@ -86,6 +90,12 @@ impl Stale {
             .findings(ListFindingsRequest::default())
             .await
             .accepted();
+        let list_revisions = ListRevisionsRequest {
+            task: guid(),
+            ..ListRevisionsRequest::default()
+        };
+        let list_deleted = ListDeletedTasksRequest::default();
+        let mut revisions = client.revisions();
         let lists_later = findings
             .findings
             .iter()
@@ -129,6 +139,22 @@ impl Stale {
                 "ListFindings, of a guide",
                 shows_new(Ok::<_, Status>(of_guide)),
             ),
+            (
+                "GetRevision",
+                shows_new(client.get_revision(&self.task.guid, 1).await),
+            ),
+            (
+                "ListRevisions",
+                shows_new(revisions.list_revisions(list_revisions).await),
+            ),
+            (
+                "CompareRevisions",
+                shows_new(client.compare_revisions(&self.task.guid, 1, "").await),
+            ),
+            (
+                "ListDeletedTasks",
+                shows_new(revisions.list_deleted_tasks(list_deleted).await),
+            ),
             ("ListReferences", {
                 let listed = client.analysis().list_references(references).await;
                 !listed.accepted().into_inner().references.is_empty()
@@ -136,7 +162,9 @@ impl Stale {
         ];
         for method in contract::methods() {
             let (_, rpc) = method.split_once('/').expect("a service");
-            let writes = ["Create", "Update", "Delete", "Import", "Write"];
+            let writes = [
+                "Create", "Update", "Delete", "Import", "Write", "Restore", "Set",
+            ];
             let reads_rows = !writes.iter().any(|word| rpc.starts_with(word)) && rpc != "ListRules";
             let is_listed = reads.iter().any(|(read, _)| *read == rpc);
             assert_eq!(is_listed, reads_rows, "{rpc}");

@@ -5,6 +5,8 @@ use crate::kit::prelude::*;
 mod aliases;
 mod automatic;
 mod compare;
+mod laws;
+mod races;
 mod restore;
 mod settings;
 
@@ -117,16 +119,10 @@ async fn nothing_changed_makes_no_revision(client: Client) {
 
 async fn an_automatic_revision_becomes_requested(client: Client) {
     let guide = given_guide(&client).await;
-    let publish = async |published: i32| {
-        let task = Task {
-            guid: guide.guid.clone(),
-            published: Some(published),
-            ..Task::default()
-        };
-        client.updated_task(task, &["published"]).await;
-    };
-    publish(0).await;
-    publish(1).await;
+    for published in [0, 1] {
+        let update = task_of(&guide.guid).with_published(published);
+        client.updated_task(update, &["published"]).await;
+    }
     let [automatic] = &client.all_revisions(&guide.guid).await[..] else {
         panic!("one revision");
     };
@@ -142,7 +138,6 @@ async fn an_automatic_revision_becomes_requested(client: Client) {
         note: "as published".to_owned(),
         ..automatic.clone()
     };
-    assert_eq!(made.revision.as_ref(), Some(&expected));
     assert_eq!(client.all_revisions(&guide.guid).await, [expected]);
 }
 

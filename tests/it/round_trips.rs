@@ -30,6 +30,7 @@ async fn a_read_is_one_round_trip_and_a_write_two_at_most() {
     translations(&client, &mut counts).await;
     references(&client, &mut counts).await;
     writes_of_several_resources(&client, &mut counts).await;
+    history(&client, &mut counts).await;
     println!("{}", counts.lines.join("\n"));
     assert!(counts.too_many.is_empty(), "{:#?}", counts.too_many);
     counts.cover_every_rpc();
@@ -519,8 +520,9 @@ async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
         task.guid
     };
     let delete = async |guid: String| client.force_delete_task(&guid).await;
+    // Its guide is read, and kept in a revision.
     counts
-        .count_prepared("DeleteTask", "with its steps", 9, create, delete)
+        .count_prepared("DeleteTask", "with its steps", 15, create, delete)
         .await;
     let step = document_step(StepType::Information, "Step").with_body("text");
     let import = async || {
@@ -532,6 +534,69 @@ async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
     // It reads one state with several statements.
     let export = async || client.export(&task.guid).await;
     counts.count("ExportTask", "a task", 5, export).await;
+}
+
+/// The history of a task: what changes it locks the guide first.
+async fn history(client: &Client, counts: &mut Counts) {
+    let task = &client.given_task(task("History")).await;
+    client.given_step(information_step(task, "Step")).await;
+    client.kept_revision(&task.guid).await;
+    let guid = task.guid.as_str();
+    // The aliases, the revision and, when there is memory for it, the document.
+    let get = async || client.get_revision(guid, 1).await;
+    counts
+        .count("GetRevision", "with its document", 3, get)
+        .await;
+    let list = async || {
+        let request = ListRevisionsRequest {
+            task: guid.to_owned(),
+            ..ListRevisionsRequest::default()
+        };
+        client.revisions().list_revisions(request).await
+    };
+    counts.count("ListRevisions", "a page", 2, list).await;
+    // The revision as above, and the guide as ExportTask reads it.
+    let compare = async || client.compare_revisions(guid, 1, "").await;
+    counts
+        .count("CompareRevisions", "with now", 8, compare)
+        .await;
+    let list = async || {
+        let request = ListDeletedTasksRequest::default();
+        client.revisions().list_deleted_tasks(request).await
+    };
+    counts.count("ListDeletedTasks", "a page", 2, list).await;
+    let rename = async || {
+        let update = task_of(guid).named(unknown_guid());
+        client.updated_task(update, &["name"]).await;
+    };
+    let request = CreateRevisionRequest {
+        task: guid.to_owned(),
+        ..CreateRevisionRequest::default()
+    };
+    let create = async |()| client.create_revision(request.clone()).await;
+    counts
+        .count_prepared("CreateRevision", "of a change", 13, rename, create)
+        .await;
+    let restore = async |()| client.restore_revision(guid, 1).await;
+    counts
+        .count_prepared("RestoreRevision", "of a name", 16, rename, restore)
+        .await;
+    let alias = async || client.set_revision_alias(guid, "live", 1).await;
+    counts.count("SetRevisionAlias", "as it is", 6, alias).await;
+    let keep = async || {
+        rename().await;
+        client.kept_revision(guid).await.revision.to_string()
+    };
+    let delete = async |revision: String| {
+        let request = DeleteRevisionRequest {
+            task: guid.to_owned(),
+            revision,
+        };
+        client.revisions().delete_revision(request).await
+    };
+    counts
+        .count_prepared("DeleteRevision", "that is there", 7, keep, delete)
+        .await;
 }
 
 /// A new request id, or none.

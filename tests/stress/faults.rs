@@ -9,6 +9,7 @@ mod cancellation;
 mod cancelling_client;
 mod crash;
 mod database_state;
+mod history;
 mod shutdown;
 mod stalled_peers;
 
@@ -23,6 +24,7 @@ use std::{
 use expertise::proto::v1::Task;
 use tokio::task::JoinSet;
 
+use self::history::History;
 use crate::{
     expected::{
         ObservedState, UnansweredOutcome, WriteError, Writer, task_draft, verify, write_error,
@@ -41,6 +43,7 @@ struct Scenario {
     shared_task: Task,
     writers: Vec<Writer>,
     counts: WriteCounts,
+    history: History,
 }
 
 #[derive(Debug, Default)]
@@ -100,6 +103,7 @@ impl Scenario {
             rng,
             shared_task,
             counts: WriteCounts::default(),
+            history: History::default(),
         }
     }
 
@@ -135,6 +139,7 @@ impl Scenario {
         let client = service.client_of_shared_account();
         let state = state_once_quiet(service).await;
         let resolved = verify(self.writers.iter_mut(), Some(&self.shared_task), &state);
+        self.history.verify(&client, &self.writers, &state).await;
         for (writer, resolved) in self.writers.iter_mut().zip(resolved) {
             for write in &resolved {
                 self.counts.count(&write.outcome);

@@ -14,13 +14,14 @@ use tonic_health::pb::{
 use crate::kit::deadline::{in_time, until};
 
 /// The server and each of its services.
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 7] = [
     "",
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
     "expertise.v1.AnalysisService",
+    "expertise.v1.RevisionService",
 ];
 
 /// A client of the health service, with a connection of its own.

@@ -9,6 +9,7 @@ use crate::domain::{
     decide::WriteContext,
     etag::GuideEtag,
     ids::TaskId,
+    size::stored_count,
     violation::{Path, Reason},
 };
 
@@ -125,14 +126,17 @@ impl HistoryState {
         let revision = self.next(cause, note, guide_etag, &guide, context);
         let number = revision.number;
         let content = RevisionContent::Guide(Some(Box::new(guide)));
-        let edits = vec![
+        let mut edits = vec![
             HistoryEdit::SetState {
                 last_number: number,
                 deleted: None,
             },
             HistoryEdit::Add(Box::new(NewRevision { revision, content })),
-            HistoryEdit::DeleteOldAutomatic { keep },
         ];
+        // There are no more revisions than numbers.
+        if number > stored_count(keep) {
+            edits.push(HistoryEdit::DeleteOldAutomatic { keep });
+        }
         (number, edits)
     }
 

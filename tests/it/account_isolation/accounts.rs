@@ -7,6 +7,8 @@ use crate::kit::prelude::*;
 
 /// The names and titles of the other account's resources, which no other account has.
 const SECRET: &str = "sealed7ledger";
+/// The alias of a revision of the other account alone.
+const SECRET_ALIAS: &str = "sealed7alias";
 
 /// The account that calls.
 pub struct CallingAccount {
@@ -31,6 +33,7 @@ impl CallingAccount {
         let document = client.exported(&imported.guid).await;
         let work = client.translation_work(&["fr"]).await;
         let work = work.into_iter().find(|work| work.guid == observation.guid);
+        client.kept_revision(&task.guid).await;
         Self {
             client: client.clone(),
             task,
@@ -84,6 +87,8 @@ pub struct AccountContents {
     exports: Vec<TaskDocument>,
     roles: Vec<Role>,
     work: Vec<TranslationWork>,
+    revisions: Vec<TaskRevision>,
+    deleted: Vec<DeletedTask>,
     /// The response to a repeated request id.
     retried: CreateTaskResponse,
 }
@@ -102,7 +107,17 @@ impl OtherAccount {
         // A second role, so that there is a second page.
         client.given_role(SECRET).await;
         let role = client.given_role(SECRET).await.id;
-        let retries = ["CreateTask", "CreateStep", "ImportTask"];
+        let retries = [
+            "CreateTask",
+            "CreateStep",
+            "ImportTask",
+            "CreateRevision",
+            "RestoreRevision",
+        ];
+        for _ in 0..2 {
+            let deleted = client.given_task(crate::kit::sample::task(SECRET)).await;
+            client.delete_task(&deleted.guid).await.accepted();
+        }
         let work = client.translation_work(&["fr"]).await;
         let work = work.into_iter().find(|work| work.guid == step.guid);
         let mut other = Self {
@@ -116,6 +131,11 @@ impl OtherAccount {
             work: work.expect("the step is not in French"),
             guids: BTreeSet::new(),
         };
+        other.client.kept_revision(&other.task.guid).await;
+        let changes = ["first", "second"].map(|title| information_step(&other.task, title));
+        for change in changes {
+            other.client.given_step(change).await;
+        }
         other.send_retries().await;
         other.pages = other.second_pages().await;
         other.guids = ids_of(&other.contents().await);
@@ -156,7 +176,41 @@ impl OtherAccount {
             ..ListFindingsRequest::default()
         };
         let findings = self.client.findings(findings).await.accepted();
+        let revisions = ListRevisionsRequest {
+            task: self.task.guid.clone(),
+            page_size: 1,
+            ..ListRevisionsRequest::default()
+        };
+        let revisions = self.client.revisions().list_revisions(revisions).await;
+        let compared = CompareRevisionsRequest {
+            task: self.task.guid.clone(),
+            base: "1".to_owned(),
+            page_size: 1,
+            ..CompareRevisionsRequest::default()
+        };
+        let compared = self.client.revisions().compare_revisions(compared).await;
+        let deleted = ListDeletedTasksRequest {
+            page_size: 1,
+            ..ListDeletedTasksRequest::default()
+        };
+        let deleted = self.client.revisions().list_deleted_tasks(deleted).await;
+        let token = |token: String| {
+            assert_ne!(token, "");
+            token
+        };
         vec![
+            (
+                "ListRevisions",
+                token(revisions.accepted().into_inner().next_page_token),
+            ),
+            (
+                "CompareRevisions",
+                token(compared.accepted().into_inner().next_page_token),
+            ),
+            (
+                "ListDeletedTasks",
+                token(deleted.accepted().into_inner().next_page_token),
+            ),
             ("ListTasks", tasks.next_page_token),
             ("ListSteps", steps.next_page_token),
             ("ListTranslationWork", work.next_page_token),
@@ -183,6 +237,21 @@ impl OtherAccount {
             ..ImportTaskRequest::default()
         };
         self.client.send_import(import).await.accepted();
+        let create = CreateRevisionRequest {
+            task: self.task.guid.clone(),
+            alias: SECRET_ALIAS.to_owned(),
+            request_id: named(&self.retries, "CreateRevision").to_owned(),
+            ..CreateRevisionRequest::default()
+        };
+        self.client.create_revision(create).await.accepted();
+        let restore = RestoreRevisionRequest {
+            task: self.task.guid.clone(),
+            revision: SECRET_ALIAS.to_owned(),
+            request_id: named(&self.retries, "RestoreRevision").to_owned(),
+            ..RestoreRevisionRequest::default()
+        };
+        let restored = self.client.revisions().restore_revision(restore).await;
+        restored.accepted();
         let create = CreateTaskRequest {
             task: Some(task("Anybody's")),
             request_id: named(&self.retries, "CreateTask").to_owned(),
@@ -205,7 +274,11 @@ impl OtherAccount {
         for (task, _) in &tasks {
             exports.push(self.client.exported(&task.guid).await);
         }
+        let deleted = ListDeletedTasksRequest::default();
+        let deleted = self.client.revisions().list_deleted_tasks(deleted).await;
         AccountContents {
+            revisions: self.client.all_revisions(&self.task.guid).await,
+            deleted: deleted.accepted().into_inner().tasks,
             tasks,
             exports,
             roles: self.client.list_roles(0, "").await.accepted().roles,
@@ -233,6 +306,12 @@ impl OtherAccount {
                 absent: self.roles.1.to_string(),
                 malformed: "-1".to_owned(),
                 nil: "0".to_owned(),
+            },
+            Names::Revision => Ids {
+                foreign: SECRET_ALIAS.to_owned(),
+                absent: "absent7alias".to_owned(),
+                malformed: "no alias".to_owned(),
+                nil: "zzzzzzzzzzzz".to_owned(),
             },
             Names::Page => {
                 let token = named(&self.pages, call);

@@ -23,6 +23,7 @@ on_both_databases![
     role_calls_do_not_tell_foreign_from_absent,
     translation_calls_do_not_tell_foreign_from_absent,
     analysis_calls_do_not_tell_foreign_from_absent,
+    revision_calls_do_not_tell_foreign_from_absent,
 ];
 
 on_one_database![every_field_of_every_call_has_a_case];
@@ -109,6 +110,10 @@ async fn translation_calls_do_not_tell_foreign_from_absent(client: Client) {
 
 async fn analysis_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("AnalysisService/")).await;
+}
+
+async fn revision_calls_do_not_tell_foreign_from_absent(client: Client) {
+    check_cases(client, |case| case.call.starts_with("RevisionService/")).await;
 }
 
 fn is_import(case: &Case) -> bool {

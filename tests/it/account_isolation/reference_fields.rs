@@ -19,11 +19,13 @@ pub enum Names {
     Retry,
     /// Where a page ended.
     Page,
+    /// An alias of a revision.
+    Revision,
 }
 
 impl Names {
     pub fn is_guid(self) -> bool {
-        !matches!(self, Self::Role | Self::Page)
+        !matches!(self, Self::Role | Self::Page | Self::Revision)
     }
 }
 
@@ -77,6 +79,7 @@ pub const OK: &str = "OK";
 const NO_TASK: &str = "TASK_NOT_FOUND";
 const NO_STEP: &str = "STEP_NOT_FOUND";
 const NO_ROLE: &str = "ROLE_NOT_FOUND";
+const NO_REVISION: &str = "REVISION_NOT_FOUND";
 const NO_PAGE: &str = "PAGE_TOKEN_INVALID";
 const INVALID: &str = "FIELD_INVALID";
 const RANGE: &str = "FIELD_OUT_OF_RANGE";
@@ -93,6 +96,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "Condition.operator",
             "Condition.path",
             "Condition.variable",
+            "CreateRevisionRequest.note",
             "FeedbackConfig.name",
             "FeedbackConfig.type",
             "FeedbackValue.key",
@@ -159,7 +163,10 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
     (
         "a number that counts",
         &[
+            "CompareRevisionsRequest.page_size",
+            "ListDeletedTasksRequest.page_size",
             "ListReferencesRequest.page_size",
+            "ListRevisionsRequest.page_size",
             "ListFindingsRequest.page_size",
             "ListFindingsRequest.published",
             "ListRolesRequest.page_size",
@@ -181,9 +188,12 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         "a version of the resource that the call names",
         &[
             "AutomaticTranslation.source_digest",
+            "CreateRevisionRequest.guide_etag",
             "DeleteStepRequest.etag",
             "DeleteTaskRequest.etag",
             "ImportTaskRequest.etag",
+            "ImportTaskRequest.guide_etag",
+            "RestoreRevisionRequest.guide_etag",
             "Step.etag",
             "Task.etag",
             "ValidateTaskRequest.known_fingerprint",
@@ -436,6 +446,43 @@ pub const CASES: &[Case] = cases! {
         "translations.feedback_config.values.link" Managed my_translation OK OK;
         "translations.feedback_config.values.task_json.*" Task my_translation INVALID INVALID;
     }
+    "RevisionService/CreateRevision" {
+        "task" Task nothing NO_TASK INVALID;
+        "task" Managed nothing NO_TASK INVALID;
+        "alias" Revision my_history OK INVALID;
+        "request_id" Retry my_history OK INVALID;
+    }
+    "RevisionService/GetRevision" {
+        "task" Task my_revision NO_TASK INVALID;
+        "revision" Revision my_revision NO_REVISION INVALID;
+    }
+    "RevisionService/ListRevisions" {
+        "task" Task nothing NO_TASK INVALID;
+        "page_token" Page my_history NO_PAGE NO_PAGE;
+    }
+    "RevisionService/CompareRevisions" {
+        "task" Task compare_revisions NO_TASK INVALID;
+        "base" Revision compare_revisions NO_REVISION INVALID;
+        "target" Revision compare_revisions NO_REVISION INVALID;
+        "page_token" Page compare_revisions NO_PAGE NO_PAGE;
+    }
+    "RevisionService/RestoreRevision" {
+        "task" Task restore_revision NO_TASK INVALID;
+        "revision" Revision restore_revision NO_REVISION INVALID;
+        "request_id" Retry restore_revision OK INVALID;
+    }
+    "RevisionService/DeleteRevision" {
+        "task" Task my_revision NO_TASK INVALID;
+        "revision" Revision my_revision NO_REVISION INVALID;
+    }
+    "RevisionService/SetRevisionAlias" {
+        "task" Task set_alias NO_TASK INVALID;
+        "alias" Revision set_alias OK INVALID;
+        "revision" Revision set_alias NO_REVISION INVALID;
+    }
+    "RevisionService/ListDeletedTasks" {
+        "page_token" Page nothing NO_PAGE NO_PAGE;
+    }
 };
 
 /// A request that needs nothing but the field.
@@ -519,6 +566,53 @@ fn list_references(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
         variable: LINKED_VARIABLE.to_owned(),
         page_size: 1,
         ..ListReferencesRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+/// A request that needs its first field alone, the task.
+fn my_history(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = CreateRevisionRequest {
+        task: caller.task.guid.clone(),
+        ..CreateRevisionRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+/// A request whose first two fields are the task and the revision.
+fn my_revision(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = GetRevisionRequest {
+        task: caller.task.guid.clone(),
+        revision: "1".to_owned(),
+        ..GetRevisionRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn compare_revisions(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = CompareRevisionsRequest {
+        task: caller.task.guid.clone(),
+        base: "1".to_owned(),
+        page_size: 1,
+        ..CompareRevisionsRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn restore_revision(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = RestoreRevisionRequest {
+        task: caller.task.guid.clone(),
+        revision: "1".to_owned(),
+        ..RestoreRevisionRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+fn set_alias(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = SetRevisionAliasRequest {
+        task: caller.task.guid.clone(),
+        alias: "mine".to_owned(),
+        revision: "1".to_owned(),
     };
     request.encode_to_vec()
 }

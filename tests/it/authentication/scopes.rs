@@ -24,6 +24,10 @@ const CALLS: [(&str, &[&str]); 4] = [
             "AnalysisService/ValidateTask",
             "AnalysisService/ListFindings",
             "AnalysisService/ListRules",
+            "RevisionService/GetRevision",
+            "RevisionService/ListRevisions",
+            "RevisionService/CompareRevisions",
+            "RevisionService/ListDeletedTasks",
         ],
     ),
     (
@@ -36,6 +40,10 @@ const CALLS: [(&str, &[&str]); 4] = [
             "StepService/CreateStep",
             "StepService/UpdateStep",
             "StepService/DeleteStep",
+            "RevisionService/CreateRevision",
+            "RevisionService/RestoreRevision",
+            "RevisionService/DeleteRevision",
+            "RevisionService/SetRevisionAlias",
         ],
     ),
     (

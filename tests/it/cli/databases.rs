@@ -494,10 +494,13 @@ fn a_new_database_is_partitioned_by_account() {
     let expected = [
         "accounts",
         "request_outcomes",
+        "revision_aliases",
         "roles",
         "step_symbols",
         "step_translations",
         "steps",
+        "task_histories",
+        "task_revisions",
         "task_symbols",
         "task_translations",
         "tasks",

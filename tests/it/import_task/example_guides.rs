@@ -1,6 +1,9 @@
 //! The guides in `examples/guides`.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::kit::prelude::*;
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -10,12 +13,16 @@ on_both_databases![
     each_guide_is_exported_as_it_was_written,
     each_guides_export_imports_onto_itself,
     linked_answers_of_guides_manage_the_tasks_they_hold,
+    revisions_are_at_most_a_quarter_of_the_files,
 ];
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/guides")
+}
 
 /// Every guide by the name of its file, as JSON that proto3 maps to documents.
 pub fn guides() -> Vec<(String, TaskDocument)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/guides");
-    let files = fs::read_dir(directory).expect("the guides");
+    let files = fs::read_dir(directory()).expect("the guides");
     let files = files.map(|file| file.expect("a guide").path());
     let mut guides: Vec<_> = files
         .filter(|file| {
@@ -42,6 +49,20 @@ fn from_json(json: &str) -> TaskDocument {
         .expect("a document")
         .transcode_to()
         .expect("a document")
+}
+
+/// A file of a few kilobytes takes more, as there is little to compress.
+async fn revisions_are_at_most_a_quarter_of_the_files(client: Client) {
+    let (mut kept, mut written) = (0, 0);
+    for (name, guide) in guides() {
+        written += fs::metadata(directory().join(&name))
+            .expect("a guide")
+            .len();
+        let made = client.imported(guide).await;
+        let bytes = client.kept_revision(&made.guid).await.size_bytes;
+        kept += u64::try_from(bytes).unwrap();
+    }
+    assert!(kept * 4 <= written, "{kept} of {written} bytes");
 }
 
 async fn each_guide_is_imported_as_it_stands(client: Client) {

@@ -33,9 +33,9 @@ struct Listing {
     items: &'static str,
 }
 
-/// Each rpc with pages, for a guide; ListReferences twice, as it lists what refers to a task
-/// or to a variable.
-fn listings(guide: &str) -> Vec<Listing> {
+/// Each rpc with pages, for a guide and for a task with revisions; ListReferences twice, as it
+/// lists what refers to a task or to a variable.
+fn listings(guide: &str, kept: &str) -> Vec<Listing> {
     let listing = |call, request, items| Listing {
         call,
         request,
@@ -57,6 +57,17 @@ fn listings(guide: &str) -> Vec<Listing> {
         listing("AnalysisService/ListFindings", json!({}), "findings"),
         referring(json!({ "variable": READ })),
         referring(json!({ "task": guide })),
+        listing(
+            "RevisionService/ListRevisions",
+            json!({ "task": kept }),
+            "revisions",
+        ),
+        listing(
+            "RevisionService/CompareRevisions",
+            json!({ "task": kept, "base": "1" }),
+            "steps",
+        ),
+        listing("RevisionService/ListDeletedTasks", json!({}), "tasks"),
     ]
 }
 
@@ -80,14 +91,16 @@ fn other_value(field: &str, other: &Task) -> Option<Value> {
         "include_unpublished" | "explain" => json!(true),
         "known_variables" => json!(["known"]),
         "options" => json!({"include_unpublished": true}),
+        "base" | "target" => json!("2"),
         "variable" => json!("components.7.second"),
         "answer" => json!("on"),
         field => panic!("no other value for {field}"),
     })
 }
 
-/// Fills the account so that each listing has more than `count` items. Returns the guide.
-async fn fill(client: &Client, count: usize) -> Task {
+/// Fills the account so that each listing has more than `count` items. Returns the ids of the
+/// guide and of the task with revisions.
+async fn fill(client: &Client, count: usize) -> [String; 2] {
     let reads = vec![when(READ, "=", "on"); count];
     let answers = (0..count).map(|n| answer(&format!("key {n}"), &format!("Text {n}")));
     let steps = vec![
@@ -100,7 +113,20 @@ async fn fill(client: &Client, count: usize) -> Task {
     for n in 0..=count {
         client.given_role(&format!("role {n}")).await;
     }
-    guide
+    let kept = client.given_task(task("Kept")).await;
+    for n in 0..=count {
+        let renamed = task_of(&kept.guid).named(format!("Kept {n}"));
+        client.updated_task(renamed, &["name"]).await;
+        client.kept_revision(&kept.guid).await;
+        let deleted = client.given_task(task("Deleted")).await;
+        client.delete_task(&deleted.guid).await.accepted();
+    }
+    let steps = vec![document_step(StepType::Information, "Step"); count + 1];
+    client
+        .import(document_of(&kept.guid, steps))
+        .await
+        .accepted();
+    [guide.guid, kept.guid]
 }
 
 /// Tokens that nobody gave out, made of one that somebody did.
@@ -208,15 +234,15 @@ async fn every_rpc_with_pages_is_listed_here(_: Client) {
         request.get_field_by_name("page_token").is_some()
     };
     let paged: BTreeSet<_> = methods().into_iter().filter(paged).collect();
-    let listed = listings("")
+    let listed = listings("", "")
         .into_iter()
         .map(|listing| listing.call.to_owned());
     assert_eq!(listed.collect::<BTreeSet<_>>(), paged);
 }
 
 async fn pages_of_any_size_make_the_same_list(client: Client) {
-    let guide = fill(&client, 501).await;
-    for listing in listings(&guide.guid) {
+    let [guide, kept] = fill(&client, 501).await;
+    for listing in listings(&guide, &kept) {
         let call = listing.call;
         let page = async |size, token: &str| listing.page(&client, size, token).await.accepted();
         assert_eq!(page(0, "").await.0.len(), 50, "{call}");
@@ -230,8 +256,8 @@ async fn pages_of_any_size_make_the_same_list(client: Client) {
         assert_eq!(items.len(), whole.len(), "{call}");
     }
     let client = client.other_account();
-    let guide = fill(&client, 4).await;
-    for listing in listings(&guide.guid) {
+    let [guide, kept] = fill(&client, 4).await;
+    for listing in listings(&guide, &kept) {
         let whole = listing.all(&client, 500).await;
         for size in 1..=5 {
             assert_eq!(listing.all(&client, size).await, whole, "{}", listing.call);
@@ -251,11 +277,15 @@ async fn pages_of_any_size_make_the_same_list(client: Client) {
 
 async fn an_empty_list_has_no_token(client: Client) {
     let empty = client.given_task(task("Empty")).await;
-    for listing in listings(&empty.guid) {
+    for listing in listings(&empty.guid, &empty.guid) {
         let client = match listing.call {
             "StepService/ListSteps" | "AnalysisService/PreviewTask" => client.clone(),
             // A task without steps is a finding.
             "AnalysisService/ValidateTask" => continue,
+            "RevisionService/CompareRevisions" => {
+                client.kept_revision(&empty.guid).await;
+                client.clone()
+            }
             _ if listing.request.get("task").is_some() => client.clone(),
             _ => client.other_account(),
         };
@@ -266,16 +296,20 @@ async fn an_empty_list_has_no_token(client: Client) {
 
 async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
     let stranger = client.other_account();
-    let (guide, foreign) = (fill(&client, 2).await, fill(&stranger, 2).await);
+    let [guide, kept] = fill(&client, 2).await;
+    let [their_guide, their_kept] = fill(&stranger, 2).await;
     let other = client.given_task(task("Other")).await;
-    let listings = listings(&guide.guid);
+    let listings = listings(&guide, &kept);
     for listing in &listings {
         let token = listing.token(&client).await;
         listing.page(&client, 1, &token).await.accepted();
         for altered in altered(&token) {
             listing.refuses(&client, &altered).await;
         }
-        for (other, theirs) in listings.iter().zip(self::listings(&foreign.guid)) {
+        for (other, theirs) in listings
+            .iter()
+            .zip(self::listings(&their_guide, &their_kept))
+        {
             if !std::ptr::eq(listing, other) {
                 other.refuses(&client, &token).await;
             }
@@ -294,7 +328,7 @@ async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
 }
 
 async fn a_negative_page_size_is_refused_beside_an_invalid_token(client: Client) {
-    for listing in listings(&unknown_guid()) {
+    for listing in listings(&unknown_guid(), &unknown_guid()) {
         for size in [-1, i32::MIN] {
             listing
                 .page(&client, size, "none")

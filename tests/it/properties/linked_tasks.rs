@@ -19,7 +19,7 @@ const TEXTS: [&str; 3] = ["Red", "Green", "Blinks"];
 
 /// A plan of a step.
 #[derive(Clone, Debug)]
-enum StepPlan {
+pub enum StepPlan {
     Information,
     /// A subtask step of one of the account's tasks.
     Subtask(Index),
@@ -30,7 +30,7 @@ enum StepPlan {
 }
 
 #[derive(Clone, Debug)]
-struct Value {
+pub struct Value {
     key: usize,
     text: usize,
     document: Option<Vec<StepPlan>>,
@@ -39,7 +39,7 @@ struct Value {
 /// A change to an exported document, at the document, step and value that the
 /// indexes choose.
 #[derive(Clone, Debug)]
-struct Edit {
+pub struct Edit {
     document: Index,
     step: Index,
     value: Index,
@@ -47,7 +47,7 @@ struct Edit {
 }
 
 #[derive(Clone, Debug)]
-enum EditKind {
+pub enum EditKind {
     /// The step is left out.
     Drop,
     /// The step goes elsewhere.
@@ -76,7 +76,7 @@ enum EditKind {
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+pub enum Change {
     Import(Vec<StepPlan>),
     Reimport {
         task: Index,
@@ -120,7 +120,7 @@ fn question(depth: u32) -> BoxedStrategy<StepPlan> {
 }
 
 /// Steps, one of which is a question.
-fn guide() -> impl Strategy<Value = Vec<StepPlan>> {
+pub fn guide() -> impl Strategy<Value = Vec<StepPlan>> {
     (plans(2), question(2), plans(0)).prop_map(|(before, question, after)| {
         let mut plans = before;
         plans.push(question);
@@ -169,7 +169,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     })
 }
 
-fn change() -> impl Strategy<Value = Change> {
+pub fn change() -> impl Strategy<Value = Change> {
     let index = any::<Index>;
     let absent = prop_oneof![
         1 => Just(AbsentSteps::Unspecified),
@@ -419,7 +419,7 @@ fn tasks_above(tasks: &[Task], task: &Task) -> usize {
 type Refusal = Option<Vec<&'static str>>;
 
 /// Makes the change and asserts that it succeeds or fails as expected.
-async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect> {
+pub async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect> {
     let tasks = tasks_of(state);
     match change {
         Change::Import(plans) => {
@@ -496,7 +496,7 @@ async fn apply(client: &Client, state: &State, change: &Change) -> Option<Effect
 }
 
 /// Which resources a change may have changed.
-enum Effect {
+pub enum Effect {
     Any,
     Nothing,
 }

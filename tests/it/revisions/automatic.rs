@@ -6,6 +6,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     an_import_keeps_the_guide_as_it_was_before,
     an_import_that_changes_nothing_keeps_nothing,
+    a_state_that_is_kept_is_not_kept_again,
     a_dry_run_keeps_nothing,
     a_deletion_keeps_the_guide,
     a_purged_task_leaves_nothing,
@@ -39,6 +40,20 @@ async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
     assert_eq!(imported.outcome(), ImportOutcome::Unchanged);
     assert_eq!(imported.previous_revision, 0);
     assert!(client.all_revisions(&guide.guid).await.is_empty());
+}
+
+async fn a_state_that_is_kept_is_not_kept_again(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    let imported = change(&client, &guide.guid, "Changed").await;
+    assert_eq!(imported.previous_revision, 1);
+    client.kept_revision(&guide.guid).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    assert_eq!(restored.previous_revision, 2);
+    client.kept_revision(&guide.guid).await;
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    assert_eq!(deleted.previous_revision, 3);
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 3);
 }
 
 async fn a_dry_run_keeps_nothing(client: Client) {

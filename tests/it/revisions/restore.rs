@@ -1,6 +1,6 @@
 //! RestoreRevision.
 
-use super::{exported, given_guide, request, retitle};
+use super::{exported, given_guide, laws, request, retitle};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -19,30 +19,7 @@ on_both_databases![
 
 /// A document without what the system sets.
 fn honored(document: Option<TaskDocument>) -> TaskDocument {
-    fn clear(document: &mut TaskDocument) {
-        if let Some(task) = &mut document.task {
-            task.etag.clear();
-            task.modified_ts = None;
-            task.dirty_record = false;
-        }
-        for step in &mut document.steps {
-            step.etag.clear();
-            step.modified_ts = None;
-            step.dirty_record = false;
-            for value in step
-                .feedback_config
-                .iter_mut()
-                .flat_map(|it| &mut it.values)
-            {
-                if let Some(document) = &mut value.task_json {
-                    clear(document);
-                }
-            }
-        }
-    }
-    let mut document = document.expect("a document");
-    clear(&mut document);
-    document
+    laws::honored(&document.expect("a document"))
 }
 
 /// Asserts that a guide is as in a revision.
@@ -123,7 +100,13 @@ async fn restoring_the_previous_revision_undoes(client: Client) {
         honored(exported(&client, &guide.guid).await.document),
         honored(second.clone())
     );
-    let redone = client.restored(&guide.guid, undone.previous_revision).await;
+    let previous = undone.previous_revision;
+    let kept = client.get_revision(&guide.guid, previous).await.accepted();
+    assert_eq!(
+        kept.revision.map(|it| it.cause()),
+        Some(RevisionCause::BeforeRestore)
+    );
+    let redone = client.restored(&guide.guid, previous).await;
     assert_eq!(
         honored(exported(&client, &guide.guid).await.document),
         honored(first)

@@ -20,10 +20,15 @@ pub fn values(place: &FieldPath) -> Vec<Value> {
     values
 }
 
+/// Whether a field has the name of a revision. Errors show it, as they show an id.
+fn names_revision(place: &FieldPath) -> bool {
+    ["alias", "base", "revision", "target"].contains(&place.path().as_str())
+}
+
 fn all_values(place: &FieldPath) -> Vec<Value> {
     let text = |text: String| Value::String(text);
     match place.kind() {
-        Kind::String if place.path().ends_with("[key]") => vec![
+        Kind::String if place.path().ends_with("[key]") || names_revision(place) => vec![
             text(KEY.to_owned()),
             text(format!("{KEY}\0")),
             text(format!("de-{KEY}-{KEY}-{KEY}")),

@@ -14,6 +14,8 @@ pub struct Resources {
     pub task: Task,
     pub step: Step,
     role: i64,
+    /// The id of a task that was deleted.
+    deleted: String,
     work: TranslationWork,
 }
 
@@ -31,7 +33,23 @@ impl Resources {
         let listed: ListTranslationWorkResponse = caller
             .call("TranslationService/ListTranslationWork", &list)
             .await;
+        let create = create_task_request(marked_task());
+        let deleted: CreateTaskResponse = caller.call("TaskService/CreateTask", &create).await;
+        let deleted = deleted.task.expect("the task").guid;
+        let delete = DeleteTaskRequest {
+            guid: deleted.clone(),
+            ..DeleteTaskRequest::default()
+        };
+        let _: DeleteTaskResponse = caller.call("TaskService/DeleteTask", &delete).await;
+        let create = CreateRevisionRequest {
+            task: task.guid.clone(),
+            note: TEXT.to_owned(),
+            ..CreateRevisionRequest::default()
+        };
+        let _: CreateRevisionResponse =
+            caller.call("RevisionService/CreateRevision", &create).await;
         Self {
+            deleted,
             task,
             step: made.step.expect("the step"),
             role: role.role.expect("the role").id,
@@ -80,6 +98,42 @@ pub const CALLS: &[(&str, Make)] = &[
     ("AnalysisService/ListRules", |_| {
         ListRulesRequest {}.encode_to_vec()
     }),
+    ("RevisionService/CreateRevision", |resources| {
+        let request = CreateRevisionRequest {
+            task: resources.task.guid.clone(),
+            note: TEXT.to_owned(),
+            alias: KEY.to_owned(),
+            ..CreateRevisionRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("RevisionService/GetRevision", revision),
+    ("RevisionService/ListRevisions", |resources| {
+        let request = ListRevisionsRequest {
+            task: resources.task.guid.clone(),
+            ..ListRevisionsRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("RevisionService/CompareRevisions", revision),
+    ("RevisionService/RestoreRevision", |resources| {
+        let request = RestoreRevisionRequest {
+            task: resources.deleted.clone(),
+            revision: "1".to_owned(),
+            ..RestoreRevisionRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("RevisionService/DeleteRevision", revision),
+    ("RevisionService/SetRevisionAlias", |resources| {
+        let request = SetRevisionAliasRequest {
+            task: resources.task.guid.clone(),
+            alias: KEY.to_owned(),
+            revision: "1".to_owned(),
+        };
+        request.encode_to_vec()
+    }),
+    ("RevisionService/ListDeletedTasks", |_| Vec::new()),
     ("RoleService/CreateRole", |_| {
         CreateRoleRequest { role: Some(role()) }.encode_to_vec()
     }),
@@ -185,6 +239,16 @@ pub const CALLS: &[(&str, Make)] = &[
         WriteTranslationsRequest { translations }.encode_to_vec()
     }),
 ];
+
+/// A request whose first two fields are the task and the revision.
+fn revision(resources: &Resources) -> Vec<u8> {
+    let request = GetRevisionRequest {
+        task: resources.task.guid.clone(),
+        revision: "1".to_owned(),
+        ..GetRevisionRequest::default()
+    };
+    request.encode_to_vec()
+}
 
 fn role() -> Role {
     Role {

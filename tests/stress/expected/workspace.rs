@@ -16,6 +16,8 @@ pub struct Workspace {
     pub prefix: String,
     pub tasks: Vec<ExpectedTask>,
     pub roles: Vec<Role>,
+    /// The ids of tasks that were deleted.
+    pub deleted: Vec<String>,
     /// A write that was sent and not answered: all of it is there, or nothing.
     pub unanswered: Option<Write>,
     /// The ids that placeholders turned out to be.

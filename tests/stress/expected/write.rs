@@ -161,6 +161,7 @@ impl Workspace {
 
     fn remove_task(&mut self, guid: String) -> String {
         self.tasks.retain(|expected| expected.task.guid != guid);
+        self.deleted.push(guid.clone());
         guid
     }
 

@@ -32,9 +32,9 @@ pub struct LocalService {
 
 /// What [`LocalService::fill`] makes.
 pub struct Fixture {
-    /// A task with everything that a task can have.
+    /// A task with everything that a task can have, and a revision with the alias `live`.
     pub task: Task,
-    /// A task to refer to.
+    /// A task to refer to, with a revision.
     pub other: Task,
     /// A step with everything that a step can have.
     pub step: Step,
@@ -132,6 +132,15 @@ impl LocalService {
         };
         let request = CreateRoleRequest { role: Some(role) };
         let role: CreateRoleResponse = self.call("RoleService/CreateRole", &request).unwrap();
+        for (guid, alias) in [(&task.guid, "live"), (&other.guid, "")] {
+            let request = CreateRevisionRequest {
+                task: guid.clone(),
+                alias: alias.to_owned(),
+                ..CreateRevisionRequest::default()
+            };
+            let kept = self.call("RevisionService/CreateRevision", &request);
+            let _: CreateRevisionResponse = kept.unwrap();
+        }
         let guid = task.guid;
         let task = self.call("TaskService/GetTask", &GetTaskRequest { guid });
         let task: GetTaskResponse = task.unwrap();

@@ -26,9 +26,18 @@ pub fn is_of_the_contract(status: &Status) -> String {
     let name = format!("ERROR_REASON_{}", info.reason);
     assert!(ErrorReason::from_str_name(&name).is_some(), "{name}");
     let expected = match info.reason.as_str() {
-        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" => Code::NotFound,
-        "LINKED_IMPORT_ONLY" | "TASK_HAS_STEPS" | "TASK_REFERENCED" | "TASK_MANAGED"
-        | "STEP_MANAGED" | "ABSENT_STEPS" | "REQUEST_ID_REUSED" => Code::FailedPrecondition,
+        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" | "REVISION_NOT_FOUND" => {
+            Code::NotFound
+        }
+        "LINKED_IMPORT_ONLY"
+        | "TASK_HAS_STEPS"
+        | "TASK_REFERENCED"
+        | "TASK_MANAGED"
+        | "STEP_MANAGED"
+        | "ABSENT_STEPS"
+        | "REQUEST_ID_REUSED"
+        | "REVISION_UNRESTORABLE"
+        | "REVISION_IN_USE" => Code::FailedPrecondition,
         "ETAG_MISMATCH" => Code::Aborted,
         "MESSAGE_TOO_LARGE" => Code::ResourceExhausted,
         _ => Code::InvalidArgument,
