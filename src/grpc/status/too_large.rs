@@ -41,8 +41,8 @@ pub(super) fn resource_too_large(resource: SizedResource, limit: usize) -> Statu
              (EXPERTISE_MAX_INFLIGHT_BYTES must be five times as large)",
         ),
         SizedResource::Import => (
-            "the document and the stored guide take more memory than",
-            ": import it in parts, or raise EXPERTISE_MAX_INFLIGHT_BYTES of the server",
+            "the guides that the call reads and writes take more memory than",
+            ": raise EXPERTISE_MAX_INFLIGHT_BYTES of the server, or import in parts",
         ),
     };
     too_large_with(what, limit, remedy)

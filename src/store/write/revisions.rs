@@ -34,9 +34,11 @@ use crate::{
     },
 };
 
-/// Bytes of memory for each byte of a revision's document: it is decoded to a message, and then
-/// to a guide, of which the plan has a copy.
-const MEMORY_PER_DOCUMENT_BYTE: usize = 4;
+/// Bytes of memory for each byte of a revision's document while it is decoded: the document, its
+/// message and the guide.
+const MEMORY_PER_DECODED_BYTE: usize = 3;
+/// The same afterwards: the guide and the plan, which share its bodies.
+const MEMORY_PER_DOCUMENT_BYTE: usize = 2;
 
 /// A revision to make.
 #[derive(Clone, Debug)]
@@ -456,15 +458,20 @@ impl RestoreWrite {
         let Some((found, document_bytes)) = found else {
             return Err(tx.revision_not_found(*task, revision).await?);
         };
-        self.memory
-            .hold_other(document_bytes.saturating_mul(MEMORY_PER_DOCUMENT_BYTE))?;
+        let hold = |factor| {
+            self.memory
+                .hold_other(document_bytes.saturating_mul(factor))
+        };
+        hold(MEMORY_PER_DECODED_BYTE)?;
         match revisions::content(db, account, *task, found.number).await? {
             Some(content) => {
                 let guide = EncodedGuide {
                     content,
                     document_bytes,
                 };
-                tx.decode(guide).await
+                let guide = tx.decode(guide).await?;
+                hold(MEMORY_PER_DOCUMENT_BYTE)?;
+                Ok(guide)
             }
             None => Err(tx.revision_not_found(*task, revision).await?),
         }
