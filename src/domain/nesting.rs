@@ -19,8 +19,9 @@ pub const MAX_NESTED_MESSAGES: usize = 100;
 
 /// The greatest depth of a task that may have a certain value of a request.
 ///
-/// The depth of a task is 1, or one more than that of the task that manages it. Only an
-/// import creates managed tasks, so the depth of an existing task never grows.
+/// The depth of a task is 1, or one more than that of the task that manages it. Only imports
+/// and restores create managed tasks. The depth of an existing task grows only when a restore
+/// manages a task again that is as it was when it was managed, and so within the limits.
 #[derive(Clone, Debug)]
 pub struct DepthLimit {
     /// The greatest depth of a task that can have the value.

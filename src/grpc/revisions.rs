@@ -102,11 +102,16 @@ impl RevisionService for Services {
             } = request;
             let (task, name) = task_and_revision(&task, "revision", &revision)?;
             let account = self.account(&caller);
-            let found = account.get_revision(task, &name, "revision", !without_document);
-            let (revision, guide) = found.await?;
+            let (revision, document) = if without_document {
+                let found = account.find_revision(task, &name, "revision").await?;
+                (found.0, None)
+            } else {
+                let (revision, guide) = account.get_revision(task, &name, "revision").await?;
+                (revision, Some(document(&guide)?))
+            };
             Ok(GetRevisionResponse {
                 revision: Some(encode::task_revision(revision)),
-                document: guide.as_ref().map(document).transpose()?,
+                document,
             })
         })
         .await
@@ -429,8 +434,7 @@ impl ComparedGuide {
         name: &RevisionName,
         field: &'static str,
     ) -> Result<Self> {
-        let (revision, guide) = account.get_revision(task, name, field, true).await?;
-        let guide = guide.ok_or_else(|| Error::Internal("a revision without guide".to_owned()))?;
+        let (revision, guide) = account.get_revision(task, name, field).await?;
         Ok(Self {
             document: document(&guide)?,
             etag: revision.guide_etag,

@@ -6,7 +6,7 @@ use crate::{
         compare::{FieldDifference, ManagedDifference, StepDifference, TaskDifference},
         history::{DeletedBy, DeletedTask, RevisionCause, TaskRevision},
     },
-    messages::managed_documents::managed_documents,
+    messages::managed_documents::{managed_document, managed_documents},
     proto::v1::{self, Step, TaskDocument},
 };
 
@@ -115,11 +115,8 @@ fn add_changed<V>(
         });
     }
     for (key, managed) in &difference.managed {
-        let document = |step| {
-            let mut managed = managed_documents(step);
-            managed.find_map(|(value, document)| (value.key == *key).then_some(document))
-        };
-        match (managed, document(before), document(after)) {
+        let (before, after) = (managed_document(before, key), managed_document(after, key));
+        match (managed, before, after) {
             (ManagedDifference::Changed(task), Some(before), Some(after)) => {
                 steps.extend(step_differences(task, before, after));
             }

@@ -25,6 +25,7 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns,
+        read::task_tree::LARGE_TREE_BYTES,
         schema::entity::{
             OfAccount, revision_alias, task, task_history,
             task_revision::{self, Column},
@@ -32,9 +33,6 @@ use crate::{
         statement,
     },
 };
-
-/// A revision whose document has more bytes is large: its guide is read under a permit.
-const LARGE_DOCUMENT_BYTES: usize = 2 * 1024 * 1024;
 
 /// The row of a revision without its guide.
 #[derive(DerivePartialModel)]
@@ -161,7 +159,8 @@ pub async fn content(
     Ok(content)
 }
 
-/// The error of a revision that was not found. If the task never existed, it says so.
+/// The error of a revision that was not found: TASK_NOT_FOUND if there is neither the task nor a
+/// history of it.
 pub async fn not_found(
     db: &impl ConnectionTrait,
     account: &AccountId,
@@ -170,7 +169,7 @@ pub async fn not_found(
     field: &'static str,
 ) -> Result<Error, StoreError> {
     let revision = revision.clone();
-    Ok(match has_history(db, account, task).await? {
+    Ok(match exists_or_has_history(db, account, task).await? {
         true => Error::RevisionNotFound {
             task,
             revision,
@@ -181,7 +180,7 @@ pub async fn not_found(
 }
 
 /// Whether a task exists or has a history.
-async fn has_history(
+pub async fn exists_or_has_history(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: TaskId,
@@ -203,37 +202,45 @@ async fn has_history(
 }
 
 impl Account {
-    /// A revision that this field of a request names, with its guide if that is wanted.
+    /// A revision that this field of a request names.
+    pub async fn find_revision(
+        &self,
+        task: TaskId,
+        name: &RevisionName,
+        field: &'static str,
+    ) -> Result<(TaskRevision, usize)> {
+        let (db, account) = (self.reader(), &self.id);
+        let aliases = aliases(db, account, task).await?;
+        match find(db, account, task, name, &aliases).await? {
+            Some(found) => Ok(found),
+            None => Err(not_found(db, account, task, name, field).await?),
+        }
+    }
+
+    /// The same with its guide.
     pub async fn get_revision(
         &self,
         task: TaskId,
         name: &RevisionName,
         field: &'static str,
-        with_guide: bool,
-    ) -> Result<(TaskRevision, Option<EncodedGuide>)> {
-        let (db, account) = (self.reader(), &self.id);
-        let aliases = aliases(db, account, task).await?;
-        let found = find(db, account, task, name, &aliases).await?;
-        let Some((revision, document_bytes)) = found else {
-            return Err(not_found(db, account, task, name, field).await?);
-        };
-        if !with_guide {
-            return Ok((revision, None));
-        }
+    ) -> Result<(TaskRevision, EncodedGuide)> {
+        let (revision, document_bytes) = self.find_revision(task, name, field).await?;
         let _permit = match document_bytes {
-            ..=LARGE_DOCUMENT_BYTES => None,
+            ..=LARGE_TREE_BYTES => None,
             _ => Some(self.large_read_permit(document_bytes).await?),
         };
-        let content = content(db, account, task, revision.number).await?;
-        let Some(content) = content else {
+        let (db, account) = (self.reader(), &self.id);
+        match content(db, account, task, revision.number).await? {
+            Some(content) => {
+                let guide = EncodedGuide {
+                    content,
+                    document_bytes,
+                };
+                Ok((revision, guide))
+            }
             // It was deleted meanwhile.
-            return Err(not_found(db, account, task, name, field).await?);
-        };
-        let guide = EncodedGuide {
-            content,
-            document_bytes,
-        };
-        Ok((revision, Some(guide)))
+            None => Err(not_found(db, account, task, name, field).await?),
+        }
     }
 
     /// A page of the revisions of a task, the newest first, behind one of this number.
@@ -243,16 +250,6 @@ impl Account {
         before: Option<i64>,
         size: PageSize,
     ) -> Result<Page<TaskRevision>> {
-        let page = self.read_revisions(task, before, size).await?;
-        page.ok_or_else(|| Error::task_not_found(task, "task"))
-    }
-
-    async fn read_revisions(
-        &self,
-        task: TaskId,
-        before: Option<i64>,
-        size: PageSize,
-    ) -> Result<Option<Page<TaskRevision>>, StoreError> {
         let (db, account) = (self.reader(), &self.id);
         let mut rows = revisions(account, task)
             .filter(Column::Number.lt(before.unwrap_or(i64::MAX)))
@@ -260,9 +257,10 @@ impl Account {
             .limit(u64::from(size.get()) + 1)
             .into_partial_model::<RevisionRow>()
             .all(db)
-            .await?;
-        if rows.is_empty() && !has_history(db, account, task).await? {
-            return Ok(None);
+            .await
+            .map_err(StoreError::from)?;
+        if rows.is_empty() && !exists_or_has_history(db, account, task).await? {
+            return Err(Error::task_not_found(task, "task"));
         }
         let more = rows.len() > size.get() as usize;
         rows.truncate(size.get() as usize);
@@ -271,8 +269,9 @@ impl Account {
             let aliases = aliases_of(&aliases, row.number);
             row.revision(aliases)
         };
-        let items = rows.into_iter().map(revision).collect::<Result<_, _>>()?;
-        Ok(Some(Page { items, more }))
+        let items = rows.into_iter().map(revision);
+        let items = items.collect::<Result<_, StoreError>>()?;
+        Ok(Page { items, more })
     }
 
     /// A page of the deleted tasks that have revisions, the latest deletion first.

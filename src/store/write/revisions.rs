@@ -389,13 +389,10 @@ impl Operation for SetAlias {
             return Ok((Some(revision), aliases));
         }
         tx.lock_history(self.task).await?;
-        let aliases = revisions::aliases(&tx.db, tx.account(), self.task).await?;
-        if aliases.is_empty() {
-            let name = RevisionName::Alias(self.alias.clone());
-            let error = tx.revision_not_found(self.task, &name).await?;
-            if let StoreError::Domain(Error::TaskNotFound(_)) = error {
-                return Err(error);
-            }
+        let (db, account) = (&tx.db, tx.account());
+        let aliases = revisions::aliases(db, account, self.task).await?;
+        if !revisions::exists_or_has_history(db, account, self.task).await? {
+            return Err(Error::task_not_found(self.task, "task").into());
         }
         Ok((None, aliases))
     }
