@@ -517,9 +517,9 @@ impl Operation for RestoreWrite {
             // The history has just been deleted.
             return Err(StoreError::Conflict);
         }
-        let of_steps = task_tree::bytes_of_steps(db, account, &guides).await?;
-        self.memory.hold(of_guides.iter().copied(), of_steps)?;
-        let mut others = task_tree::read_trees(db, account, &roots, &guides, |_| Ok(())).await?;
+        let hold = |of_steps| self.memory.hold(of_guides.iter().copied(), of_steps);
+        hold(0)?;
+        let mut others = task_tree::read_trees(db, account, &roots, &guides, hold).await?;
         let outdated = task_tree::outdated_translations(db, account, &others).await?;
         let stored = others.iter().position(|tree| tree.task.guid == root);
         let stored = stored.map(|index| others.swap_remove(index));
