@@ -90,6 +90,17 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
         assert_eq!(found.document, before.document);
         assert_eq!(found.revision.as_ref(), Some(&revision));
     }
+    let without_document = GetRevisionRequest {
+        task: guide.guid.clone(),
+        revision: "live".to_owned(),
+        without_document: true,
+    };
+    let found = client.revisions().get_revision(without_document).await;
+    let expected = GetRevisionResponse {
+        revision: Some(revision),
+        document: None,
+    };
+    assert_eq!(found.accepted().into_inner(), expected);
     client.force_delete_task(&guide.guid).await.accepted();
     let found = client.get_revision(&guide.guid, "live").await.accepted();
     assert_eq!(found.document, before.document);

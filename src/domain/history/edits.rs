@@ -37,7 +37,7 @@ pub enum HistoryEdit {
     Add(Box<NewRevision>),
     /// Deletes the oldest revisions that have no alias and were not requested.
     DeleteOldAutomatic {
-        /// So many stay.
+        /// How many stay.
         keep: usize,
     },
     /// A revision counts as requested from now on, with this note.

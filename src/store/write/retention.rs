@@ -43,8 +43,8 @@ const NEXT_ACCOUNT: &str = "SELECT account_id FROM task_histories \
     WHERE account_id > $1 AND deleted_ts < $2 ORDER BY account_id LIMIT 1";
 
 impl Store {
-    /// Deletes histories whose retention has passed, for ever. Several servers may do so at the
-    /// same time.
+    /// Deletes histories whose retention has passed, at intervals, until it is dropped. Several
+    /// servers may do so at the same time.
     pub async fn enforce_retention(self) {
         let retention = self.inner.history.deleted_task_retention;
         let interval = match retention.is_zero() {

@@ -23,6 +23,7 @@ use crate::{
         },
         ids::{StepId, TaskId},
         import::{ImportOutcome, RestoreContext, RestorePlan, TaskTree, restore},
+        size::stored_count,
         step::ReferencedTask,
         task::{Task, TaskHead},
     },
@@ -310,7 +311,7 @@ impl Operation for CreateRevision {
                 check_requested_count(requested)?;
                 let mut revision = new.revision.clone();
                 if let RevisionContent::Encoded(EncodedGuide { content, .. }) = &new.content {
-                    revision.size = crate::domain::size::stored_count(content.len());
+                    revision.size = stored_count(content.len());
                 }
                 edits.push(HistoryEdit::SetState {
                     last_number: revision.number,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use expertise::config::Config;
 
-use super::{exported, given_guide, request};
+use super::{exported, given_guide, request, retitle};
 use crate::kit::{
     databases::{empty_postgres, runtime},
     deadline::until,
@@ -101,4 +101,111 @@ fn without_automatic_revisions_only_requested_ones_are_made() {
         assert_eq!(deleted.previous_revision, 0);
         assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
     });
+}
+
+/// A guide of three steps with bodies of 700 kB each.
+async fn given_large_guide(client: &Client) -> Task {
+    let guide = client.given_task(task("Large")).await;
+    for title in ["a", "b", "c"] {
+        let step = information_step(&guide, title).with_body("x".repeat(700_000));
+        client.given_step(step).await;
+    }
+    guide
+}
+
+#[test]
+fn a_guide_that_cannot_be_exported_is_deleted_without_a_revision() {
+    let settings = |config: &mut Config| config.max_message_bytes = 1 << 20;
+    on("sqlite::memory:", settings, async |client| {
+        let guide = given_large_guide(&client).await;
+        let too_large = "MESSAGE_TOO_LARGE";
+        let failure = client.export(&guide.guid).await.refused();
+        failure.is(Code::ResourceExhausted, too_large);
+        let failure = client.create_revision(request(&guide.guid)).await.refused();
+        failure.is(Code::ResourceExhausted, too_large);
+        let deleted = client.force_delete_task(&guide.guid).await.accepted();
+        assert_eq!(deleted.previous_revision, 0);
+        let failure = client.get_revision(&guide.guid, 1).await.refused();
+        failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    });
+}
+
+#[test]
+fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
+    let settings = |config: &mut Config| {
+        config.max_message_bytes = 4 << 20;
+        config.max_inflight_bytes = 4 << 20;
+    };
+    on("sqlite::memory:", settings, async |client| {
+        let guide = given_large_guide(&client).await;
+        let failure = client.force_delete_task(&guide.guid).await.refused();
+        failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+        client.get_task(&guide.guid).await.accepted();
+        let purge = DeleteTaskRequest {
+            guid: guide.guid,
+            force: true,
+            purge_history: true,
+            ..DeleteTaskRequest::default()
+        };
+        client.tasks().delete_task(purge).await.accepted();
+    });
+}
+
+#[test]
+fn a_task_has_at_most_a_thousand_requested_revisions() {
+    on(
+        "sqlite::memory:",
+        |_| (),
+        async |client| {
+            let guide = given_guide(&client).await;
+            for number in 1..=1_000 {
+                retitle(&client, &guide.guid, &format!("Title {number}")).await;
+                client.kept_revision(&guide.guid).await;
+            }
+            retitle(&client, &guide.guid, "One more").await;
+            let failure = client.create_revision(request(&guide.guid)).await.refused();
+            failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
+        },
+    );
+}
+
+#[test]
+fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() {
+    on(
+        "sqlite::memory:",
+        |_| (),
+        async |client| {
+            let steps = vec![document_step(StepType::Information, "Step"); 5_001];
+            let guide = client.imported(document("Guide", steps)).await;
+            let title = StepTranslation {
+                title: Some("Schritt".to_owned()),
+                locked: Some(false),
+                ..StepTranslation::default()
+            };
+            let first = Step {
+                guid: guide.steps[0].clone(),
+                translations: [("de".to_owned(), title)].into(),
+                ..Step::default()
+            };
+            client.updated_step(first, &["translations"]).await;
+            let work = async || {
+                let request = ListTranslationWorkRequest {
+                    task: Some(guide.guid.clone()),
+                    ..translation_work_request(&["de"])
+                };
+                let work = client.all_translation_work(request).await;
+                let mut work = work.into_iter();
+                work.find(|work| work.guid == guide.steps[0])
+                    .map(|it| it.state)
+            };
+            retitle(&client, &guide.guid, "Another step").await;
+            let outdated = work().await;
+            assert!(outdated.is_some());
+            let deleted = client.force_delete_task(&guide.guid).await.accepted();
+            client
+                .restored(&guide.guid, deleted.previous_revision)
+                .await;
+            assert_eq!(work().await, outdated);
+        },
+    );
 }

@@ -108,9 +108,9 @@ fn add_managed<'a>(tree: &'a TaskTree, all: &mut BTreeMap<TaskId, &'a TaskTree>)
 /// What becomes of a task of the revision.
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    /// This one is changed.
+    /// The stored task is brought to its former state.
     Stored(&'a TaskTree),
-    /// It comes back under its id.
+    /// It was deleted, and comes back under its id.
     Undeleted,
     /// Its id is in use, so it is made anew under another one.
     Replaced,
