@@ -10,6 +10,7 @@ on_both_databases![
     a_dry_run_keeps_nothing,
     a_deletion_keeps_the_guide,
     a_purged_task_leaves_nothing,
+    a_purged_task_that_comes_back_has_no_former_alias,
     publishing_keeps_what_is_published,
     the_oldest_automatic_revisions_go,
     deleted_tasks_are_listed_until_they_come_back,
@@ -214,4 +215,25 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
     assert_eq!(listed().await.iter().collect::<Vec<_>>(), expected);
     client.restored(&guides[1], 1).await;
     assert_eq!(listed().await, [guides[2].clone(), guides[0].clone()]);
+}
+
+async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    client.kept_revision(&managed).await;
+    let alias = client.set_revision_alias(&managed, "live", 1).await;
+    alias.accepted();
+    let request = DeleteTaskRequest {
+        guid: managed.clone(),
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    client.tasks().delete_task(request).await.accepted();
+    let former = deleted.previous_revision;
+    client.restored(&guide.guid, former).await;
+    let kept = client.kept_revision(&managed).await;
+    assert_eq!(kept.aliases, [""; 0]);
 }
