@@ -11,9 +11,11 @@ use std::{
 
 use prost::Message;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     "expertise/v1/analysis.proto",
+    "expertise/v1/change_service.proto",
     "expertise/v1/error_reason.proto",
+    "expertise/v1/index_service.proto",
     "expertise/v1/resources.proto",
     "expertise/v1/revision_service.proto",
     "expertise/v1/role_service.proto",

@@ -4,7 +4,8 @@
 use std::{
     any::Any,
     future::Future,
-    sync::{Arc, Weak},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
@@ -106,6 +107,25 @@ pub enum ReadFrom {
     Primary,
 }
 
+/// What a call with nothing to answer waits for. Then it is asked again, as if it had just arrived.
+pub struct CallWait {
+    /// Ready when there may be something to answer.
+    pub ready: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The longest wait from the call's arrival on, those before included.
+    pub at_most: Duration,
+}
+
+/// Where a call leaves its [`CallWait`].
+#[derive(Clone, Default)]
+pub struct CallWaitSlot(Arc<Mutex<Option<CallWait>>>);
+
+impl CallWaitSlot {
+    /// Takes the wait that the call has left.
+    pub fn take(&self) -> Option<CallWait> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 /// The context of a call. Work that may outlive the call, such as a write in a
 /// task of its own, keeps a clone: what the call holds is released with the last
 /// clone.
@@ -117,6 +137,8 @@ pub struct CallContext {
     guard: Weak<()>,
     spans: CallSpans,
     memory: Arc<dyn CallMemory>,
+    /// `None` if the call must be answered now.
+    wait: Option<CallWaitSlot>,
     _held: Arc<dyn Any + Send + Sync>,
 }
 
@@ -159,9 +181,31 @@ impl CallContext {
             guard: Arc::downgrade(&guard.0),
             spans: CallSpans(spans),
             memory,
+            wait: None,
             _held: Arc::new(held),
         };
         (context, guard)
+    }
+
+    /// The same context, in which the call may leave a wait in place of its answer.
+    pub fn with_wait(self, wait: Option<CallWaitSlot>) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Whether the current call may wait.
+    pub fn may_wait() -> bool {
+        CURRENT
+            .try_with(|call| call.wait.is_some())
+            .unwrap_or(false)
+    }
+
+    /// Has the current call wait and be asked again, whatever it answers now.
+    pub fn ask_again(wait: CallWait) {
+        let _ = CURRENT.try_with(|call| {
+            if let Some(CallWaitSlot(slot)) = &call.wait {
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(wait);
+            }
+        });
     }
 
     /// Runs `work` with this context as [`CallContext::current`]. Tasks that it

@@ -138,9 +138,16 @@ pub struct Config {
     #[arg(
         value_name = "DURATION",
         default_value = "90days",
-        value_parser = value::retention(3_650)
+        value_parser = value::retention(Duration::ZERO, 3_650)
     )]
     pub deleted_task_retention: Duration,
+    /// How long changes are kept for those who follow them, 1h to 365days
+    #[arg(
+        value_name = "DURATION",
+        default_value = "7days",
+        value_parser = value::retention(Duration::from_secs(60 * 60), 365)
+    )]
+    pub changes_retention: Duration,
     /// Serve gRPC reflection, for grpcurl and the like
     #[arg(
         value_name = "true|false",

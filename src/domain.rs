@@ -6,6 +6,7 @@
 
 pub mod analysis;
 pub mod caller;
+pub mod change_feed;
 pub mod changes;
 pub mod compare;
 pub mod decide;
@@ -16,6 +17,7 @@ pub mod feedback;
 pub mod history;
 pub mod ids;
 pub mod import;
+pub mod index_work;
 pub mod json;
 pub mod link;
 pub mod misspelling;

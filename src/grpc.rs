@@ -12,9 +12,10 @@ use crate::{
     auth::Caller,
     domain::page::PAGE_BYTES,
     proto::v1::{
-        analysis_service_server::AnalysisServiceServer,
-        revision_service_server::RevisionServiceServer, role_service_server::RoleServiceServer,
-        step_service_server::StepServiceServer, task_service_server::TaskServiceServer,
+        analysis_service_server::AnalysisServiceServer, change_service_server::ChangeServiceServer,
+        index_service_server::IndexServiceServer, revision_service_server::RevisionServiceServer,
+        role_service_server::RoleServiceServer, step_service_server::StepServiceServer,
+        task_service_server::TaskServiceServer,
         translation_service_server::TranslationServiceServer,
     },
     store::{Account, Store},
@@ -25,9 +26,11 @@ pub mod status;
 
 mod analysis;
 mod call;
+mod changes;
 mod decode;
 mod encode;
 mod idempotency;
+mod index;
 mod page;
 mod page_token;
 mod references;
@@ -44,13 +47,15 @@ pub use scope::{required_scope, rpcs};
 use page_token::PageTokens;
 
 /// The services of the contract by their full names.
-pub const SERVICES: [&str; 6] = [
+pub const SERVICES: [&str; 8] = [
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
     "expertise.v1.RevisionService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
     "expertise.v1.AnalysisService",
+    "expertise.v1.ChangeService",
+    "expertise.v1.IndexService",
 ];
 
 /// Limits of the services.
@@ -96,7 +101,17 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
                 .max_encoding_message_size(max_message_bytes),
         )
         .add_service(
-            AnalysisServiceServer::new(services)
+            AnalysisServiceServer::new(services.clone())
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
+            ChangeServiceServer::new(services.clone())
+                .max_decoding_message_size(max_message_bytes)
+                .max_encoding_message_size(max_message_bytes),
+        )
+        .add_service(
+            IndexServiceServer::new(services)
                 .max_decoding_message_size(max_message_bytes)
                 .max_encoding_message_size(max_message_bytes),
         )

@@ -270,6 +270,7 @@ impl Server {
             let retention = store.clone().enforce_retention();
             monitoring = Some([
                 AbortOnDrop(tokio::spawn(following)),
+                AbortOnDrop(tokio::spawn(store.clone().follow_changes())),
                 AbortOnDrop(tokio::spawn(retention)),
             ]);
             started();
@@ -278,6 +279,9 @@ impl Server {
         let deadline = Instant::now() + config.shutdown_grace;
         info!("shutting down");
         health.shut_down().await;
+        if let Some(store) = &store {
+            store.end_waits();
+        }
         drop(drain);
         let drained = drain_until(deadline - closing_time(config.shutdown_grace), &mut serving);
         tokio::select! {
@@ -305,6 +309,7 @@ async fn open_store(config: &Config) -> Result<Store, OpenError> {
             deleted_task_retention: config.deleted_task_retention,
             codec: grpc::GUIDE_CODEC,
         },
+        changes_retention: config.changes_retention,
     })
     .await
 }

@@ -7,6 +7,7 @@
 
 mod connection;
 mod error;
+mod feed_waits;
 mod json_columns;
 mod metrics;
 mod read;
@@ -37,6 +38,7 @@ use connection::{
     ConnectMessage, ConnectOptions, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
     ReplicaSettings,
 };
+use feed_waits::FeedWaits;
 use metrics::StoreMetrics;
 use read::{AnalysisThreads, ExpectedTranslations};
 use schema::entity::OfAccount;
@@ -73,6 +75,8 @@ pub struct Options {
     pub max_message_bytes: usize,
     /// How the history of guides is kept.
     pub history: HistoryOptions,
+    /// How long changes are kept.
+    pub changes_retention: Duration,
 }
 
 /// How the history of guides is kept.
@@ -160,6 +164,8 @@ struct Inner {
     replica: Option<Replica>,
     max_message_bytes: usize,
     history: HistoryOptions,
+    changes_retention: Duration,
+    feed_waits: Arc<FeedWaits>,
     large_reads: Arc<Semaphore>,
     analysis_threads: AnalysisThreads,
     expected_translations: ExpectedTranslations,
@@ -177,6 +183,7 @@ impl Store {
             max_connections,
             max_message_bytes,
             history,
+            changes_retention,
         } = options;
         let options = ConnectOptions {
             max_connections,
@@ -212,6 +219,8 @@ impl Store {
                 replica,
                 max_message_bytes,
                 history,
+                changes_retention,
+                feed_waits: Arc::default(),
                 large_reads: Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize)),
                 analysis_threads: AnalysisThreads::new(),
                 expected_translations: ExpectedTranslations::default(),
@@ -267,6 +276,7 @@ impl Store {
     pub fn sample_connections(&self) {
         let metrics = &self.inner.metrics;
         self.inner.connections.sample_pools(metrics);
+        metrics.set_waiting_calls(self.inner.feed_waits.waiting());
         if let Some(replica) = &self.inner.replica {
             replica.sample(metrics);
         }
@@ -301,6 +311,10 @@ impl Account {
     /// The same account, for writes of this caller.
     pub fn with_subject(self, subject: String) -> Self {
         Self { subject, ..self }
+    }
+
+    fn feed_waits(&self) -> &Arc<FeedWaits> {
+        &self.store.inner.feed_waits
     }
 
     fn history(&self) -> &HistoryOptions {
@@ -394,6 +408,7 @@ impl Account {
             max_connections: 1,
             max_message_bytes: config.max_message_bytes,
             history: HistoryOptions::for_tests(),
+            changes_retention: Duration::from_secs(3_600),
         });
         let store = store.await.expect("a database");
         store.account(&AccountId::parse("42").expect("an account"))

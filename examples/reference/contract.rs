@@ -9,13 +9,15 @@ use prost_reflect::{
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/documented.bin"));
 const PACKAGE: &str = "expertise.v1";
 /// The services in their order on the page.
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 8] = [
     "TaskService",
     "StepService",
     "RoleService",
     "TranslationService",
     "AnalysisService",
     "RevisionService",
+    "ChangeService",
+    "IndexService",
 ];
 
 /// The enum whose values are the reasons of errors.

@@ -196,6 +196,21 @@ pub fn of(rpc: &str) -> Option<&'static [&'static str]> {
             "WRITE_CONFLICT",
             "MESSAGE_TOO_LARGE",
         ],
+        "ListChanges" => &[
+            "FIELD_REQUIRED",
+            "FIELD_INVALID",
+            "FIELD_OUT_OF_RANGE",
+            "CURSOR_INVALID",
+            "CURSOR_EXPIRED",
+        ],
+        "ListIndexWork" => &["FIELD_OUT_OF_RANGE", "PAGE_TOKEN_INVALID"],
+        "AcknowledgeIndexed" => &[
+            "FIELD_REQUIRED",
+            "FIELD_TOO_LONG",
+            "FIELD_INVALID",
+            "TOO_MANY_ELEMENTS",
+            "WRITE_CONFLICT",
+        ],
         "GetRevision" => &[
             "FIELD_REQUIRED",
             "FIELD_INVALID",

@@ -22,13 +22,16 @@ const ACCOUNT: &str = "demo";
 /// Longer messages are cut off.
 const MAX_LINES: usize = 64;
 /// Fields whose values differ from run to run and say nothing.
-const OPAQUE_FIELDS: [&str; 6] = [
+const OPAQUE_FIELDS: [&str; 9] = [
+    "cursor",
     "fingerprint",
     "guide_etag",
     "id",
+    "next_cursor",
     "next_page_token",
     "size_bytes",
     "source_digest",
+    "transaction",
 ];
 
 /// The request and response that the page shows of each rpc, in Markdown.

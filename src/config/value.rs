@@ -72,10 +72,16 @@ pub(super) fn duration(shortest: Duration) -> impl Fn(&str) -> Result<Duration, 
 }
 
 /// How long something is kept, in days at most.
-pub(super) fn retention(longest: u32) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+pub(super) fn retention(
+    shortest: Duration,
+    longest: u32,
+) -> impl Fn(&str) -> Result<Duration, String> + Clone {
     move |text| {
-        duration_to(Duration::ZERO, DAY * longest, text).ok_or_else(|| {
-            format!("a duration with its unit from 0s to {longest}days, such as 90days or 12h")
+        duration_to(shortest, DAY * longest, text).ok_or_else(|| {
+            let shortest = humantime::format_duration(shortest);
+            format!(
+                "a duration with its unit from {shortest} to {longest}days, such as 90days or 12h"
+            )
         })
     }
 }

@@ -13,11 +13,19 @@ pub enum Scope {
     Translate,
     /// Roles.
     Admin,
+    /// The work of an external index.
+    Index,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Translate, Self::Admin];
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Translate,
+        Self::Admin,
+        Self::Index,
+    ];
 
     /// The name as credentials spell it.
     pub fn name(self) -> &'static str {
@@ -26,6 +34,7 @@ impl Scope {
             Self::Write => "write",
             Self::Translate => "translate",
             Self::Admin => "admin",
+            Self::Index => "index",
         }
     }
 

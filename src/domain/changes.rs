@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use uuid::Uuid;
+
 use super::{
     decide::WriteContext,
     error::Result,
     history::{HistoryChange, HistoryEdit, TranslatedFrom},
     ids::{RoleId, StepId, TaskId},
+    index_work::{Acknowledgement, IndexKind},
     nesting::DepthLimit,
     order::{OrderChange, Place},
     revision::Revision,
@@ -52,6 +55,8 @@ pub struct Changes {
     pub translated_from: TranslatedFrom,
     /// A created or deleted role.
     pub role: Option<RoleChange>,
+    /// What an external index says it holds. It changes no revision.
+    pub acknowledged: Vec<AcknowledgedItem>,
     /// The change of a task's history.
     pub history: Option<HistoryChange>,
     /// Tasks that come back after their deletion. They are created, too.
@@ -129,6 +134,8 @@ pub struct StepChange {
 pub struct StepDeletion {
     /// The step.
     pub step: StepId,
+    /// The task that it belongs to.
+    pub task: TaskId,
     /// The revision that the decision is based on.
     pub revision: Revision,
 }
@@ -138,6 +145,7 @@ impl StepDeletion {
     pub fn of(step: &Step) -> Self {
         Self {
             step: step.guid,
+            task: step.task,
             revision: step.revision,
         }
     }
@@ -168,6 +176,8 @@ pub struct TranslatedTask {
     pub added_languages: i64,
     /// The change of the task's size, in bytes.
     pub growth: i64,
+    /// Its version after the write.
+    pub version: i64,
 }
 
 /// Automatic translations of a step.
@@ -175,6 +185,8 @@ pub struct TranslatedTask {
 pub struct TranslatedStep {
     /// The step.
     pub step: StepId,
+    /// The task that it belongs to.
+    pub task: TaskId,
     /// The title that was translated.
     pub title: String,
     /// The digest of the other texts that were translated.
@@ -185,6 +197,17 @@ pub struct TranslatedStep {
     pub added_languages: i64,
     /// The change of the step's size.
     pub growth: StepSize,
+    /// Its version after the write.
+    pub version: i64,
+}
+
+/// What an external index says of a task, a step or a deletion.
+#[derive(Debug)]
+pub struct AcknowledgedItem {
+    /// Which of them it is; `None` is a deletion, which is forgotten.
+    pub kind: Option<IndexKind>,
+    /// What the index says.
+    pub item: Acknowledgement,
 }
 
 /// The change of a role.
@@ -275,6 +298,19 @@ impl Changes {
         self.retitled = steps;
     }
 
+    /// The tasks and steps that come back after their deletion: they begin with a version that no
+    /// new one has.
+    pub fn came_back(&self) -> Vec<Uuid> {
+        let tasks = self.tasks.iter().filter_map(|change| match change {
+            TaskChange::Create(task) => Some((task.guid.0, &task.revision)),
+            TaskChange::Update { .. } | TaskChange::Delete { .. } => None,
+        });
+        let steps = self.steps.iter().filter(|step| step.before.is_none());
+        let steps = steps.map(|step| (step.after.guid.0, &step.after.revision));
+        let came_back = tasks.chain(steps).filter(|(_, it)| it.version > 1);
+        came_back.map(|(guid, _)| guid).collect()
+    }
+
     /// Whether nothing changes. Limits on depth are no changes.
     pub fn is_empty(&self) -> bool {
         let Self {
@@ -290,6 +326,7 @@ impl Changes {
             translated_steps,
             translated_from: _,
             role,
+            acknowledged,
             history,
             // They are among the tasks.
             undeleted: _,
@@ -306,6 +343,7 @@ impl Changes {
             && translated_tasks.is_empty()
             && translated_steps.is_empty()
             && role.is_none()
+            && acknowledged.is_empty()
             && history.is_none()
     }
 }

@@ -180,6 +180,8 @@ pub enum Precondition {
         /// The steps.
         steps: Vec<StepId>,
     },
+    /// Changes behind a cursor are no longer kept, or the database is not what it was.
+    CursorExpired,
     /// The revision has an alias.
     RevisionInUse {
         /// The task.

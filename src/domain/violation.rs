@@ -25,6 +25,8 @@ pub enum Reason {
     ShorthandConflict,
     /// A page token of another list or filter, or a malformed one.
     PageTokenInvalid,
+    /// A cursor of another account, or a malformed one.
+    CursorInvalid,
 }
 
 impl Reason {
@@ -41,6 +43,7 @@ impl Reason {
             Self::ShorthandInvalid => "SHORTHAND_INVALID",
             Self::ShorthandConflict => "SHORTHAND_CONFLICT",
             Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
+            Self::CursorInvalid => "CURSOR_INVALID",
         }
     }
 }

@@ -31,7 +31,8 @@ pub fn required_scope(path: &str) -> Option<Scope> {
         }
         "RoleService" => read_scope(method).or_else(|| write_scope(method, Scope::Admin)),
         "TranslationService" => Some(Scope::Translate),
-        "AnalysisService" => read_scope(method),
+        "AnalysisService" | "ChangeService" => read_scope(method),
+        "IndexService" => Some(Scope::Index),
         _ => None,
     }
 }

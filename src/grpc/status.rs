@@ -155,7 +155,7 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
     };
     let outcome = match scope {
         Scope::Read => "",
-        Scope::Write | Scope::Translate | Scope::Admin => {
+        Scope::Write | Scope::Translate | Scope::Admin | Scope::Index => {
             "; a write may have been done all the same"
         }
     };

@@ -8,6 +8,7 @@ use crate::{
     proto::v1,
 };
 
+mod change;
 mod document;
 mod finding;
 pub mod json;
@@ -16,6 +17,7 @@ mod revision;
 pub mod step;
 mod task;
 
+pub use change::{change, index_result, index_work};
 pub use document::document;
 pub use finding::{finding, finding_counts, rule};
 pub use reference::reference;

@@ -34,7 +34,7 @@ use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::Semaphore,
     task::block_in_place,
-    time::Instant,
+    time::{Instant, timeout_at},
 };
 use tonic::{Status, body::Body};
 use tower::Service;
@@ -55,7 +55,7 @@ use self::{
 use super::connections::ConnectionHandle;
 use crate::{
     auth::{Authenticator, KeysRead},
-    call_context::{CallContext, CallMemory},
+    call_context::{CallContext, CallMemory, CallWait, CallWaitSlot},
     grpc::status,
     proto::decoded_size::DecodedSizes,
     telemetry::Tracer,
@@ -67,6 +67,10 @@ const MAX_DECODED_RATIO: usize = 3;
 /// Up to this size, a message is decoded in about a millisecond, which other calls of the same
 /// thread can wait.
 const MAX_QUICKLY_DECODED_BYTES: usize = 1024 * 1024;
+/// The largest request of a call that can wait, in bytes. It is kept to be asked again.
+const MAX_WAITING_BYTES: usize = 4 * 1024;
+/// How long before the caller's deadline a call that waits is answered.
+const ANSWER_TIME: Duration = Duration::from_millis(250);
 
 /// The state that the middleware of all calls shares.
 pub struct Middleware {
@@ -169,7 +173,7 @@ pub enum CallResponse {
 impl<S> CallService<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-    S: Clone + Send + 'static,
+    S: Clone + Send + Sync + 'static,
     S::Future: Send,
 {
     pub fn new(middleware: Arc<Middleware>, inner: S) -> Self {
@@ -258,7 +262,7 @@ impl Middleware {
         mut slot: Option<QueueSlot>,
     ) -> Result<(Response<Body>, ResponseResources), Status>
     where
-        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
     {
         let headers = request.headers();
         let scope = protocol::required_scope(request.uri().path())?;
@@ -267,7 +271,8 @@ impl Middleware {
         let requested_timeout = deadline::requested(headers);
         let limit = self.limits.request_timeout;
         let timeout = *requested_timeout.as_ref().unwrap_or(&None);
-        let deadline = Deadline::new(call.started(), timeout, limit);
+        let of_caller = timeout.map(|timeout| call.started() + timeout);
+        let mut deadline = Deadline::new(call.started(), of_caller, limit);
         let caller =
             credentials::authenticate(&self.authenticator, headers, deadline, scope, &mut slot)
                 .await?;
@@ -279,36 +284,64 @@ impl Middleware {
         protocol::drop_read_headers(request.headers_mut());
         request.extensions_mut().insert(caller);
 
-        let call = &*call;
-        let work = async {
-            let (head, body) = request.into_parts();
-            let limit = self.limits.max_message_bytes;
-            let receiving = request_body::receive(body, call.received(), &self.memory, limit);
-            let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;
-            let bytes = self.work_bytes(head.uri.path(), &message)?;
-            let ReceivedMessage { body, memory, .. } = message;
-            let permit = self.queue.acquire(slot, bytes, deadline.at).await;
-            let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
-            let held = (Arc::clone(&memory), Arc::clone(&permit));
-            let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;
-            let spans = call.child_spans(self.tracer.as_ref());
-            let (context, _cancel_on_drop) =
-                CallContext::new(call.id(), deadline.at, read_from, call_memory, held, spans);
-            let request = Request::from_parts(head, Body::new(body));
-            let service = context.scope(call_service(inner, request));
-            let response = match bytes {
-                ..=MAX_QUICKLY_DECODED_BYTES => service.await,
-                _ => decode_in_turn(&self.decoders, service).await,
+        let (head, body) = request.into_parts();
+        let mut body = Some(body);
+        let mut received = None;
+        let mut may_wait = true;
+        loop {
+            let this = &*call;
+            let wait = CallWaitSlot::default();
+            let work = async {
+                if let Some(body) = body.take() {
+                    let limit = self.limits.max_message_bytes;
+                    let receiving =
+                        request_body::receive(body, this.received(), &self.memory, limit);
+                    let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;
+                    let bytes = self.work_bytes(head.uri.path(), &message)?;
+                    received = Some((message, bytes));
+                }
+                let (message, bytes, again) = match received.take() {
+                    Some((message, bytes)) if bytes <= MAX_WAITING_BYTES => {
+                        (message.clone(), bytes, Some((message, bytes)))
+                    }
+                    Some((message, bytes)) => (message, bytes, None),
+                    None => return Err(status::internal(&this.id().to_string())),
+                };
+                let wait = (may_wait && again.is_some()).then(|| wait.clone());
+                received = again;
+                let ReceivedMessage { body, memory, .. } = message;
+                let permit = self.queue.acquire(slot.take(), bytes, deadline.at).await;
+                let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
+                let held = (Arc::clone(&memory), Arc::clone(&permit));
+                let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;
+                let spans = this.child_spans(self.tracer.as_ref());
+                let (context, _cancel_on_drop) =
+                    CallContext::new(this.id(), deadline.at, read_from, call_memory, held, spans);
+                let request = Request::from_parts(head.clone(), Body::new(body));
+                let service = context.with_wait(wait);
+                let service = service.scope(call_service(inner.clone(), request));
+                let response = match bytes {
+                    ..=MAX_QUICKLY_DECODED_BYTES => service.await,
+                    _ => decode_in_turn(&self.decoders, service).await,
+                };
+                Ok((
+                    response,
+                    ResponseResources::new(deadline, memory, permit, scope),
+                ))
             };
-            Ok((
-                response,
-                ResponseResources::new(deadline, memory, permit, scope),
-            ))
-        };
-        let span = info_span!("call", request_id = %call.id());
-        let work = catch_panics(call, work.instrument(span));
-        let result = deadline::enforce(deadline.at, work).await;
-        result.unwrap_or_else(|| Err(status::deadline_exceeded(scope, deadline.source)))
+            let span = info_span!("call", request_id = %this.id());
+            let work = catch_panics(this, work.instrument(span));
+            let result = deadline::enforce(deadline.at, work).await;
+            let response =
+                result.unwrap_or_else(|| Err(status::deadline_exceeded(scope, deadline.source)))?;
+            let Some(wait) = wait.take() else {
+                return Ok(response);
+            };
+            // Nothing is held while it waits: no permit, no connection, no lock.
+            drop(response);
+            may_wait = wait_for_answer(call, wait, of_caller, limit).await;
+            deadline = Deadline::new(Instant::now(), of_caller, limit);
+        }
     }
 
     /// The size of the largest copy of a message: as it arrived, or its elements when they
@@ -363,6 +396,25 @@ async fn decode_in_turn<F: Future>(turns: &Semaphore, call: F) -> F::Output {
         _ => call.as_mut().poll(context),
     })
     .await
+}
+
+/// Waits until there may be something to answer. Returns whether the call may wait again.
+async fn wait_for_answer(
+    call: &mut CallRecord,
+    wait: CallWait,
+    of_caller: Option<Instant>,
+    limit: Duration,
+) -> bool {
+    let CallWait { ready, at_most } = wait;
+    let began = Instant::now();
+    let longest = call.started() + at_most;
+    let until = of_caller.map_or(longest, |at| longest.min(at - ANSWER_TIME.min(at - began)));
+    if let Some(pending) = call.pending() {
+        pending.postpone(until + limit);
+    }
+    let is_over = timeout_at(until, ready).await.is_err();
+    call.count_wait(began.elapsed());
+    !is_over
 }
 
 /// Calls a service once it is ready.

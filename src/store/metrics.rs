@@ -39,6 +39,9 @@ pub struct StoreMetrics {
     connections: Family<TwoLabels, Gauge>,
     connections_max: Family<OneLabel, Gauge>,
     replica_in_use: Gauge,
+    sequenced_changes: Counter,
+    pruned_changes: Counter,
+    waiting_calls: Gauge,
 }
 
 impl Default for StoreMetrics {
@@ -59,6 +62,9 @@ impl Default for StoreMetrics {
             connections: Family::default(),
             connections_max: Family::default(),
             replica_in_use: Gauge::default(),
+            sequenced_changes: Counter::default(),
+            pruned_changes: Counter::default(),
+            waiting_calls: Gauge::default(),
         }
     }
 }
@@ -81,6 +87,21 @@ impl StoreMetrics {
             "write_conflicts",
             "Writes that were retried because of a concurrent write",
             self.write_conflicts.clone(),
+        );
+        registry.register(
+            "waiting_calls",
+            "Calls of ListChanges that wait for changes",
+            self.waiting_calls.clone(),
+        );
+        registry.register(
+            "sequenced_changes",
+            "Changes that had no place in the feed yet when a reader of this server came",
+            self.sequenced_changes.clone(),
+        );
+        registry.register(
+            "pruned_changes",
+            "Changes that were deleted after their retention",
+            self.pruned_changes.clone(),
         );
         let registry = registry.sub_registry_with_prefix("database");
         for (name, help, metric) in [
@@ -129,6 +150,22 @@ impl StoreMetrics {
             "1 while reads that may be stale go to the replica, else 0",
             self.replica_in_use.clone(),
         );
+    }
+
+    /// Counts entries of the change feed that got a position.
+    pub fn count_sequenced_changes(&self, count: u64) {
+        self.sequenced_changes.inc_by(count);
+    }
+
+    /// Counts entries of the change feed that were deleted.
+    pub fn count_pruned_changes(&self, count: u64) {
+        self.pruned_changes.inc_by(count);
+    }
+
+    /// Notes how many calls wait for changes.
+    pub fn set_waiting_calls(&self, count: usize) {
+        self.waiting_calls
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// How many statements have ended so far.

@@ -2,8 +2,10 @@
 //! previews, validations and large steps are read in one transaction.
 
 mod cached_sql;
+mod change_feed;
 mod expected_translations;
 mod guide;
+mod index_work;
 mod large_page;
 pub mod large_step;
 mod off_runtime;

@@ -30,6 +30,9 @@ impl MigratorTrait for Migrator {
     }
 }
 
+/// The sequence that the `seq` of changes is drawn from, on PostgreSQL.
+pub const CHANGES_SEQUENCE: &str = "changes_seq";
+
 /// A table of the schema.
 pub struct SchemaTable {
     /// Its name.

@@ -259,12 +259,14 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         language_count: stored_count(translations.len()),
         version: revision.version,
         dirty_record: revision.dirty,
+        indexed: false,
         created_ts: revision.created.0,
         modified_ts: revision.modified.0,
         body: None,
     };
     Ok(step::ActiveModel {
         body: NotSet,
+        indexed: NotSet,
         ..row.into_active_model()
     })
 }

@@ -16,9 +16,11 @@
 //! [`statements`] makes every statement that writes tasks and steps: what must happen on
 //! every write is added there.
 
+mod change_feed;
 mod depths;
 mod guide;
 mod imports;
+mod index;
 mod links;
 mod locks;
 mod queue;
@@ -47,10 +49,15 @@ use super::{
 };
 use crate::{
     call_context::CallSpans,
-    domain::{Error, Outage, Result, changes::Changes, decide::WriteContext},
+    domain::{
+        Error, Outage, Result,
+        change_feed::{NewEntries, WriteRpc},
+        changes::Changes,
+        decide::WriteContext,
+    },
 };
 
-use statements::DecidedWrite;
+use statements::{DecidedWrite, FeedRows};
 use transaction::{
     CallerLiveness, MAX_LOCKED_ATTEMPTS, Tx, WriteConnection, back_off, commit, roll_back,
 };
@@ -69,6 +76,8 @@ trait Operation: Send + Sync + 'static {
     type Snapshot: Send;
     /// The result for the caller.
     type Answer: Send + 'static;
+    /// The rpc that it serves, if it changes tasks or steps.
+    const RPC: Option<WriteRpc> = None;
 
     /// Reads without locks, with one statement at most; `None` when the decision needs
     /// locks.
@@ -141,6 +150,8 @@ impl<O: Operation> PendingWrite<O> {
         tx.check_depths(&changes).await?;
         let write = DecidedWrite {
             outcome: self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            feed: feed_rows::<O>(&changes, &tx.context)?,
+            came_back: Vec::new(),
             changes,
             context: &tx.context,
             backend: tx.backend(),
@@ -173,14 +184,16 @@ impl<O: Operation> PendingWrite<O> {
             WriteMode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
             WriteMode::ValidateOnly => None,
         };
-        let decided = |changes, outcome| DecidedWrite {
+        let decided = |changes, outcome, feed, came_back| DecidedWrite {
             changes,
             outcome,
+            feed,
+            came_back,
             context: &tx.context,
             backend: tx.backend(),
         };
         if changes.role.is_some() {
-            let write = decided(changes, outcome);
+            let write = decided(changes, outcome, None, Vec::new());
             // Roles are written by the same script with and without locks.
             if let Some(script) = write.script()? {
                 let script = script.statement(tx.backend(), tx.account());
@@ -188,16 +201,39 @@ impl<O: Operation> PendingWrite<O> {
                 answer = self.operation.complete(answer, &guard)?;
             }
         } else {
-            let mut parts = changes.into_parts().peekable();
+            let mut feed = feed_rows::<O>(&changes, &tx.context)?;
+            let mut came_back = changes.came_back();
             let mut outcome = outcome;
+            let mut parts = changes.into_parts().peekable();
             while let Some(part) = parts.next() {
-                let of_part = outcome.take_if(|_| parts.peek().is_none());
-                tx.run_statements(decided(part, of_part).under_locks()?)
-                    .await?;
+                // These belong to the whole write.
+                let (outcome, feed, came_back) = match parts.peek() {
+                    Some(_) => (None, None, Vec::new()),
+                    None => (outcome.take(), feed.take(), std::mem::take(&mut came_back)),
+                };
+                let part = decided(part, outcome, feed, came_back);
+                tx.run_statements(part.under_locks()?).await?;
             }
         }
         Ok(WriteOutcome::Done(answer))
     }
+}
+
+/// The entries of a write in the change feed, if there are any.
+fn feed_rows<O: Operation>(
+    changes: &Changes,
+    context: &WriteContext,
+) -> Result<Option<FeedRows>, StoreError> {
+    let entries = NewEntries::of(changes);
+    if entries.count() == 0 {
+        return Ok(None);
+    }
+    let unnamed = || Error::Internal("a write of tasks or steps names no rpc".to_owned());
+    Ok(Some(FeedRows {
+        rpc: O::RPC.ok_or_else(unnamed)?,
+        transaction: (context.new_id)(),
+        entries,
+    }))
 }
 
 impl Account {
@@ -230,7 +266,14 @@ impl Account {
             path: self.write_path(),
             retry,
         });
-        self.metrics().measure_write(self.run_write(write)).await
+        let outcome = self.metrics().measure_write(self.run_write(write)).await;
+        if O::RPC.is_some()
+            && mode == WriteMode::Store
+            && matches!(outcome, Ok(WriteOutcome::Done(_)))
+        {
+            self.changes_were_written();
+        }
+        outcome
     }
 
     /// Runs a write. If it meets a large step, which it would return, it gives up its slot, its

@@ -40,13 +40,15 @@ const RPCS: [&str; 4] = [
 /// Field 1, a text, that is not UTF-8.
 const BROKEN: &[u8] = b"\x0a\x01\xff";
 
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 8] = [
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
     "expertise.v1.RoleService",
     "expertise.v1.TranslationService",
     "expertise.v1.RevisionService",
     "expertise.v1.AnalysisService",
+    "expertise.v1.ChangeService",
+    "expertise.v1.IndexService",
 ];
 
 async fn check(client: &Client, service: &str) -> Result<ServingStatus, tonic::Status> {

@@ -32,12 +32,13 @@ on_one_database! {
 static METHODS: LazyLock<Vec<String>> = LazyLock::new(contract::methods);
 /// Those whose requests may leave out every field. The descriptors do not say so: the annotation
 /// of required fields is not compiled into them.
-const WITHOUT_REQUIRED_FIELDS: [&str; 5] = [
+const WITHOUT_REQUIRED_FIELDS: [&str; 6] = [
     "TaskService/ListTasks",
     "RoleService/ListRoles",
     "AnalysisService/ListFindings",
     "AnalysisService/ListRules",
     "RevisionService/ListDeletedTasks",
+    "IndexService/ListIndexWork",
 ];
 
 /// A length-delimited field.

@@ -31,6 +31,7 @@ async fn a_read_is_one_round_trip_and_a_write_two_at_most() {
     references(&client, &mut counts).await;
     writes_of_several_resources(&client, &mut counts).await;
     history(&client, &mut counts).await;
+    followers(&client, &mut counts).await;
     println!("{}", counts.lines.join("\n"));
     assert!(counts.too_many.is_empty(), "{:#?}", counts.too_many);
     counts.cover_every_rpc();
@@ -513,7 +514,8 @@ async fn writes_of_several_resources(client: &Client, counts: &mut Counts) {
         let update = task_of(&other.guid).named(unknown_guid());
         client.update_task(update, &["name"]).await
     };
-    counts.count("UpdateTask", "of a name", 7, update).await;
+    // The entries of the steps that follow take one more.
+    counts.count("UpdateTask", "of a name", 8, update).await;
     let create = async || {
         let task = client.given_task(sample::task("Gone")).await;
         client.given_step(information_step(&task, "Step")).await;
@@ -606,4 +608,52 @@ fn request_id(wanted: bool) -> String {
     } else {
         String::new()
     }
+}
+
+async fn followers(client: &Client, counts: &mut Counts) {
+    let guide = client.given_task(task("Followed")).await;
+    let cursor = client.cursor_now().await;
+    let behind = || ListChangesRequest {
+        cursor: cursor.clone(),
+        ..ListChangesRequest::default()
+    };
+    let list = async || client.list_changes(behind()).await;
+    counts
+        .count("ListChanges", "with nothing new", 1, list)
+        .await;
+    let change = async || {
+        client.given_step(information_step(&guide, "Step")).await;
+    };
+    let list = async |()| client.list_changes(behind()).await;
+    // What is new is put in order in a transaction, and read.
+    counts
+        .count_prepared("ListChanges", "with something new", 7, change, list)
+        .await;
+    let list = async || {
+        let request = ListIndexWorkRequest::default();
+        client.index().list_index_work(request).await
+    };
+    counts.count("ListIndexWork", "a page", 3, list).await;
+    let work = async || {
+        change().await;
+        let items = client.index_work().await.into_iter().take(500);
+        let items = items.map(|work| IndexedItem {
+            guid: work.guid,
+            etag: work.etag,
+            ..IndexedItem::default()
+        });
+        AcknowledgeIndexedRequest {
+            items: items.collect(),
+        }
+    };
+    let acknowledge = async |request| client.index().acknowledge_indexed(request).await;
+    counts
+        .count_prepared(
+            "AcknowledgeIndexed",
+            "of tasks and steps",
+            9,
+            work,
+            acknowledge,
+        )
+        .await;
 }

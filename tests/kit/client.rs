@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use expertise::proto::v1::{
-    analysis_service_client::AnalysisServiceClient, revision_service_client::RevisionServiceClient,
+    analysis_service_client::AnalysisServiceClient, change_service_client::ChangeServiceClient,
+    index_service_client::IndexServiceClient, revision_service_client::RevisionServiceClient,
     role_service_client::RoleServiceClient, step_service_client::StepServiceClient,
     task_service_client::TaskServiceClient, translation_service_client::TranslationServiceClient,
     *,
@@ -150,6 +151,14 @@ impl Client {
         RevisionServiceClient::new(self.authenticated())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(MESSAGE_LIMIT)
+    }
+
+    pub fn changes(&self) -> ChangeServiceClient<Authenticated> {
+        ChangeServiceClient::new(self.authenticated())
+    }
+
+    pub fn index(&self) -> IndexServiceClient<Authenticated> {
+        IndexServiceClient::new(self.authenticated())
     }
 
     pub fn roles(&self) -> RoleServiceClient<Authenticated> {
@@ -578,6 +587,71 @@ impl Client {
             .set_revision_alias(request)
             .await
             .map(inner)
+    }
+}
+
+/// Changes, and the work of an index.
+impl Client {
+    pub async fn list_changes(
+        &self,
+        request: ListChangesRequest,
+    ) -> Result<ListChangesResponse, Status> {
+        self.changes().list_changes(request).await.map(inner)
+    }
+
+    /// A cursor behind everything that is committed; panics on an error.
+    pub async fn cursor_now(&self) -> String {
+        let now = ListChangesRequest {
+            start: ChangeStart::Now.into(),
+            ..ListChangesRequest::default()
+        };
+        let page = self.list_changes(now).await.expect("a cursor");
+        assert_eq!(page.changes, [], "no changes before the present");
+        page.next_cursor
+    }
+
+    /// Every change behind a cursor, and the cursor behind them; panics on an error.
+    pub async fn changes_after(&self, cursor: &str) -> (Vec<Change>, String) {
+        let mut request = ListChangesRequest {
+            cursor: cursor.to_owned(),
+            page_size: 500,
+            ..ListChangesRequest::default()
+        };
+        let mut changes = Vec::new();
+        loop {
+            let page = self.list_changes(request.clone()).await.expect("a page");
+            changes.extend(page.changes);
+            request.cursor = page.next_cursor;
+            if page.caught_up {
+                return (changes, request.cursor);
+            }
+        }
+    }
+
+    /// All work of the index; panics on an error.
+    pub async fn index_work(&self) -> Vec<IndexWork> {
+        let mut request = ListIndexWorkRequest {
+            page_size: 500,
+            ..ListIndexWorkRequest::default()
+        };
+        let mut work = Vec::new();
+        loop {
+            let page = self.index().list_index_work(request.clone()).await;
+            let page = inner(page.expect("a page"));
+            work.extend(page.work);
+            if page.next_page_token.is_empty() {
+                return work;
+            }
+            request.page_token = page.next_page_token;
+        }
+    }
+
+    /// Acknowledges states; the results. Panics on an error.
+    pub async fn acknowledge(&self, items: Vec<IndexedItem>) -> Vec<IndexResult> {
+        let request = AcknowledgeIndexedRequest { items };
+        let response = self.index().acknowledge_indexed(request).await;
+        let response = inner(response.expect("results"));
+        response.results().collect()
     }
 }
 

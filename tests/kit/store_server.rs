@@ -44,6 +44,7 @@ pub async fn open_with_limit(
         max_connections,
         max_message_bytes,
         history: history_options(),
+        changes_retention: Duration::from_secs(7 * 24 * 60 * 60),
     });
     store.await.expect("a database")
 }

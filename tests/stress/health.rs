@@ -14,7 +14,7 @@ use tonic_health::pb::{
 use crate::kit::deadline::{in_time, until};
 
 /// The server and each of its services.
-const SERVICES: [&str; 7] = [
+const SERVICES: [&str; 9] = [
     "",
     "expertise.v1.TaskService",
     "expertise.v1.StepService",
@@ -22,6 +22,8 @@ const SERVICES: [&str; 7] = [
     "expertise.v1.TranslationService",
     "expertise.v1.AnalysisService",
     "expertise.v1.RevisionService",
+    "expertise.v1.ChangeService",
+    "expertise.v1.IndexService",
 ];
 
 /// A client of the health service, with a connection of its own.

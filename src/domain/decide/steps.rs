@@ -252,6 +252,7 @@ impl DeleteStep {
         });
         changes.deleted_steps.push(StepDeletion {
             step: guid,
+            task,
             revision,
         });
         Ok((changes, ()))

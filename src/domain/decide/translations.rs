@@ -52,6 +52,8 @@ pub struct StepTranslationSnapshot {
     pub size: StepSize,
     /// How many languages it is translated into.
     pub languages: usize,
+    /// Its version.
+    pub version: i64,
     /// Its translations, with the title and the digest of the other texts that each was
     /// translated from.
     pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, SourceDigest)>>,
@@ -151,6 +153,7 @@ impl TaskTranslationSnapshot {
             by_language: Vec::new(),
             added_languages: 0,
             growth: 0,
+            version: head.revision.version + 1,
         });
         if known.is_none() {
             count_language(&mut head.languages, index)?;
@@ -197,11 +200,13 @@ impl StepTranslationSnapshot {
         };
         let change = written.entry(item.guid).or_insert_with(|| TranslatedStep {
             step,
+            task: self.task,
             title: self.title.clone(),
             content_digest: self.content_digest,
             by_language: Vec::new(),
             added_languages: 0,
             growth: StepSize::default(),
+            version: self.version + 1,
         });
         if known.is_none() {
             count_language(&mut self.languages, index)?;

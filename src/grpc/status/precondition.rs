@@ -68,6 +68,13 @@ pub fn status(precondition: Precondition) -> Status {
             steps.iter().map(ToString::to_string).collect(),
             missing_subtasks_message(steps.len()),
         ),
+        Precondition::CursorExpired => (
+            ErrorReason::CursorExpired,
+            vec!["cursor".to_owned()],
+            "changes behind the cursor are no longer kept, or the database was restored to a state \
+             before it: take a new cursor with `start` CHANGE_START_NOW, then read everything once"
+                .to_owned(),
+        ),
         Precondition::RevisionInUse {
             task,
             number,
@@ -117,6 +124,7 @@ fn short_description(precondition: &Precondition) -> Option<&'static str> {
         | Precondition::TaskHasSteps { .. }
         | Precondition::TaskManaged { .. }
         | Precondition::StepManaged { .. }
+        | Precondition::CursorExpired
         | Precondition::RevisionInUse { .. }
         | Precondition::RequestIdReused { .. } => None,
     }

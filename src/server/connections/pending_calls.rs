@@ -33,9 +33,8 @@ impl PendingCalls {
     /// Whether the peer has not read a response for too long.
     pub fn is_stalled(&self) -> bool {
         let pending = lock(&self.0);
-        // Every call may take equally long, so the first one has the first deadline.
-        let first = pending.deadlines.first_key_value();
-        first.is_some_and(|(_, deadline)| Instant::now() >= *deadline + RESPONSE_READ_TIMEOUT)
+        let first = pending.deadlines.values().min();
+        first.is_some_and(|deadline| Instant::now() >= *deadline + RESPONSE_READ_TIMEOUT)
     }
 }
 
@@ -55,6 +54,12 @@ impl PendingCall {
             connection: Arc::clone(connection),
             number,
         }
+    }
+
+    /// The call waits, and must end by this deadline.
+    pub fn postpone(&self, deadline: Instant) {
+        let mut pending = lock(&self.connection.calls.0);
+        pending.deadlines.insert(self.number, deadline);
     }
 
     /// The address at the other end of the connection.

@@ -1,9 +1,12 @@
 //! The record of a call: one log line, its metrics and its span, written when the
 //! call ends, however it ends.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use http::Request;
@@ -34,6 +37,8 @@ pub struct CallRecord {
     started: Instant,
     received: ReceivedBody,
     sent_bytes: u64,
+    /// How long it waited for something to answer.
+    waited: Duration,
     outcome: Option<CallOutcome>,
     pending: Option<Arc<PendingCall>>,
     metrics: Arc<RpcMetrics>,
@@ -90,6 +95,7 @@ impl CallRecord {
             started,
             received: ReceivedBody::default(),
             sent_bytes: 0,
+            waited: Duration::ZERO,
             outcome: None,
             pending: pending.map(Arc::new),
             metrics,
@@ -136,6 +142,11 @@ impl CallRecord {
         Some(Arc::new(spans))
     }
 
+    /// Counts a wait for something to answer, which is no part of the call's duration.
+    pub fn count_wait(&mut self, waited: Duration) {
+        self.waited += waited;
+    }
+
     pub fn count_sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
     }
@@ -158,7 +169,7 @@ impl Drop for CallRecord {
         };
         let caller = self.caller.as_ref();
         let account = caller.map_or("", |caller| caller.account.as_str());
-        let duration = self.started.elapsed();
+        let duration = self.started.elapsed().saturating_sub(self.waited);
         self.metrics.end(code, reason, duration);
         if let Some(span) = self.span.take() {
             span.end(&SpanOutcome {
@@ -180,6 +191,7 @@ impl Drop for CallRecord {
             bytes_in = self.received.bytes.load(Relaxed),
             bytes_out = self.sent_bytes,
             duration_us = duration.as_micros() as u64,
+            waited_us = (!self.waited.is_zero()).then(|| self.waited.as_micros() as u64),
             "call"
         );
     }

@@ -23,15 +23,19 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The caller's timeout or the server's, whichever is shorter.
-    pub fn new(started: Instant, requested: Option<Duration>, limit: Duration) -> Self {
-        let (timeout, source) = match requested {
-            Some(requested) if requested <= limit => (requested, DeadlineSource::Caller),
-            Some(_) | None => (limit, DeadlineSource::Server),
-        };
-        Self {
-            at: started + timeout,
-            source,
+    /// The caller's deadline or that of the server for a call that was asked at a time, whichever
+    /// comes first.
+    pub fn new(asked: Instant, of_caller: Option<Instant>, limit: Duration) -> Self {
+        let of_server = asked + limit;
+        match of_caller {
+            Some(at) if at <= of_server => Self {
+                at,
+                source: DeadlineSource::Caller,
+            },
+            Some(_) | None => Self {
+                at: of_server,
+                source: DeadlineSource::Server,
+            },
         }
     }
 }

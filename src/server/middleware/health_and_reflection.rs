@@ -59,13 +59,13 @@ impl CallBounds {
         protocol::refuse_compression(headers)?;
         let requested = deadline::requested(headers)?;
         let limit = middleware.limits.request_timeout;
-        let deadline = Deadline::new(Instant::now(), requested, limit);
+        let now = Instant::now();
+        let of_caller = requested.map(|requested| now + requested);
+        let deadline = Deadline::new(now, of_caller, limit);
         let path = request.uri().path();
         let is_watch = path == WATCH;
         let ends = match requested {
-            Some(requested) if is_watch => {
-                Some(Deadline::new(Instant::now(), Some(requested), requested))
-            }
+            Some(requested) if is_watch => Some(Deadline::new(now, of_caller, requested)),
             None if is_watch => None,
             Some(_) | None => Some(deadline),
         };

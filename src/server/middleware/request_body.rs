@@ -34,6 +34,7 @@ const MAX_SPARE_FRAMES: usize = 1024;
 const MIN_BYTES_PER_FRAME: usize = 64;
 
 /// A message that has arrived.
+#[derive(Clone)]
 pub struct ReceivedMessage {
     /// The message with its prefix, as tonic reads it.
     pub body: MessageBody,
@@ -170,6 +171,7 @@ impl Chunks {
 }
 
 /// The body of a received message.
+#[derive(Clone)]
 pub struct MessageBody(VecDeque<Bytes>);
 
 impl MessageBody {

@@ -100,7 +100,9 @@ impl ResponseBody {
             }
             Scope::Read => {}
             // The change is stored, so the caller must receive this answer.
-            Scope::Write | Scope::Translate | Scope::Admin => memory.hold_response(data.len()),
+            Scope::Write | Scope::Translate | Scope::Admin | Scope::Index => {
+                memory.hold_response(data.len())
+            }
         }
         self.call.count_sent(data.len());
         let outgoing = OutgoingBytes {

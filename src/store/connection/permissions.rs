@@ -8,7 +8,7 @@ use tracing::warn;
 use super::{OpenError, message};
 use crate::store::{backend, schema};
 
-/// The permissions on tables that a connection needs.
+/// The permissions on tables, and on the sequence of changes, that a connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeededPermissions {
     /// To read which migrations were run.
@@ -22,10 +22,13 @@ pub enum NeededPermissions {
 /// The table in which SeaORM lists the migrations that were run.
 const MIGRATIONS_TABLE: &str = "seaql_migrations";
 const READ: &[&str] = &["SELECT"];
+/// The permission on a sequence, as the statement compares it.
+const USAGE: &str = "USAGE";
+const DRAW: &[&str] = &[USAGE];
 const CHANGE: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE"];
 
 impl NeededPermissions {
-    /// Each table with its permissions.
+    /// Each table or sequence with its permissions.
     fn tables(self) -> Vec<(&'static str, &'static [&'static str])> {
         let mut tables = vec![(MIGRATIONS_TABLE, READ)];
         if self != Self::Migrations {
@@ -33,6 +36,9 @@ impl NeededPermissions {
                 let is_changed = self == Self::Serve && table.is_of_accounts;
                 (table.name, if is_changed { CHANGE } else { READ })
             }));
+        }
+        if self == Self::Serve {
+            tables.push((schema::CHANGES_SEQUENCE, DRAW));
         }
         tables
     }
@@ -109,7 +115,9 @@ fn missing_permissions(needed: NeededPermissions) -> String {
     format!(
         "SELECT name, string_agg(permission, ', ' ORDER BY number) \
          FROM (VALUES {}) AS needed (name, permission, number) \
-         WHERE NOT has_table_privilege(to_regclass(name), permission) \
+         WHERE CASE permission WHEN '{USAGE}' \
+           THEN NOT has_sequence_privilege(to_regclass(name), permission) \
+           ELSE NOT has_table_privilege(to_regclass(name), permission) END \
          GROUP BY name ORDER BY name",
         rows.join(", ")
     )

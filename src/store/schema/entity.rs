@@ -4,6 +4,9 @@ use sea_orm::entity::prelude::*;
 
 use crate::domain::ids::AccountId;
 
+pub mod change;
+pub mod change_feed;
+pub mod index_deletion;
 pub mod request_outcome;
 pub mod revision_alias;
 pub mod role;
@@ -47,6 +50,9 @@ macro_rules! of_account {
 }
 
 of_account!(
+    change,
+    change_feed,
+    index_deletion,
     request_outcome,
     revision_alias,
     role,

@@ -16,9 +16,11 @@ pub struct Migration;
 const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
-/// types that differ between the databases. `{by_key}` makes SQLite store rows in the key only.
+/// types that differ between the databases. `{seq}` is a number that the database draws, larger
+/// than all that were drawn before, and `{seq_key}` the key with it, which SQLite's is alone.
+/// `{by_key}` makes SQLite store rows in the key only.
 /// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 16] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
         last_role_id bigint NOT NULL
@@ -108,6 +110,7 @@ const TABLES: [&str; 13] = [
         language_count bigint NOT NULL,
         version bigint NOT NULL,
         dirty_record boolean NOT NULL,
+        indexed boolean NOT NULL DEFAULT false,
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
         body text,
@@ -173,6 +176,39 @@ const TABLES: [&str; 13] = [
         number bigint NOT NULL,
         PRIMARY KEY (account_id, task, alias)
     )",
+    // What the next three tell of may be gone. The columns of `changes` are in an order that keeps
+    // rows narrow on PostgreSQL.
+    "CREATE TABLE changes (
+        seq {seq},
+        position bigint,
+        version bigint,
+        changed_ts bigint NOT NULL,
+        transaction_id {uuid} NOT NULL,
+        task {uuid} NOT NULL,
+        step {uuid},
+        transaction_size integer NOT NULL,
+        step_count integer NOT NULL,
+        kind smallint NOT NULL,
+        rpc smallint NOT NULL,
+        account_id {text} NOT NULL,
+        fields text NOT NULL,
+        subject text NOT NULL{seq_key}
+    )",
+    "CREATE TABLE change_feeds (
+        account_id {text} NOT NULL,
+        head bigint NOT NULL,
+        pruned bigint NOT NULL,
+        pruned_transaction {uuid} NOT NULL,
+        PRIMARY KEY (account_id)
+    )",
+    "CREATE TABLE index_deletions (
+        account_id {text} NOT NULL,
+        guid {uuid} NOT NULL,
+        kind integer NOT NULL,
+        task {uuid} NOT NULL,
+        mark {uuid} NOT NULL,
+        PRIMARY KEY (account_id, guid)
+    )",
 ];
 
 /// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
@@ -190,7 +226,7 @@ const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 8] = [
+const INDEXES: [&str; 12] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
@@ -207,6 +243,11 @@ const INDEXES: [&str; 8] = [
      WHERE step IS NOT NULL",
     "CREATE INDEX task_histories_deleted_ts ON task_histories (account_id, deleted_ts, task)
      WHERE deleted_ts IS NOT NULL",
+    "CREATE INDEX tasks_dirty ON tasks (account_id, guid) WHERE dirty_record",
+    "CREATE INDEX steps_dirty ON steps (account_id, guid) WHERE dirty_record",
+    "CREATE INDEX changes_new ON changes (account_id, seq) WHERE position IS NULL",
+    "CREATE UNIQUE INDEX changes_position ON changes (account_id, position)
+     WHERE position IS NOT NULL",
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
 ];
 
@@ -235,7 +276,12 @@ const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUE
         ('task_histories', 'sqlite_autoindex_task_histories_1', '10000 10000 1'),
         ('task_histories', 'task_histories_deleted_ts', '1000 1000 1 1'),
         ('task_revisions', 'sqlite_autoindex_task_revisions_1', '100000 100000 10 1'),
-        ('revision_aliases', 'sqlite_autoindex_revision_aliases_1', '10000 10000 1 1')";
+        ('revision_aliases', 'sqlite_autoindex_revision_aliases_1', '10000 10000 1 1'),
+        ('tasks', 'tasks_dirty', '10000 10000 1'),
+        ('steps', 'steps_dirty', '1000000 1000000 1'),
+        ('changes', 'changes_new', '1000 1000 1'),
+        ('changes', 'changes_position', '1000000 1000000 1'),
+        ('index_deletions', 'sqlite_autoindex_index_deletions_1', '1000 1000 1')";
 
 impl MigrationName for Migration {
     fn name(&self) -> &'static str {
@@ -247,11 +293,29 @@ impl MigrationName for Migration {
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
-        let (text, uuid, bytes, by_key) = match manager.get_database_backend() {
+        let (text, uuid, bytes, by_key, seq, seq_key) = match manager.get_database_backend() {
             // SQLite compares text byte by byte by default. `uuid_text` is SeaORM's name of the
             // type; the value is a blob. WITHOUT ROWID stores narrow rows in the primary key only.
-            DbBackend::Sqlite => ("text", "uuid_text", "blob", " WITHOUT ROWID"),
-            _ => ("text COLLATE \"C\"", "uuid", "bytea", ""),
+            DbBackend::Sqlite => (
+                "text",
+                "uuid_text",
+                "blob",
+                " WITHOUT ROWID",
+                "integer PRIMARY KEY",
+                "",
+            ),
+            _ => {
+                let sequence = "CREATE SEQUENCE changes_seq";
+                db.execute_unprepared(sequence).await?;
+                (
+                    "text COLLATE \"C\"",
+                    "uuid",
+                    "bytea",
+                    "",
+                    "bigint NOT NULL DEFAULT nextval('changes_seq')",
+                    ", PRIMARY KEY (account_id, seq)",
+                )
+            }
         };
         let partitions = PARTITIONS.try_with(|partitions| *partitions).unwrap_or(0);
         for table in TABLES {
@@ -259,6 +323,8 @@ impl MigrationTrait for Migration {
                 .replace("{text}", text)
                 .replace("{uuid}", uuid)
                 .replace("{bytes}", bytes)
+                .replace("{seq}", seq)
+                .replace("{seq_key}", seq_key)
                 .replace("{by_key}", by_key);
             for statement in partitioned(table, partitions) {
                 db.execute_unprepared(&statement).await?;

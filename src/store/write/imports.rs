@@ -10,6 +10,7 @@ use super::{Operation, guide::GuideMemory, transaction::Tx};
 use crate::{
     domain::{
         Error, Result, SizedResource,
+        change_feed::WriteRpc,
         changes::Changes,
         decide::WriteContext,
         etag::{ExpectedEtag, GuideEtag},
@@ -135,6 +136,7 @@ struct ImportedOver {
 impl Operation for ImportWrite {
     type Snapshot = ImportSnapshot;
     type Answer = Imported;
+    const RPC: Option<WriteRpc> = Some(WriteRpc::ImportTask);
 
     /// Locks the task with everything below it and the tasks that subtask steps name, in the
     /// order of ids. Steps that change are locked after the decision; others may change

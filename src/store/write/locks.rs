@@ -67,6 +67,21 @@ impl Tx {
         Ok(heads)
     }
 
+    /// The tasks of these steps. A step never changes its task, so they can be looked up before
+    /// anything is locked.
+    pub async fn tasks_of_steps(&self, steps: &[Uuid]) -> Result<Vec<TaskId>, StoreError> {
+        let tasks: Vec<Uuid> = self
+            .select::<step::Entity>()
+            .select_only()
+            .column(step::Column::Task)
+            .distinct()
+            .filter(step::Column::Guid.is_in(steps.iter().copied()))
+            .into_tuple()
+            .all(&self.db)
+            .await?;
+        Ok(tasks.into_iter().map(TaskId).collect())
+    }
+
     /// Locks steps in the order of their ids, and returns those ids.
     pub async fn lock_steps(&self, filter: Expr) -> Result<Vec<Uuid>, StoreError> {
         let locked = self

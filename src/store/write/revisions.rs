@@ -12,6 +12,7 @@ use super::{Operation, guide::GuideMemory, transaction::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result, SizedResource,
+        change_feed::WriteRpc,
         changes::Changes,
         decide::WriteContext,
         etag::{ExpectedEtag, GuideEtag},
@@ -493,6 +494,7 @@ fn add_referenced(
 impl Operation for RestoreWrite {
     type Snapshot = RestoreSnapshot;
     type Answer = RestoredRevision;
+    const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreRevision);
 
     /// Locks what an import of the guide would lock, and the tasks that were unlinked since, with
     /// everything below them.

@@ -128,6 +128,7 @@ impl TranslationRows<task_translation::ActiveModel> {
                 by_language,
                 added_languages: _,
                 growth: _,
+                version: _,
             } = translated;
             let rows = by_language.iter();
             self.texts.extend(rows.map(|(language, overlay)| {
@@ -160,11 +161,13 @@ impl TranslationRows<step_translation::ActiveModel> {
         for translated in steps {
             let TranslatedStep {
                 step,
+                task: _,
                 title,
                 content_digest,
                 by_language,
                 added_languages: _,
                 growth: _,
+                version: _,
             } = translated;
             let source = (title.as_str(), *content_digest);
             let rows = by_language.iter();

@@ -3,12 +3,14 @@
 
 mod batch;
 mod columns;
+mod feed;
 mod guarded;
 mod history;
 mod locked_statement;
 mod step_list;
 
 use sea_orm::{ActiveModelTrait, DbBackend};
+use uuid::Uuid;
 
 use super::{
     request_outcomes::{KeptOutcome, delete_expired},
@@ -31,6 +33,8 @@ use crate::{
 use batch::Batch;
 use columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, is_updated_translation_column};
 
+use feed::Deleted;
+pub use feed::FeedRows;
 pub use locked_statement::{IfUnchanged, LockedStatement};
 
 type TaskTranslationRows = TranslationRows<task_translation::ActiveModel>;
@@ -42,6 +46,10 @@ pub struct DecidedWrite<'a> {
     pub changes: Changes,
     /// The outcome to keep for a retry.
     pub outcome: Option<KeptOutcome>,
+    /// The entries in the change feed.
+    pub feed: Option<FeedRows>,
+    /// Tasks and steps that came back after their deletion.
+    pub came_back: Vec<Uuid>,
     /// Account, time and limits.
     pub context: &'a WriteContext,
     /// The database that takes the statements.
@@ -49,8 +57,8 @@ pub struct DecidedWrite<'a> {
 }
 
 impl DecidedWrite<'_> {
-    /// Rows that belong to every write, with or without locks. Entries of an audit log or a
-    /// change feed would be added here: [`Changes`] name every task and step.
+    /// Rows that belong to every write, with or without locks: [`Changes`] name every task and
+    /// step.
     ///
     /// All but those of symbols must insert or delete at least one row: in a script, an effect
     /// that changes none skips those behind it on SQLite.
@@ -58,12 +66,16 @@ impl DecidedWrite<'_> {
         let Self {
             changes,
             outcome,
+            feed,
+            came_back: _,
             context,
             backend: _,
         } = self;
         let outcome = outcome.iter();
         let outcome = outcome.map(|kept| RowChange::Upsert(kept.row(context)));
+        let feed = feed.iter().map(|feed| feed.known(context));
         outcome
+            .chain(feed)
             .chain(symbol_changes(changes, &context.account))
             .collect()
     }
@@ -75,6 +87,9 @@ impl DecidedWrite<'_> {
         let Self {
             changes,
             outcome,
+            // Its known rows are among those of every write, and there are no others here.
+            feed: _,
+            came_back: _,
             context,
             backend,
         } = self;
@@ -91,6 +106,7 @@ impl DecidedWrite<'_> {
             translated_steps,
             translated_from,
             role,
+            acknowledged,
             history,
             undeleted,
             // They were checked, see `Tx::check_depths`.
@@ -103,6 +119,7 @@ impl DecidedWrite<'_> {
             || !translated_tasks.is_empty()
             || !translated_steps.is_empty()
             || !translated_from.is_empty()
+            || !acknowledged.is_empty()
             || history.is_some()
             || !undeleted.is_empty();
         let (Some(task), Some(order), Some(step), Some(deletion)) = (
@@ -153,6 +170,8 @@ impl DecidedWrite<'_> {
         let Self {
             changes,
             outcome,
+            feed,
+            came_back,
             context,
             backend,
         } = self;
@@ -168,6 +187,7 @@ impl DecidedWrite<'_> {
             translated_tasks,
             translated_steps,
             translated_from,
+            acknowledged,
             history,
             undeleted,
             // A role is always written by a script, see `PendingWrite::run_locked`.
@@ -181,11 +201,8 @@ impl DecidedWrite<'_> {
         let mut task_translations = TaskTranslationRows::default();
         let mut step_translations = StepTranslationRows::default();
         let deleted_tasks = batch.put_tasks(tasks, &mut task_translations, &translated_from);
-        batch.delete(
-            "steps",
-            "guid",
-            deleted_steps.into_iter().map(|deleted| deleted.step.0),
-        );
+        let deleted_steps = deleted_steps.into_iter().map(|deleted| deleted.step.0);
+        batch.delete_noted(Deleted::STEPS, deleted_steps, context);
         batch.put_steps(steps, &mut step_translations, &translated_from)?;
         batch.move_steps(moved);
         batch.unlink_steps(&unlinked, context);
@@ -197,13 +214,18 @@ impl DecidedWrite<'_> {
         for order in step_lists {
             batch.change_step_list(order, context);
         }
-        batch.delete_tasks(deleted_tasks);
+        batch.delete_tasks(deleted_tasks, context);
         if !retitled.is_empty() {
             batch.update_subtask_titles(&renamed, context);
         }
         for rows in rows_of_every_write {
             batch.attach(rows, &context.account);
         }
+        if let Some(feed) = feed {
+            batch.add_followers(&feed, context);
+        }
+        batch.forget_index_deletions(&came_back);
+        batch.acknowledge(acknowledged, context);
         batch.undelete_histories(&undeleted);
         if let Some(history) = history {
             batch.edit_history(history, &context.account)?;

@@ -7,6 +7,7 @@ use super::{Operation, links::WithManaged, transaction::Tx};
 use crate::{
     domain::{
         Error, Result,
+        change_feed::WriteRpc,
         changes::Changes,
         decide::{
             CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
@@ -61,6 +62,7 @@ impl Account {
 impl Operation for CreateStep {
     type Snapshot = NewStepSnapshot;
     type Answer = (Step, Placement);
+    const RPC: Option<WriteRpc> = Some(WriteRpc::CreateStep);
 
     async fn read(&self, tx: &Tx) -> Result<Option<NewStepSnapshot>, StoreError> {
         if self.new.kind.subtask().is_some() {
@@ -133,6 +135,7 @@ type StepAndTarget = (Option<StepSnapshot>, Option<ReferencedTask>);
 impl Operation for UpdateStep {
     type Snapshot = StepAndTarget;
     type Answer = (Step, Vec<&'static str>);
+    const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 
     async fn read(&self, tx: &Tx) -> Result<Option<StepAndTarget>, StoreError> {
         if self.patch.new_subtask().is_some() {
@@ -184,6 +187,7 @@ impl UpdateStep {
 impl Operation for DeleteStep {
     type Snapshot = Option<StepToDelete>;
     type Answer = ();
+    const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
 
     async fn read(&self, tx: &Tx) -> Result<Option<Option<StepToDelete>>, StoreError> {
         let stored = tx.read_step_to_delete(self.guid).await?;

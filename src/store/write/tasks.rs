@@ -7,6 +7,7 @@ use super::{Operation, guide::GuideMemory, transaction::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
+        change_feed::WriteRpc,
         changes::Changes,
         decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, WriteContext, create_task},
         etag::ExpectedEtag,
@@ -71,6 +72,7 @@ struct CreateTask(NewTask);
 impl Operation for CreateTask {
     type Snapshot = ();
     type Answer = Task;
+    const RPC: Option<WriteRpc> = Some(WriteRpc::CreateTask);
 
     async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
         Ok(Some(()))
@@ -102,6 +104,7 @@ impl UpdateTaskWrite {
 impl Operation for UpdateTaskWrite {
     type Snapshot = TaskToUpdate;
     type Answer = (Task, Vec<&'static str>);
+    const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
 
     async fn read(&self, tx: &Tx) -> Result<Option<TaskToUpdate>, StoreError> {
         // A rename also changes titles of subtask steps.
@@ -162,6 +165,7 @@ struct DeleteTaskWrite {
 impl Operation for DeleteTaskWrite {
     type Snapshot = TaskToDelete;
     type Answer = i64;
+    const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteTask);
 
     async fn read_locked(&self, tx: &Tx) -> Result<TaskToDelete, StoreError> {
         let guid = self.delete.guid;

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     domain::{
         Result,
+        change_feed::WriteRpc,
         changes::Changes,
         decide::{
             StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
@@ -54,12 +55,14 @@ struct WriteTranslations(Vec<AutomaticTranslation>);
 impl Operation for WriteTranslations {
     type Snapshot = TranslationSnapshot;
     type Answer = Vec<TranslationOutcome>;
+    const RPC: Option<WriteRpc> = Some(WriteRpc::WriteTranslations);
 
     async fn read_locked(&self, tx: &Tx) -> Result<TranslationSnapshot, StoreError> {
         let mut stored = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
-        let mut locked = self.tasks_of_steps(tx).await?;
+        let ids: Vec<Uuid> = self.ids().collect();
+        let mut locked = tx.tasks_of_steps(&ids).await?;
         locked.extend(self.ids().map(TaskId));
         let translated: Vec<Uuid> = self.ids().collect();
         for head in tx.lock_tasks(&locked).await? {
@@ -96,21 +99,6 @@ impl WriteTranslations {
         items.map(|item| item.language.as_str())
     }
 
-    /// The tasks of the translated steps. A step never changes its task, so they can be
-    /// looked up before anything is locked.
-    async fn tasks_of_steps(&self, tx: &Tx) -> Result<Vec<TaskId>, StoreError> {
-        let tasks: Vec<Uuid> = tx
-            .select::<step::Entity>()
-            .select_only()
-            .column(step::Column::Task)
-            .distinct()
-            .filter(step::Column::Guid.is_in(self.ids()))
-            .into_tuple()
-            .all(&tx.db)
-            .await?;
-        Ok(tasks.into_iter().map(TaskId).collect())
-    }
-
     /// Locks the translated steps in the order of ids, and reads their titles, the digests of
     /// their other texts, and their sizes.
     async fn lock_translated_steps(
@@ -118,7 +106,7 @@ impl WriteTranslations {
         tx: &Tx,
     ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
         use step::Column;
-        type StepRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64);
+        type StepRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64, i64);
         let rows: Vec<StepRow> = tx
             .select::<step::Entity>()
             .select_only()
@@ -130,6 +118,7 @@ impl WriteTranslations {
                 Column::Size,
                 Column::BodySize,
                 Column::LanguageCount,
+                Column::Version,
             ])
             .filter(Column::Guid.is_in(self.ids()))
             .order_by_asc(Column::Guid)
@@ -137,13 +126,15 @@ impl WriteTranslations {
             .into_tuple()
             .all(&tx.db)
             .await?;
-        let snapshot = |(guid, task, title, content, listed, bodies, languages): StepRow| {
+        let snapshot = |row: StepRow| {
+            let (guid, task, title, content, listed, bodies, languages, version) = row;
             let step = StepTranslationSnapshot {
                 task: TaskId(task),
                 title,
                 content_digest: digest(&content)?,
                 size: StepSize { listed, bodies },
                 languages: usize::try_from(languages).unwrap_or_default(),
+                version,
                 rows: BTreeMap::new(),
             };
             Ok((guid, step))

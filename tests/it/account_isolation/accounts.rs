@@ -58,7 +58,7 @@ fn linked_document(name: &str) -> TaskDocument {
 /// The account whose resources are named.
 pub struct OtherAccount {
     client: Client,
-    task: Task,
+    pub task: Task,
     managed: String,
     step: Step,
     /// The id of a role, and an id that no role has.
@@ -194,6 +194,11 @@ impl OtherAccount {
             ..ListDeletedTasksRequest::default()
         };
         let deleted = self.client.revisions().list_deleted_tasks(deleted).await;
+        let index = ListIndexWorkRequest {
+            page_size: 1,
+            ..ListIndexWorkRequest::default()
+        };
+        let index = self.client.index().list_index_work(index).await;
         let token = |token: String| {
             assert_ne!(token, "");
             token
@@ -211,6 +216,11 @@ impl OtherAccount {
                 "ListDeletedTasks",
                 token(deleted.accepted().into_inner().next_page_token),
             ),
+            (
+                "ListIndexWork",
+                token(index.accepted().into_inner().next_page_token),
+            ),
+            ("ListChanges", self.client.cursor_now().await),
             ("ListTasks", tasks.next_page_token),
             ("ListSteps", steps.next_page_token),
             ("ListTranslationWork", work.next_page_token),

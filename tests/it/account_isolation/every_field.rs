@@ -24,6 +24,7 @@ on_both_databases![
     translation_calls_do_not_tell_foreign_from_absent,
     analysis_calls_do_not_tell_foreign_from_absent,
     revision_calls_do_not_tell_foreign_from_absent,
+    calls_of_followers_do_not_tell_foreign_from_absent,
 ];
 
 on_one_database![every_field_of_every_call_has_a_case];
@@ -114,6 +115,16 @@ async fn analysis_calls_do_not_tell_foreign_from_absent(client: Client) {
 
 async fn revision_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("RevisionService/")).await;
+}
+
+async fn calls_of_followers_do_not_tell_foreign_from_absent(client: Client) {
+    let of_followers = |case: &Case| {
+        let services = ["ChangeService/", "IndexService/"];
+        services
+            .iter()
+            .any(|service| case.call.starts_with(service))
+    };
+    check_cases(client, of_followers).await;
 }
 
 fn is_import(case: &Case) -> bool {

@@ -81,6 +81,7 @@ const NO_STEP: &str = "STEP_NOT_FOUND";
 const NO_ROLE: &str = "ROLE_NOT_FOUND";
 const NO_REVISION: &str = "REVISION_NOT_FOUND";
 const NO_PAGE: &str = "PAGE_TOKEN_INVALID";
+const NO_CURSOR: &str = "CURSOR_INVALID";
 const INVALID: &str = "FIELD_INVALID";
 const RANGE: &str = "FIELD_OUT_OF_RANGE";
 const REQUIRED: &str = "FIELD_REQUIRED";
@@ -101,6 +102,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "FeedbackConfig.type",
             "FeedbackValue.key",
             "FeedbackValue.value",
+            "IndexedItem.info",
             "ListReferencesRequest.answer",
             "ListReferencesRequest.variable",
             "Looping.alias",
@@ -164,11 +166,15 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         "a number that counts",
         &[
             "CompareRevisionsRequest.page_size",
+            "IndexedItem.index_version",
+            "ListChangesRequest.page_size",
+            "ListChangesRequest.wait",
             "ListDeletedTasksRequest.page_size",
             "ListReferencesRequest.page_size",
             "ListRevisionsRequest.page_size",
             "ListFindingsRequest.page_size",
             "ListFindingsRequest.published",
+            "ListIndexWorkRequest.page_size",
             "ListRolesRequest.page_size",
             "ListStepsRequest.page_size",
             "ListTasksRequest.page_size",
@@ -193,6 +199,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "DeleteTaskRequest.etag",
             "ImportTaskRequest.etag",
             "ImportTaskRequest.guide_etag",
+            "IndexedItem.etag",
             "RestoreRevisionRequest.guide_etag",
             "Step.etag",
             "Task.etag",
@@ -483,11 +490,40 @@ pub const CASES: &[Case] = cases! {
     "RevisionService/ListDeletedTasks" {
         "page_token" Page nothing NO_PAGE NO_PAGE;
     }
+    "ChangeService/ListChanges" {
+        "cursor" Page nothing NO_CURSOR NO_CURSOR;
+        "task" Task oldest_changes OK INVALID;
+    }
+    "IndexService/ListIndexWork" {
+        "page_token" Page nothing NO_PAGE NO_PAGE;
+    }
+    "IndexService/AcknowledgeIndexed" {
+        "items.guid" Task acknowledgement OK INVALID;
+        "items.guid" Step acknowledgement OK INVALID;
+    }
 };
 
 /// A request that needs nothing but the field.
 fn nothing(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
     Vec::new()
+}
+
+fn oldest_changes(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
+    let request = ListChangesRequest {
+        start: ChangeStart::Oldest.into(),
+        ..ListChangesRequest::default()
+    };
+    request.encode_to_vec()
+}
+
+/// Of what the caller names, with the other account's etag.
+fn acknowledgement(_: &CallingAccount, other: &OtherAccount) -> Vec<u8> {
+    let item = IndexedItem {
+        guid: unknown_guid(),
+        etag: other.task.etag.clone(),
+        ..IndexedItem::default()
+    };
+    AcknowledgeIndexedRequest { items: vec![item] }.encode_to_vec()
 }
 
 fn new_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {

@@ -9,7 +9,7 @@ use tonic_types::StatusExt;
 use super::prelude::*;
 
 /// Every call by the scope that it needs.
-const CALLS: [(&str, &[&str]); 4] = [
+const CALLS: [(&str, &[&str]); 5] = [
     (
         "read",
         &[
@@ -28,6 +28,7 @@ const CALLS: [(&str, &[&str]); 4] = [
             "RevisionService/ListRevisions",
             "RevisionService/CompareRevisions",
             "RevisionService/ListDeletedTasks",
+            "ChangeService/ListChanges",
         ],
     ),
     (
@@ -55,6 +56,13 @@ const CALLS: [(&str, &[&str]); 4] = [
         &[
             "TranslationService/ListTranslationWork",
             "TranslationService/WriteTranslations",
+        ],
+    ),
+    (
+        "index",
+        &[
+            "IndexService/ListIndexWork",
+            "IndexService/AcknowledgeIndexed",
         ],
     ),
 ];

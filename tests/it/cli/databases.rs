@@ -493,6 +493,9 @@ fn a_new_database_is_partitioned_by_account() {
     });
     let expected = [
         "accounts",
+        "change_feeds",
+        "changes",
+        "index_deletions",
         "request_outcomes",
         "revision_aliases",
         "roles",

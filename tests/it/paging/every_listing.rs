@@ -68,6 +68,7 @@ fn listings(guide: &str, kept: &str) -> Vec<Listing> {
             "steps",
         ),
         listing("RevisionService/ListDeletedTasks", json!({}), "tasks"),
+        listing("IndexService/ListIndexWork", json!({}), "work"),
     ]
 }
 

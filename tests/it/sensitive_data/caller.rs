@@ -180,7 +180,7 @@ impl Caller {
     fn claims(&self) -> Value {
         let mut claims = claims();
         claims["account_id"] = json!(self.client.account());
-        claims["scope"] = json!("read write translate admin");
+        claims["scope"] = json!("read write translate admin index");
         claims["note"] = json!(TEXT);
         claims
     }

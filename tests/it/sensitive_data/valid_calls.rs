@@ -134,6 +134,24 @@ pub const CALLS: &[(&str, Make)] = &[
         request.encode_to_vec()
     }),
     ("RevisionService/ListDeletedTasks", |_| Vec::new()),
+    ("ChangeService/ListChanges", |resources| {
+        let request = ListChangesRequest {
+            start: ChangeStart::Oldest.into(),
+            task: resources.task.guid.clone(),
+            ..ListChangesRequest::default()
+        };
+        request.encode_to_vec()
+    }),
+    ("IndexService/ListIndexWork", |_| Vec::new()),
+    ("IndexService/AcknowledgeIndexed", |resources| {
+        let item = IndexedItem {
+            guid: resources.task.guid.clone(),
+            etag: TEXT.to_owned(),
+            info: TEXT.to_owned(),
+            ..IndexedItem::default()
+        };
+        AcknowledgeIndexedRequest { items: vec![item] }.encode_to_vec()
+    }),
     ("RoleService/CreateRole", |_| {
         CreateRoleRequest { role: Some(role()) }.encode_to_vec()
     }),

@@ -42,6 +42,8 @@ pub struct Model {
     pub language_count: i64,
     pub version: i64,
     pub dirty_record: bool,
+    /// Whether the external index holds it. Only its acknowledgements set it.
+    pub indexed: bool,
     pub created_ts: i64,
     pub modified_ts: i64,
     pub body: Option<String>,

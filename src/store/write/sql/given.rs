@@ -81,6 +81,7 @@ fn array(cells: Vec<Value>) -> Value {
 fn cast(array: &Value) -> &'static str {
     match array {
         Value::Array(ArrayType::Bool, _) => "::boolean[]",
+        Value::Array(ArrayType::SmallInt, _) => "::smallint[]",
         Value::Array(ArrayType::Int, _) => "::integer[]",
         Value::Array(ArrayType::BigInt, _) => "::bigint[]",
         Value::Array(ArrayType::String, _) => "::text[]",

@@ -11,6 +11,7 @@ use super::{
         STEP_KEY, TASK_KEY, is_updated_step_column, is_updated_step_or_body_column,
         is_updated_task_column, next_revision,
     },
+    feed::Deleted,
     internal,
     locked_statement::{IfUnchanged, LockedStatement},
     step_list::change_step_list,
@@ -206,12 +207,35 @@ impl Batch {
     }
 
     /// Deletes tasks with their steps.
-    pub fn delete_tasks(&mut self, tasks: Vec<(TaskId, Vec<StepId>)>) {
+    pub fn delete_tasks(&mut self, tasks: Vec<(TaskId, Vec<StepId>)>, context: &WriteContext) {
         for (task, steps) in tasks {
             if !steps.is_empty() {
-                self.delete("steps", "task", [task.0]);
+                self.delete_noted(Deleted::STEPS_OF_TASK, [task.0], context);
             }
-            self.delete("tasks", "guid", [task.0]);
+            self.delete_noted(Deleted::TASKS, [task.0], context);
+        }
+    }
+
+    /// Deletes rows by an id, after noting those that the index holds. Its acknowledgements lock the
+    /// task, too, so that none comes in between.
+    pub fn delete_noted(
+        &mut self,
+        deleted: Deleted,
+        ids: impl IntoIterator<Item = Uuid>,
+        context: &WriteContext,
+    ) {
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let (note, delete) = deleted.statements(ids, &mut values, context);
+            self.last_with_rows = Some(self.statements.len());
+            self.statements.push(LockedStatement {
+                sql: note,
+                // On PostgreSQL both see the rows as they were before.
+                attached: vec![delete],
+                values,
+                if_unchanged: IfUnchanged::Accept,
+            });
         }
     }
 
@@ -288,6 +312,7 @@ impl Batch {
                 added_languages,
                 name: _,
                 by_language: _,
+                version: _,
             } = translated;
             vec![task.0.into(), (*growth).into(), (*added_languages).into()]
         });
@@ -296,11 +321,13 @@ impl Batch {
         let rows = steps.iter().map(|translated| {
             let TranslatedStep {
                 step,
+                task: _,
                 growth,
                 added_languages,
                 title: _,
                 content_digest: _,
                 by_language: _,
+                version: _,
             } = translated;
             let (listed, bodies) = (growth.listed, growth.bodies);
             let (step, languages) = (step.0.into(), (*added_languages).into());

@@ -1,6 +1,6 @@
 //! Writes without locks, each as one guarded script.
 
-use sea_orm::{ActiveModelTrait, DbBackend, EntityName};
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, EntityName};
 use uuid::Uuid;
 
 use super::{
@@ -21,6 +21,7 @@ use crate::{
     },
     store::{
         error::StoreError,
+        schema::entity::{step, task},
         step_row::step_row,
         write::{
             rows::{TranslationRows, task_row},
@@ -63,7 +64,12 @@ pub fn update_task(before: &Task, after: &Task, backend: DbBackend) -> Script {
     let mut translations = TaskTranslationRows::default();
     translations.add_task(Some(before), after, &TranslatedFrom::default());
     let mut values = Values::new();
-    let set = assignments(task_row(before), task_row(after), &mut values);
+    let before_row = task::ActiveModel {
+        // An index may have cleared it since, which is no new revision.
+        dirty_record: NotSet,
+        ..task_row(before)
+    };
+    let set = assignments(before_row, task_row(after), &mut values);
     let mut script = update_guarded("tasks", after.guid.0, before.revision, &set, values);
     translations.add_to(&mut script, &TASK_TRANSLATION_KEY, backend);
     script
@@ -86,7 +92,11 @@ pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, Sto
     let mut values = Values::new();
     // Renumbering moves a step without a new version. The place is the same in both rows, so
     // the update leaves it as it is.
-    let before = step_row(*before, place.clone())?;
+    let before = step::ActiveModel {
+        // An index may have cleared it since, which is no new revision.
+        dirty_record: NotSet,
+        ..step_row(*before, place.clone())?
+    };
     let set = assignments(before, step_row(*after, place)?, &mut values);
     let mut script = update_guarded("steps", guid, revision, &set, values);
     translations.add_to(&mut script, &STEP_TRANSLATION_KEY, backend);
@@ -147,8 +157,9 @@ pub fn create_step(
     Ok(script)
 }
 
-/// Deletes a step that is still in the state that it was read in. Like every write, it
-/// locks the task before the step.
+/// Deletes a step that is still in the state that it was read in, and that the external index does
+/// not hold: else it is deleted under locks, and the deletion noted. Like every write, it locks the
+/// task before the step.
 pub fn delete_step(
     order: StepListChange,
     deletion: &StepDeletion,
@@ -157,7 +168,7 @@ pub fn delete_step(
     let mut values = Values::new();
     let (guard, task) = change_step_list(order, &mut values, context);
     let step = format!(
-        "account_id = $1 AND guid = {} AND version = {} AND modified_ts = {}",
+        "account_id = $1 AND guid = {} AND version = {} AND modified_ts = {} AND NOT indexed",
         values.bind(deletion.step.0),
         values.bind(deletion.revision.version),
         values.bind(deletion.revision.modified.0),

@@ -1,0 +1,146 @@
+//! ChangeService: decode, one store call, encode; or a wait, after which the call is asked again.
+
+use std::time::Duration;
+
+use prost_types::Duration as ProtoDuration;
+use tonic::{Request, Response, Status};
+use uuid::Uuid;
+
+use super::{
+    Services,
+    call::respond,
+    decode::{self, Field, field},
+    encode,
+    page_token::{PageCursor, PageTokens},
+};
+use crate::{
+    call_context::{CallContext, CallWait},
+    domain::{
+        Result,
+        change_feed::{FeedCursor, FeedEntry, FeedStart},
+        ids::TaskId,
+        violation::{Reason, Violations},
+    },
+    proto::v1::{
+        ChangeStart, ListChangesRequest, ListChangesResponse, change_service_server::ChangeService,
+    },
+};
+
+/// The longest that a call waits for changes.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+#[tonic::async_trait]
+impl ChangeService for Services {
+    async fn list_changes(
+        &self,
+        request: Request<ListChangesRequest>,
+    ) -> Result<Response<ListChangesResponse>, Status> {
+        respond(request, async |caller, request| {
+            let ListChangesRequest {
+                cursor,
+                start,
+                task,
+                page_size,
+                wait,
+            } = request;
+            let tokens = self.page_tokens(&caller, "ListChanges", Vec::new());
+            let (start, task, size, wait) = decode::all(|violations| {
+                let start = feed_start(&cursor, start, &tokens, violations);
+                let field = Field::root("task", violations);
+                let task = field::optional_guid(&task, TaskId::parse, field);
+                let size = field::page_size(page_size, violations);
+                let wait = wait_time(wait, Field::root("wait", violations));
+                Some((start?, task, size?, wait?))
+            })?;
+            let account = self.account(&caller);
+            // The start at the present has nothing to wait for.
+            let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
+            // It is made before the read, so that it sees what is written behind that.
+            let watch = waits.then(|| account.watch_changes());
+            let page = account.list_changes(start, task, size).await?;
+            if let Some(watch) = watch
+                && page.entries.is_empty()
+                && page.is_at_head
+                && let Some(ready) = watch.wait(page.next.position)?
+            {
+                CallContext::ask_again(CallWait {
+                    ready: Box::pin(ready),
+                    at_most: wait,
+                });
+            }
+            let change = |entry: FeedEntry| {
+                let cursor = tokens.sign(&entry.cursor);
+                encode::change(entry, cursor)
+            };
+            Ok(ListChangesResponse {
+                next_cursor: tokens.sign(&page.next),
+                changes: page.entries.into_iter().map(change).collect(),
+                caught_up: page.caught_up,
+            })
+        })
+        .await
+    }
+}
+
+/// Where to start: exactly one of a cursor and a start.
+fn feed_start(
+    cursor: &str,
+    start: i32,
+    tokens: &PageTokens<'_>,
+    violations: &mut Violations,
+) -> Option<FeedStart> {
+    if !cursor.is_empty() {
+        let verified = tokens.verify(cursor).map(FeedStart::After);
+        if verified.is_none() {
+            let description = "is no cursor of this account";
+            Field::root("cursor", violations).refuse(Reason::CursorInvalid, description);
+        }
+        if start != 0 {
+            let description = "must not be sent beside `cursor`";
+            Field::root("start", violations).refuse(Reason::FieldInvalid, description);
+        }
+        return verified;
+    }
+    let mut field = Field::root("start", violations);
+    match ChangeStart::try_from(start) {
+        Ok(ChangeStart::Now) => Some(FeedStart::Now),
+        Ok(ChangeStart::Oldest) => Some(FeedStart::Oldest),
+        Ok(ChangeStart::Unspecified) => {
+            field.refuse(Reason::FieldRequired, "or `cursor` is required");
+            None
+        }
+        Err(_) => {
+            field.refuse(Reason::FieldInvalid, "is not a known start");
+            None
+        }
+    }
+}
+
+/// How long to wait: 0 to [`MAX_WAIT`].
+fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Duration> {
+    let wait = wait.map_or(Ok(Duration::ZERO), Duration::try_from);
+    let wait = wait.ok().filter(|wait| *wait <= MAX_WAIT);
+    if wait.is_none() {
+        let description = format!("must be from 0 to {} seconds", MAX_WAIT.as_secs());
+        field.refuse(Reason::FieldOutOfRange, description);
+    }
+    wait
+}
+
+impl PageCursor for FeedCursor {
+    fn to_bytes(&self) -> Vec<u8> {
+        let Self {
+            position,
+            transaction,
+        } = self;
+        [position.to_bytes(), transaction.as_bytes().to_vec()].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (position, transaction) = bytes.split_at_checked(8)?;
+        Some(Self {
+            position: i64::from_bytes(position)?,
+            transaction: Uuid::from_slice(transaction).ok()?,
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! Calls that wait for changes: woken by what this server writes at once, and by what others write
+//! within [`POLL_INTERVAL`].
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use sea_orm::ConnectionTrait;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval, sleep},
+};
+
+use super::{Account, Store, backend, error::StoreError, row_reader::RowReader, statement};
+use crate::domain::{Error, Result, ids::AccountId};
+
+/// How often the database is asked for what other servers wrote, once for each account that
+/// somebody waits for.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a call that was woken waits for further changes, so that one answer has several.
+const GATHER_TIME: Duration = Duration::from_millis(50);
+/// The most calls of all accounts that wait.
+const MAX_WAITING: usize = 1_000;
+/// The most calls of one account that wait.
+const MAX_WAITING_OF_ACCOUNT: usize = 100;
+
+/// How far the feed of an account is, and whether entries have no position yet.
+const STATE: &str = "SELECT (SELECT head FROM change_feeds WHERE account_id = $1), \
+    EXISTS (SELECT 1 FROM changes WHERE account_id = $1 AND position IS NULL)";
+
+/// The calls of this server that wait for changes.
+#[derive(Default)]
+pub struct FeedWaits {
+    accounts: Mutex<HashMap<AccountId, Watched>>,
+    /// Whether no call may wait any more.
+    ended: AtomicBool,
+    writes: AtomicU64,
+}
+
+/// An account whose feed is watched.
+struct Watched {
+    /// Changed when there may be something new; dropped at shutdown.
+    wake: watch::Sender<()>,
+    watching: usize,
+    waiting: usize,
+    /// The newest position that a waiting call knows of.
+    head: i64,
+}
+
+impl FeedWaits {
+    fn accounts(&self) -> MutexGuard<'_, HashMap<AccountId, Watched>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the calls that wait for changes of an account.
+    pub fn wake(&self, account: &AccountId) {
+        if let Some(watched) = self.accounts().get(account) {
+            watched.wake.send_replace(());
+        }
+    }
+
+    /// Counts a write of this server, and returns how many there were.
+    pub fn count_write(&self) -> u64 {
+        self.writes.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// How many calls wait.
+    pub fn waiting(&self) -> usize {
+        self.accounts()
+            .values()
+            .map(|watched| watched.waiting)
+            .sum()
+    }
+
+    /// Watches the feed of an account from now on.
+    fn watch(self: &Arc<Self>, account: &AccountId) -> FeedWatch {
+        let new = || Watched {
+            wake: watch::Sender::new(()),
+            watching: 0,
+            waiting: 0,
+            head: 0,
+        };
+        let mut accounts = self.accounts();
+        let woken = match self.ended.load(Ordering::Relaxed) {
+            true => new().wake.subscribe(),
+            false => {
+                let watched = accounts.entry(account.clone()).or_insert_with(new);
+                watched.watching += 1;
+                watched.wake.subscribe()
+            }
+        };
+        FeedWatch {
+            woken,
+            waits: Arc::clone(self),
+            account: account.clone(),
+            is_waiting: false,
+        }
+    }
+}
+
+/// Sees what changes in the feed of an account after it was made.
+pub struct FeedWatch {
+    woken: watch::Receiver<()>,
+    waits: Arc<FeedWaits>,
+    account: AccountId,
+    is_waiting: bool,
+}
+
+impl FeedWatch {
+    /// Waits until there may be something behind the position `head`. `None` at shutdown, when
+    /// every call is answered at once. Fails if too many calls wait.
+    pub fn wait(mut self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + 'static>> {
+        if !self.begin(head)? {
+            return Ok(None);
+        }
+        Ok(Some(async move {
+            // It fails at shutdown.
+            if self.woken.changed().await.is_ok() {
+                sleep(GATHER_TIME).await;
+            }
+        }))
+    }
+
+    fn begin(&mut self, head: i64) -> Result<bool> {
+        let mut accounts = self.waits.accounts();
+        let waiting: usize = accounts.values().map(|watched| watched.waiting).sum();
+        let Some(watched) = accounts.get_mut(&self.account) else {
+            return Ok(false);
+        };
+        if waiting >= MAX_WAITING || watched.waiting >= MAX_WAITING_OF_ACCOUNT {
+            return Err(Error::Overloaded);
+        }
+        if watched.head != head {
+            // Those that wait already may know of less.
+            watched.wake.send_replace(());
+            watched.head = head;
+        }
+        watched.waiting += 1;
+        self.is_waiting = true;
+        Ok(true)
+    }
+}
+
+impl Drop for FeedWatch {
+    fn drop(&mut self) {
+        let mut accounts = self.waits.accounts();
+        if let Some(watched) = accounts.get_mut(&self.account) {
+            watched.waiting -= usize::from(self.is_waiting);
+            watched.watching -= 1;
+            if watched.watching == 0 {
+                accounts.remove(&self.account);
+            }
+        }
+    }
+}
+
+impl Account {
+    /// Sees what changes in the account's feed from now on.
+    pub fn watch_changes(&self) -> FeedWatch {
+        self.feed_waits().watch(&self.id)
+    }
+}
+
+impl Store {
+    /// Wakes calls that wait for what other servers write, until it is dropped.
+    pub async fn follow_changes(self) {
+        let mut ticks = interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let waits = &self.inner.feed_waits;
+            let waiting: Vec<AccountId> = {
+                let accounts = waits.accounts();
+                let waiting = accounts.iter().filter(|(_, watched)| watched.waiting > 0);
+                waiting.map(|(account, _)| account.clone()).collect()
+            };
+            for account in waiting {
+                // While the database does not answer, the calls go on waiting.
+                let Ok((head, has_new)) = self.account(&account).feed_head().await else {
+                    continue;
+                };
+                let mut accounts = waits.accounts();
+                if let Some(watched) = accounts.get_mut(&account) {
+                    if has_new || watched.head != head {
+                        watched.wake.send_replace(());
+                    }
+                    watched.head = head;
+                }
+            }
+        }
+    }
+
+    /// Answers every call that waits, and lets none wait from now on.
+    pub fn end_waits(&self) {
+        let waits = &self.inner.feed_waits;
+        let mut accounts = waits.accounts();
+        waits.ended.store(true, Ordering::Relaxed);
+        accounts.clear();
+    }
+}
+
+impl Account {
+    async fn feed_head(&self) -> Result<(i64, bool), StoreError> {
+        let db = self.reader();
+        let statement = statement(backend(db), &self.id, STATE, []);
+        let row = db.query_one_raw(statement).await?;
+        let row = row.ok_or(StoreError::Corrupt("head"))?;
+        let mut row = RowReader::new(&row);
+        Ok((row.take::<Option<i64>>()?.unwrap_or(0), row.take()?))
+    }
+}

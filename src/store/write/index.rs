@@ -1,0 +1,115 @@
+//! Acknowledgements of an external index. They change no revision. The check of an etag and the
+//! write are one transaction, under the locks of the task and the step.
+
+use std::collections::BTreeMap;
+
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
+use uuid::Uuid;
+
+use super::{Operation, transaction::Tx};
+use crate::{
+    domain::{
+        Result,
+        changes::{AcknowledgedItem, Changes},
+        decide::WriteContext,
+        etag::Etag,
+        ids::TaskId,
+        index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
+        revision::Revision,
+        time::Timestamp,
+    },
+    store::{
+        Account, WriteMode,
+        error::StoreError,
+        schema::entity::{index_deletion, step},
+    },
+};
+
+impl Account {
+    /// Notes which states of tasks and steps the index holds. Returns the outcome of each item, in
+    /// order; one that is not applied does not keep the others from being written.
+    pub async fn acknowledge_indexed(
+        &self,
+        items: Vec<Acknowledgement>,
+    ) -> Result<Vec<AcknowledgeOutcome>> {
+        self.write(Acknowledge(items), WriteMode::Store).await
+    }
+}
+
+struct Acknowledge(Vec<Acknowledgement>);
+
+/// What is stored under an id: what it is, and the etag or mark to acknowledge.
+type Stored = BTreeMap<Uuid, (Option<IndexKind>, String)>;
+
+impl Operation for Acknowledge {
+    type Snapshot = Stored;
+    type Answer = Vec<AcknowledgeOutcome>;
+
+    async fn read_locked(&self, tx: &Tx) -> Result<Stored, StoreError> {
+        let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
+        let mut stored = Stored::new();
+        // A deletion locks the task of a step, and then notes what the index holds.
+        let mut tasks = tx.tasks_of_steps(&ids).await?;
+        tasks.extend(ids.iter().copied().map(TaskId));
+        for head in tx.lock_tasks(&tasks).await? {
+            let etag = head.etag().into_string();
+            stored.insert(head.guid.0, (Some(IndexKind::Task), etag));
+        }
+        let steps: Vec<(Uuid, i64, i64)> = tx
+            .select::<step::Entity>()
+            .select_only()
+            .columns([
+                step::Column::Guid,
+                step::Column::Version,
+                step::Column::ModifiedTs,
+            ])
+            .filter(step::Column::Guid.is_in(ids.iter().copied()))
+            .order_by_asc(step::Column::Guid)
+            .lock_exclusive()
+            .into_tuple()
+            .all(&tx.db)
+            .await?;
+        for (guid, version, modified) in steps {
+            let revision = Revision {
+                version,
+                ..Revision::first(Timestamp(modified))
+            };
+            let etag = Etag::of(guid, &revision).into_string();
+            stored.insert(guid, (Some(IndexKind::Step), etag));
+        }
+        let deletions: Vec<(Uuid, Uuid)> = tx
+            .select::<index_deletion::Entity>()
+            .select_only()
+            .columns([index_deletion::Column::Guid, index_deletion::Column::Mark])
+            .filter(index_deletion::Column::Guid.is_in(ids))
+            .lock_exclusive()
+            .into_tuple()
+            .all(&tx.db)
+            .await?;
+        for (guid, mark) in deletions {
+            stored.insert(guid, (None, mark.to_string()));
+        }
+        Ok(stored)
+    }
+
+    fn decide(
+        &self,
+        stored: Stored,
+        _: &WriteContext,
+    ) -> Result<(Changes, Vec<AcknowledgeOutcome>)> {
+        let mut changes = Changes::default();
+        let outcome = |item: &Acknowledgement| match stored.get(&item.guid) {
+            None => AcknowledgeOutcome::NotFound,
+            Some((_, etag)) if *etag != item.etag => AcknowledgeOutcome::Stale,
+            Some((kind, _)) => {
+                changes.acknowledged.push(AcknowledgedItem {
+                    kind: *kind,
+                    item: item.clone(),
+                });
+                AcknowledgeOutcome::Acknowledged
+            }
+        };
+        let outcomes = self.0.iter().map(outcome).collect();
+        Ok((changes, outcomes))
+    }
+}

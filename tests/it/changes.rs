@@ -1,0 +1,465 @@
+//! The change feed: what each write tells, and where a reader begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost_types::Duration as ProtoDuration;
+
+use crate::kit::prelude::*;
+
+mod copy;
+mod waiting;
+
+on_both_databases![
+    every_write_tells_what_it_changed,
+    what_follows_others_is_told_too,
+    a_new_order_is_told_as_steps,
+    an_import_tells_each_step_once,
+    a_restore_tells_what_came_back,
+    many_languages_are_told_as_one_field,
+    nothing_is_told_that_is_not_stored,
+    the_start_is_now_or_the_oldest,
+    a_task_narrows_the_changes,
+    every_cursor_goes_on_behind_its_change,
+    a_cursor_is_of_one_account,
+];
+
+on_one_database![wrong_requests_are_refused];
+
+/// A change in short: its kind, what it is about, and its fields.
+type Told = (ChangeKind, String, Vec<String>);
+
+fn told(changes: &[Change]) -> Vec<Told> {
+    let told = changes.iter().map(|change| {
+        let about = match change.step.as_str() {
+            "" => &change.task,
+            step => step,
+        };
+        (change.kind(), about.to_owned(), change.fields.clone())
+    });
+    told.collect()
+}
+
+fn tells(kind: ChangeKind, about: &str, fields: &[&str]) -> Told {
+    let fields = fields.iter().map(|field| (*field).to_owned());
+    (kind, about.to_owned(), fields.collect())
+}
+
+/// The changes of one write: each has its name, and the last one says that it is the last.
+async fn told_by(client: &Client, cursor: &mut String, rpc: &str) -> Vec<Change> {
+    let (changes, next) = client.changes_after(cursor).await;
+    *cursor = next;
+    let transactions: BTreeSet<&str> = changes.iter().map(|it| &*it.transaction).collect();
+    assert_eq!(transactions.len(), 1, "{rpc}: {changes:?}");
+    let ends = changes.iter().map(|change| change.transaction_end);
+    let count = changes.len();
+    assert!(ends.eq((1..=count).map(|number| number == count)), "{rpc}");
+    assert!(
+        changes.iter().all(|change| change.rpc == rpc),
+        "{rpc}: {changes:?}"
+    );
+    // By what they are about, as nothing is said of the order within a write.
+    let mut changes = changes;
+    changes.sort_by(|a, b| (a.kind, &a.step).cmp(&(b.kind, &b.step)));
+    changes
+}
+
+async fn every_write_tells_what_it_changed(client: Client) {
+    use ChangeKind::*;
+    let mut cursor = client.cursor_now().await;
+    let guide = client.given_task(task("Guide")).await;
+    let created = told_by(&client, &mut cursor, "CreateTask").await;
+    assert_eq!(told(&created), [tells(TaskCreated, &guide.guid, &[])]);
+    assert_eq!(created[0].etag, guide.etag);
+    assert_eq!(created[0].changed_ts, guide.modified_ts);
+    assert_eq!(created[0].step_count, 0);
+
+    let update = task_of(&guide.guid).named("Renamed").with_published(0);
+    let guide = client.updated_task(update, &["name", "published"]).await;
+    let updated = told_by(&client, &mut cursor, "UpdateTask").await;
+    let fields = ["name", "published"];
+    assert_eq!(told(&updated), [tells(TaskUpdated, &guide.guid, &fields)]);
+    assert_eq!(updated[0].etag, guide.etag);
+
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let created = told_by(&client, &mut cursor, "CreateStep").await;
+    assert_eq!(told(&created), [tells(StepCreated, &step.guid, &[])]);
+    assert_eq!(
+        (&created[0].task, &created[0].etag),
+        (&guide.guid, &step.etag)
+    );
+
+    let update = Step {
+        body: Some("Text".to_owned()),
+        tags: vec!["a".to_owned()],
+        ..step_of(&step.guid).titled("Another")
+    };
+    let step = client
+        .updated_step(update, &["title", "body", "tags"])
+        .await;
+    let updated = told_by(&client, &mut cursor, "UpdateStep").await;
+    let fields = ["body", "tags", "title"];
+    assert_eq!(told(&updated), [tells(StepUpdated, &step.guid, &fields)]);
+    assert_eq!(updated[0].etag, step.etag);
+
+    let work = client.translation_work(&["de"]).await;
+    let work = work.iter().find(|work| work.guid == step.guid);
+    let translation = AutomaticTranslation {
+        guid: step.guid.clone(),
+        language: "de".to_owned(),
+        source_digest: work.expect("the work").source_digest.clone(),
+        title: Some("Schritt".to_owned()),
+        ..AutomaticTranslation::default()
+    };
+    client.written(translation).await;
+    let translated = told_by(&client, &mut cursor, "WriteTranslations").await;
+    let fields = ["translations.de"];
+    assert_eq!(told(&translated), [tells(StepUpdated, &step.guid, &fields)]);
+    let now = client.get_step(&step.guid).await.accepted();
+    assert_eq!(translated[0].etag, now.etag);
+
+    let second = client.given_step(information_step(&guide, "Second")).await;
+    told_by(&client, &mut cursor, "CreateStep").await;
+    client.delete_step(&second.guid).await.accepted();
+    let deleted = told_by(&client, &mut cursor, "DeleteStep").await;
+    assert_eq!(told(&deleted), [tells(StepDeleted, &second.guid, &[])]);
+    assert_eq!((&*deleted[0].task, &*deleted[0].etag), (&*guide.guid, ""));
+
+    client.force_delete_task(&guide.guid).await.accepted();
+    let deleted = told_by(&client, &mut cursor, "DeleteTask").await;
+    assert_eq!(told(&deleted), [tells(TaskDeleted, &guide.guid, &[])]);
+    assert_eq!((&*deleted[0].etag, deleted[0].step_count), ("", 1));
+}
+
+async fn what_follows_others_is_told_too(client: Client) {
+    use ChangeKind::*;
+    let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
+    let mut cursor = client.cursor_now().await;
+    let guide = client.imported(document("Guide", steps)).await;
+    let created = told_by(&client, &mut cursor, "ImportTask").await;
+    let mut counts: Vec<i32> = created.iter().map(|change| change.step_count).collect();
+    counts.sort_unstable();
+    assert!(
+        created.iter().all(|change| change.kind() == TaskCreated),
+        "{created:?}"
+    );
+    assert_eq!(counts, [0, 0, 3]);
+
+    // The names of two tasks and the titles of their wiring steps follow the answers.
+    let steps = client.steps_of(&guide.guid, 0).await;
+    let (question, wiring) = (&steps[0], &steps[1..]);
+    let managed: Vec<&str> = wiring.iter().map(|step| &*step.link).collect();
+    let mut update = step_of(&question.guid);
+    update.feedback_config = question.feedback_config.clone();
+    update.feedback_config[0].values[0].value = "Certainly".to_owned();
+    let updated = client.updated_step(update, &["feedback_config"]).await;
+    let changes = told_by(&client, &mut cursor, "UpdateStep").await;
+    let fields = ["feedback_config"];
+    let mut expected = vec![
+        tells(TaskUpdated, managed[0], &["name"]),
+        tells(StepUpdated, &question.guid, &fields),
+        tells(StepUpdated, &wiring[0].guid, &["title"]),
+    ];
+    expected[1..].sort_by(|a, b| a.1.cmp(&b.1));
+    assert_eq!(told(&changes), expected);
+    let wired = client.get_step(&wiring[0].guid).await.accepted();
+    let etag = |step: &str| {
+        changes
+            .iter()
+            .find(|change| change.step == step)
+            .map(|it| &*it.etag)
+    };
+    assert_eq!(etag(&wired.guid), Some(&*wired.etag));
+    assert_eq!(etag(&updated.guid), Some(&*updated.etag));
+
+    // Deleting the question unlinks them.
+    client.delete_step(&question.guid).await.accepted();
+    let changes = told_by(&client, &mut cursor, "DeleteStep").await;
+    let unlinked = ["idx", "parent_guid", "type"];
+    let mut by_kind: BTreeMap<i32, BTreeSet<Told>> = BTreeMap::new();
+    for (change, told) in changes.iter().zip(told(&changes)) {
+        by_kind.entry(change.kind).or_default().insert(told);
+    }
+    let of = |kind: ChangeKind| by_kind.get(&kind.into()).cloned().unwrap_or_default();
+    // The first value has the index 0, and that of no value is 0, too.
+    let tasks = [
+        tells(TaskUpdated, managed[0], &unlinked[1..]),
+        tells(TaskUpdated, managed[1], &unlinked),
+    ];
+    assert_eq!(of(TaskUpdated), BTreeSet::from(tasks));
+    let steps = wiring
+        .iter()
+        .map(|step| tells(StepUpdated, &step.guid, &["link"]));
+    assert_eq!(of(StepUpdated), steps.collect());
+    assert_eq!(
+        of(StepDeleted),
+        BTreeSet::from([tells(StepDeleted, &question.guid, &[])])
+    );
+    for change in changes.iter().filter(|change| change.kind() == StepUpdated) {
+        let step = client.get_step(&change.step).await.accepted();
+        assert_eq!(change.etag, step.etag);
+    }
+}
+
+/// A document of a stored task with its steps in an order, each by its id alone.
+fn reordered(guide: &str, steps: &[&str]) -> TaskDocument {
+    TaskDocument {
+        task: Some(task_of(guide)),
+        steps: steps.iter().map(|step| step_of(step)).collect(),
+    }
+}
+
+async fn a_new_order_is_told_as_steps(client: Client) {
+    use ChangeKind::*;
+    let steps = ["a", "b", "c"].map(|title| document_step(StepType::Information, title));
+    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let [a, b, c] = [0, 1, 2].map(|at| &*guide.steps[at]);
+    let mut cursor = client.cursor_now().await;
+    let guide = client.imported(reordered(&guide.guid, &[c, a, b])).await;
+    let changes = told_by(&client, &mut cursor, "ImportTask").await;
+    assert_eq!(
+        told(&changes),
+        [tells(TaskUpdated, &guide.guid, &["steps"])]
+    );
+    assert_eq!(changes[0].etag, guide.etag);
+
+    // Renumbering is seen by nobody.
+    let (guide, last) = client.nearly_full(&guide).await;
+    let mut cursor = client.cursor_now().await;
+    let mut created = Vec::new();
+    for _ in 0..INSERTS_UNTIL_RENUMBERED {
+        let step = information_step(&guide, "Between");
+        let response = client.create_step_after(step, &last).await.accepted();
+        created.push(response.step.expect("the step").guid);
+    }
+    let (changes, next) = client.changes_after(&cursor).await;
+    cursor = next;
+    let expected = created.iter().map(|step| tells(StepCreated, step, &[]));
+    assert_eq!(told(&changes), expected.collect::<Vec<_>>());
+    assert_eq!(client.changes_after(&cursor).await.0, []);
+}
+
+async fn an_import_tells_each_step_once(client: Client) {
+    use ChangeKind::*;
+    let steps = ["a", "b", "c"].map(|title| document_step(StepType::Information, title));
+    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let mut cursor = client.cursor_now().await;
+    let [a, b, c] = [0, 1, 2].map(|at| guide.steps[at].clone());
+    let mut document = reordered(&guide.guid, &[&a, &b]);
+    document.steps[1].title = "changed".to_owned();
+    document
+        .steps
+        .push(document_step(StepType::Information, "new"));
+    let imported = client.import_with(AbsentSteps::Delete, document).await;
+    let guide = imported.accepted().task.expect("the task");
+    let new = &guide.steps[2];
+    let changes = told_by(&client, &mut cursor, "ImportTask").await;
+    // The created and the deleted step stand for the new list of steps.
+    let expected = [
+        tells(StepCreated, new, &[]),
+        tells(StepUpdated, &b, &["title"]),
+        tells(StepDeleted, &c, &[]),
+    ];
+    assert_eq!(told(&changes), expected);
+}
+
+async fn a_restore_tells_what_came_back(client: Client) {
+    use ChangeKind::*;
+    let steps = vec![
+        document_step(StepType::Information, "a"),
+        document_step(StepType::Information, "b"),
+    ];
+    let guide = client.imported(document("Guide", steps)).await;
+    client.kept_revision(&guide.guid).await;
+    client.delete_step(&guide.steps[1]).await.accepted();
+    let mut cursor = client.cursor_now().await;
+    client.restored(&guide.guid, 1).await;
+    let changes = told_by(&client, &mut cursor, "RestoreRevision").await;
+    assert_eq!(told(&changes), [tells(StepCreated, &guide.steps[1], &[])]);
+    let step = client.get_step(&guide.steps[1]).await.accepted();
+    assert_eq!(changes[0].etag, step.etag);
+
+    client.force_delete_task(&guide.guid).await.accepted();
+    told_by(&client, &mut cursor, "DeleteTask").await;
+    client.restored(&guide.guid, 1).await;
+    let changes = told_by(&client, &mut cursor, "RestoreRevision").await;
+    assert_eq!(told(&changes), [tells(TaskCreated, &guide.guid, &[])]);
+    assert_eq!(changes[0].step_count, 2);
+}
+
+async fn many_languages_are_told_as_one_field(client: Client) {
+    use ChangeKind::*;
+    let guide = client.given_task(task("Guide")).await;
+    let mut cursor = client.cursor_now().await;
+    let tags = (10..50).map(|number| format!("de-latn-de-varian{number}"));
+    let name = TaskTranslation {
+        name: Some("Name".to_owned()),
+        locked: None,
+    };
+    let update = Task {
+        translations: tags.map(|tag| (tag, name.clone())).collect(),
+        ..task_of(&guide.guid).named("Renamed")
+    };
+    client.updated_task(update, &["name", "translations"]).await;
+    let changes = told_by(&client, &mut cursor, "UpdateTask").await;
+    let fields = ["name", "translations"];
+    assert_eq!(told(&changes), [tells(TaskUpdated, &guide.guid, &fields)]);
+}
+
+async fn nothing_is_told_that_is_not_stored(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let cursor = client.cursor_now().await;
+    client
+        .updated_task(task_of(&guide.guid).named("Guide"), &["name"])
+        .await;
+    client
+        .updated_step(step_of(&step.guid).titled("Step"), &["title"])
+        .await;
+    let dry_run = UpdateTaskRequest {
+        task: Some(task_of(&guide.guid).named("Other")),
+        validate_only: true,
+        ..UpdateTaskRequest::default()
+    };
+    client.tasks().update_task(dry_run).await.accepted();
+    let dry_run = ImportTaskRequest {
+        document: Some(document("Other", Vec::new())),
+        validate_only: true,
+        ..ImportTaskRequest::default()
+    };
+    client.send_import(dry_run).await.accepted();
+    let old = task_of(&guide.guid).named("Other").with_etag("old");
+    client.update_task(old, &["name"]).await.refused();
+    client.given_role("Role").await;
+    client.kept_revision(&guide.guid).await;
+    assert_eq!(client.changes_after(&cursor).await.0, []);
+}
+
+async fn the_start_is_now_or_the_oldest(client: Client) {
+    let oldest = ListChangesRequest {
+        start: ChangeStart::Oldest.into(),
+        ..ListChangesRequest::default()
+    };
+    let empty = client.list_changes(oldest.clone()).await.accepted();
+    assert!(empty.changes.is_empty() && empty.caught_up);
+    let first = client.given_task(task("First")).await;
+    let now = client.cursor_now().await;
+    let second = client.given_task(task("Second")).await;
+    for (cursor, expected) in [
+        (empty.next_cursor, vec![&first.guid, &second.guid]),
+        (now, vec![&second.guid]),
+    ] {
+        let (changes, _) = client.changes_after(&cursor).await;
+        let tasks: Vec<&String> = changes.iter().map(|change| &change.task).collect();
+        assert_eq!(tasks, expected);
+    }
+    let all = client.list_changes(oldest).await.accepted();
+    assert_eq!((all.changes.len(), all.caught_up), (2, true));
+}
+
+async fn a_task_narrows_the_changes(client: Client) {
+    let (one, other) = (task("One"), task("Other"));
+    let (one, other) = (client.given_task(one).await, client.given_task(other).await);
+    let cursor = client.cursor_now().await;
+    let step = client.given_step(information_step(&one, "Step")).await;
+    client.given_step(information_step(&other, "Step")).await;
+    client.delete_step(&step.guid).await.accepted();
+    let narrowed = |task: &str| ListChangesRequest {
+        cursor: cursor.clone(),
+        task: task.to_owned(),
+        ..ListChangesRequest::default()
+    };
+    let upper = one.guid.to_uppercase();
+    let page = client.list_changes(narrowed(&upper)).await.accepted();
+    let kinds: Vec<ChangeKind> = page.changes.iter().map(Change::kind).collect();
+    assert_eq!(kinds, [ChangeKind::StepCreated, ChangeKind::StepDeleted]);
+    assert!(page.caught_up);
+    // It goes on behind all that it has looked at.
+    assert_eq!(client.changes_after(&page.next_cursor).await.0, []);
+    let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let page = client.list_changes(narrowed(nobody)).await.accepted();
+    assert!(page.changes.is_empty() && page.caught_up);
+}
+
+async fn every_cursor_goes_on_behind_its_change(client: Client) {
+    let cursor = client.cursor_now().await;
+    let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
+    client.imported(document("Guide", steps)).await;
+    client.given_task(task("Other")).await;
+    let (all, last) = client.changes_after(&cursor).await;
+    assert_eq!(all.len(), 4);
+    for (index, change) in all.iter().enumerate() {
+        let (rest, end) = client.changes_after(&change.cursor).await;
+        assert_eq!(rest, all[index + 1..]);
+        assert_eq!(end, last);
+        let one = ListChangesRequest {
+            cursor: change.cursor.clone(),
+            page_size: 1,
+            ..ListChangesRequest::default()
+        };
+        let page = client.list_changes(one).await.accepted();
+        let next = all.get(index + 1).map(std::slice::from_ref);
+        assert_eq!(page.changes, next.unwrap_or_default());
+        assert_eq!(page.caught_up, index + 2 >= all.len());
+    }
+}
+
+async fn a_cursor_is_of_one_account(client: Client) {
+    client.given_task(task("Guide")).await;
+    let cursor = client.cursor_now().await;
+    let mut altered = cursor.clone().into_bytes();
+    altered[3] ^= 1;
+    let altered = String::from_utf8(altered).expect("ASCII");
+    let other = client.other_account();
+    for (client, cursor) in [
+        (&other, cursor),
+        (&client, altered),
+        (&client, "?".to_owned()),
+    ] {
+        let request = ListChangesRequest {
+            cursor,
+            ..ListChangesRequest::default()
+        };
+        let failure = client.list_changes(request).await.refused();
+        failure.violates(&[("cursor", "CURSOR_INVALID")]);
+    }
+}
+
+async fn wrong_requests_are_refused(client: Client) {
+    let cursor = client.cursor_now().await;
+    let refused = async |request: ListChangesRequest| client.list_changes(request).await.refused();
+    let request = ListChangesRequest::default();
+    refused(request.clone())
+        .await
+        .violates(&[("start", "FIELD_REQUIRED")]);
+    let both = ListChangesRequest {
+        cursor: cursor.clone(),
+        start: ChangeStart::Now.into(),
+        ..request.clone()
+    };
+    refused(both).await.violates(&[("start", "FIELD_INVALID")]);
+    let wait = |seconds, nanos| Some(ProtoDuration { seconds, nanos });
+    for wait in [wait(60, 1), wait(-1, 0), wait(i64::MAX, 0)] {
+        let request = ListChangesRequest {
+            wait,
+            cursor: cursor.clone(),
+            ..request.clone()
+        };
+        refused(request)
+            .await
+            .violates(&[("wait", "FIELD_OUT_OF_RANGE")]);
+    }
+    let all = ListChangesRequest {
+        cursor: "?".to_owned(),
+        start: 7,
+        task: "?".to_owned(),
+        page_size: -1,
+        wait: wait(61, 0),
+    };
+    refused(all).await.violates(&[
+        ("cursor", "CURSOR_INVALID"),
+        ("start", "FIELD_INVALID"),
+        ("task", "FIELD_INVALID"),
+        ("page_size", "FIELD_OUT_OF_RANGE"),
+        ("wait", "FIELD_OUT_OF_RANGE"),
+    ]);
+}

@@ -1,0 +1,180 @@
+//! Calls that wait for changes.
+
+use std::time::{Duration, Instant};
+
+use prost_types::Duration as ProtoDuration;
+use tokio::task::JoinHandle;
+use tonic::Request;
+
+use crate::kit::{
+    deadline::{in_time, until},
+    on_both_databases, on_own_databases,
+    prelude::*,
+    server::{TestServer, with_metrics},
+};
+
+on_both_databases![
+    a_wait_ends_with_a_change,
+    a_wait_ends_with_its_time,
+    a_wait_for_a_task_goes_on_over_other_changes,
+    an_answer_comes_before_the_deadline_of_the_caller,
+];
+
+on_own_databases![
+    the_time_limit_of_the_server_does_not_count,
+    a_shutdown_answers_at_once,
+    at_most_100_calls_of_an_account_wait,
+    what_another_server_writes_is_seen,
+];
+
+fn waiting(cursor: &str, seconds: i64) -> ListChangesRequest {
+    ListChangesRequest {
+        cursor: cursor.to_owned(),
+        wait: Some(ProtoDuration { seconds, nanos: 0 }),
+        ..ListChangesRequest::default()
+    }
+}
+
+type Answer = JoinHandle<Result<ListChangesResponse, tonic::Status>>;
+
+fn ask(client: &Client, request: ListChangesRequest) -> Answer {
+    let client = client.clone();
+    tokio::spawn(async move { client.list_changes(request).await })
+}
+
+async fn answered(answer: Answer) -> ListChangesResponse {
+    in_time("the answer", answer)
+        .await
+        .expect("an answer")
+        .accepted()
+}
+
+async fn a_wait_ends_with_a_change(client: Client) {
+    let cursor = client.cursor_now().await;
+    let answer = ask(&client, waiting(&cursor, 60));
+    let guide = client.given_task(task("Guide")).await;
+    let page = answered(answer).await;
+    let tasks: Vec<&str> = page.changes.iter().map(|change| &*change.task).collect();
+    assert_eq!(tasks, [&*guide.guid]);
+    // With something to send, nothing is waited for.
+    let page = answered(ask(&client, waiting(&cursor, 60))).await;
+    assert_eq!(page.changes.len(), 1);
+}
+
+async fn a_wait_ends_with_its_time(client: Client) {
+    let cursor = client.cursor_now().await;
+    let began = Instant::now();
+    client.other_account().given_task(task("Other")).await;
+    let page = answered(ask(&client, waiting(&cursor, 1))).await;
+    assert!(began.elapsed() >= Duration::from_secs(1));
+    assert!(page.changes.is_empty() && page.caught_up);
+    // The start at the present has nothing to wait for.
+    let now = ListChangesRequest {
+        cursor: String::new(),
+        start: ChangeStart::Now.into(),
+        ..waiting("", 60)
+    };
+    let page = answered(ask(&client, now)).await;
+    assert!(page.changes.is_empty() && page.caught_up);
+}
+
+async fn a_wait_for_a_task_goes_on_over_other_changes(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let cursor = client.cursor_now().await;
+    let of_task = ListChangesRequest {
+        task: guide.guid.clone(),
+        ..waiting(&cursor, 60)
+    };
+    let answer = ask(&client, of_task);
+    client.given_task(task("Other")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let page = answered(answer).await;
+    let steps: Vec<&str> = page.changes.iter().map(|change| &*change.step).collect();
+    assert_eq!(steps, [&*step.guid]);
+}
+
+async fn an_answer_comes_before_the_deadline_of_the_caller(client: Client) {
+    let cursor = client.cursor_now().await;
+    let mut request = Request::new(waiting(&cursor, 60));
+    request.set_timeout(Duration::from_secs(2));
+    let page = client.changes().list_changes(request).await.accepted();
+    assert!(page.into_inner().caught_up);
+}
+
+async fn the_time_limit_of_the_server_does_not_count(url: String) {
+    let mut config = with_metrics(&url);
+    config.request_timeout = Duration::from_millis(1_500);
+    let server = TestServer::start(config).await;
+    let client = server.client();
+    let cursor = client.cursor_now().await;
+    let page = answered(ask(&client, waiting(&cursor, 3))).await;
+    assert!(page.caught_up);
+    server.shut_down().await;
+}
+
+/// Until so many calls wait.
+async fn until_waiting(server: &TestServer, count: f64) {
+    until("calls wait", async || {
+        let metrics = server.metrics().await;
+        (metrics.sum("expertise_waiting_calls", &[]) == count).then_some(())
+    })
+    .await;
+}
+
+async fn a_shutdown_answers_at_once(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let cursor = client.cursor_now().await;
+    let waiting = ask(&client, waiting(&cursor, 60));
+    until_waiting(&server, 1.0).await;
+    let shutdown = server.begin_shutdown();
+    assert_eq!(answered(waiting).await.next_cursor, cursor);
+    in_time("the end", shutdown)
+        .await
+        .expect("an end")
+        .expect("an end");
+}
+
+async fn at_most_100_calls_of_an_account_wait(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let cursor = client.cursor_now().await;
+    let answers: Vec<Answer> = (0..100)
+        .map(|_| ask(&client, waiting(&cursor, 60)))
+        .collect();
+    until_waiting(&server, 100.0).await;
+    let failure = client.list_changes(waiting(&cursor, 60)).await.refused();
+    failure.is(Code::ResourceExhausted, "OVERLOADED");
+    // Who does not wait is served, and so is another account.
+    client.list_changes(waiting(&cursor, 0)).await.accepted();
+    let other = client.other_account();
+    let cursor_of_other = other.cursor_now().await;
+    answered(ask(&other, waiting(&cursor_of_other, 1))).await;
+    client.given_task(task("Guide")).await;
+    for answer in answers {
+        assert_eq!(answered(answer).await.changes.len(), 1);
+    }
+    until_waiting(&server, 0.0).await;
+    server.shut_down().await;
+}
+
+/// On SQLite the server is the only one, and what it wrote itself is seen in the same way.
+async fn what_another_server_writes_is_seen(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let reader = server.client();
+    let other = match url.starts_with("postgres") {
+        true => Some(TestServer::start(with_metrics(&url)).await),
+        false => None,
+    };
+    let writer = other.as_ref().unwrap_or(&server).client();
+    let writer = writer.with_account(reader.account());
+    let cursor = reader.cursor_now().await;
+    let waiting = ask(&reader, waiting(&cursor, 60));
+    until_waiting(&server, 1.0).await;
+    let guide = writer.given_task(task("Guide")).await;
+    assert_eq!(answered(waiting).await.changes[0].task, guide.guid);
+    if let Some(other) = other {
+        other.shut_down().await;
+    }
+    server.shut_down().await;
+}

@@ -1,0 +1,316 @@
+//! The work of an index: what is new, changed or deleted, and what is acknowledged.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+
+use crate::{
+    kit::{on_both_databases, on_one_database, prelude::*},
+    random_writes::{self, Write},
+};
+
+on_both_databases![
+    what_was_written_is_work_until_it_is_acknowledged,
+    an_older_state_is_stale,
+    a_deletion_is_work_if_the_index_holds_it,
+    what_comes_back_is_no_deletion,
+    an_acknowledgement_changes_no_version,
+    a_change_after_an_acknowledgement_is_work_however_it_is_written,
+];
+
+on_both_databases![an_index_equals_the_exports: vec(random_writes::write(), 1..24), 24];
+
+on_one_database![wrong_items_are_refused];
+
+fn item(work: &IndexWork) -> IndexedItem {
+    IndexedItem {
+        guid: work.guid.clone(),
+        etag: work.etag.clone(),
+        ..IndexedItem::default()
+    }
+}
+
+type Work = (String, IndexKind, IndexState);
+
+async fn work_of(client: &Client) -> Vec<Work> {
+    let work = client.index_work().await;
+    let work = work
+        .iter()
+        .map(|it| (it.guid.clone(), it.kind(), it.state()));
+    work.collect()
+}
+
+/// Acknowledges all work.
+async fn index_all(client: &Client) {
+    let items: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
+    for result in client.acknowledge(items).await {
+        assert_eq!(result, IndexResult::Acknowledged);
+    }
+    assert_eq!(client.index_work().await, []);
+}
+
+async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
+    use {IndexKind::*, IndexState::*};
+    assert_eq!(client.index_work().await, []);
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let new = [
+        (guide.guid.clone(), Task, New),
+        (step.guid.clone(), Step, New),
+    ];
+    assert_eq!(work_of(&client).await, new);
+    let work = client.index_work().await;
+    assert!(work.iter().all(|work| work.task == guide.guid));
+    assert_eq!(work[1].etag, step.etag);
+    let mut items: Vec<IndexedItem> = work.iter().map(item).collect();
+    items[0].index_version = 7;
+    items[0].info = "indexed by a".to_owned();
+    client.acknowledge(items).await;
+    assert_eq!(client.index_work().await, []);
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert!(read.mvn_indexed && !read.dirty_record);
+    assert_eq!((read.mvn_version, &*read.mvn_info), (7, "indexed by a"));
+    assert!(read.mvn_ts.is_some());
+    assert!(!client.get_step(&step.guid).await.accepted().dirty_record);
+
+    client
+        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
+        .await;
+    assert_eq!(work_of(&client).await, [(step.guid, Step, Changed)]);
+}
+
+async fn an_older_state_is_stale(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let old: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
+    client
+        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
+        .await;
+    client
+        .updated_task(task_of(&guide.guid).named("Changed"), &["name"])
+        .await;
+    let unknown = IndexedItem {
+        guid: unknown_guid(),
+        etag: "x".to_owned(),
+        ..IndexedItem::default()
+    };
+    let results = client.acknowledge([old, vec![unknown]].concat()).await;
+    use IndexResult::*;
+    assert_eq!(results, [Stale, Stale, NotFound]);
+    assert_eq!(client.index_work().await.len(), 2);
+    // Nothing of another account is found.
+    let items: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
+    let other = client.other_account();
+    assert_eq!(other.acknowledge(items).await, [NotFound, NotFound]);
+    assert_eq!(client.index_work().await.len(), 2);
+}
+
+async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
+    use {IndexKind::*, IndexState::*};
+    let steps = ["a", "b", "c", "d"].map(|title| document_step(StepType::Information, title));
+    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let [a, b, c, d] = [0, 1, 2, 3].map(|at| guide.steps[at].clone());
+    let mut items: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
+    for item in &mut items {
+        item.indexed = Some(item.guid != b);
+    }
+    client.acknowledge(items).await;
+    // By the index alone, by an import, and with its task.
+    client.delete_step(&a).await.accepted();
+    client.delete_step(&b).await.accepted();
+    let rest = TaskDocument {
+        task: Some(task_of(&guide.guid)),
+        steps: vec![step_of(&d)],
+    };
+    client
+        .import_with(AbsentSteps::Delete, rest)
+        .await
+        .accepted();
+    let deleted = |work: Vec<Work>| {
+        let deleted = work.into_iter().filter(|(_, _, state)| *state == Deleted);
+        let deleted: Vec<_> = deleted.map(|(guid, kind, _)| (guid, kind)).collect();
+        deleted
+    };
+    let mut expected = vec![(a, Step), (c, Step)];
+    expected.sort();
+    assert_eq!(deleted(work_of(&client).await), expected);
+    client.force_delete_task(&guide.guid).await.accepted();
+    expected.extend([(d, Step), (guide.guid.clone(), Task)]);
+    expected.sort();
+    assert_eq!(deleted(work_of(&client).await), expected);
+    let work = client.index_work().await;
+    assert!(work.iter().all(|work| work.task == guide.guid));
+    let wrong = work.iter().map(|work| IndexedItem {
+        etag: guide.etag.clone(),
+        ..item(work)
+    });
+    let results = client.acknowledge(wrong.collect()).await;
+    assert!(results.iter().all(|result| *result == IndexResult::Stale));
+    index_all(&client).await;
+    let gone = client.acknowledge(work.iter().map(item).collect()).await;
+    assert!(gone.iter().all(|result| *result == IndexResult::NotFound));
+}
+
+async fn what_comes_back_is_no_deletion(client: Client) {
+    use {IndexKind::*, IndexState::*};
+    let steps = ["a", "b"].map(|title| document_step(StepType::Information, title));
+    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    client.kept_revision(&guide.guid).await;
+    let (task, step, never) = (&guide.guid, &guide.steps[0], &guide.steps[1]);
+    let items = client.index_work().await;
+    let items = items.iter().map(item).filter(|item| item.guid != *never);
+    client.acknowledge(items.collect()).await;
+    client.force_delete_task(task).await.accepted();
+    client.restored(task, 1).await;
+    let mut expected = vec![
+        (task.clone(), Task, Changed),
+        (step.clone(), Step, Changed),
+        (never.clone(), Step, New),
+    ];
+    expected[1..].sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(work_of(&client).await, expected);
+    // The index is still told when it goes for good.
+    client.force_delete_task(task).await.accepted();
+    let mut expected = vec![(task.clone(), Task, Deleted), (step.clone(), Step, Deleted)];
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(work_of(&client).await, expected);
+}
+
+async fn an_acknowledgement_changes_no_version(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let guide = client.get_task(&guide.guid).await.accepted();
+    let cursor = client.cursor_now().await;
+    index_all(&client).await;
+    let read = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(
+        (&read.etag, read.modified_ts),
+        (&guide.etag, guide.modified_ts)
+    );
+    let read = client.get_step(&step.guid).await.accepted();
+    assert_eq!(
+        (&read.etag, read.modified_ts),
+        (&step.etag, step.modified_ts)
+    );
+    assert_eq!(client.changes_after(&cursor).await.0, []);
+}
+
+async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let subtask = client.given_step(subtask(&guide, &guide)).await;
+    let written = async |expected: &[&str], what: &str| {
+        let work = client.index_work().await;
+        let found: Vec<&str> = work.iter().map(|work| &*work.guid).collect();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable_by_key(|guid| (*guid != guide.guid, *guid));
+        assert_eq!(found, expected, "{what}");
+        index_all(&client).await;
+    };
+    index_all(&client).await;
+    client
+        .updated_step(step_of(&step.guid).titled("One"), &["title"])
+        .await;
+    written(&[&step.guid], "an update of a step").await;
+    client
+        .updated_task(task_of(&guide.guid).with_published(0), &["published"])
+        .await;
+    written(&[&guide.guid], "an update of a task").await;
+    client
+        .updated_task(task_of(&guide.guid).named("New"), &["name"])
+        .await;
+    written(&[&guide.guid, &subtask.guid], "a rename").await;
+    let mut again = client.exported(&guide.guid).await;
+    again.steps[0].title = "Two".to_owned();
+    client.imported(again).await;
+    written(&[&step.guid], "an import").await;
+    let new = client.given_step(information_step(&guide, "New")).await;
+    written(&[&guide.guid, &new.guid], "a new step").await;
+    client.delete_step(&new.guid).await.accepted();
+    written(&[&guide.guid, &new.guid], "a deletion").await;
+}
+
+/// What an index holds: the etag of each task and step.
+#[derive(Default)]
+struct Index(BTreeMap<String, String>);
+
+impl Index {
+    /// Does some of the work: reads what is named, and says what it has. The etag is that of what it
+    /// has read, which may be newer than that of the work.
+    async fn do_work(&mut self, client: &Client, skip: usize) {
+        let work = client.index_work().await;
+        let mut items = Vec::new();
+        for work in work.iter().skip(skip) {
+            let etag = match (work.state(), work.kind()) {
+                (IndexState::Deleted, _) => None,
+                (_, IndexKind::Task) => client.get_task(&work.guid).await.ok().map(|it| it.etag),
+                _ => client.get_step(&work.guid).await.ok().map(|it| it.etag),
+            };
+            match &etag {
+                Some(etag) => self.0.insert(work.guid.clone(), etag.clone()),
+                None => self.0.remove(&work.guid),
+            };
+            items.push(IndexedItem {
+                etag: etag.unwrap_or_else(|| work.etag.clone()),
+                ..item(work)
+            });
+        }
+        if !items.is_empty() {
+            client.acknowledge(items).await;
+        }
+    }
+}
+
+async fn an_index_equals_the_exports(client: Client, writes: Vec<Write>) {
+    let mut index = Index::default();
+    for (number, write) in writes.iter().enumerate() {
+        random_writes::apply(&client, write, number).await;
+        if number % 3 == 2 {
+            index.do_work(&client, number % 2).await;
+        }
+    }
+    index.do_work(&client, 0).await;
+    assert_eq!(client.index_work().await, []);
+    let mut stored = BTreeMap::new();
+    for (task, steps) in client.tasks_with_steps().await {
+        stored.insert(task.guid, task.etag);
+        stored.extend(steps.into_iter().map(|step| (step.guid, step.etag)));
+    }
+    assert_eq!(index.0, stored);
+}
+
+async fn wrong_items_are_refused(client: Client) {
+    let request = AcknowledgeIndexedRequest::default();
+    let failure = client.index().acknowledge_indexed(request).await.refused();
+    failure.violates(&[("items", "FIELD_REQUIRED")]);
+    let one = IndexedItem {
+        guid: unknown_guid(),
+        etag: "x".to_owned(),
+        ..IndexedItem::default()
+    };
+    let items = |items: Vec<IndexedItem>| AcknowledgeIndexedRequest { items };
+    let many = (0..501).map(|_| one.clone()).collect();
+    let failure = client
+        .index()
+        .acknowledge_indexed(items(many))
+        .await
+        .refused();
+    failure.violates(&[("items", "TOO_MANY_ELEMENTS")]);
+    let wrong = IndexedItem {
+        guid: "?".to_owned(),
+        info: "x".repeat(4_001),
+        ..IndexedItem::default()
+    };
+    let twice = IndexedItem {
+        guid: one.guid.to_uppercase(),
+        ..one.clone()
+    };
+    let request = items(vec![one, wrong, twice]);
+    let failure = client.index().acknowledge_indexed(request).await.refused();
+    failure.violates(&[
+        ("items[1].guid", "FIELD_INVALID"),
+        ("items[1].etag", "FIELD_REQUIRED"),
+        ("items[1].info", "FIELD_TOO_LONG"),
+        ("items[2].guid", "FIELD_INVALID"),
+    ]);
+}
