@@ -633,7 +633,7 @@ async fn followers(client: &Client, counts: &mut Counts) {
         let request = ListIndexWorkRequest::default();
         client.index().list_index_work(request).await
     };
-    counts.count("ListIndexWork", "a page", 3, list).await;
+    counts.count("ListIndexWork", "a page", 2, list).await;
     let work = async || {
         change().await;
         let items = client.index_work().await.into_iter().take(500);
