@@ -7,6 +7,8 @@ use prost_types::Duration as ProtoDuration;
 use crate::kit::prelude::*;
 
 mod copy;
+mod expiry;
+mod followers;
 mod waiting;
 
 on_both_databases![

@@ -1,0 +1,175 @@
+//! Changes that are no longer kept, and databases that are not what they were.
+
+use std::time::Duration;
+
+use expertise::config::Config;
+
+use crate::kit::{
+    databases::empty_postgres,
+    deadline::until,
+    on_own_databases,
+    postgres::copy_database,
+    prelude::*,
+    scratch::Scratch,
+    server::{TestServer, with_metrics},
+};
+
+on_own_databases![
+    what_is_too_old_expires_but_for_the_newest,
+    a_reader_meets_every_change_or_learns_of_the_gap,
+];
+
+/// Writes of a server until it deletes what is too old.
+const WRITES: usize = 256;
+
+fn kept_for(url: &str, retention: Duration) -> Config {
+    Config {
+        changes_retention: retention,
+        ..with_metrics(url)
+    }
+}
+
+fn behind(cursor: &str) -> ListChangesRequest {
+    ListChangesRequest {
+        cursor: cursor.to_owned(),
+        page_size: 50,
+        ..ListChangesRequest::default()
+    }
+}
+
+fn is_expired(status: tonic::Status) {
+    let failure = Failure::from(status);
+    failure.is(Code::FailedPrecondition, "CURSOR_EXPIRED");
+    assert_eq!(failure.preconditions(), [("CURSOR_EXPIRED", "cursor")]);
+}
+
+async fn what_is_too_old_expires_but_for_the_newest(url: String) {
+    let server = TestServer::start(kept_for(&url, Duration::ZERO)).await;
+    let (busy, quiet) = (server.client(), server.client().with_account("quiet"));
+    quiet.given_task(task("Quiet")).await;
+    let cursor_of_quiet = quiet.cursor_now().await;
+    let start = busy.cursor_now().await;
+    let guide = busy.given_task(task("Busy")).await;
+    for number in 0..WRITES {
+        let update = task_of(&guide.guid).named(format!("Busy {number}"));
+        busy.updated_task(update, &["name"]).await;
+    }
+    let expired = async || busy.list_changes(behind(&start)).await.err();
+    is_expired(until("the oldest changes are deleted", expired).await);
+    // What is kept begins behind what was deleted; the newest change is there.
+    let oldest = ListChangesRequest {
+        start: ChangeStart::Oldest.into(),
+        page_size: 500,
+        ..ListChangesRequest::default()
+    };
+    let kept = busy.list_changes(oldest).await.accepted();
+    let newest = kept.changes.last().expect("the newest change");
+    assert_eq!(
+        newest.etag,
+        busy.get_task(&guide.guid).await.accepted().etag
+    );
+    let metrics = server.metrics().await;
+    let pruned = metrics.sum("expertise_pruned_changes_total", &[]);
+    assert_eq!(pruned as usize + kept.changes.len(), WRITES + 1);
+    assert_eq!(busy.changes_after(&newest.cursor).await.0, []);
+    // The cursor of an account that writes nothing goes on for ever.
+    let page = quiet
+        .list_changes(behind(&cursor_of_quiet))
+        .await
+        .accepted();
+    assert!(page.changes.is_empty() && page.caught_up);
+    server.shut_down().await;
+}
+
+async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
+    let server = TestServer::start(kept_for(&url, Duration::from_millis(200))).await;
+    let client = server.client();
+    let mut cursor = client.cursor_now().await;
+    let guide = client.given_task(task("Guide")).await;
+    let writer = client.over_new_connection();
+    let writing = tokio::spawn(async move {
+        let mut names = vec!["Guide".to_owned()];
+        for number in 0..4 * WRITES {
+            let name = format!("Guide {number}");
+            writer
+                .updated_task(task_of(&guide.guid).named(&name), &["name"])
+                .await;
+            names.push(name);
+        }
+        names.len()
+    });
+    // It reads slower than is written, so that it falls behind what is kept.
+    let (mut met, mut gaps) = (0, 0);
+    while !writing.is_finished() {
+        match client.list_changes(behind(&cursor)).await {
+            Ok(page) => {
+                met += page.changes.len();
+                cursor = page.next_cursor;
+            }
+            Err(status) => {
+                is_expired(status);
+                gaps += 1;
+                cursor = client.cursor_now().await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let written = writing.await.expect("the writes");
+    let rest = client.changes_after(&cursor).await.0.len();
+    assert!(met + rest <= written);
+    assert!(
+        gaps > 0 || met + rest == written,
+        "{met} and {rest} of {written}"
+    );
+    server.shut_down().await;
+}
+
+/// A cursor of what happened after the copy was made, and one from before; then the copy is served,
+/// and changed until its feed is longer than that of the original.
+async fn a_copy_is_noticed(original: &str, copied: impl AsyncFnOnce() -> String) {
+    let server = TestServer::start(with_metrics(original)).await;
+    let client = server.client();
+    let guide = client.given_task(task("Guide")).await;
+    let before = client.cursor_now().await;
+    server.shut_down().await;
+    let copy = copied().await;
+    let server = TestServer::start(with_metrics(original)).await;
+    let client = server.client();
+    client.given_step(information_step(&guide, "Lost")).await;
+    let after = client.cursor_now().await;
+    server.shut_down().await;
+
+    let server = TestServer::start(with_metrics(&copy)).await;
+    let client = server.client();
+    is_expired(client.list_changes(behind(&after)).await.unwrap_err());
+    for title in ["another", "and another"] {
+        client.given_step(information_step(&guide, title)).await;
+        let (changes, _) = client.changes_after(&before).await;
+        assert!(
+            changes
+                .iter()
+                .all(|change| change.kind() == ChangeKind::StepCreated)
+        );
+        is_expired(client.list_changes(behind(&after)).await.unwrap_err());
+    }
+    server.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_restored_file_is_noticed() {
+    let scratch = Scratch::of_this_run();
+    let (original, copy) = (scratch.sqlite_url("dumped"), scratch.sqlite_url("restored"));
+    let file = |url: &str| url.trim_start_matches("sqlite:").to_owned();
+    a_copy_is_noticed(&original, async || {
+        std::fs::copy(file(&original), file(&copy)).expect("a copy");
+        copy.clone()
+    })
+    .await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_restored_database_is_noticed() {
+    let original = empty_postgres("dumped");
+    a_copy_is_noticed(&original, async || copy_database(&original, "restored")).await;
+}

@@ -1,0 +1,331 @@
+//! Readers that follow while several servers write, some of them slow to commit: nothing is
+//! skipped, and everybody sees one order. A cursor over the numbers that writes draw would skip
+//! what commits later than a higher number: the same writers show that it does.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use sqlx::{Connection, PgConnection};
+use tokio::task::JoinSet;
+use tonic::Request;
+
+use super::copy::Copy;
+use crate::kit::{
+    databases::postgres,
+    on_own_databases,
+    prelude::*,
+    relay::Relay,
+    rng::Rng,
+    server::{TestServer, with_metrics},
+};
+
+on_own_databases![readers_follow_all_writers];
+
+const WRITERS_OF_A_SERVER: usize = 3;
+const WRITES: usize = 60;
+/// Of a writer on the server whose statements are delayed.
+const SLOW_WRITES: usize = 15;
+/// How long each message between that server and the database takes.
+const DELAY: Duration = Duration::from_millis(15);
+
+/// Servers of one database. On PostgreSQL they are three, one of which is slow.
+struct Fleet {
+    servers: Vec<TestServer>,
+    _relay: Option<Relay>,
+}
+
+impl Fleet {
+    async fn start(url: &str) -> Self {
+        let server = async |url: &str| TestServer::start(with_metrics(url)).await;
+        if !url.starts_with("postgres") {
+            return Self {
+                servers: vec![server(url).await],
+                _relay: None,
+            };
+        }
+        let address: http::Uri = url.parse().expect("the URL of a database");
+        let relay = Relay::with_delay(address.port_u16().expect("a port"), DELAY);
+        let servers = vec![
+            server(url).await,
+            server(url).await,
+            server(&relay.url(url)).await,
+        ];
+        Self {
+            servers,
+            _relay: Some(relay),
+        }
+    }
+
+    /// Has all writers write; what they have written.
+    async fn write(&self, shared: &Task) -> Vec<Written> {
+        let mut writers = JoinSet::new();
+        for (number, server) in self.servers.iter().enumerate() {
+            for writer in 0..WRITERS_OF_A_SERVER {
+                let writes = if number == 2 { SLOW_WRITES } else { WRITES };
+                let rng = Rng::new((number * 10 + writer) as u64);
+                let client = server.client().over_new_connection();
+                writers.spawn(Writer::run(client, shared.guid.clone(), rng, writes));
+            }
+        }
+        writers.join_all().await
+    }
+
+    async fn shut_down(self) {
+        for server in self.servers {
+            server.shut_down().await;
+        }
+    }
+}
+
+/// What a writer was told that it wrote, in its order: ids, and etags, which are empty for what was
+/// deleted.
+type Written = Vec<(String, String)>;
+
+struct Writer {
+    client: Client,
+    rng: Rng,
+    /// A guide of its own, and one that all writers change.
+    guides: [String; 2],
+    steps: Vec<String>,
+    written: Written,
+}
+
+impl Writer {
+    async fn run(client: Client, shared: String, rng: Rng, writes: usize) -> Written {
+        let own = client.given_task(task("Own")).await;
+        // It is renamed, and this title follows.
+        client.given_step(subtask(&own, &own)).await;
+        let mut writer = Self {
+            client,
+            rng,
+            guides: [own.guid, shared],
+            steps: Vec::new(),
+            written: Vec::new(),
+        };
+        for number in 0..writes {
+            writer.write(number).await;
+        }
+        writer.written
+    }
+
+    async fn write(&mut self, number: usize) {
+        let title = format!("title {number}");
+        let guide = self.guides[self.rng.below(2)].clone();
+        let step = match self.steps.len() {
+            0 => None,
+            count => Some(self.steps[self.rng.below(count)].clone()),
+        };
+        match (self.rng.below(12), step) {
+            (0, Some(step)) => {
+                self.client.delete_step(&step).await.accepted();
+                self.steps.retain(|known| *known != step);
+                self.written.push((step, String::new()));
+            }
+            (1..=3, Some(step)) => {
+                let update = step_of(&step).titled(title);
+                let step = self.client.updated_step(update, &["title"]).await;
+                self.written.push((step.guid, step.etag));
+            }
+            // Under locks.
+            (4, _) => {
+                let update = task_of(&self.guides[0]).named(title);
+                let task = self.client.updated_task(update, &["name"]).await;
+                self.written.push((task.guid, task.etag));
+            }
+            (5, _) => {
+                let mut guide = self.client.exported(&self.guides[0]).await;
+                guide
+                    .steps
+                    .push(document_step(StepType::Information, &title));
+                let task = self.client.imported(guide).await;
+                let new = task.steps.last().expect("a step");
+                let step = self.client.get_step(new).await.accepted();
+                self.written.push((step.guid, step.etag));
+            }
+            // Refused, rolled back, or given up half-way.
+            (6, _) => {
+                let update = task_of(&guide).named(title).with_etag("old");
+                self.client.update_task(update, &["name"]).await.refused();
+            }
+            (7, _) => {
+                let dry_run = ImportTaskRequest {
+                    document: Some(document(&title, Vec::new())),
+                    validate_only: true,
+                    ..ImportTaskRequest::default()
+                };
+                self.client.send_import(dry_run).await.accepted();
+            }
+            (8, _) => {
+                let mut request = Request::new(ImportTaskRequest {
+                    document: Some(document(&title, Vec::new())),
+                    ..ImportTaskRequest::default()
+                });
+                request.set_timeout(Duration::from_millis(40));
+                // Whether it is written, nobody knows but the feed.
+                let _ = self.client.tasks().import_task(request).await;
+            }
+            _ => {
+                let new = information_step(&task_of(&guide), &title);
+                let step = self.client.given_step(new).await;
+                self.steps.push(step.guid.clone());
+                self.written.push((step.guid, step.etag));
+            }
+        }
+    }
+}
+
+/// Follows from a cursor in pages of any size. Now and then it crashes, and goes on from the cursor
+/// of any change that it has seen: it must see the same again. Ends once it has caught up after
+/// `stop`.
+async fn follow(client: Client, start: String, mut rng: Rng, stop: Arc<AtomicBool>) -> Vec<Change> {
+    let mut seen: Vec<Change> = Vec::new();
+    let (mut cursor, mut at) = (start.clone(), 0);
+    loop {
+        let is_last = stop.load(Ordering::SeqCst);
+        let request = ListChangesRequest {
+            cursor: cursor.clone(),
+            page_size: 1 + rng.below(40) as i32,
+            ..ListChangesRequest::default()
+        };
+        let page = client.list_changes(request).await.accepted();
+        for change in page.changes {
+            match seen.get(at) {
+                Some(known) => assert_eq!(*known, change, "another order"),
+                None => seen.push(change),
+            }
+            at += 1;
+        }
+        cursor = page.next_cursor;
+        if is_last && page.caught_up && at == seen.len() {
+            return seen;
+        }
+        if rng.below(8) == 0 && !is_last && !seen.is_empty() {
+            at = rng.below(seen.len() + 1);
+            cursor = match at.checked_sub(1) {
+                Some(last) => seen[last].cursor.clone(),
+                None => start.clone(),
+            };
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn readers_follow_all_writers(url: String) {
+    let fleet = Fleet::start(&url).await;
+    let client = fleet.servers[0].client();
+    let start = client.cursor_now().await;
+    let shared = client.given_task(task("Shared")).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for (number, server) in fleet.servers.iter().enumerate() {
+        let (rng, stop) = (Rng::new(100 + number as u64), Arc::clone(&stop));
+        let client = server.client().over_new_connection();
+        readers.spawn(follow(client, start.clone(), rng, stop));
+    }
+    let written = fleet.write(&shared).await;
+    stop.store(true, Ordering::SeqCst);
+    let readers = readers.join_all().await;
+    let (changes, _) = client.changes_after(&start).await;
+    for seen in readers {
+        assert!(seen == changes, "a reader has seen something else");
+    }
+    let positions = positions(&changes);
+    for written in &written {
+        let mut last = 0;
+        for (guid, etag) in written {
+            let at = positions.get(&(guid.as_str(), etag.as_str()));
+            let at = *at.unwrap_or_else(|| panic!("{guid} {etag} is not in the feed"));
+            assert!(at >= last, "the writes of one writer are in their order");
+            last = at;
+        }
+    }
+    transactions_are_together(&changes);
+    let mut copy = Copy::default();
+    for change in &changes {
+        copy.follow(&client, change).await;
+    }
+    assert!(copy == Copy::of(&client).await);
+    let count = changes.len();
+    let writes: usize = written.iter().map(Vec::len).sum();
+    println!("{count} changes, {writes} writes");
+    fleet.shut_down().await;
+}
+
+/// Where each state of a task or step stands. None comes twice.
+fn positions(changes: &[Change]) -> BTreeMap<(&str, &str), usize> {
+    let mut positions = BTreeMap::new();
+    for (at, change) in changes.iter().enumerate() {
+        let about = match change.step.as_str() {
+            "" => change.task.as_str(),
+            step => step,
+        };
+        let twice = positions.insert((about, change.etag.as_str()), at);
+        assert_eq!(twice, None, "{change:?}");
+    }
+    positions
+}
+
+fn transactions_are_together(changes: &[Change]) {
+    let mut ended = BTreeSet::new();
+    let mut current: Option<&String> = None;
+    for change in changes {
+        assert!(!ended.contains(&change.transaction), "{change:?}");
+        assert!(current.is_none_or(|current| *current == change.transaction));
+        current = Some(&change.transaction);
+        if change.transaction_end {
+            ended.insert(&change.transaction);
+            current = None;
+        }
+    }
+    assert_eq!(current, None);
+}
+
+/// Reads what is above the highest number that it has seen, as a cursor over the numbers that
+/// writes draw would; returns how many entries it has missed in the end.
+async fn follow_naively(url: String, stop: Arc<AtomicBool>) -> i64 {
+    let mut database = PgConnection::connect(&url).await.expect("a connection");
+    let (mut last, mut seen) = (0_i64, 0_i64);
+    loop {
+        let is_last = stop.load(Ordering::SeqCst);
+        let above = "SELECT seq FROM changes WHERE account_id = 'demo' AND seq > $1 ORDER BY seq";
+        let found = sqlx::query_scalar(above).bind(last);
+        let found: Vec<i64> = found.fetch_all(&mut database).await.expect("entries");
+        seen += i64::try_from(found.len()).expect("a number");
+        last = found.last().copied().unwrap_or(last);
+        if is_last && found.is_empty() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let all = "SELECT count(*) FROM changes WHERE account_id = 'demo'";
+    let all: i64 = sqlx::query_scalar(all)
+        .fetch_one(&mut database)
+        .await
+        .expect("a count");
+    all - seen
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_cursor_over_drawn_numbers_skips_changes() {
+    let url = postgres("naive_cursor");
+    let fleet = Fleet::start(&url).await;
+    let shared = fleet.servers[0].client().given_task(task("Shared")).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let naive = tokio::spawn(follow_naively(url, Arc::clone(&stop)));
+    fleet.write(&shared).await;
+    stop.store(true, Ordering::SeqCst);
+    let missed = naive.await.expect("its count");
+    println!("{missed} missed");
+    assert!(
+        missed > 0,
+        "nothing commits out of order: this harness shows nothing"
+    );
+    fleet.shut_down().await;
+}
