@@ -18,6 +18,9 @@ use super::client::Client;
 /// Largest message, in bytes.
 const MESSAGE_LIMIT: usize = 64 << 20;
 
+/// How long a server keeps changes by default.
+pub const CHANGES_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// Opens a store with this many connections and serves it; the client's account has every
 /// scope.
 pub async fn serve(database_url: &str, max_connections: u32) -> (Store, Client) {
@@ -44,7 +47,7 @@ pub async fn open_with_limit(
         max_connections,
         max_message_bytes,
         history: history_options(),
-        changes_retention: Duration::from_secs(7 * 24 * 60 * 60),
+        changes_retention: CHANGES_RETENTION,
     });
     store.await.expect("a database")
 }

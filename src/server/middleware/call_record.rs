@@ -191,7 +191,7 @@ impl Drop for CallRecord {
             bytes_in = self.received.bytes.load(Relaxed),
             bytes_out = self.sent_bytes,
             duration_us = duration.as_micros() as u64,
-            waited_us = (!self.waited.is_zero()).then(|| self.waited.as_micros() as u64),
+            waited_us = (!self.waited.is_zero()).then_some(self.waited.as_micros() as u64),
             "call"
         );
     }

@@ -18,7 +18,7 @@ use crate::{
 /// The most entries that a call looks at.
 const MAX_LOOKED_AT: usize = 2_000;
 /// The most transactions in which the start at the present puts entries in order.
-const MAX_ROUNDS_TO_NOW: usize = 100;
+const MAX_ROUNDS_TO_NOW: usize = 20;
 
 /// The state of the feed, and the entries from a position on, the one there included. One row, at
 /// least. `$2` is the position, `$3` the number of entries.

@@ -53,10 +53,10 @@ impl Account {
         behind: Uuid,
         count: usize,
     ) -> Result<Vec<(IndexCursor, IndexWork)>, StoreError> {
-        let (sql, read): (_, fn(&QueryResult) -> Result<IndexWork, StoreError>) = match part {
-            IndexPart::Tasks => (TASKS, |row| read_dirty(row, IndexKind::Task)),
-            IndexPart::Steps => (STEPS, |row| read_dirty(row, IndexKind::Step)),
-            IndexPart::Deletions => (DELETIONS, read_deletion),
+        let sql = match part {
+            IndexPart::Tasks => TASKS,
+            IndexPart::Steps => STEPS,
+            IndexPart::Deletions => DELETIONS,
         };
         let db = self.reader();
         let limit = i64::try_from(count).unwrap_or(i64::MAX);
@@ -64,7 +64,11 @@ impl Account {
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;
         let item = |row: &QueryResult| {
-            let work = read(row)?;
+            let work = match part {
+                IndexPart::Tasks => read_dirty(row, IndexKind::Task)?,
+                IndexPart::Steps => read_dirty(row, IndexKind::Step)?,
+                IndexPart::Deletions => read_deletion(row)?,
+            };
             let guid = work.guid;
             Ok((IndexCursor { part, guid }, work))
         };

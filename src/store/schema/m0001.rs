@@ -281,6 +281,7 @@ const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUE
         ('steps', 'steps_dirty', '1000000 1000000 1'),
         ('changes', 'changes_new', '1000 1000 1'),
         ('changes', 'changes_position', '1000000 1000000 1'),
+        ('change_feeds', 'sqlite_autoindex_change_feeds_1', '1000 1'),
         ('index_deletions', 'sqlite_autoindex_index_deletions_1', '1000 1000 1')";
 
 impl MigrationName for Migration {

@@ -14,7 +14,7 @@
 //! dies between a write and its sequencing leaves the entries to the next reader.
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{LockBehavior, LockType},
 };
 use tracing::warn;
@@ -44,6 +44,9 @@ const WRITES_PER_PRUNING: u64 = 256;
 /// transactions, ordered by the first `seq` of each. Of a transaction that was read in part, and of
 /// those that begin after it, none is numbered; unless all entries were read, as then every
 /// transaction is complete.
+///
+/// It is an upsert, which finds each entry by its key: an UPDATE with a join may compare all pairs,
+/// depending on PostgreSQL's statistics. Every entry exists, so that none is inserted.
 const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size FROM changes \
       WHERE account_id = $1 AND position IS NULL ORDER BY seq LIMIT $3), \
     of_transaction AS (SELECT seq, transaction_size, MIN(seq) OVER t AS first_seq, \
@@ -52,8 +55,10 @@ const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size 
       FROM of_transaction WHERE (SELECT COUNT(*) FROM new) < $3 OR first_seq < COALESCE( \
         (SELECT MIN(first_seq) FROM of_transaction WHERE present < transaction_size), \
         9223372036854775807)) \
-    UPDATE changes SET position = numbered.position FROM numbered \
-    WHERE changes.account_id = $1 AND changes.position IS NULL AND changes.seq = numbered.seq";
+    INSERT INTO changes (account_id, seq, position, changed_ts, transaction_id, task, \
+      transaction_size, step_count, kind, rpc, fields, subject) \
+    SELECT $1, seq, position, 0, transaction_id, transaction_id, 0, 0, 0, 0, '', '' FROM numbered \
+    WHERE true ON CONFLICT ({key}) DO UPDATE SET position = excluded.position";
 
 const MOVE_HEAD: &str = "UPDATE change_feeds SET head = $2 WHERE account_id = $1";
 const MOVE_MARK: &str =
@@ -81,7 +86,11 @@ impl Account {
     /// Called after each write that added entries.
     pub(super) fn changes_were_written(&self) {
         self.feed_waits().wake(&self.id);
-        if self.feed_waits().count_write() % WRITES_PER_PRUNING == 0 {
+        if self
+            .feed_waits()
+            .count_write()
+            .is_multiple_of(WRITES_PER_PRUNING)
+        {
             let account = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = account.prune_changes().await {
@@ -173,9 +182,14 @@ impl Tx {
     /// Gives positions behind `head` to new entries, and returns how many got one. The first
     /// transaction may have more entries than a window.
     async fn number_changes(&self, head: i64) -> Result<u64, StoreError> {
+        let key = match self.backend() {
+            DbBackend::Sqlite => "seq",
+            _ => "account_id, seq",
+        };
+        let number = NUMBER.replace("{key}", key);
         let mut window = WINDOW;
         loop {
-            let numbered = self.execute(NUMBER, [head.into(), window.into()]).await?;
+            let numbered = self.execute(&number, [head.into(), window.into()]).await?;
             if numbered > 0 || !self.has_new_changes().await? {
                 return Ok(numbered);
             }

@@ -17,7 +17,7 @@ use crate::kit::{
     databases::runtime,
     raw::RawCodec,
     sample::{self, answer, observation_asking},
-    store_server::history_options,
+    store_server::{CHANGES_RETENTION, history_options},
 };
 
 /// The most bytes of a message: mutations exceed it now and then.
@@ -55,6 +55,7 @@ impl LocalService {
             max_connections: 1,
             max_message_bytes: MESSAGE_LIMIT,
             history: history_options(),
+            changes_retention: CHANGES_RETENTION,
         });
         let store = runtime.block_on(store).expect("a database");
         let limits = Limits {
