@@ -238,6 +238,8 @@ pub enum Command {
     },
     /// Print the effective settings: a settings file, secrets masked, with the origin of each.
     Config(String),
+    /// Check what a server needs.
+    CheckConfig(Box<Config>),
     /// Sign a token and print it.
     Token(SigningSecret, TokenRules, TokenGrant),
     /// Translate what a running server has to translate.

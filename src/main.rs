@@ -10,7 +10,7 @@ use expertise::{
     auth,
     cli::{self, CliError},
     config::{AuthMode, Command, Config, ConfigError, Invocation},
-    server::{Server, StartError},
+    server::{self, Server, StartError},
     store::{self, OpenError, SchemaChange},
     telemetry, version,
 };
@@ -76,7 +76,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // Only these commands and `translate` write a log, so only they start it.
-        Command::Serve(config) | Command::Migrate { config, .. } => {
+        Command::Serve(config) | Command::CheckConfig(config) | Command::Migrate { config, .. } => {
             telemetry::start(&config.log);
             for warning in &invocation.warnings {
                 // The filter of the log may leave warnings out.
@@ -101,6 +101,7 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let outcome = runtime.block_on(async {
         match &invocation.command {
             Command::Serve(config) => serve(config).await?,
+            Command::CheckConfig(config) => return check(invocation, config).await,
             Command::Migrate { config, partitions } => migrate(config, *partitions).await?,
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
@@ -114,6 +115,30 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     // The shutdown grace is over: background tasks are not waited for.
     runtime.shutdown_background();
     outcome
+}
+
+/// Says what a server would do to the schema, or each reason why it would not serve.
+async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitCode> {
+    let change = match server::check(config).await {
+        Ok(change) => change,
+        Err(errors) => {
+            for error in errors {
+                cli::print_message(invocation.with_names_as_given(&error.to_string()));
+            }
+            return Ok(ExitCode::from(WRONG_SETTINGS));
+        }
+    };
+    let schema = match change {
+        SchemaChange::Created => "creates the schema",
+        SchemaChange::Migrated => "brings the schema up to date",
+        SchemaChange::Current => "finds the schema up to date",
+    };
+    let (newest, database) = (store::schema(), config.database.address());
+    cli::print(&format!(
+        "`expertise serve` can start: it {schema} ({newest}) in {database}
+"
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Brings the schema up to date, or creates it with partitions, and says what was done.

@@ -44,7 +44,7 @@ use crate::{
     config::{AuthMode, Config},
     grpc::{self, Limits},
     proto,
-    store::{self, OpenError, Store},
+    store::{self, OpenError, SchemaChange, Store},
     telemetry::{Traces, TracesError},
 };
 
@@ -121,6 +121,24 @@ impl StartError {
             Self::Keys(error) => error.is_wrong_setting(),
             Self::Tls(_) => true,
             Self::Listen { .. } | Self::Traces(_) | Self::Reflection(_) => false,
+        }
+    }
+}
+
+/// Checks what a server with these settings needs before it serves calls, and changes nothing:
+/// certificates, keys, and the database. Returns what the server would do to the schema, or
+/// each reason why it would not serve.
+pub async fn check(config: &Config) -> Result<SchemaChange, Vec<StartError>> {
+    let mut errors = Vec::<StartError>::new();
+    let tls = config.tls.as_ref().map(tls::server_tls).transpose();
+    errors.extend(tls.err().map(StartError::from));
+    let authenticator = authenticator(&config.auth).await;
+    errors.extend(authenticator.err().map(StartError::from));
+    match store::check(&config.database, config.migrate).await {
+        Ok(change) if errors.is_empty() => Ok(change),
+        checked => {
+            errors.extend(checked.err().map(StartError::from));
+            Err(errors)
         }
     }
 }

@@ -44,7 +44,7 @@ use read::{AnalysisThreads, ExpectedTranslations};
 use schema::entity::OfAccount;
 use write::{WriteQueue, WriteSlots};
 
-pub use connection::{OpenError, SchemaChange, migrate, migrate_partitioned};
+pub use connection::{OpenError, SchemaChange, check, migrate, migrate_partitioned};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
     ValidationCall, ValidationPage,

@@ -62,7 +62,13 @@ enum CommandArgs {
         server: ServerFlags,
     },
     /// Print the effective settings, secrets masked, and where each comes from
-    Config(ServerFlags),
+    Config {
+        /// Check instead whether a server with these settings can start, and change nothing: exit code 0, or 2 with each reason
+        #[arg(long)]
+        check: bool,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
     /// Sign a token with EXPERTISE_JWT_SECRET and print it
     Token {
         #[command(flatten)]
@@ -174,7 +180,9 @@ impl CommandArgs {
     /// Whether the command reads the settings of a server.
     fn reads_server(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Migrate { .. } | Self::Config(_) | Self::Token { .. } => true,
+            Self::Serve(_) | Self::Migrate { .. } | Self::Config { .. } | Self::Token { .. } => {
+                true
+            }
             Self::Translate(_)
             | Self::Client(_)
             | Self::Health { .. }
@@ -186,7 +194,9 @@ impl CommandArgs {
     /// The settings that the command takes from the environment and the file.
     fn settings(&self) -> Vec<Arg> {
         match self {
-            Self::Serve(_) | Self::Config(_) | Self::Token { .. } => settings::<ServerSettings>(),
+            Self::Serve(_) | Self::Config { .. } | Self::Token { .. } => {
+                settings::<ServerSettings>()
+            }
             Self::Migrate { .. } => {
                 let mut settings = settings::<ServerSettings>();
                 settings.retain(|setting| MIGRATE_SETTINGS.contains(&key(setting)));
@@ -204,7 +214,7 @@ impl CommandArgs {
         match self {
             Self::Serve(server)
             | Self::Migrate { server, .. }
-            | Self::Config(server)
+            | Self::Config { server, .. }
             | Self::Token { server, .. } => server.config.as_deref(),
             Self::Health { config, .. } => config.as_deref(),
             Self::Translate(_) | Self::Client(_) | Self::Completions { .. } | Self::Man { .. } => {
@@ -229,9 +239,15 @@ impl CommandArgs {
                     partitions,
                 }
             }
-            Self::Config(ServerFlags { settings, .. }) => {
-                let config = settings.0.for_serving(given, environment)?;
-                Command::Config(given.effective(&config.auth))
+            Self::Config { check, server } => {
+                let config = server.settings.0.for_serving(given, environment)?;
+                match check {
+                    true => {
+                        config.check_files(given, environment)?;
+                        Command::CheckConfig(Box::new(config))
+                    }
+                    false => Command::Config(given.effective(&config.auth)),
+                }
             }
             Self::Token { grant, server } => {
                 let ServerSettings { config, auth, tls } = server.settings.0;

@@ -21,7 +21,10 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
     ),
     (
         "config",
-        &["expertise config --config /etc/expertise.toml --log debug"],
+        &[
+            "expertise config --config /etc/expertise.toml --log debug",
+            "expertise config --check --config /etc/expertise.toml",
+        ],
     ),
     (
         "token",

@@ -54,6 +54,28 @@ pub async fn prepare_schema(
     db: &Database,
     old: OldSchemaPolicy,
 ) -> Result<SchemaChange, OpenError> {
+    let change = needed_change(db, old).await?;
+    if change != SchemaChange::Current {
+        let transaction = run_migrations(db).await?;
+        let committed = transaction.commit().await;
+        committed.map_err(|err| message::schema_error(&err))?;
+    }
+    Ok(change)
+}
+
+/// What [`prepare_schema`] would do. That a missing schema can be created is tried, and rolled
+/// back.
+pub async fn check_schema(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
+    let change = needed_change(db, old).await?;
+    if change == SchemaChange::Created {
+        let transaction = run_migrations(db).await?;
+        let rolled_back = transaction.rollback().await;
+        rolled_back.map_err(|err| message::schema_error(&err))?;
+    }
+    Ok(change)
+}
+
+async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = db.begin_seaorm_transaction(None).await.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
@@ -71,17 +93,19 @@ pub async fn prepare_schema(
     }
     let is_empty = pending == Migrator::migrations().len();
     match old {
-        OldSchemaPolicy::Refuse if is_empty => return Err(OpenError::NoSchema),
-        OldSchemaPolicy::Refuse => return Err(OpenError::OldSchema { pending }),
-        OldSchemaPolicy::Migrate => {}
+        OldSchemaPolicy::Refuse if is_empty => Err(OpenError::NoSchema),
+        OldSchemaPolicy::Refuse => Err(OpenError::OldSchema { pending }),
+        OldSchemaPolicy::Migrate if is_empty => Ok(SchemaChange::Created),
+        OldSchemaPolicy::Migrate => Ok(SchemaChange::Migrated),
     }
+}
+
+/// Runs the migrations that are missing, in a transaction that has not ended.
+async fn run_migrations(db: &Database) -> Result<DatabaseTransaction, OpenError> {
+    let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
     Migrator::up(&transaction, None).await.map_err(failed)?;
-    transaction.commit().await.map_err(failed)?;
-    Ok(match is_empty {
-        true => SchemaChange::Created,
-        false => SchemaChange::Migrated,
-    })
+    Ok(transaction)
 }
 
 /// Creates the schema with this many partitions of each table of account data, or brings one

@@ -16,7 +16,7 @@ use super::{
     database::{Database, Pooling},
     driver::DriverPool,
     message,
-    migrations::{OldSchemaPolicy, prepare_schema},
+    migrations::{OldSchemaPolicy, SchemaChange, check_schema, prepare_schema},
     page_key,
     pool::Generation,
     probe::HealthProbe,
@@ -87,6 +87,30 @@ pub async fn open_file(
         page_key,
         schema_change,
     })
+}
+
+/// Checks whether [`open_file`] would succeed, without creating the file or changing it.
+pub async fn check_file(path: &Path, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
+    if is_absent(path) {
+        return match old {
+            OldSchemaPolicy::Migrate => message::check_creatable(path),
+            OldSchemaPolicy::Refuse => Err(OpenError::NoFile {
+                path: path.display().to_string(),
+            }),
+        };
+    }
+    let file_error = |err| message::file_error(path, &err);
+    message::check_writable(path)?;
+    let options = with_settings(SqliteConnectOptions::new().filename(path));
+    // The file is read at the first need of the schema, and what is no database is noticed.
+    let options = options.pragma("table_info", "tasks");
+    let db = open_pool(1, options).await.map_err(file_error)?;
+    let change = check_schema(&db, old).await?;
+    if change == SchemaChange::Current {
+        page_key(&db).await?;
+    }
+    db.close().await;
+    Ok(change)
 }
 
 /// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not
