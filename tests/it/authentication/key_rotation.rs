@@ -6,8 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::time;
-
 use expertise::{auth::KeySource, config::Config};
 
 use super::prelude::*;
@@ -214,13 +212,6 @@ async fn waiting_for_keys_ends_at_the_time_limit() {
     let client = TokenClient::of(&server);
     let answer = error_answer(client.read(&signer.token_by("new", &claims())).await);
     assert_eq!(answer.reason, "DEADLINE_EXCEEDED");
-}
-
-/// Moves the clock of the server, which shares this thread's.
-async fn advance_clock(duration: Duration) {
-    time::pause();
-    time::advance(duration).await;
-    time::resume();
 }
 
 /// Waits until the keys were fetched this often.
