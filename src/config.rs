@@ -37,7 +37,7 @@ use tracing_subscriber::filter::Targets;
 
 pub use self::{
     analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
-    auth::{AuthMode, KeySource, TokenRules},
+    auth::{AuthMode, KeySource, SigningKey, TokenRules, TokenSigning},
     client_command::{
         AliasArgs, ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs,
         ExportArgs, Format, GuideRef, HistoryArgs, ImportArgs, KeepArgs, ListFilters, RestoreArgs,
@@ -241,7 +241,7 @@ pub enum Command {
     /// Check what a server needs.
     CheckConfig(Box<Config>),
     /// Sign a token and print it.
-    Token(SigningSecret, TokenRules, TokenGrant),
+    Token(TokenSigning, TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.

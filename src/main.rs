@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Context;
 use expertise::{
-    auth,
+    auth::{self, SignError},
     cli::{self, CliError},
     config::{AuthMode, Command, Config, ConfigError, Invocation},
     server::{self, Server, StartError},
@@ -56,9 +56,11 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
     let start = error.downcast_ref::<StartError>();
     let open = error.downcast_ref::<OpenError>();
     let command = error.downcast_ref::<CliError>();
+    let sign = error.downcast_ref::<SignError>();
     start.is_some_and(StartError::is_wrong_setting)
         || open.is_some_and(OpenError::is_wrong_setting)
         || command.is_some_and(CliError::is_wrong_setting)
+        || sign.is_some_and(SignError::is_wrong_setting)
 }
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
@@ -70,8 +72,8 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     }
     match &invocation.command {
         Command::Config(effective) => cli::print(effective)?,
-        Command::Token(secret, rules, grant) => {
-            cli::print(&format!("{}\n", auth::sign(secret, rules, grant)?))?;
+        Command::Token(signing, grant) => {
+            cli::print(&format!("{}\n", auth::sign(signing, grant)?))?;
         }
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,

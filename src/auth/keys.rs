@@ -7,6 +7,7 @@ mod read;
 
 use std::{
     fmt,
+    path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -39,10 +40,12 @@ pub struct KeyError {
 
 impl KeyError {
     fn new(source: &KeySource, reason: ReadError) -> Self {
+        const SECRET: &str = "a file of mode 600 with a secret of 32 bytes at least";
         const KEY: &str = "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519";
         const KEY_SET: &str = "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA";
         let (setting, expected) = match source {
-            KeySource::Secret(_) => ("EXPERTISE_JWT_SECRET", "a secret"),
+            KeySource::Secret(_) => ("EXPERTISE_JWT_SECRET", SECRET),
+            KeySource::SecretFile(_) => ("EXPERTISE_JWT_SECRET_FILE", SECRET),
             KeySource::PublicKeyFile(_) => ("EXPERTISE_JWT_PUBLIC_KEY_FILE", KEY),
             KeySource::KeySetFile(_) => ("EXPERTISE_JWT_JWKS_FILE", KEY_SET),
             KeySource::KeySetUrl(_) => ("EXPERTISE_JWT_JWKS_URL", KEY_SET),
@@ -65,6 +68,12 @@ impl KeyError {
     pub fn is_wrong_setting(&self) -> bool {
         self.is_file
     }
+}
+
+/// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
+pub(super) fn secret_of_file(path: &Path) -> Result<SigningSecret, KeyError> {
+    let source = || KeySource::SecretFile(path.to_owned());
+    read::secret_file(path).map_err(|reason| KeyError::new(&source(), reason))
 }
 
 /// A key and the only algorithm that it is for.
@@ -170,7 +179,9 @@ impl Keys {
     pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let interval = match source {
             KeySource::Secret(_) => None,
-            KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => Some(FILE_INTERVAL),
+            KeySource::SecretFile(_) | KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => {
+                Some(FILE_INTERVAL)
+            }
             KeySource::KeySetUrl(_) => Some(URL_INTERVAL),
         };
         let opened = Reloaded::open(KeyReader(source.clone()), interval).await;
@@ -183,7 +194,9 @@ impl Keys {
     pub fn keys_read(&self) -> KeysRead {
         let (source, at) = match &self.0.source().0 {
             KeySource::Secret(_) => ("secret", self.0.changed_at()),
-            KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => ("file", self.0.changed_at()),
+            KeySource::SecretFile(_) | KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => {
+                ("file", self.0.changed_at())
+            }
             KeySource::KeySetUrl(_) => ("url", self.0.read_at()),
         };
         KeysRead { source, at }
@@ -209,7 +222,9 @@ impl fmt::Debug for Keys {
 fn location(source: &KeySource) -> String {
     match source {
         KeySource::Secret(_) => String::new(),
-        KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => path.display().to_string(),
+        KeySource::SecretFile(path)
+        | KeySource::PublicKeyFile(path)
+        | KeySource::KeySetFile(path) => path.display().to_string(),
         KeySource::KeySetUrl(url) => url.to_string(),
     }
 }

@@ -69,8 +69,11 @@ enum CommandArgs {
         #[command(flatten)]
         server: ServerFlags,
     },
-    /// Sign a token with EXPERTISE_JWT_SECRET and print it
+    /// Sign a token with EXPERTISE_JWT_SECRET, or with a private key, and print it
     Token {
+        /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set of the server verifies
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = value::path)]
+        private_key_file: Option<PathBuf>,
         #[command(flatten)]
         grant: TokenGrant,
         #[command(flatten)]
@@ -249,12 +252,15 @@ impl CommandArgs {
                     false => Command::Config(given.effective(&config.auth)),
                 }
             }
-            Self::Token { grant, server } => {
+            Self::Token {
+                private_key_file,
+                grant,
+                server,
+            } => {
                 let ServerSettings { config, auth, tls } = server.settings.0;
                 config.check(given, environment)?;
                 tls.tls(given)?;
-                let (secret, rules) = auth.for_signing(given)?;
-                Command::Token(secret, rules, grant)
+                Command::Token(auth.for_signing(given, private_key_file)?, grant)
             }
             Self::Translate(Flags(settings)) => {
                 Command::Translate(Box::new(TranslateConfig::read(settings, given)?))

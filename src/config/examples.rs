@@ -28,7 +28,10 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
     ),
     (
         "token",
-        &["expertise token -a demo --scope \"read write\" --expires 30days"],
+        &[
+            "expertise token -a demo --scope \"read write\" --expires 30days",
+            "expertise token -a demo --scope read --private-key-file private.pem",
+        ],
     ),
     (
         "translate",

@@ -298,6 +298,7 @@ fn settings_that_do_not_go_together_are_refused() {
 #[test]
 fn wrong_values_of_tokens_and_tls_are_refused() {
     for (name, value, right) in [
+        ("JWT_SECRET_FILE", "", "path"),
         ("JWT_PUBLIC_KEY_FILE", "", "path"),
         ("JWT_JWKS_FILE", "", "path"),
         ("JWT_JWKS_URL", "issuer.test/keys", "http or https"),
