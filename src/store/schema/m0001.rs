@@ -367,6 +367,15 @@ pub fn tables() -> impl Iterator<Item = SchemaTable> {
     })
 }
 
+/// The text of what it creates, for a digest.
+pub fn statements() -> impl Iterator<Item = &'static str> {
+    let keys = FOREIGN_KEYS.iter();
+    let keys = keys.flat_map(|(table, column, refers_to, on_delete)| {
+        [*table, *column, *refers_to, *on_delete]
+    });
+    TABLES.into_iter().chain(keys).chain(INDEXES)
+}
+
 /// The name of a table by the statement that creates it.
 fn table_name(table: &str) -> &str {
     table.split_whitespace().nth(2).unwrap_or_default()

@@ -361,6 +361,13 @@ fn files_are_refused_whole_when_anything_in_them_is_wrong() {
         ("request_timeout = 1.5", "is of type float"),
         ("\n\nlisten = \n", "line 3"),
         ("database_url = \"postgres://ann:secret@db", "line 1"),
+        (
+            "reflection = true\nlisten = 127.0.0.1:1",
+            "line 2: the value of listen is neither a number nor true or false: write it in quotes, \
+             as in listen = \"…\"",
+        ),
+        ("jwt_issuer = secret", "as in jwt_issuer = \"…\""),
+        ("shutdown_grace = 8s", "as in shutdown_grace = \"…\""),
     ] {
         let path = file(directory.path(), text);
         let line = refusal(&["--config", &path], &[]);
