@@ -146,6 +146,7 @@ impl OperationsEndpoint {
             "/readyz" => {
                 let unavailable = StatusCode::SERVICE_UNAVAILABLE;
                 match self.sources.health.state() {
+                    HealthState::Starting => text(unavailable, "the server is starting\n"),
                     HealthState::Serving => text(StatusCode::OK, "ready\n"),
                     HealthState::DatabaseDown => {
                         text(unavailable, "the database does not answer\n")
