@@ -9,9 +9,9 @@ use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
     cli::{self, CliError},
-    config::{AuthMode, Command, Config, ConfigError, Invocation},
+    config::{AuthMode, Command, Config, ConfigError, DeletedAccount, Format, Invocation},
     server::{self, Server, StartError},
-    store::{self, OpenError, SchemaChange},
+    store::{self, OpenError, SchemaChange, WholeDatabaseError},
     telemetry, version,
 };
 use rustix::process::Signal;
@@ -56,10 +56,12 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
     let start = error.downcast_ref::<StartError>();
     let open = error.downcast_ref::<OpenError>();
     let command = error.downcast_ref::<CliError>();
+    let whole = error.downcast_ref::<WholeDatabaseError>();
     let sign = error.downcast_ref::<SignError>();
     start.is_some_and(StartError::is_wrong_setting)
         || open.is_some_and(OpenError::is_wrong_setting)
         || command.is_some_and(CliError::is_wrong_setting)
+        || whole.is_some_and(WholeDatabaseError::is_wrong_setting)
         || sign.is_some_and(SignError::is_wrong_setting)
 }
 
@@ -78,7 +80,12 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // Only these commands and `translate` write a log, so only they start it.
-        Command::Serve(config) | Command::CheckConfig(config) | Command::Migrate { config, .. } => {
+        Command::Serve(config)
+        | Command::CheckConfig(config)
+        | Command::Accounts(config, _)
+        | Command::DeleteAccount(config, ..)
+        | Command::Copy(config, _)
+        | Command::Migrate { config, .. } => {
             telemetry::start(&config.log);
             for warning in &invocation.warnings {
                 // The filter of the log may leave warnings out.
@@ -105,6 +112,17 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             Command::Serve(config) => serve(config).await?,
             Command::CheckConfig(config) => return check(invocation, config).await,
             Command::Migrate { config, partitions } => migrate(config, *partitions).await?,
+            Command::Accounts(config, format) => {
+                let accounts = store::accounts(&config.database).await?;
+                cli::print_accounts(&accounts, *format)?;
+            }
+            Command::DeleteAccount(config, account, format) => {
+                return delete_account(config, account, *format).await;
+            }
+            Command::Copy(config, from) => {
+                let tables = store::copy(from, &config.database, config.migrate).await?;
+                cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
+            }
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Lint(lint) => return Ok(cli::lint(lint).await?),
@@ -160,6 +178,31 @@ async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()>
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;
     Ok(())
+}
+
+/// Deletes an account, after a question unless that is not wanted. One without rows is no error, so
+/// that the command can be repeated.
+async fn delete_account(
+    config: &Config,
+    account: &DeletedAccount,
+    format: Format,
+) -> anyhow::Result<ExitCode> {
+    let DeletedAccount { id, force } = account;
+    let accounts = store::accounts(&config.database).await?;
+    let found = accounts.iter().find(|it| it.account == id.as_str());
+    let rows = match found {
+        Some(found) if !force && !cli::agrees_to_delete_account(found)? => {
+            return Ok(ExitCode::FAILURE);
+        }
+        Some(_) => store::delete_account(&config.database, id).await?,
+        None => {
+            let database = config.database.address();
+            cli::print_message(format!("{database} has nothing of account {id}"));
+            0
+        }
+    };
+    cli::print_deleted_account(id.as_str(), rows, format)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Serves until SIGTERM or SIGINT.

@@ -7,14 +7,14 @@ use std::{
 };
 
 use clap::{
-    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
     error::{ContextKind, ContextValue},
 };
 use clap_complete::Shell;
 
 use super::{
-    Command, ConfigError, HealthConfig, OutputFormat, ServerSettings, TokenGrant, TranslateConfig,
-    WrongSetting,
+    Command, Config, ConfigError, DatabaseUrl, DeletedAccount, HealthConfig, OutputFormat,
+    ServerSettings, TokenGrant, TranslateConfig, WrongSetting,
     client_command::ClientCommandArgs,
     connection::ConnectionSettings,
     examples::with_examples,
@@ -24,6 +24,7 @@ use super::{
     translate::TranslateSettings,
     value,
 };
+use crate::domain::ids::AccountId;
 
 #[derive(Parser)]
 #[command(
@@ -58,6 +59,30 @@ enum CommandArgs {
         /// Create the tables of a new PostgreSQL database in this many partitions, by account
         #[arg(long, value_name = "NUMBER", value_parser = value::number(2..=1024_u16))]
         partitions: Option<u16>,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
+    /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
+    Accounts {
+        /// Delete the account with this ID, with all that it has
+        #[arg(requires = "id", hide_possible_values = true)]
+        action: Option<AccountsAction>,
+        /// The account
+        #[arg(value_name = "ID", value_parser = value::account)]
+        id: Option<AccountId>,
+        /// Delete without asking
+        #[arg(long, requires = "action")]
+        force: bool,
+        #[command(flatten)]
+        format: OutputFormat,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
+    /// Copy another database into the empty one of the settings, such as SQLite to PostgreSQL: ids, etags, revisions and all else stay
+    Copy {
+        /// The database to copy; a password is better kept in a file (PGPASSFILE), as other users of the machine see flags
+        #[arg(long, value_name = "URL", value_parser = DatabaseUrl::parse)]
+        from: DatabaseUrl,
         #[command(flatten)]
         server: ServerFlags,
     },
@@ -103,6 +128,12 @@ enum CommandArgs {
         /// The subcommand that the page is about [default: all of them in short]
         command: Option<String>,
     },
+}
+
+/// What `accounts` does with an account.
+#[derive(Clone, Copy, ValueEnum)]
+enum AccountsAction {
+    Delete,
 }
 
 /// The command line of this program; `--version` prints the version.
@@ -183,9 +214,12 @@ impl CommandArgs {
     /// Whether the command reads the settings of a server.
     fn reads_server(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Migrate { .. } | Self::Config { .. } | Self::Token { .. } => {
-                true
-            }
+            Self::Serve(_)
+            | Self::Migrate { .. }
+            | Self::Accounts { .. }
+            | Self::Copy { .. }
+            | Self::Config { .. }
+            | Self::Token { .. } => true,
             Self::Translate(_)
             | Self::Client(_)
             | Self::Health { .. }
@@ -200,7 +234,7 @@ impl CommandArgs {
             Self::Serve(_) | Self::Config { .. } | Self::Token { .. } => {
                 settings::<ServerSettings>()
             }
-            Self::Migrate { .. } => {
+            Self::Migrate { .. } | Self::Accounts { .. } | Self::Copy { .. } => {
                 let mut settings = settings::<ServerSettings>();
                 settings.retain(|setting| MIGRATE_SETTINGS.contains(&key(setting)));
                 settings
@@ -217,6 +251,8 @@ impl CommandArgs {
         match self {
             Self::Serve(server)
             | Self::Migrate { server, .. }
+            | Self::Accounts { server, .. }
+            | Self::Copy { server, .. }
             | Self::Config { server, .. }
             | Self::Token { server, .. } => server.config.as_deref(),
             Self::Health { config, .. } => config.as_deref(),
@@ -233,14 +269,29 @@ impl CommandArgs {
                 config.check_files(given, environment)?;
                 Command::Serve(Box::new(config))
             }
-            Self::Migrate { partitions, server } => {
-                let config = server.settings.0.config;
-                config.check(given, environment)?;
-                config.check_files(given, environment)?;
-                Command::Migrate {
-                    config: Box::new(config),
-                    partitions,
+            Self::Migrate { partitions, server } => Command::Migrate {
+                config: server.for_database(given, environment)?,
+                partitions,
+            },
+            Self::Accounts {
+                action,
+                id,
+                force,
+                format: OutputFormat { format },
+                server,
+            } => {
+                let config = server.for_database(given, environment)?;
+                match (action, id) {
+                    (Some(AccountsAction::Delete), Some(id)) => {
+                        Command::DeleteAccount(config, DeletedAccount { id, force }, format)
+                    }
+                    (Some(AccountsAction::Delete), None) | (None, _) => {
+                        Command::Accounts(config, format)
+                    }
                 }
+            }
+            Self::Copy { from, server } => {
+                Command::Copy(server.for_database(given, environment)?, from)
             }
             Self::Config { check, server } => {
                 let config = server.settings.0.for_serving(given, environment)?;
@@ -275,7 +326,21 @@ impl CommandArgs {
     }
 }
 
-/// The settings that `migrate` needs. Others are not checked.
+impl ServerFlags {
+    /// The settings of a command on the database.
+    fn for_database(
+        self,
+        given: &GivenSettings,
+        environment: &Variables,
+    ) -> Result<Box<Config>, WrongSetting> {
+        let config = self.settings.0.config;
+        config.check(given, environment)?;
+        config.check_files(given, environment)?;
+        Ok(Box::new(config))
+    }
+}
+
+/// The settings that commands on the database need. Others are not checked.
 const MIGRATE_SETTINGS: [&str; 6] = [
     "database_url",
     "database_read_url",

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 23] = [
+const EXAMPLES: [(&str, &[&str]); 25] = [
     (
         "serve",
         &[
@@ -18,6 +18,17 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
             "expertise migrate --database-url sqlite:guides.db",
             "expertise migrate --config /etc/expertise.toml --partitions 16",
         ],
+    ),
+    (
+        "accounts",
+        &[
+            "expertise accounts --database-url sqlite:guides.db",
+            "expertise accounts delete demo --config /etc/expertise.toml",
+        ],
+    ),
+    (
+        "copy",
+        &["expertise copy --from sqlite:guides.db --config /etc/expertise.toml"],
     ),
     (
         "config",

@@ -272,7 +272,10 @@ impl GivenSettings {
             }
             None => WrongSetting::Value {
                 setting: argument,
-                value: format!("{text:?}"),
+                value: match text.contains("://") {
+                    true => format!("{:?}", database_url::mask(&text)),
+                    false => format!("{text:?}"),
+                },
                 expected,
             },
         })

@@ -28,6 +28,8 @@ const MAX_READERS: u32 = 4;
 /// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
 /// stop and be woken again within it.
 const ROW_BUFFER: usize = 1_024;
+/// The same for a command that reads whole tables, where each row may have a large body.
+const ROW_BUFFER_OF_COMMANDS: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
@@ -51,7 +53,10 @@ pub async fn open_file(
     options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
     let ConnectOptions {
-        migrate, metrics, ..
+        migrate,
+        serves,
+        metrics,
+        ..
     } = options;
     let file_error = |err| message::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
@@ -73,7 +78,15 @@ pub async fn open_file(
     let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
-    let reading = || with_settings(file()).read_only(true);
+    let row_buffer = match serves {
+        true => ROW_BUFFER,
+        false => ROW_BUFFER_OF_COMMANDS,
+    };
+    let reading = || {
+        with_settings(file())
+            .read_only(true)
+            .row_buffer_size(row_buffer)
+    };
     let reader = open_pool(MAX_READERS, reading());
     let mut reader = reader.await.map_err(file_error)?;
     reader.measure("reader", metrics);

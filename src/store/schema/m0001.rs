@@ -213,7 +213,7 @@ const TABLES: [&str; 16] = [
 
 /// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
 /// that row, and its ON DELETE; if empty, that row cannot be deleted.
-const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
+pub const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
     ("tasks", "parent_guid", "tasks", ""),
     ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
     ("steps", "task", "tasks", ""),
