@@ -64,8 +64,8 @@ enum CommandArgs {
     },
     /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
     Accounts {
-        /// Delete the account with this ID, with all that it has
-        #[arg(requires = "id", hide_possible_values = true)]
+        /// Delete the account with this ID and all that it has, after a question
+        #[arg(value_name = "delete", requires = "id", hide_possible_values = true)]
         action: Option<AccountsAction>,
         /// The account
         #[arg(value_name = "ID", value_parser = value::account)]

@@ -1,5 +1,7 @@
 //! Copies a database into an empty one, of the same kind or of the other.
 
+use std::mem;
+
 use futures_util::TryStreamExt;
 use sea_orm::{
     ColumnType, ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value,
@@ -126,17 +128,18 @@ async fn copy_table(
 ) -> Result<u64, WholeDatabaseError> {
     let select = Statement::from_string(backend(snapshot), select_sql(table));
     let mut rows = snapshot.rows(select)?;
-    let mut count = 0;
-    let mut batch = Batch::default();
+    let (mut count, mut batch, mut batch_bytes) = (0, Vec::new(), 0);
     while let Some(row) = rows.try_next().await? {
-        batch.push(cells(&row, table)?);
+        let row = cells(&row, table)?;
         count += 1;
-        if batch.is_full() {
-            batch.write(target, table).await?;
-            batch = Batch::default();
+        batch_bytes += row.iter().map(bytes).sum::<usize>();
+        batch.push(row);
+        if batch.len() >= BATCH_ROWS || batch_bytes >= BATCH_BYTES {
+            write_batch(target, table, mem::take(&mut batch)).await?;
+            batch_bytes = 0;
         }
     }
-    batch.write(target, table).await?;
+    write_batch(target, table, batch).await?;
     Ok(count)
 }
 
@@ -160,45 +163,31 @@ fn select_sql(table: &TableColumns) -> String {
     )
 }
 
-/// Rows that are written together.
-#[derive(Default)]
-struct Batch {
+/// Writes rows in a transaction. The keys of servers replace those that the new database was made
+/// with.
+async fn write_batch(
+    target: &Database,
+    table: &TableColumns,
     rows: Vec<Vec<Value>>,
-    bytes: usize,
-}
-
-impl Batch {
-    fn push(&mut self, row: Vec<Value>) {
-        self.bytes += row.iter().map(bytes).sum::<usize>();
-        self.rows.push(row);
+) -> Result<(), DbErr> {
+    if rows.is_empty() {
+        return Ok(());
     }
-
-    fn is_full(&self) -> bool {
-        self.rows.len() >= BATCH_ROWS || self.bytes >= BATCH_BYTES
+    let mut insert = Query::insert();
+    insert
+        .into_table(Alias::new(table.name))
+        .columns(table.columns.iter().map(|(column, _)| Alias::new(*column)));
+    for row in rows {
+        let row = insert.values(row.into_iter().map(Expr::value));
+        row.map_err(|error| DbErr::Custom(error.to_string()))?;
     }
-
-    /// Writes the rows in a transaction. The keys of servers replace those that the new database
-    /// was made with.
-    async fn write(self, target: &Database, table: &TableColumns) -> Result<(), DbErr> {
-        if self.rows.is_empty() {
-            return Ok(());
-        }
-        let mut insert = Query::insert();
-        insert
-            .into_table(Alias::new(table.name))
-            .columns(table.columns.iter().map(|(column, _)| Alias::new(*column)));
-        for row in self.rows {
-            let row = insert.values(row.into_iter().map(Expr::value));
-            row.map_err(|error| DbErr::Custom(error.to_string()))?;
-        }
-        let transaction = target.begin(Purpose::Write).await?;
-        if !table.is_of_accounts {
-            let delete = format!("DELETE FROM {}", table.name);
-            transaction.execute_unprepared(&delete).await?;
-        }
-        transaction.execute(&insert).await?;
-        transaction.commit().await
+    let transaction = target.begin(Purpose::Write).await?;
+    if !table.is_of_accounts {
+        let delete = format!("DELETE FROM {}", table.name);
+        transaction.execute_unprepared(&delete).await?;
     }
+    transaction.execute(&insert).await?;
+    transaction.commit().await
 }
 
 fn bytes(value: &Value) -> usize {
