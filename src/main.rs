@@ -155,8 +155,7 @@ async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitC
     };
     let (newest, database) = (store::schema(), config.database.address());
     cli::print(&format!(
-        "`expertise serve` can start: it {schema} ({newest}) in {database}
-"
+        "`expertise serve` can start: it {schema} ({newest}) in {database}\n"
     ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,9 +7,10 @@
 pub mod entity;
 mod m0001;
 
-use self::entity::TableColumns;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 use sha2::{Digest, Sha256};
+
+use self::entity::TableColumns;
 
 tokio::task_local! {
     /// The number of partitions of each table of account data that a migration creates.
