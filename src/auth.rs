@@ -16,7 +16,7 @@ pub use self::{
 };
 use crate::domain::ids::AccountId;
 pub use crate::{
-    config::{KeySource, SigningSecret, TokenGrant, TokenRules},
+    config::{KeySource, SigningKey, SigningSecret, TokenGrant, TokenRules, TokenSigning},
     domain::caller::{Scope, Subject},
 };
 

@@ -2,6 +2,7 @@
 //!
 //! Results go to standard output, everything else to standard error.
 
+mod accounts;
 mod apply;
 mod changes;
 mod confirm;
@@ -38,6 +39,7 @@ mod wording;
 use std::{io, process::ExitCode};
 
 pub use self::{
+    accounts::{agrees_to_delete_account, print_accounts, print_copied, print_deleted_account},
     document::DocumentError,
     health::health,
     lint::lint,

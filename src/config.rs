@@ -37,7 +37,7 @@ use tracing_subscriber::filter::Targets;
 
 pub use self::{
     analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
-    auth::{AuthMode, KeySource, TokenRules},
+    auth::{AuthMode, KeySource, SigningKey, TokenRules, TokenSigning},
     client_command::{
         AliasArgs, ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs,
         ExportArgs, Format, GuideRef, HistoryArgs, ImportArgs, KeepArgs, ListFilters, RestoreArgs,
@@ -57,6 +57,7 @@ use self::{
     auth::AuthSettings, client_command::OutputFormat, names::Variables,
     postgres_parameters::PostgresParameters, settings::GivenSettings, tls::TlsSettings,
 };
+use crate::domain::ids::AccountId;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:50051";
 /// The largest message of a server by default, in bytes.
@@ -236,10 +237,18 @@ pub enum Command {
         /// How many partitions each table of account data gets in a new database.
         partitions: Option<u16>,
     },
+    /// List the accounts of the database.
+    Accounts(Box<Config>, Format),
+    /// Delete an account from the database.
+    DeleteAccount(Box<Config>, DeletedAccount, Format),
+    /// Copy a database into that of the settings.
+    Copy(Box<Config>, DatabaseUrl),
     /// Print the effective settings: a settings file, secrets masked, with the origin of each.
     Config(String),
+    /// Check what a server needs.
+    CheckConfig(Box<Config>),
     /// Sign a token and print it.
-    Token(SigningSecret, TokenRules, TokenGrant),
+    Token(TokenSigning, TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
@@ -252,6 +261,15 @@ pub enum Command {
     Completions(Shell),
     /// Print the manual page of the program, or of this subcommand.
     Man(Option<String>),
+}
+
+/// The account that a command deletes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedAccount {
+    /// The account.
+    pub id: AccountId,
+    /// Whether it is deleted without a question.
+    pub force: bool,
 }
 
 impl Config {

@@ -4,6 +4,7 @@
 //! *Invariant:* every value is valid. Its constructor checks it, and no other code checks
 //! it again.
 
+pub mod account;
 pub mod analysis;
 pub mod caller;
 pub mod change_feed;

@@ -11,6 +11,8 @@ use std::{
 use rustix::fs::OFlags;
 
 const NO_REGULAR_FILE: &str = "it is not a regular file, but a FIFO, a socket or a device";
+/// The permissions of the group and of all others.
+const OF_OTHERS: u32 = 0o077;
 /// The permissions of a new file, less the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
@@ -27,6 +29,16 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     match kind.is_file() {
         true => Ok(file),
         false => Err(io::Error::other(NO_REGULAR_FILE)),
+    }
+}
+
+/// Fails if other users than the owner may access the file.
+pub(crate) fn check_private(file: &File) -> io::Result<()> {
+    match file.metadata()?.permissions().mode() & OF_OTHERS {
+        0 => Ok(()),
+        _ => Err(io::Error::other(
+            "other users may access it: set its mode to 600",
+        )),
     }
 }
 

@@ -27,7 +27,7 @@
 //! | [`cli`] | the subcommands and their output |
 //! | `files`, `http_client` | regular files; requests over HTTP that the program makes itself |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
-//! | `terminal` | text that is safe on a terminal |
+//! | `reload`, `terminal` | values that are read again at intervals; text that is safe on a terminal |
 //!
 //! No two modules use each other; `docs/architecture.md` says which module may use
 //! which, where each invariant is kept, and how CreateStep goes from wire to row.
@@ -71,6 +71,7 @@ mod http_client;
 mod messages;
 pub mod pem;
 pub mod proto;
+mod reload;
 pub mod server;
 pub mod store;
 pub mod telemetry;

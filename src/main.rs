@@ -7,11 +7,11 @@ use std::{
 
 use anyhow::Context;
 use expertise::{
-    auth,
+    auth::{self, SignError},
     cli::{self, CliError},
-    config::{AuthMode, Command, Config, ConfigError, Invocation},
-    server::{Server, StartError},
-    store::{self, OpenError, SchemaChange},
+    config::{AuthMode, Command, Config, ConfigError, DeletedAccount, Format, Invocation},
+    server::{self, Server, StartError},
+    store::{self, OpenError, SchemaChange, WholeDatabaseError},
     telemetry, version,
 };
 use rustix::process::Signal;
@@ -56,9 +56,13 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
     let start = error.downcast_ref::<StartError>();
     let open = error.downcast_ref::<OpenError>();
     let command = error.downcast_ref::<CliError>();
+    let whole = error.downcast_ref::<WholeDatabaseError>();
+    let sign = error.downcast_ref::<SignError>();
     start.is_some_and(StartError::is_wrong_setting)
         || open.is_some_and(OpenError::is_wrong_setting)
         || command.is_some_and(CliError::is_wrong_setting)
+        || whole.is_some_and(WholeDatabaseError::is_wrong_setting)
+        || sign.is_some_and(SignError::is_wrong_setting)
 }
 
 fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
@@ -70,13 +74,18 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     }
     match &invocation.command {
         Command::Config(effective) => cli::print(effective)?,
-        Command::Token(secret, rules, grant) => {
-            cli::print(&format!("{}\n", auth::sign(secret, rules, grant)?))?;
+        Command::Token(signing, grant) => {
+            cli::print(&format!("{}\n", auth::sign(signing, grant)?))?;
         }
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // Only these commands and `translate` write a log, so only they start it.
-        Command::Serve(config) | Command::Migrate { config, .. } => {
+        Command::Serve(config)
+        | Command::CheckConfig(config)
+        | Command::Accounts(config, _)
+        | Command::DeleteAccount(config, ..)
+        | Command::Copy(config, _)
+        | Command::Migrate { config, .. } => {
             telemetry::start(&config.log);
             for warning in &invocation.warnings {
                 // The filter of the log may leave warnings out.
@@ -101,7 +110,19 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let outcome = runtime.block_on(async {
         match &invocation.command {
             Command::Serve(config) => serve(config).await?,
+            Command::CheckConfig(config) => return check(invocation, config).await,
             Command::Migrate { config, partitions } => migrate(config, *partitions).await?,
+            Command::Accounts(config, format) => {
+                let accounts = store::accounts(&config.database).await?;
+                cli::print_accounts(&accounts, *format)?;
+            }
+            Command::DeleteAccount(config, account, format) => {
+                return delete_account(config, account, *format).await;
+            }
+            Command::Copy(config, from) => {
+                let tables = store::copy(from, &config.database, config.migrate).await?;
+                cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
+            }
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Lint(lint) => return Ok(cli::lint(lint).await?),
@@ -114,6 +135,29 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     // The shutdown grace is over: background tasks are not waited for.
     runtime.shutdown_background();
     outcome
+}
+
+/// Says what a server would do to the schema, or each reason why it would not serve.
+async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitCode> {
+    let change = match server::check(config).await {
+        Ok(change) => change,
+        Err(errors) => {
+            for error in errors {
+                cli::print_message(invocation.with_names_as_given(&error.to_string()));
+            }
+            return Ok(ExitCode::from(WRONG_SETTINGS));
+        }
+    };
+    let schema = match change {
+        SchemaChange::Created => "creates the schema",
+        SchemaChange::Migrated => "brings the schema up to date",
+        SchemaChange::Current => "finds the schema up to date",
+    };
+    let (newest, database) = (store::schema(), config.database.address());
+    cli::print(&format!(
+        "`expertise serve` can start: it {schema} ({newest}) in {database}\n"
+    ))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Brings the schema up to date, or creates it with partitions, and says what was done.
@@ -133,6 +177,31 @@ async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()>
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;
     Ok(())
+}
+
+/// Deletes an account, after a question unless that is not wanted. One without rows is no error, so
+/// that the command can be repeated.
+async fn delete_account(
+    config: &Config,
+    account: &DeletedAccount,
+    format: Format,
+) -> anyhow::Result<ExitCode> {
+    let DeletedAccount { id, force } = account;
+    let accounts = store::accounts(&config.database).await?;
+    let found = accounts.iter().find(|it| it.account == id.as_str());
+    let rows = match found {
+        Some(found) if !force && !cli::agrees_to_delete_account(found)? => {
+            return Ok(ExitCode::FAILURE);
+        }
+        Some(_) => store::delete_account(&config.database, id).await?,
+        None => {
+            let database = config.database.address();
+            cli::print_message(format!("{database} has nothing of account {id}"));
+            0
+        }
+    };
+    cli::print_deleted_account(id.as_str(), rows, format)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Serves until SIGTERM or SIGINT.

@@ -1,4 +1,4 @@
-//! PEM files, read and checked at the start.
+//! PEM files, read and checked.
 
 use std::path::Path;
 

@@ -25,7 +25,6 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
-use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 use tonic_reflection::server as reflection;
 use tracing::{info, warn};
@@ -38,13 +37,14 @@ use self::{
     middleware::{CallLimits, CallService, MAX_PROBE_BYTES, Middleware},
     operations::{MetricSources, OperationsEndpoint},
     routes::ServerRoutes,
+    tls::ServerTls,
 };
 use crate::{
     auth::{Authenticator, KeyError, Tokens},
     config::{AuthMode, Config},
     grpc::{self, Limits},
     proto,
-    store::{self, OpenError, Store},
+    store::{self, OpenError, SchemaChange, Store},
     telemetry::{Traces, TracesError},
 };
 
@@ -61,7 +61,7 @@ pub struct Server {
     address: SocketAddr,
     middleware: Arc<Middleware>,
     routes: ServerRoutes,
-    tls: Option<TlsAcceptor>,
+    tls: Option<ServerTls>,
     connections: Arc<Connections>,
     health: HealthMonitor,
     operations: Option<OperationsPort>,
@@ -125,11 +125,29 @@ impl StartError {
     }
 }
 
+/// Checks what a server with these settings needs before it serves calls, and changes nothing:
+/// certificates, keys, and the database. Returns what the server would do to the schema, or
+/// each reason why it would not serve.
+pub async fn check(config: &Config) -> Result<SchemaChange, Vec<StartError>> {
+    let mut errors = Vec::<StartError>::new();
+    let tls = open_tls(config).await;
+    errors.extend(tls.err().map(StartError::from));
+    let authenticator = authenticator(&config.auth).await;
+    errors.extend(authenticator.err().map(StartError::from));
+    match store::check(&config.database, config.migrate).await {
+        Ok(change) if errors.is_empty() => Ok(change),
+        checked => {
+            errors.extend(checked.err().map(StartError::from));
+            Err(errors)
+        }
+    }
+}
+
 impl Server {
     /// Reads certificates and keys, and listens on the ports. Connections are accepted only
     /// after all of this.
     pub async fn bind(config: Config) -> Result<Self, StartError> {
-        let tls = config.tls.as_ref().map(tls::server_tls).transpose()?;
+        let tls = open_tls(&config).await?;
         let authenticator = authenticator(&config.auth).await?;
         let (listener, address) = listen("EXPERTISE_LISTEN", config.listen)?;
         let metrics = config.metrics_listen;
@@ -160,7 +178,7 @@ impl Server {
                 middleware: Arc::clone(&middleware),
                 health: health.clone(),
                 connections: Arc::clone(&connections),
-                certificate_expiry: tls.as_ref().and_then(|tls| tls.certificate_expiry),
+                tls: tls.clone(),
             })),
         });
         Ok(Self {
@@ -169,7 +187,7 @@ impl Server {
             address,
             middleware,
             routes: ServerRoutes::new(routes),
-            tls: tls.map(|tls| tls.acceptor),
+            tls,
             connections,
             health,
             operations,
@@ -347,6 +365,13 @@ async fn end_traces_until(deadline: Instant, traces: Option<Traces>) {
 /// The part of the grace that is kept for closing the database.
 fn closing_time(grace: Duration) -> Duration {
     (grace / 8).min(Duration::from_millis(500))
+}
+
+async fn open_tls(config: &Config) -> Result<Option<ServerTls>, TlsError> {
+    match &config.tls {
+        Some(tls) => ServerTls::open(tls).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {

@@ -1,7 +1,7 @@
 //! All reads and writes of the database.
 //!
 //! *Invariants:* every query belongs to an account: it is a method of [`Account`] or of a
-//! transaction of one, and filters by `account_id` first. A write is done whole or not at
+//! transaction of one, and filters by `account_id` first (but for commands in `whole_database.rs`). A write is done whole or not at
 //! all (on SQLite several writes share a COMMIT), and all writes take the one way that
 //! `write.rs` describes.
 
@@ -15,6 +15,7 @@ mod row_reader;
 mod schema;
 mod step_row;
 mod values;
+mod whole_database;
 mod write;
 
 use std::{sync::Arc, time::Duration};
@@ -44,12 +45,13 @@ use read::{AnalysisThreads, ExpectedTranslations};
 use schema::entity::OfAccount;
 use write::{WriteQueue, WriteSlots};
 
-pub use connection::{OpenError, SchemaChange, migrate, migrate_partitioned};
+pub use connection::{OpenError, SchemaChange, check, migrate, migrate_partitioned};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
     ValidationCall, ValidationPage,
 };
 pub use schema::newest_migration as schema;
+pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};
 pub use write::{
     CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRequest, RestoredRevision,
 };

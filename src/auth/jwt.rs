@@ -1,7 +1,7 @@
 //! Signed tokens in `authorization: Bearer TOKEN` (RFC 6750, RFC 7519).
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -41,7 +41,7 @@ const MALFORMED: Rejection =
 /// Verifies tokens.
 #[derive(Debug)]
 pub struct Tokens {
-    keys: Arc<Keys>,
+    keys: Keys,
     /// The rules for every token, without the algorithm, which is the key's.
     validation: Validation,
 }

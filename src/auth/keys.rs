@@ -7,22 +7,20 @@ mod read;
 
 use std::{
     fmt,
-    sync::{Arc, PoisonError, RwLock, Weak},
+    path::Path,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use jsonwebtoken::{Algorithm, DecodingKey};
-use tokio::{
-    sync::Mutex,
-    time::{Instant, sleep},
-};
 use tracing::{info, warn};
 
 use self::read::ReadError;
-use crate::config::{KeySource, SigningSecret};
+use crate::{
+    config::{KeySource, SigningSecret},
+    reload::{FILE_INTERVAL, Reloaded, Source},
+};
 
-/// How often a file is read again, so that a new one counts within ten seconds.
-const FILE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a URL is fetched again, so that a key that the issuer has withdrawn is dropped.
 const URL_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// The least time between readings for unknown key ids: callers who make them up must not flood
@@ -42,10 +40,12 @@ pub struct KeyError {
 
 impl KeyError {
     fn new(source: &KeySource, reason: ReadError) -> Self {
+        const SECRET: &str = "a file of mode 600 with a secret of 32 bytes at least";
         const KEY: &str = "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519";
         const KEY_SET: &str = "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA";
         let (setting, expected) = match source {
-            KeySource::Secret(_) => ("EXPERTISE_JWT_SECRET", "a secret"),
+            KeySource::Secret(_) => ("EXPERTISE_JWT_SECRET", SECRET),
+            KeySource::SecretFile(_) => ("EXPERTISE_JWT_SECRET_FILE", SECRET),
             KeySource::PublicKeyFile(_) => ("EXPERTISE_JWT_PUBLIC_KEY_FILE", KEY),
             KeySource::KeySetFile(_) => ("EXPERTISE_JWT_JWKS_FILE", KEY_SET),
             KeySource::KeySetUrl(_) => ("EXPERTISE_JWT_JWKS_URL", KEY_SET),
@@ -68,6 +68,12 @@ impl KeyError {
     pub fn is_wrong_setting(&self) -> bool {
         self.is_file
     }
+}
+
+/// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
+pub(super) fn secret_of_file(path: &Path) -> Result<SigningSecret, KeyError> {
+    let source = || KeySource::SecretFile(path.to_owned());
+    read::secret_file(path).map_err(|reason| KeyError::new(&source(), reason))
 }
 
 /// A key and the only algorithm that it is for.
@@ -140,127 +146,75 @@ impl KeySet {
     }
 }
 
-/// The current keys.
-pub(super) struct Keys {
-    source: KeySource,
-    current: RwLock<CurrentKeys>,
-    /// When the last reading began; locked while one goes on.
-    last_reading: Mutex<Option<Instant>>,
-}
+/// The current keys. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Keys(Arc<Reloaded<KeyReader>>);
 
-struct CurrentKeys {
-    keys: Arc<KeySet>,
-    /// What the keys were read from.
-    text: Vec<u8>,
-    at: SystemTime,
-    /// Why they could not be read again.
-    problem: Option<String>,
+/// Reads the keys of a source.
+struct KeyReader(KeySource);
+
+impl Source for KeyReader {
+    type Value = KeySet;
+    type Error = ReadError;
+
+    async fn read(&self) -> Result<(KeySet, Vec<u8>), ReadError> {
+        read::keys(&self.0).await
+    }
+
+    fn log_change(&self, keys: &KeySet) {
+        info!(
+            location = location(&self.0),
+            keys = keys.len(),
+            "the keys have changed"
+        );
+    }
+
+    fn log_failure(&self, error: &ReadError) {
+        warn!(location = location(&self.0), %error, "the keys were not read: the old ones stay");
+    }
 }
 
 impl Keys {
     /// Reads or fetches the keys; there must be one.
-    pub async fn open(source: &KeySource) -> Result<Arc<Self>, KeyError> {
-        let error = |reason| KeyError::new(source, reason);
-        let (keys, text) = read::keys(source).await.map_err(error)?;
-        let keys = Arc::new(Self {
-            source: source.clone(),
-            current: RwLock::new(CurrentKeys {
-                keys: Arc::new(keys),
-                text,
-                at: SystemTime::now(),
-                problem: None,
-            }),
-            last_reading: Mutex::new(None),
-        });
+    pub async fn open(source: &KeySource) -> Result<Self, KeyError> {
         let interval = match source {
-            KeySource::Secret(_) => return Ok(keys),
-            KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => FILE_INTERVAL,
-            KeySource::KeySetUrl(_) => URL_INTERVAL,
+            KeySource::Secret(_) => None,
+            KeySource::SecretFile(_) | KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => {
+                Some(FILE_INTERVAL)
+            }
+            KeySource::KeySetUrl(_) => Some(URL_INTERVAL),
         };
-        tokio::spawn(Self::read_at_intervals(Arc::downgrade(&keys), interval));
-        Ok(keys)
+        let opened = Reloaded::open(KeyReader(source.clone()), interval).await;
+        opened
+            .map(Self)
+            .map_err(|reason| KeyError::new(source, reason))
     }
 
     /// When the current keys were read, and from what.
     pub fn keys_read(&self) -> KeysRead {
-        let source = match self.source {
-            KeySource::Secret(_) => "secret",
-            KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => "file",
-            KeySource::KeySetUrl(_) => "url",
+        let (source, at) = match &self.0.source().0 {
+            KeySource::Secret(_) => ("secret", self.0.changed_at()),
+            KeySource::SecretFile(_) | KeySource::PublicKeyFile(_) | KeySource::KeySetFile(_) => {
+                ("file", self.0.changed_at())
+            }
+            KeySource::KeySetUrl(_) => ("url", self.0.read_at()),
         };
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        let at = current.at;
         KeysRead { source, at }
     }
 
     /// The key with this id and algorithm. An unknown id waits for a new reading, if one is due.
-    pub async fn find(
-        self: &Arc<Self>,
-        id: Option<&str>,
-        algorithm: Algorithm,
-    ) -> Option<Arc<Key>> {
-        if id.is_some_and(|id| !self.current().has_id(id)) {
+    pub async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<Key>> {
+        if id.is_some_and(|id| !self.0.value().has_id(id)) {
             // In a task of its own: others wait for it, too, when this call is cancelled.
-            let _ = tokio::spawn(Arc::clone(self).read_if_due()).await;
+            let _ = tokio::spawn(Arc::clone(&self.0).read_if_due(MIN_INTERVAL)).await;
         }
-        self.current().find(id, algorithm)
-    }
-
-    fn current(&self) -> Arc<KeySet> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current.keys)
-    }
-
-    /// Reads the keys again until they are dropped.
-    async fn read_at_intervals(keys: Weak<Self>, interval: Duration) {
-        loop {
-            sleep(interval).await;
-            match keys.upgrade() {
-                Some(keys) => keys.read(&mut *keys.last_reading.lock().await).await,
-                None => return,
-            }
-        }
-    }
-
-    async fn read_if_due(self: Arc<Self>) {
-        let mut last = self.last_reading.lock().await;
-        if last.is_none_or(|last| last.elapsed() >= MIN_INTERVAL) {
-            self.read(&mut last).await;
-        }
-    }
-
-    async fn read(&self, last_reading: &mut Option<Instant>) {
-        *last_reading = Some(Instant::now());
-        let read = read::keys(&self.source).await;
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let location = location(&self.source);
-        match read {
-            Ok((keys, text)) => {
-                let is_new = text != current.text;
-                if is_new {
-                    info!(%location, keys = keys.len(), "the keys have changed");
-                }
-                // The time of a file is that of its last change.
-                if is_new || matches!(self.source, KeySource::KeySetUrl(_)) {
-                    current.at = SystemTime::now();
-                    (current.keys, current.text) = (Arc::new(keys), text);
-                }
-                current.problem = None;
-            }
-            Err(error) => {
-                let problem = Some(error.to_string());
-                if current.problem != problem {
-                    warn!(%location, %error, "the keys were not read: the old ones stay");
-                    current.problem = problem;
-                }
-            }
-        }
+        self.0.value().find(id, algorithm)
     }
 }
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Keys").field(&self.source).finish()
+        f.debug_tuple("Keys").field(&self.0.source().0).finish()
     }
 }
 
@@ -268,7 +222,9 @@ impl fmt::Debug for Keys {
 fn location(source: &KeySource) -> String {
     match source {
         KeySource::Secret(_) => String::new(),
-        KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => path.display().to_string(),
+        KeySource::SecretFile(path)
+        | KeySource::PublicKeyFile(path)
+        | KeySource::KeySetFile(path) => path.display().to_string(),
         KeySource::KeySetUrl(url) => url.to_string(),
     }
 }

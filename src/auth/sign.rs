@@ -1,21 +1,45 @@
-//! Signs tokens with the shared secret.
+//! Signs tokens with the shared secret or with a private key.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
 use serde::Serialize;
 
-use super::{SigningSecret, TokenGrant, TokenRules, crypto};
+use super::{KeyError, SigningKey, TokenGrant, TokenSigning, crypto, keys};
+use crate::pem::{self, PemError};
 
-/// Why no token was signed.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+/// Names the private key in errors.
+const PRIVATE_KEY_FILE: &str = "--private-key-file";
+
+/// Why no token was signed. Its text is one line.
+#[derive(Debug, thiserror::Error)]
 pub enum SignError {
     /// The clock of this machine is before 1970.
     #[error("the clock of this machine is before 1970: set it")]
     Clock,
+    /// The file of the secret cannot be used.
+    #[error(transparent)]
+    Secret(#[from] KeyError),
+    /// The file of the private key cannot be used.
+    #[error(transparent)]
+    PrivateKey(#[from] PemError),
     /// The token cannot be encoded: a bug.
     #[error("the token cannot be encoded")]
     Encoding,
+}
+
+impl SignError {
+    /// Whether a setting must change.
+    pub fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Secret(_) | Self::PrivateKey(_) => true,
+            Self::Clock | Self::Encoding => false,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -29,18 +53,14 @@ struct SignedClaims<'a> {
     exp: u64,
 }
 
-/// Signs a token that these rules accept until it expires.
-pub fn sign(
-    secret: &SigningSecret,
-    rules: &TokenRules,
-    grant: &TokenGrant,
-) -> Result<String, SignError> {
+/// Signs a token that is valid until it expires.
+pub fn sign(signing: &TokenSigning, grant: &TokenGrant) -> Result<String, SignError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_err(|_| SignError::Clock)?.as_secs();
     let scopes: Vec<_> = grant.scopes.iter().map(|scope| scope.name()).collect();
     let claims = SignedClaims {
-        iss: &rules.issuer,
-        aud: &rules.audience,
+        iss: &signing.issuer,
+        aud: &signing.audience,
         sub: grant.subject.as_str(),
         account_id: grant.account.as_str(),
         scope: scopes.join(" "),
@@ -48,6 +68,39 @@ pub fn sign(
         exp: now.saturating_add(grant.expires.as_secs()),
     };
     crypto::install();
-    let key = EncodingKey::from_secret(secret.as_bytes());
-    encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Encoding)
+    let (algorithm, key) = match &signing.key {
+        SigningKey::Secret(secret) => (
+            Algorithm::HS256,
+            EncodingKey::from_secret(secret.as_bytes()),
+        ),
+        SigningKey::SecretFile(path) => {
+            let secret = keys::secret_of_file(path)?;
+            let key = EncodingKey::from_secret(secret.as_bytes());
+            (Algorithm::HS256, key)
+        }
+        SigningKey::PrivateKeyFile(path) => private_key(path)?,
+    };
+    encode(&Header::new(algorithm), &claims, &key).map_err(|_| SignError::Encoding)
+}
+
+/// A private key, and the algorithm of its type.
+fn private_key(path: &Path) -> Result<(Algorithm, EncodingKey), PemError> {
+    let text = pem::key(path, PRIVATE_KEY_FILE)?;
+    let key = PrivateKeyDer::from_pem_slice(&text).ok();
+    let algorithm = key.as_ref().and_then(crypto::algorithm_of);
+    let (Some(key), Some(algorithm)) = (key, algorithm) else {
+        return Err(PemError {
+            setting: PRIVATE_KEY_FILE.to_owned(),
+            path: path.display().to_string(),
+            expected: "a private key in PEM",
+            reason: "its key is not RSA (2048 bits or more), P-256 or Ed25519".to_owned(),
+        });
+    };
+    let der = key.secret_der();
+    let key = match algorithm {
+        Algorithm::RS256 => EncodingKey::from_rsa_der(der),
+        Algorithm::ES256 => EncodingKey::from_ec_der(der),
+        _ => EncodingKey::from_ed_der(der),
+    };
+    Ok((algorithm, key))
 }

@@ -55,7 +55,7 @@ pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
         (ServingStatus::Serving, Format::Json) => Ok(()),
         (ServingStatus::NotServing | ServingStatus::Unknown | ServingStatus::ServiceUnknown, _) => {
             Err(CliError::NotServing(format!(
-                "{server} is {}: its database does not answer, or it is shutting down; its log \
+                "{server} is {}: its database does not answer, or it is starting or shutting down; its log \
                  says which",
                 status.as_str_name()
             )))

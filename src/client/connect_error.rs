@@ -133,7 +133,7 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
     use CertificateError::{
         BadEncoding, Expired, ExpiredContext, InvalidPurpose, InvalidPurposeContext,
         NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext, Other,
-        UnsupportedSignatureAlgorithmContext, UnsupportedSignatureAlgorithmForPublicKeyContext,
+        UnsupportedSignatureAlgorithmContext,
     };
     match error {
         NotValidForName | NotValidForNameContext { .. } => format!(
@@ -147,12 +147,12 @@ fn certificate_message(server: &str, error: &CertificateError) -> String {
             "the certificate of {server} cannot be accepted: it must be for servers, and not \
              that of an authority (CA:FALSE)"
         ),
-        UnsupportedSignatureAlgorithmContext { .. }
-        | UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => format!(
+        UnsupportedSignatureAlgorithmContext { .. } => format!(
             "the certificate of {server} cannot be checked, as keys of its authority's kind are not \
              supported: have it signed with RSA, ECDSA on P-256 or P-384, or Ed25519"
         ),
-        // Any other error means that no trusted authority has signed it.
+        // Any other error means that no trusted authority has signed it. Some are about a trusted
+        // one that has the same name and another key.
         _ => format!(
             "the certificate of {server} is from an authority that is not trusted: set the file of \
              the authority's certificate with --ca-file or EXPERTISE_CA_FILE"

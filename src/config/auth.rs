@@ -28,11 +28,35 @@ pub struct TokenRules {
     pub audience: String,
 }
 
+/// How tokens are signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenSigning {
+    /// The key.
+    pub key: SigningKey,
+    /// The token's `iss`.
+    pub issuer: String,
+    /// The token's `aud`.
+    pub audience: String,
+}
+
+/// What signs a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SigningKey {
+    /// A secret, for HS256.
+    Secret(SigningSecret),
+    /// A file with such a secret, which only its owner may access.
+    SecretFile(PathBuf),
+    /// A private key in PEM, for RS256, ES256 or EdDSA, depending on its type.
+    PrivateKeyFile(PathBuf),
+}
+
 /// Where the keys come from that tokens are checked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
     /// A secret, for HS256.
     Secret(SigningSecret),
+    /// A file with such a secret, which only its owner may access.
+    SecretFile(PathBuf),
     /// A public key in PEM, for RS256, ES256 or EdDSA, depending on its type.
     PublicKeyFile(PathBuf),
     /// A JSON Web Key Set in a file.
@@ -64,6 +88,9 @@ pub(super) struct AuthSettings {
     /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
     #[arg(value_name = "SECRET", value_parser = value::signing_secret)]
     jwt_secret: Option<SigningSecret>,
+    /// Tokens are signed with the secret in this file of mode 600, of 32 bytes at least (HS256); read again every five seconds
+    #[arg(value_name = "PATH", value_parser = value::path)]
+    jwt_secret_file: Option<PathBuf>,
     /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
     #[arg(value_name = "PATH", value_parser = value::path)]
     jwt_public_key_file: Option<PathBuf>,
@@ -82,8 +109,9 @@ pub(super) struct AuthSettings {
 }
 
 /// One of these must be set in `jwt` mode.
-const KEY_SOURCES: [&str; 4] = [
+const KEY_SOURCES: [&str; 5] = [
     "jwt_secret",
+    "jwt_secret_file",
     "jwt_public_key_file",
     "jwt_jwks_file",
     "jwt_jwks_url",
@@ -115,49 +143,79 @@ impl AuthSettings {
         Ok(AuthMode::Header)
     }
 
-    /// The secret and the rules of tokens that are signed, even if the setting `auth` is not given.
+    /// How tokens are signed, even if the setting `auth` is not given: with this private key, or
+    /// with the secret of the server.
     pub fn for_signing(
         self,
         given: &GivenSettings,
-    ) -> Result<(SigningSecret, TokenRules), WrongSetting> {
+        private_key_file: Option<PathBuf>,
+    ) -> Result<TokenSigning, WrongSetting> {
         if self.auth == Some(AuthKind::Header) {
             return Err(given.wrong("auth", "jwt, as there are no tokens with header"));
         }
-        let secret = self.jwt_secret.clone().ok_or_else(|| {
-            let min = SigningSecret::MIN;
-            let expected = format!("the secret that signs tokens, of {min} bytes at least");
-            given.wrong("jwt_secret", expected)
-        })?;
-        Ok((secret, self.rules(given)?))
+        let (keys, issuer, audience) = self.parts(given)?;
+        let key = match (private_key_file, keys) {
+            (Some(path), _) => SigningKey::PrivateKeyFile(path),
+            (None, Some(KeySource::Secret(secret))) => SigningKey::Secret(secret),
+            (None, Some(KeySource::SecretFile(path))) => SigningKey::SecretFile(path),
+            (None, Some(_) | None) => {
+                let min = SigningSecret::MIN;
+                let expected = format!(
+                    "the secret that signs tokens, of {min} bytes at least, or --private-key-file \
+                     the file of a key"
+                );
+                return Err(given.wrong("jwt_secret", expected));
+            }
+        };
+        Ok(TokenSigning {
+            key,
+            issuer,
+            audience,
+        })
     }
 
     fn rules(self, given: &GivenSettings) -> Result<TokenRules, WrongSetting> {
+        let (keys, issuer, audience) = self.parts(given)?;
+        let keys = keys.ok_or_else(|| {
+            let expected = format!(
+                "set, or one of EXPERTISE_JWT_SECRET_FILE, EXPERTISE_JWT_PUBLIC_KEY_FILE, \
+                 EXPERTISE_JWT_JWKS_FILE and EXPERTISE_JWT_JWKS_URL, as {} is jwt",
+                given.name("auth")
+            );
+            given.wrong("jwt_secret", expected)
+        })?;
+        Ok(TokenRules {
+            keys,
+            issuer,
+            audience,
+        })
+    }
+
+    /// Where keys come from, the issuer and the audience.
+    fn parts(
+        self,
+        given: &GivenSettings,
+    ) -> Result<(Option<KeySource>, String, String), WrongSetting> {
         let sources = [
             self.jwt_secret.map(KeySource::Secret),
+            self.jwt_secret_file.map(KeySource::SecretFile),
             self.jwt_public_key_file.map(KeySource::PublicKeyFile),
             self.jwt_jwks_file.map(KeySource::KeySetFile),
             self.jwt_jwks_url.map(KeySource::KeySetUrl),
         ];
         let named = KEY_SOURCES.into_iter().zip(sources);
         let mut named = named.filter_map(|(key, source)| Some((key, source?)));
-        let Some((first, keys)) = named.next() else {
-            let expected = format!(
-                "set, or one of EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                 EXPERTISE_JWT_JWKS_URL, as {} is jwt",
-                given.name("auth")
-            );
-            return Err(given.wrong("jwt_secret", expected));
-        };
-        if let Some((other, _)) = named.next() {
+        let first = named.next();
+        if let (Some((first, _)), Some((other, _))) = (&first, named.next()) {
             let first = given.name(first);
             let expected = format!("unset, as {first} is set: keys come from one place");
             return Err(given.wrong(other, expected));
         }
         let missing = |key| given.wrong(key, "set, as tokens are checked against it");
-        Ok(TokenRules {
-            keys,
-            issuer: self.jwt_issuer.ok_or_else(|| missing("jwt_issuer"))?,
-            audience: self.jwt_audience.ok_or_else(|| missing("jwt_audience"))?,
-        })
+        Ok((
+            first.map(|(_, keys)| keys),
+            self.jwt_issuer.ok_or_else(|| missing("jwt_issuer"))?,
+            self.jwt_audience.ok_or_else(|| missing("jwt_audience"))?,
+        ))
     }
 }

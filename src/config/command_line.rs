@@ -7,14 +7,14 @@ use std::{
 };
 
 use clap::{
-    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint,
+    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
     error::{ContextKind, ContextValue},
 };
 use clap_complete::Shell;
 
 use super::{
-    Command, ConfigError, HealthConfig, OutputFormat, ServerSettings, TokenGrant, TranslateConfig,
-    WrongSetting,
+    Command, Config, ConfigError, DatabaseUrl, DeletedAccount, HealthConfig, OutputFormat,
+    ServerSettings, TokenGrant, TranslateConfig, WrongSetting,
     client_command::ClientCommandArgs,
     connection::ConnectionSettings,
     examples::with_examples,
@@ -24,6 +24,7 @@ use super::{
     translate::TranslateSettings,
     value,
 };
+use crate::domain::ids::AccountId;
 
 #[derive(Parser)]
 #[command(
@@ -61,10 +62,43 @@ enum CommandArgs {
         #[command(flatten)]
         server: ServerFlags,
     },
+    /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
+    Accounts {
+        /// Delete the account with this ID and all that it has, after a question
+        #[arg(value_name = "delete", requires = "id", hide_possible_values = true)]
+        action: Option<AccountsAction>,
+        /// The account
+        #[arg(value_name = "ID", value_parser = value::account)]
+        id: Option<AccountId>,
+        /// Delete without asking
+        #[arg(long, requires = "action")]
+        force: bool,
+        #[command(flatten)]
+        format: OutputFormat,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
+    /// Copy another database into the empty one of the settings, such as SQLite to PostgreSQL: ids, etags, revisions and all else stay
+    Copy {
+        /// The database to copy; a password is better kept in a file (PGPASSFILE), as other users of the machine see flags
+        #[arg(long, value_name = "URL", value_parser = DatabaseUrl::parse)]
+        from: DatabaseUrl,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
     /// Print the effective settings, secrets masked, and where each comes from
-    Config(ServerFlags),
-    /// Sign a token with EXPERTISE_JWT_SECRET and print it
+    Config {
+        /// Check instead whether a server with these settings can start, and change nothing: exit code 0, or 2 with each reason
+        #[arg(long)]
+        check: bool,
+        #[command(flatten)]
+        server: ServerFlags,
+    },
+    /// Sign a token with EXPERTISE_JWT_SECRET, or with a private key, and print it
     Token {
+        /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set of the server verifies
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = value::path)]
+        private_key_file: Option<PathBuf>,
         #[command(flatten)]
         grant: TokenGrant,
         #[command(flatten)]
@@ -94,6 +128,12 @@ enum CommandArgs {
         /// The subcommand that the page is about [default: all of them in short]
         command: Option<String>,
     },
+}
+
+/// What `accounts` does with an account.
+#[derive(Clone, Copy, ValueEnum)]
+enum AccountsAction {
+    Delete,
 }
 
 /// The command line of this program; `--version` prints the version.
@@ -174,7 +214,12 @@ impl CommandArgs {
     /// Whether the command reads the settings of a server.
     fn reads_server(&self) -> bool {
         match self {
-            Self::Serve(_) | Self::Migrate { .. } | Self::Config(_) | Self::Token { .. } => true,
+            Self::Serve(_)
+            | Self::Migrate { .. }
+            | Self::Accounts { .. }
+            | Self::Copy { .. }
+            | Self::Config { .. }
+            | Self::Token { .. } => true,
             Self::Translate(_)
             | Self::Client(_)
             | Self::Health { .. }
@@ -186,8 +231,10 @@ impl CommandArgs {
     /// The settings that the command takes from the environment and the file.
     fn settings(&self) -> Vec<Arg> {
         match self {
-            Self::Serve(_) | Self::Config(_) | Self::Token { .. } => settings::<ServerSettings>(),
-            Self::Migrate { .. } => {
+            Self::Serve(_) | Self::Config { .. } | Self::Token { .. } => {
+                settings::<ServerSettings>()
+            }
+            Self::Migrate { .. } | Self::Accounts { .. } | Self::Copy { .. } => {
                 let mut settings = settings::<ServerSettings>();
                 settings.retain(|setting| MIGRATE_SETTINGS.contains(&key(setting)));
                 settings
@@ -204,7 +251,9 @@ impl CommandArgs {
         match self {
             Self::Serve(server)
             | Self::Migrate { server, .. }
-            | Self::Config(server)
+            | Self::Accounts { server, .. }
+            | Self::Copy { server, .. }
+            | Self::Config { server, .. }
             | Self::Token { server, .. } => server.config.as_deref(),
             Self::Health { config, .. } => config.as_deref(),
             Self::Translate(_) | Self::Client(_) | Self::Completions { .. } | Self::Man { .. } => {
@@ -220,25 +269,49 @@ impl CommandArgs {
                 config.check_files(given, environment)?;
                 Command::Serve(Box::new(config))
             }
-            Self::Migrate { partitions, server } => {
-                let config = server.settings.0.config;
-                config.check(given, environment)?;
-                config.check_files(given, environment)?;
-                Command::Migrate {
-                    config: Box::new(config),
-                    partitions,
+            Self::Migrate { partitions, server } => Command::Migrate {
+                config: server.for_database(given, environment)?,
+                partitions,
+            },
+            Self::Accounts {
+                action,
+                id,
+                force,
+                format: OutputFormat { format },
+                server,
+            } => {
+                let config = server.for_database(given, environment)?;
+                match (action, id) {
+                    (Some(AccountsAction::Delete), Some(id)) => {
+                        Command::DeleteAccount(config, DeletedAccount { id, force }, format)
+                    }
+                    (Some(AccountsAction::Delete), None) | (None, _) => {
+                        Command::Accounts(config, format)
+                    }
                 }
             }
-            Self::Config(ServerFlags { settings, .. }) => {
-                let config = settings.0.for_serving(given, environment)?;
-                Command::Config(given.effective(&config.auth))
+            Self::Copy { from, server } => {
+                Command::Copy(server.for_database(given, environment)?, from)
             }
-            Self::Token { grant, server } => {
+            Self::Config { check, server } => {
+                let config = server.settings.0.for_serving(given, environment)?;
+                match check {
+                    true => {
+                        config.check_files(given, environment)?;
+                        Command::CheckConfig(Box::new(config))
+                    }
+                    false => Command::Config(given.effective(&config.auth)),
+                }
+            }
+            Self::Token {
+                private_key_file,
+                grant,
+                server,
+            } => {
                 let ServerSettings { config, auth, tls } = server.settings.0;
                 config.check(given, environment)?;
                 tls.tls(given)?;
-                let (secret, rules) = auth.for_signing(given)?;
-                Command::Token(secret, rules, grant)
+                Command::Token(auth.for_signing(given, private_key_file)?, grant)
             }
             Self::Translate(Flags(settings)) => {
                 Command::Translate(Box::new(TranslateConfig::read(settings, given)?))
@@ -253,7 +326,21 @@ impl CommandArgs {
     }
 }
 
-/// The settings that `migrate` needs. Others are not checked.
+impl ServerFlags {
+    /// The settings of a command on the database.
+    fn for_database(
+        self,
+        given: &GivenSettings,
+        environment: &Variables,
+    ) -> Result<Box<Config>, WrongSetting> {
+        let config = self.settings.0.config;
+        config.check(given, environment)?;
+        config.check_files(given, environment)?;
+        Ok(Box::new(config))
+    }
+}
+
+/// The settings that commands on the database need. Others are not checked.
 const MIGRATE_SETTINGS: [&str; 6] = [
     "database_url",
     "database_read_url",

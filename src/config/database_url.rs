@@ -50,6 +50,9 @@ const SECRET_PARAMETERS: [&str; 2] = ["options", "password"];
 /// What a PostgreSQL URL must be, for errors.
 const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with a port from 1 to 65535, and \
                     the characters @ / ? # % of a password percent-encoded";
+/// What the URL must be where its password may be the cause.
+const ENCODED: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with user and password \
+                       percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
 const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
                         proxy that leads to the current primary";
 const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \
@@ -113,6 +116,11 @@ impl PostgresUrl {
         })
     }
 
+    /// Whether the URL has a password with a `%`.
+    pub fn has_encoded_password(&self) -> bool {
+        self.url.password().is_some_and(|it| it.contains('%'))
+    }
+
     /// Whether the URL has no port behind the host. It may have one as a parameter.
     pub(super) fn has_no_port(&self) -> bool {
         self.url.port().is_none()
@@ -130,9 +138,12 @@ impl PostgresUrl {
         if !is_postgres(text) {
             return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
         }
-        let mut url = Url::parse(text).map_err(|_| FORM)?;
+        let mut url = Url::parse(text).map_err(|_| match is_cut_in_password(text) {
+            true => ENCODED,
+            false => FORM,
+        })?;
         if has_stray_password(&url) {
-            return Err(FORM.to_owned());
+            return Err(ENCODED.to_owned());
         }
         let (ours, others): (Vec<&str>, Vec<&str>) = url
             .query()
@@ -181,11 +192,27 @@ fn check_parameters(url: &Url) -> Result<(), String> {
     }
     match PgConnectOptions::from_str(url.as_str()) {
         Ok(_) => Ok(()),
+        Err(_) if is_wrong_in_credentials(url) => Err(ENCODED.to_owned()),
         Err(_) => Err(format!(
             "a URL with valid parameters: sslmode is {SSL_MODES}, port 1 to 65535, hostaddr an IP \
              address, and statement-cache-capacity a number"
         )),
     }
+}
+
+/// Whether the driver would take the URL without its user and password.
+fn is_wrong_in_credentials(url: &Url) -> bool {
+    let mut url = url.clone();
+    let removed = url.set_password(None).and_then(|()| url.set_username(""));
+    removed.is_ok() && PgConnectOptions::from_str(url.as_str()).is_ok()
+}
+
+/// Whether the part of a URL that has user, password and host ends before an `@`, as it does at a
+/// `/`, `?` or `#` of a password.
+fn is_cut_in_password(text: &str) -> bool {
+    let behind_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = behind_scheme.split_once(['/', '?', '#']);
+    rest.is_some_and(|(_, rest)| rest.contains('@'))
 }
 
 fn is_known(name: &str) -> bool {

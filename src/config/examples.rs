@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 23] = [
+const EXAMPLES: [(&str, &[&str]); 25] = [
     (
         "serve",
         &[
@@ -20,12 +20,29 @@ const EXAMPLES: [(&str, &[&str]); 23] = [
         ],
     ),
     (
+        "accounts",
+        &[
+            "expertise accounts --database-url sqlite:guides.db",
+            "expertise accounts delete demo --config /etc/expertise.toml",
+        ],
+    ),
+    (
+        "copy",
+        &["expertise copy --from sqlite:guides.db --config /etc/expertise.toml"],
+    ),
+    (
         "config",
-        &["expertise config --config /etc/expertise.toml --log debug"],
+        &[
+            "expertise config --config /etc/expertise.toml --log debug",
+            "expertise config --check --config /etc/expertise.toml",
+        ],
     ),
     (
         "token",
-        &["expertise token -a demo --scope \"read write\" --expires 30days"],
+        &[
+            "expertise token -a demo --scope \"read write\" --expires 30days",
+            "expertise token -a demo --scope read --private-key-file private.pem",
+        ],
     ),
     (
         "translate",

@@ -272,7 +272,10 @@ impl GivenSettings {
             }
             None => WrongSetting::Value {
                 setting: argument,
-                value: format!("{text:?}"),
+                value: match text.contains("://") {
+                    true => format!("{:?}", database_url::mask(&text)),
+                    false => format!("{text:?}"),
+                },
                 expected,
             },
         })
@@ -371,8 +374,27 @@ fn read_file(path: &Path) -> Result<toml::Table, String> {
 fn toml_reason(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().lines().next().unwrap_or("not TOML");
     let before = error.span().and_then(|span| text.get(..span.start));
-    match before {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message.to_owned(),
-    }
+    let Some(before) = before else {
+        return message.to_owned();
+    };
+    let index = before.matches('\n').count();
+    let unquoted = text.lines().nth(index).and_then(unquoted_setting);
+    let message = unquoted.map_or(message.to_owned(), |key| {
+        format!(
+            "the value of {key} is neither a number nor true or false: write it in quotes, as in \
+             {key} = \"…\""
+        )
+    });
+    format!("line {}: {message}", index + 1)
+}
+
+/// The setting of a line of TOML whose value needs quotes and has none.
+fn unquoted_setting(line: &str) -> Option<&str> {
+    let (name, value) = line.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    let has_quotes = value.is_empty() || value.starts_with(['"', '\'', '[', '{']);
+    let is_setting = settings::<ServerSettings>()
+        .iter()
+        .any(|it| key(it) == name);
+    (is_setting && !has_quotes && line.parse::<toml::Table>().is_err()).then_some(name)
 }

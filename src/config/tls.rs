@@ -20,7 +20,7 @@ pub struct Tls {
 
 #[derive(Args)]
 pub(super) struct TlsSettings {
-    /// Serve TLS with this certificate and those between it and the root, in PEM
+    /// Serve TLS with this certificate and those between it and the root, in PEM; read again every five seconds, as are the other files of TLS
     #[arg(value_name = "PATH", value_parser = value::path)]
     tls_cert_file: Option<PathBuf>,
     /// The private key of the certificate, in PEM

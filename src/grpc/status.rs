@@ -200,7 +200,8 @@ pub fn internal(id: &str) -> Status {
 
 /// The database has not been opened yet.
 pub fn store_not_open() -> Status {
-    unavailable(Outage::Away)
+    let details = info(ErrorReason::StoreUnavailable, None);
+    retry_later(Code::Unavailable, "the server is starting", details)
 }
 
 /// The request is compressed. The response names the only encoding that is accepted.

@@ -23,6 +23,8 @@ const PING_INTERVAL_WHEN_DOWN: Duration = Duration::from_millis(200);
 /// The health of the whole server: every service needs the same database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthState {
+    /// The database has not been opened yet.
+    Starting,
     Serving,
     DatabaseDown,
     /// For good.
@@ -33,7 +35,7 @@ impl HealthState {
     fn status(self) -> ServingStatus {
         match self {
             Self::Serving => ServingStatus::Serving,
-            Self::DatabaseDown | Self::ShuttingDown => ServingStatus::NotServing,
+            Self::Starting | Self::DatabaseDown | Self::ShuttingDown => ServingStatus::NotServing,
         }
     }
 }
@@ -51,7 +53,7 @@ impl HealthMonitor {
     pub async fn new() -> (Self, HealthServer<impl Health>) {
         let (reporter, service) = health_reporter();
         let monitor = Self {
-            state: Arc::new(watch::Sender::new(HealthState::DatabaseDown)),
+            state: Arc::new(watch::Sender::new(HealthState::Starting)),
             reporter: Arc::new(Mutex::new(reporter)),
         };
         monitor.report().await;

@@ -25,7 +25,6 @@ use tokio::{
     task::JoinSet,
     time::{Sleep, sleep, timeout},
 };
-use tokio_rustls::TlsAcceptor;
 use tonic::body::Body;
 use tracing::debug;
 
@@ -35,6 +34,7 @@ use super::{
     handshake_log::{self, HandshakeLog},
     middleware::{CallResponse, CallService},
     routes::ServerRoutes,
+    tls::ServerTls,
 };
 
 /// Calls at once on a connection; the message of each is held in memory.
@@ -59,17 +59,17 @@ const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection is not read after calls were refused on it.
 const REFUSAL_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves calls on connections, over TLS if there is an acceptor, until `drain` is
+/// Serves calls on connections, over TLS if there is one, until `drain` is
 /// ready. From then on no connection is accepted, and this ends when the open ones have
 /// finished their calls. Dropping the future cuts them.
 pub async fn serve(
     service: CallService<ServerRoutes>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<ServerTls>,
     incoming: impl Stream<Item = io::Result<TrackedStream>>,
     drain: impl Future<Output = ()>,
 ) {
     let (drain_connections, draining) = watch::channel(());
-    let tls = tls.map(|acceptor| (acceptor, Arc::new(HandshakeLog::default())));
+    let tls = tls.map(|tls| (tls, Arc::new(HandshakeLog::default())));
     let mut connections = JoinSet::new();
     {
         // Dropped at the end of the block, so that the port is closed first.
@@ -99,17 +99,18 @@ pub async fn serve(
 async fn serve_stream(
     stream: TrackedStream,
     service: CallService<ServerRoutes>,
-    tls: Option<(TlsAcceptor, Arc<HandshakeLog>)>,
+    tls: Option<(ServerTls, Arc<HandshakeLog>)>,
     draining: watch::Receiver<()>,
 ) {
     let service = ConnectionService {
         service,
         connection: stream.handle(),
     };
-    let Some((acceptor, log)) = tls else {
+    let Some((tls, log)) = tls else {
         return serve_connection(stream, service, draining).await;
     };
-    let cause = match timeout(TLS_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+    let handshake = tls.acceptor().accept(stream);
+    let cause = match timeout(TLS_HANDSHAKE_TIMEOUT, handshake).await {
         Ok(Ok(stream)) => return serve_connection(stream, service, draining).await,
         Ok(Err(error)) => handshake_log::cause(&error),
         Err(_) => "the client did not complete it in time",

@@ -37,6 +37,7 @@ use super::{
     connections::Connections,
     health::{HealthMonitor, HealthState},
     middleware::Middleware,
+    tls::ServerTls,
 };
 use crate::store::Store;
 
@@ -62,8 +63,7 @@ pub struct MetricSources {
     pub middleware: Arc<Middleware>,
     pub health: HealthMonitor,
     pub connections: Arc<Connections>,
-    /// When the server's certificate expires, with TLS.
-    pub certificate_expiry: Option<SystemTime>,
+    pub tls: Option<ServerTls>,
 }
 
 /// The metrics of the database, once it is open.
@@ -146,6 +146,7 @@ impl OperationsEndpoint {
             "/readyz" => {
                 let unavailable = StatusCode::SERVICE_UNAVAILABLE;
                 match self.sources.health.state() {
+                    HealthState::Starting => text(unavailable, "the server is starting\n"),
                     HealthState::Serving => text(StatusCode::OK, "ready\n"),
                     HealthState::DatabaseDown => {
                         text(unavailable, "the database does not answer\n")

@@ -1,7 +1,7 @@
 //! TLS with rustls: the server's certificate, and the authorities of client
 //! certificates.
 
-use std::{path::Path, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use humantime::format_rfc3339_seconds;
 use rustls::{
@@ -11,12 +11,13 @@ use rustls::{
     server::WebPkiClientVerifier,
 };
 use tokio_rustls::TlsAcceptor;
-use tracing::warn;
+use tracing::{info, warn};
 use x509_cert::{Certificate, der::Decode};
 
 use crate::{
     config::Tls,
     pem::{self, PemError},
+    reload::{FILE_INTERVAL, Reloaded, Source},
 };
 
 /// HTTP/2, as TLS names it.
@@ -39,23 +40,79 @@ pub enum TlsError {
     ClientAuthorities,
 }
 
-/// The TLS of a server.
-pub struct ServerTls {
-    /// Accepts TLS connections.
-    pub acceptor: TlsAcceptor,
+/// The TLS of a server, whose files are read again when they change. Connections that are open
+/// keep what they began with. Cheap to clone.
+#[derive(Clone)]
+pub struct ServerTls(Arc<Reloaded<Tls>>);
+
+impl ServerTls {
+    /// Reads certificates and keys.
+    pub async fn open(tls: &Tls) -> Result<Self, TlsError> {
+        let files = Reloaded::open(tls.clone(), Some(FILE_INTERVAL)).await?;
+        files.value().warn_unless_valid(tls);
+        Ok(Self(files))
+    }
+
+    /// Accepts TLS connections with the files as they are now.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0.value().config))
+    }
+
     /// When the server's certificate expires.
-    pub certificate_expiry: Option<SystemTime>,
+    pub fn certificate_expiry(&self) -> Option<SystemTime> {
+        let files = self.0.value();
+        let validity = files.validity.as_ref();
+        validity.map(|validity| validity.not_after)
+    }
 }
 
-/// Reads certificates and keys.
-pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
-    let chain = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
-    let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain).collect();
+/// What was read from the files.
+pub struct TlsFiles {
+    config: Arc<ServerConfig>,
+    validity: Option<CertificateValidity>,
+}
+
+impl TlsFiles {
+    fn warn_unless_valid(&self, tls: &Tls) {
+        let validity = self.validity.as_ref();
+        if let Some(wrong) = validity.and_then(|it| it.why_invalid_at(SystemTime::now())) {
+            let file = tls.cert_file.display();
+            warn!(
+                "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
+            );
+        }
+    }
+}
+
+impl Source for Tls {
+    type Value = TlsFiles;
+    type Error = TlsError;
+
+    async fn read(&self) -> Result<(TlsFiles, Vec<u8>), TlsError> {
+        read(self)
+    }
+
+    fn log_change(&self, files: &TlsFiles) {
+        let file = self.cert_file.display();
+        info!(%file, "the certificate, its key or the client authorities have changed");
+        files.warn_unless_valid(self);
+    }
+
+    fn log_failure(&self, error: &TlsError) {
+        warn!("the files of TLS were not read, and the old ones stay: {error}");
+    }
+}
+
+/// Reads certificates and keys, and returns their bytes, too.
+fn read(tls: &Tls) -> Result<(TlsFiles, Vec<u8>), TlsError> {
+    let chain_pem = pem::chain(&tls.cert_file, "EXPERTISE_TLS_CERT_FILE")?;
+    let chain: Result<_, _> = CertificateDer::pem_slice_iter(&chain_pem).collect();
     let chain: Vec<CertificateDer> =
         chain.map_err(|_| TlsError::CertificateOrKey(MALFORMED_CERTIFICATE))?;
-    let key = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
-    let key = PrivateKeyDer::from_pem_slice(&key)
+    let key_pem = pem::key(&tls.key_file, "EXPERTISE_TLS_KEY_FILE")?;
+    let key = PrivateKeyDer::from_pem_slice(&key_pem)
         .map_err(|_| TlsError::CertificateOrKey(UNUSABLE_KEY))?;
+    let mut bytes = [chain_pem, key_pem].concat();
     let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -63,27 +120,22 @@ pub fn server_tls(tls: &Tls) -> Result<ServerTls, TlsError> {
     let config = match &tls.client_ca_file {
         None => config.with_no_client_auth(),
         Some(path) => {
-            let roots = Arc::new(authorities(path)?);
+            let authorities = pem::authorities(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&authorities).flatten());
+            bytes.extend(authorities);
+            let roots = Arc::new(roots);
             let clients = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
             let clients = clients.map_err(|_| TlsError::ClientAuthorities)?;
             config.with_client_cert_verifier(clients)
         }
     };
     let validity = chain.first().and_then(validity);
-    let certificate_expiry = validity.as_ref().map(|validity| validity.not_after);
-    if let Some(wrong) = validity.and_then(|validity| validity.why_invalid_at(SystemTime::now())) {
-        let file = tls.cert_file.display();
-        warn!(
-            "the certificate in {file}, EXPERTISE_TLS_CERT_FILE, {wrong}: clients refuse it, replace it"
-        );
-    }
     let config = config.with_single_cert(chain, key);
     let mut config = config.map_err(|error| TlsError::CertificateOrKey(why_unusable(&error)))?;
     config.alpn_protocols.push(ALPN_HTTP2.to_vec());
-    Ok(ServerTls {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
-        certificate_expiry,
-    })
+    let config = Arc::new(config);
+    Ok((TlsFiles { config, validity }, bytes))
 }
 
 const MALFORMED_CERTIFICATE: &str = "the certificate is malformed";
@@ -129,11 +181,4 @@ fn validity(certificate: &CertificateDer) -> Option<CertificateValidity> {
         not_before: validity.not_before.to_system_time(),
         not_after: validity.not_after.to_system_time(),
     })
-}
-
-fn authorities(path: &Path) -> Result<RootCertStore, PemError> {
-    let text = pem::authorities(path, "EXPERTISE_TLS_CLIENT_CA_FILE")?;
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&text).flatten());
-    Ok(roots)
 }

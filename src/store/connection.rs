@@ -25,7 +25,7 @@ use super::{Writers, metrics::StoreMetrics, schema::entity::server_key, write::W
 use crate::config::{DatabaseUrl, PostgresUrl};
 
 pub use migrations::SchemaChange;
-use migrations::{OldSchemaPolicy, prepare_partitions, prepare_schema};
+use migrations::{OldSchemaPolicy, check_schema, prepare_partitions, prepare_schema};
 use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
 use postgres_server::check_server;
 use probe::HealthProbe;
@@ -58,6 +58,33 @@ pub async fn migrate(database: &DatabaseUrl) -> Result<SchemaChange, OpenError> 
     let connections = connect(database, &options).await?;
     connections.close().await;
     Ok(connections.schema_change)
+}
+
+/// Checks whether a server could use a database now, and changes nothing in it. Returns what the
+/// server would do to the schema.
+pub async fn check(database: &DatabaseUrl, migrate: bool) -> Result<SchemaChange, OpenError> {
+    let old = OldSchemaPolicy::of_setting(migrate);
+    match database {
+        DatabaseUrl::SqliteFile(path) => sqlite::check_file(path, old).await,
+        DatabaseUrl::SqliteMemory => Ok(SchemaChange::Created),
+        DatabaseUrl::Postgres(url) => {
+            let (_, pool) = postgres::open(url, 1).await?;
+            let checked = check_postgres(&pool, old).await;
+            pool.close().await;
+            checked
+        }
+    }
+}
+
+async fn check_postgres(pool: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
+    check_server(pool).await?;
+    let change = check_schema(pool, old).await?;
+    check_permissions(pool, NeededPermissions::Serve).await?;
+    warn_if_read_only(pool).await?;
+    if change == SchemaChange::Current {
+        page_key(pool).await?;
+    }
+    Ok(change)
 }
 
 /// How a database is opened.

@@ -8,6 +8,9 @@ pub mod entity;
 mod m0001;
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
+use sha2::{Digest, Sha256};
+
+use self::entity::TableColumns;
 
 tokio::task_local! {
     /// The number of partitions of each table of account data that a migration creates.
@@ -33,6 +36,18 @@ impl MigratorTrait for Migrator {
 /// The sequence that the `seq` of changes is drawn from, on PostgreSQL.
 pub const CHANGES_SEQUENCE: &str = "changes_seq";
 
+/// A digest of what the first migrations, so many of them, create. It tells the schema from one with
+/// the same name that another commit makes. How the statements are broken into lines is no part.
+pub fn digest(migrations: usize) -> Vec<u8> {
+    let statements = [m0001::statements().collect::<Vec<_>>()];
+    let statements = statements.iter().take(migrations).flatten();
+    let words = statements.flat_map(|statement| statement.split_whitespace().chain([";"]));
+    let digest = words.fold(Sha256::new(), |digest, word| {
+        digest.chain_update(word).chain_update(" ")
+    });
+    digest.finalize().to_vec()
+}
+
 /// A table of the schema.
 pub struct SchemaTable {
     /// Its name.
@@ -46,8 +61,36 @@ pub fn tables() -> impl Iterator<Item = SchemaTable> {
     m0001::tables()
 }
 
+/// The columns of all tables. A table only refers to itself and to those before it.
+pub fn columns() -> Vec<TableColumns> {
+    let order: Vec<&str> = tables().map(|table| table.name).collect();
+    let mut columns = entity::all_columns();
+    columns.sort_by_key(|table| order.iter().position(|name| *name == table.name));
+    columns
+}
+
+/// The column of a table that refers to the `guid` of another row of it.
+pub fn own_reference(table: &str) -> Option<&'static str> {
+    let mut keys = m0001::FOREIGN_KEYS.iter();
+    let own = keys.find(|(of, _, refers_to, _)| *of == table && refers_to == of);
+    own.map(|(_, column, ..)| *column)
+}
+
 /// The name of the newest migration, which names the schema of this version.
 pub fn newest_migration() -> String {
     let newest = Migrator::migrations().pop();
     newest.map_or_else(String::new, |migration| migration.name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_migration_is_part_of_the_digest() {
+        let count = Migrator::migrations().len();
+        for applied in 0..count {
+            assert_ne!(digest(applied), digest(applied + 1), "{applied}");
+        }
+    }
 }

@@ -9,11 +9,14 @@ mod startup;
 mod tls;
 mod valid_tokens;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use expertise::{
     auth::{KeySource, SigningSecret, TokenRules},
     config::{AuthMode, Config, Tls},
 };
+use tokio::time;
 use tonic::{Request, Status, metadata::AsciiMetadataValue};
 use tonic_types::StatusExt;
 
@@ -32,7 +35,8 @@ mod prelude {
     pub use tonic::Code;
 
     pub use super::{
-        TokenClient, error_answer, hs256, jwt, start, start_with_keys_of, start_with_tls,
+        TokenClient, advance_clock, error_answer, hs256, jwt, start, start_with_keys_of,
+        start_with_tls,
     };
     pub use crate::kit::{
         certificates::Authority,
@@ -131,6 +135,13 @@ impl TokenClient {
         }
         self.0.send_request(rpc, request).await.map(drop)
     }
+}
+
+/// Moves the clock of the server, which shares this thread's.
+pub async fn advance_clock(duration: Duration) {
+    time::pause();
+    time::advance(duration).await;
+    time::resume();
 }
 
 /// An error as it goes over the wire.

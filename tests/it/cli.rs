@@ -1,7 +1,9 @@
 //! The commands of the binary against servers in processes of their own: output, exit
 //! codes and errors.
 
+mod accounts;
 mod apply;
+mod copy;
 mod credentials;
 mod database_permissions;
 mod databases;

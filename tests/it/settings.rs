@@ -1,6 +1,7 @@
 //! Settings of the server, its start line, and how it ends.
 
 mod certificate;
+mod check;
 mod mistakes;
 mod refused;
 

@@ -30,7 +30,11 @@ pub struct Pair {
 
 impl Authority {
     pub fn new() -> Self {
-        let key = KeyPair::generate().expect("a key");
+        Self::with_key(KeyPair::generate().expect("a key"))
+    }
+
+    /// One with the same name as all others.
+    pub fn with_key(key: KeyPair) -> Self {
         let mut params = CertificateParams::new([]).expect("names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("a certificate");

@@ -41,6 +41,16 @@ impl SqlConnection {
         done.unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
+    /// The number that a query returns.
+    pub async fn number(&mut self, sql: &str) -> i64 {
+        let query = AssertSqlSafe(sql.to_owned());
+        let number = match self {
+            Self::Sqlite(connection) => sqlx::query_scalar(query).fetch_one(connection).await,
+            Self::Postgres(connection) => sqlx::query_scalar(query).fetch_one(connection).await,
+        };
+        number.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
     /// The columns of all tables whose rows belong to an account: each a table, a name,
     /// and whether it is a text.
     pub async fn tenant_columns(&mut self) -> Vec<(String, String, bool)> {

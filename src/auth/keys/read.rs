@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    fs::File,
     io::{self, Read},
     path::Path,
     sync::Arc,
@@ -14,7 +15,10 @@ use super::{
     Key, KeySet,
     parse::{self, KeyFormatError},
 };
-use crate::{config::KeySource, files, http_client};
+use crate::{
+    config::{KeySource, SigningSecret},
+    files, http_client,
+};
 
 /// Shorter than the least time between two readings, so that there is one at a time.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,20 +57,40 @@ impl From<reqwest::Error> for ReadError {
 pub(super) async fn keys(source: &KeySource) -> Result<(KeySet, Vec<u8>), ReadError> {
     let text = match source {
         KeySource::Secret(_) => Vec::new(),
-        KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => read_file(path)?,
+        KeySource::SecretFile(path) => read_file(path, files::check_private)?,
+        KeySource::PublicKeyFile(path) | KeySource::KeySetFile(path) => {
+            read_file(path, |_| Ok(()))?
+        }
         KeySource::KeySetUrl(url) => fetch(url).await?,
     };
     let keys = match source {
         KeySource::Secret(secret) => Ok(KeySet::One(Arc::new(Key::secret(secret)))),
+        KeySource::SecretFile(_) => {
+            secret(&text).map(|secret| KeySet::One(Arc::new(Key::secret(&secret))))
+        }
         KeySource::PublicKeyFile(_) => parse::public_key(&text),
         KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => parse::key_set(&text),
     };
     Ok((keys.map_err(ReadError::Content)?, text))
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
+/// The secret in a file, which only its owner may access.
+pub(super) fn secret_file(path: &Path) -> Result<SigningSecret, ReadError> {
+    let text = read_file(path, files::check_private)?;
+    secret(&text).map_err(ReadError::Content)
+}
+
+/// The secret of a text, without the end of its line.
+fn secret(text: &[u8]) -> Result<SigningSecret, KeyFormatError> {
+    let text = str::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
+    let secret = SigningSecret::new(text.trim_end_matches(['\r', '\n']));
+    secret.ok_or("its secret is shorter")
+}
+
+fn read_file(path: &Path, check: fn(&File) -> io::Result<()>) -> Result<Vec<u8>, ReadError> {
     let mut text = Vec::new();
     let file = files::open(path)?;
+    check(&file)?;
     file.take(MAX_BYTES as u64 + 1).read_to_end(&mut text)?;
     match text.len() > MAX_BYTES {
         true => Err(ReadError::TooLarge),

@@ -159,11 +159,20 @@ fn a_wrong_port_and_several_hosts_are_told_from_a_password() {
         ("postgres://u:hush@h:99999/x", "with a port from 1 to 65535"),
         ("postgres://h1,h2/x", "with one host"),
         ("postgres://u:hu,sh@h1:1,h2:2/x", "with a port from 1"),
-        ("postgres://u:hu/sh@h/x", "percent-encoded"),
+        (
+            "postgres://u:hu/sh@h/x",
+            "with user and password percent-encoded",
+        ),
+        ("postgres://u:hu?sh@h/x", "/ as %2F, ? as %3F, # as %23"),
+        ("postgres://u:hu#sh@h/x", "# as %23"),
+        ("postgres://u:1/sh@h/x", "/ as %2F"),
+        // Not the character that the two digits would be.
+        ("postgres://u:hu%desh@h/x", "% as %25"),
     ] {
         let error = PostgresUrl::parse(url).expect_err(url);
         assert!(error.contains(part), "{url}: {error}");
         assert!(!error.contains("hu"), "{error}");
     }
     PostgresUrl::parse("postgres://u:hu,sh@h/x").expect("a password with a comma");
+    PostgresUrl::parse("postgres://u:h%75%25@h/x").expect("an encoded password");
 }

@@ -10,7 +10,7 @@ use prometheus_client::{
 };
 
 use super::{MetricSources, seconds_since_epoch};
-use crate::server::health::HealthState;
+use crate::server::{health::HealthState, tls::ServerTls};
 
 /// The metrics that a server with these sources has.
 pub struct SampledMetrics(pub Arc<MetricSources>);
@@ -49,7 +49,8 @@ impl Collector for SampledMetrics {
             gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)?;
         }
         let seconds = Some(&Unit::Seconds);
-        if let Some(expiry) = sources.certificate_expiry {
+        let expiry = sources.tls.as_ref().and_then(ServerTls::certificate_expiry);
+        if let Some(expiry) = expiry {
             let gauge = ConstGauge::new(seconds_since_epoch(expiry));
             let name = "tls_certificate_expiry_timestamp";
             let help = "When the certificate of the server expires, in seconds since 1970.";

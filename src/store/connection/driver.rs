@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use sea_orm::{
     ConnAcquireErr, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
     SqlxPostgresConnector, SqlxSqliteConnector, Statement, Values,
@@ -32,6 +33,9 @@ pub struct PoolSize {
     /// Most connections.
     pub max: u32,
 }
+
+/// Rows that are read one after the other.
+pub type Rows<'c> = BoxStream<'c, Result<QueryResult, DbErr>>;
 
 /// A connection of either driver, which returns to its pool when it is dropped.
 pub enum DriverConnection {
@@ -132,6 +136,15 @@ impl DriverConnection {
         for_driver!(self, connection => {
             let rows = query_with(sql, values).fetch_all(&mut **connection).await;
             rows.map(|rows| rows.into_iter().map(QueryResult::from).collect()).map_err(query_error)
+        })
+    }
+
+    /// All rows, each as it arrives.
+    pub fn rows(&mut self, statement: Statement) -> Rows<'_> {
+        let (sql, values) = sql_and_values(statement);
+        for_driver!(self, connection => {
+            let rows = query_with(sql, values).fetch(&mut **connection);
+            rows.map_ok(QueryResult::from).map_err(query_error).boxed()
         })
     }
 

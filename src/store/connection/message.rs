@@ -7,7 +7,7 @@ use std::{fs, io, path::Path};
 
 use sea_orm::{DbErr, RuntimeErr};
 
-use super::OpenError;
+use super::{OpenError, SchemaChange};
 use crate::store::error;
 
 pub use self::connect_failure::{
@@ -51,6 +51,18 @@ pub fn check_writable(path: &Path) -> Result<(), OpenError> {
             why: permission_error(path),
         }),
         false => Ok(()),
+    }
+}
+
+/// Fails if this user may not create an SQLite file in its directory, which is tried with another
+/// file that has no name.
+pub fn check_creatable(path: &Path) -> Result<SchemaChange, OpenError> {
+    match tempfile::tempfile_in(directory_of(path)) {
+        Ok(_) => Ok(SchemaChange::Created),
+        Err(_) => Err(OpenError::Path {
+            path: path.display().to_string(),
+            why: permission_error(path),
+        }),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Migrations of the schema, when a database is opened.
 
 use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, SqliteTransactionMode, Statement,
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
+    Statement,
 };
 use sea_orm_migration::MigratorTrait;
 
@@ -13,8 +14,11 @@ use super::{
 };
 use crate::store::{
     backend,
-    schema::{Migrator, with_partitions},
+    schema::{self, Migrator, entity::server_key, with_partitions},
 };
+
+/// The name of the digest of the schema, in `server_keys`.
+const SCHEMA_DIGEST: &str = "schema";
 
 /// Key of the PostgreSQL advisory lock that a server holds while it migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
@@ -54,34 +58,86 @@ pub async fn prepare_schema(
     db: &Database,
     old: OldSchemaPolicy,
 ) -> Result<SchemaChange, OpenError> {
+    let change = needed_change(db, old).await?;
+    if change != SchemaChange::Current {
+        let transaction = run_migrations(db).await?;
+        let committed = transaction.commit().await;
+        committed.map_err(|err| message::schema_error(&err))?;
+    }
+    Ok(change)
+}
+
+/// What [`prepare_schema`] would do. That a missing schema can be created is tried, and rolled
+/// back.
+pub async fn check_schema(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
+    let change = needed_change(db, old).await?;
+    if change == SchemaChange::Created {
+        let transaction = run_migrations(db).await?;
+        let rolled_back = transaction.rollback().await;
+        rolled_back.map_err(|err| message::schema_error(&err))?;
+    }
+    Ok(change)
+}
+
+async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = db.begin_seaorm_transaction(None).await.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
         check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
+    let all = Migrator::migrations().len();
     let pending = match pending_migrations(&transaction).await {
         Ok(pending) => pending,
         // The database has migrations that this version does not know.
         Err(DbErr::Custom(_)) => return Err(OpenError::UnknownSchema),
         Err(err) => return Err(failed(err)),
     };
+    let is_empty = pending == all;
+    if !is_empty
+        && !has_digest(&transaction, all - pending)
+            .await
+            .map_err(failed)?
+    {
+        return Err(OpenError::UnknownSchema);
+    }
     transaction.rollback().await.map_err(failed)?;
     if pending == 0 {
         return Ok(SchemaChange::Current);
     }
-    let is_empty = pending == Migrator::migrations().len();
     match old {
-        OldSchemaPolicy::Refuse if is_empty => return Err(OpenError::NoSchema),
-        OldSchemaPolicy::Refuse => return Err(OpenError::OldSchema { pending }),
-        OldSchemaPolicy::Migrate => {}
+        OldSchemaPolicy::Refuse if is_empty => Err(OpenError::NoSchema),
+        OldSchemaPolicy::Refuse => Err(OpenError::OldSchema { pending }),
+        OldSchemaPolicy::Migrate if is_empty => Ok(SchemaChange::Created),
+        OldSchemaPolicy::Migrate => Ok(SchemaChange::Migrated),
     }
+}
+
+/// Runs the migrations that are missing, in a transaction that has not ended.
+async fn run_migrations(db: &Database) -> Result<DatabaseTransaction, OpenError> {
+    let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
     Migrator::up(&transaction, None).await.map_err(failed)?;
-    transaction.commit().await.map_err(failed)?;
-    Ok(match is_empty {
-        true => SchemaChange::Created,
-        false => SchemaChange::Migrated,
-    })
+    write_digest(&transaction).await.map_err(failed)?;
+    Ok(transaction)
+}
+
+/// Notes the digest of the schema, which is that of this version.
+async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
+    let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2) \
+                  ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    let digest = schema::digest(Migrator::migrations().len());
+    let values = [SCHEMA_DIGEST.into(), digest.into()];
+    let insert = Statement::from_sql_and_values(backend(db), insert, values);
+    db.execute_raw(insert).await.map(drop)
+}
+
+/// Whether the schema is the one that this version makes by so many migrations. Where no key is
+/// left at all, that is found later.
+async fn has_digest(db: &DatabaseTransaction, migrations: usize) -> Result<bool, DbErr> {
+    let keys = server_key::Entity::find().all(db).await?;
+    let digest = keys.iter().find(|key| key.name == SCHEMA_DIGEST);
+    let expected = schema::digest(migrations);
+    Ok(digest.map_or(keys.is_empty(), |digest| digest.value == expected))
 }
 
 /// Creates the schema with this many partitions of each table of account data, or brings one
@@ -94,6 +150,7 @@ pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<Schema
             let migrations = Migrator::up(&transaction, None);
             let migrated = with_partitions(partitions, migrations).await;
             migrated.map_err(failed)?;
+            write_digest(&transaction).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
             Ok(SchemaChange::Created)
         }

@@ -11,7 +11,7 @@ use crate::store::{backend, schema};
 /// The permissions on tables, and on the sequence of changes, that a connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeededPermissions {
-    /// To read which migrations were run.
+    /// To read which migrations were run, and the digest of their schema.
     Migrations,
     /// To read all tables.
     Read,
@@ -21,6 +21,8 @@ pub enum NeededPermissions {
 
 /// The table in which SeaORM lists the migrations that were run.
 const MIGRATIONS_TABLE: &str = "seaql_migrations";
+/// The table with the digest of the schema.
+const KEYS_TABLE: &str = "server_keys";
 const READ: &[&str] = &["SELECT"];
 /// The permission on a sequence, as the statement compares it.
 const USAGE: &str = "USAGE";
@@ -31,7 +33,9 @@ impl NeededPermissions {
     /// Each table or sequence with its permissions.
     fn tables(self) -> Vec<(&'static str, &'static [&'static str])> {
         let mut tables = vec![(MIGRATIONS_TABLE, READ)];
-        if self != Self::Migrations {
+        if self == Self::Migrations {
+            tables.push((KEYS_TABLE, READ));
+        } else {
             tables.extend(schema::tables().map(|table| {
                 let is_changed = self == Self::Serve && table.is_of_accounts;
                 (table.name, if is_changed { CHANGE } else { READ })

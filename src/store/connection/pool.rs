@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::driver::{DriverConnection, DriverPool, PoolSize};
+use super::driver::{DriverConnection, DriverPool, PoolSize, Rows};
 
 /// How long a connection may be used before it is returned to the driver's pool, whose checks
 /// close old ones.
@@ -317,6 +317,13 @@ impl PooledConnection {
     pub async fn fetch_all(&mut self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         self.run(async |connection| connection.fetch_all(statement).await)
             .await
+    }
+
+    /// All rows, each as it arrives. The connection will not be kept.
+    pub fn rows(&mut self, statement: Statement) -> Result<Rows<'_>, DbErr> {
+        self.state = ConnectionState::Failed;
+        let lease = self.lease.as_mut().ok_or_else(closed)?;
+        Ok(lease.connection.rows(statement))
     }
 
     /// Begins a transaction. `sql` is its BEGIN and the statements, if any, that are sent with it.

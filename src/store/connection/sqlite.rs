@@ -16,7 +16,7 @@ use super::{
     database::{Database, Pooling},
     driver::DriverPool,
     message,
-    migrations::{OldSchemaPolicy, prepare_schema},
+    migrations::{OldSchemaPolicy, SchemaChange, check_schema, prepare_schema},
     page_key,
     pool::Generation,
     probe::HealthProbe,
@@ -28,6 +28,8 @@ const MAX_READERS: u32 = 4;
 /// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
 /// stop and be woken again within it.
 const ROW_BUFFER: usize = 1_024;
+/// The same for a command that reads whole tables, where each row may have a large body.
+const ROW_BUFFER_OF_COMMANDS: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
@@ -51,7 +53,10 @@ pub async fn open_file(
     options: &ConnectOptions,
 ) -> Result<DatabaseConnections, OpenError> {
     let ConnectOptions {
-        migrate, metrics, ..
+        migrate,
+        serves,
+        metrics,
+        ..
     } = options;
     let file_error = |err| message::file_error(path, &err);
     let file = || SqliteConnectOptions::new().filename(path);
@@ -73,7 +78,15 @@ pub async fn open_file(
     let schema_change = prepare_schema(&writer, old_schema).await?;
     let page_key = page_key(&writer).await?;
     writer.measure("writer", metrics);
-    let reading = || with_settings(file()).read_only(true);
+    let row_buffer = match serves {
+        true => ROW_BUFFER,
+        false => ROW_BUFFER_OF_COMMANDS,
+    };
+    let reading = || {
+        with_settings(file())
+            .read_only(true)
+            .row_buffer_size(row_buffer)
+    };
     let reader = open_pool(MAX_READERS, reading());
     let mut reader = reader.await.map_err(file_error)?;
     reader.measure("reader", metrics);
@@ -87,6 +100,30 @@ pub async fn open_file(
         page_key,
         schema_change,
     })
+}
+
+/// Checks whether [`open_file`] would succeed, without creating the file or changing it.
+pub async fn check_file(path: &Path, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
+    if is_absent(path) {
+        return match old {
+            OldSchemaPolicy::Migrate => message::check_creatable(path),
+            OldSchemaPolicy::Refuse => Err(OpenError::NoFile {
+                path: path.display().to_string(),
+            }),
+        };
+    }
+    let file_error = |err| message::file_error(path, &err);
+    message::check_writable(path)?;
+    let options = with_settings(SqliteConnectOptions::new().filename(path));
+    // The file is read at the first need of the schema, and what is no database is noticed.
+    let options = options.pragma("table_info", "tasks");
+    let db = open_pool(1, options).await.map_err(file_error)?;
+    let change = check_schema(&db, old).await?;
+    if change == SchemaChange::Current {
+        page_key(&db).await?;
+    }
+    db.close().await;
+    Ok(change)
 }
 
 /// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not

@@ -7,7 +7,7 @@ use sea_orm::{
 };
 use tokio::sync::Mutex;
 
-use super::pool::PooledConnection;
+use super::{driver::Rows, pool::PooledConnection};
 use crate::store::metrics::{StatementKind, StoreMetrics, measure_statement};
 
 /// What a transaction is for.
@@ -56,6 +56,11 @@ impl Transaction {
             backend,
             metrics,
         }
+    }
+
+    /// All rows, each as it arrives.
+    pub fn rows(&mut self, statement: Statement) -> Result<Rows<'_>, DbErr> {
+        self.connection.get_mut().rows(statement)
     }
 
     pub async fn commit(mut self) -> Result<(), DbErr> {

@@ -1,9 +1,10 @@
 //! The SeaORM entities of the tables.
 
-use sea_orm::entity::prelude::*;
+use sea_orm::{Iterable, entity::prelude::*};
 
 use crate::domain::ids::AccountId;
 
+pub mod account;
 pub mod change;
 pub mod change_feed;
 pub mod index_deletion;
@@ -41,8 +42,41 @@ pub trait OfAccount: EntityTrait {
     }
 }
 
+/// A table as statements need it that are made for any table.
+pub struct TableColumns {
+    pub name: &'static str,
+    /// Whether its rows belong to accounts.
+    pub is_of_accounts: bool,
+    pub columns: Vec<(&'static str, ColumnType)>,
+    /// The columns of its primary key.
+    pub keys: Vec<&'static str>,
+}
+
+impl TableColumns {
+    fn of<E: EntityTrait>() -> Self {
+        let columns = E::Column::iter();
+        let columns =
+            columns.map(|column| (column.as_str(), column.def().get_column_type().clone()));
+        let columns: Vec<_> = columns.collect();
+        let keys = E::PrimaryKey::iter().map(|key| key.into_column().as_str());
+        Self {
+            name: E::default().table_name(),
+            is_of_accounts: columns.iter().any(|(name, _)| *name == "account_id"),
+            columns,
+            keys: keys.collect(),
+        }
+    }
+}
+
 macro_rules! of_account {
     ($($table:ident),*) => {
+        /// The columns of all tables, in no order.
+        pub fn all_columns() -> Vec<TableColumns> {
+            let of_accounts = vec![$(TableColumns::of::<$table::Entity>()),*];
+            let keys = [TableColumns::of::<server_key::Entity>()];
+            of_accounts.into_iter().chain(keys).collect()
+        }
+
         $(impl OfAccount for $table::Entity {
             const ACCOUNT: $table::Column = $table::Column::AccountId;
         })*
@@ -50,6 +84,7 @@ macro_rules! of_account {
 }
 
 of_account!(
+    account,
     change,
     change_feed,
     index_deletion,

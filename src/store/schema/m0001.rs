@@ -213,7 +213,7 @@ const TABLES: [&str; 16] = [
 
 /// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
 /// that row, and its ON DELETE; if empty, that row cannot be deleted.
-const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
+pub const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
     ("tasks", "parent_guid", "tasks", ""),
     ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
     ("steps", "task", "tasks", ""),
@@ -366,6 +366,15 @@ pub fn tables() -> impl Iterator<Item = SchemaTable> {
         name: table_name(table),
         is_of_accounts: is_of_accounts(table),
     })
+}
+
+/// The text of what it creates, for a digest.
+pub fn statements() -> impl Iterator<Item = &'static str> {
+    let keys = FOREIGN_KEYS.iter();
+    let keys = keys.flat_map(|(table, column, refers_to, on_delete)| {
+        [*table, *column, *refers_to, *on_delete]
+    });
+    TABLES.into_iter().chain(keys).chain(INDEXES)
 }
 
 /// The name of a table by the statement that creates it.

@@ -2,11 +2,10 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::Path,
     time::{Duration, Instant},
 };
-
-use tokio::time;
 
 use expertise::{auth::KeySource, config::Config};
 
@@ -115,6 +114,36 @@ async fn a_public_key_file_is_read_again_when_it_changes() {
 }
 
 #[tokio::test]
+async fn a_secret_file_is_read_again_when_it_changes() {
+    const NEXT: &str = "the next secret of these tests, also 32 bytes";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("secret");
+    let write = |text: &str| {
+        replace(&path, text);
+        let only_owner = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(&path, only_owner).expect("its mode");
+    };
+    // The end of the line does not count.
+    write(&format!("{SECRET}\n"));
+    let server = start(jwt(KeySource::SecretFile(path.clone()))).await;
+    let by_old = Signer::hs256().token(&claims());
+    let client = TokenClient::of(&server);
+    client.read(&by_old).await.expect("the old secret");
+    write(NEXT);
+    let by_new = Signer::secret(NEXT.as_bytes()).token(&claims());
+    wait_until_accepted(&server, &by_new).await;
+    assert_refused(TokenClient::of(&server).read(&by_old).await);
+    // A secret that others may read is not taken.
+    write(SECRET);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("its mode");
+    advance_clock(Duration::from_secs(10)).await;
+    for _ in 0..3 {
+        let client = TokenClient::of(&server);
+        client.read(&by_new).await.expect("the secret holds");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_key_id_has_the_set_fetched_again() {
     let (old, new) = (Signer::es256(), Signer::es256());
     let (issuer, _server, client) = start_with_issuer_of(&old, "old").await;
@@ -214,13 +243,6 @@ async fn waiting_for_keys_ends_at_the_time_limit() {
     let client = TokenClient::of(&server);
     let answer = error_answer(client.read(&signer.token_by("new", &claims())).await);
     assert_eq!(answer.reason, "DEADLINE_EXCEEDED");
-}
-
-/// Moves the clock of the server, which shares this thread's.
-async fn advance_clock(duration: Duration) {
-    time::pause();
-    time::advance(duration).await;
-    time::resume();
 }
 
 /// Waits until the keys were fetched this often.

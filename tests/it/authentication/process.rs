@@ -1,5 +1,9 @@
 //! `expertise token`, keys fetched over https, and secrets in the log.
 
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use expertise::auth::KeySource;
+
 use super::prelude::*;
 use crate::kit::{
     certificates::{self, Authority},
@@ -72,6 +76,90 @@ fn missing_signing_settings_are_named_in_one_line() {
             .run()
             .fails_with(2, &[&format!("{missing} is unset")]);
         assert!(!line.contains(SECRET), "{line}");
+    }
+}
+
+#[test]
+fn a_secret_file_signs_and_is_refused_unless_it_is_private() {
+    let token = |mode: u32, text: &str| {
+        let args = ["token", "--account=42", "--scope=read"];
+        let command = expertise(&args)
+            .env("EXPERTISE_JWT_SECRET_FILE", "secret")
+            .file("secret", text);
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(command.path("secret"), permissions).expect("its mode");
+        command.run()
+    };
+    let signed = token(0o400, &format!("{SECRET}\n")).succeeded().stdout;
+    assert_eq!(signed.trim_end().split('.').count(), 3, "{signed}");
+    for (mode, text, reason) in [
+        (
+            0o640,
+            SECRET,
+            "other users may access it: set its mode to 600",
+        ),
+        (
+            0o604,
+            SECRET,
+            "other users may access it: set its mode to 600",
+        ),
+        (0o600, "hush", "its secret is shorter"),
+        (0o600, "", "its secret is shorter"),
+    ] {
+        let start = "EXPERTISE_JWT_SECRET_FILE is \"secret\": it must be a file of mode 600 with a \
+                     secret of 32 bytes at least: ";
+        let line = token(mode, text).fails_with(2, &[start, reason]);
+        assert!(!line.contains("hush") && !line.contains(SECRET), "{line}");
+    }
+}
+
+/// A private key in PEM, and its public key.
+fn generated(algorithm: &'static rcgen::SignatureAlgorithm) -> (String, String) {
+    let pair = rcgen::KeyPair::generate_for(algorithm).expect("a key");
+    (pair.serialize_pem(), pair.public_key_pem())
+}
+
+fn signed_with(key: &str) -> CommandOutput {
+    let args = ["token", "--account=42", "--scope=read write"];
+    let args = [&args[..], &["--private-key-file=private.pem"]].concat();
+    expertise(&args).file("private.pem", key).run()
+}
+
+#[tokio::test]
+async fn a_private_key_signs_tokens_that_its_public_key_verifies() {
+    let rsa = include_str!("../../kit/keys/rsa_private.pem");
+    let of_rsa = (rsa.to_owned(), Signer::rsa().public_pem().to_owned());
+    for (algorithm, (private, public)) in [
+        ("RS256", of_rsa),
+        ("ES256", generated(&rcgen::PKCS_ECDSA_P256_SHA256)),
+        ("EdDSA", generated(&rcgen::PKCS_ED25519)),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = certificates::write(directory.path(), "public.pem", &public);
+        let server = start(jwt(KeySource::PublicKeyFile(path))).await;
+        let client = TokenClient::of(&server);
+        // A number of a signature may be shorter than others.
+        for _ in 0..20 {
+            let signed = signed_with(&private).succeeded().stdout;
+            let account = client.write(signed.trim_end()).await;
+            assert_eq!(account.expect(algorithm), "42");
+        }
+    }
+}
+
+#[test]
+fn a_private_key_of_another_kind_is_refused() {
+    let (p384, public) = generated(&rcgen::PKCS_ECDSA_P384_SHA384);
+    for (key, reason) in [
+        (
+            p384,
+            "its key is not RSA (2048 bits or more), P-256 or Ed25519",
+        ),
+        (public, "it has none"),
+        ("hush".to_owned(), "it has none"),
+    ] {
+        let start = "--private-key-file is \"private.pem\": it must be a private key in PEM: ";
+        signed_with(&key).fails_with(2, &[start, reason]);
     }
 }
 

@@ -1,10 +1,12 @@
 //! TLS, and client certificates.
 
+use std::time::Duration;
+
 use expertise::config::{AuthMode, Tls};
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use super::prelude::*;
-use crate::kit::client::Client;
+use crate::kit::{certificates::write, client::Client, command::command};
 
 /// Calls over TLS.
 fn client(server: &TestServer, tls: ClientTlsConfig) -> TokenClient {
@@ -82,4 +84,110 @@ async fn with_a_client_ca_clients_need_its_certificate() {
         .list(&ACCOUNT)
         .await
         .expect("it is still served");
+}
+
+/// Waits until new connections get a certificate of this authority.
+async fn wait_until_served_by(server: &TestServer, authority: &Authority) {
+    advance_clock(Duration::from_secs(10)).await;
+    let trusting = trusting(authority);
+    let served = async {
+        while client(server, trusting.clone())
+            .list(&ACCOUNT)
+            .await
+            .is_err()
+        {}
+    };
+    in_time("the new certificate", served).await;
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_used_by_new_connections() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (old, new) = (Authority::new(), Authority::new());
+    let tls = old.files(directory.path());
+    let server = start_with_tls(AuthMode::Header, tls.clone()).await;
+    let open = client(&server, trusting(&old));
+    open.list(&ACCOUNT).await.expect("it is served");
+    new.files(directory.path());
+    wait_until_served_by(&server, &new).await;
+    assert_not_served(client(&server, trusting(&old))).await;
+    open.list(&ACCOUNT).await.expect("the connection goes on");
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_keep_the_old_certificate() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (old, new) = (Authority::new(), Authority::new());
+    let tls = old.files(directory.path());
+    let server = start_with_tls(AuthMode::Header, tls.clone()).await;
+    let cut = || std::fs::write(&tls.cert_file, &old.pem()[..100]).expect("a file");
+    let remove = || std::fs::remove_file(&tls.key_file).expect("a file");
+    // The key of another certificate, as between the two writes of a renewal.
+    let unpair = || {
+        drop(write(
+            directory.path(),
+            "key.pem",
+            &new.make("localhost").key,
+        ))
+    };
+    for spoil in [&cut as &dyn Fn(), &remove, &unpair] {
+        old.files(directory.path());
+        spoil();
+        advance_clock(Duration::from_secs(10)).await;
+        for _ in 0..3 {
+            let client = client(&server, trusting(&old));
+            let listed = in_time("a call", client.list(&ACCOUNT));
+            listed.await.expect("the old certificate holds");
+        }
+    }
+    new.files(directory.path());
+    wait_until_served_by(&server, &new).await;
+}
+
+#[tokio::test]
+async fn other_authorities_of_clients_count_for_new_connections() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (servers, old, new) = (Authority::new(), Authority::new(), Authority::new());
+    let tls = Tls {
+        client_ca_file: Some(write(directory.path(), "clients.pem", old.pem())),
+        ..servers.files(directory.path())
+    };
+    let server = start_with_tls(AuthMode::Header, tls).await;
+    let of = |clients: &Authority| {
+        let trusting = trusting(&servers);
+        client(&server, trusting.identity(clients.identity()))
+    };
+    of(&old).list(&ACCOUNT).await.expect("it is served");
+    write(directory.path(), "clients.pem", new.pem());
+    advance_clock(Duration::from_secs(10)).await;
+    let accepted = async { while of(&new).list(&ACCOUNT).await.is_err() {} };
+    in_time("the new authority", accepted).await;
+    assert_not_served(of(&old)).await;
+}
+
+#[test]
+fn a_broken_certificate_is_a_warning_of_a_running_server() {
+    let authority = Authority::new();
+    let pair = authority.make("localhost");
+    let server = command(&["--listen=127.0.0.1:0", "--log-format=text"])
+        .envs(&[
+            ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
+            ("EXPERTISE_TLS_CERT_FILE", "cert.pem"),
+            ("EXPERTISE_TLS_KEY_FILE", "key.pem"),
+            ("EXPERTISE_LOG", "warn"),
+        ])
+        .file("cert.pem", &pair.cert)
+        .file("key.pem", &pair.key)
+        .start();
+    server.start_line();
+    std::fs::write(server.path("cert.pem"), "hush").expect("a file");
+    let line = server.next_error_line();
+    for part in [
+        "WARN",
+        "the files of TLS were not read, and the old ones stay",
+        "EXPERTISE_TLS_CERT_FILE is \"cert.pem\": it must be certificates in PEM",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(!line.contains("hush"), "{line}");
 }

@@ -106,18 +106,22 @@ async fn the_user_of_the_page_serves_and_a_permission_that_it_loses_is_logged() 
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_missing_permission_is_named_with_its_table_at_the_start() {
     let roles = SplitRoles::make("lacking_roles");
-    roles.revoke("UPDATE, DELETE ON tasks");
     roles.revoke("ALL ON server_keys");
+    roles.assert_refused_with("lacks permissions: grant it SELECT on server_keys\n");
+    roles.grant("SELECT ON server_keys");
+    roles.revoke("UPDATE, DELETE ON tasks");
+    roles.revoke("ALL ON roles");
     roles.assert_refused_with(
-        "the user of EXPERTISE_DATABASE_URL lacks permissions: grant it SELECT on server_keys; \
-         UPDATE, DELETE on tasks\n",
+        "the user of EXPERTISE_DATABASE_URL lacks permissions: grant it SELECT, INSERT, UPDATE, \
+         DELETE on roles; UPDATE, DELETE on tasks\n",
     );
+    roles.grant("SELECT ON roles");
     roles.revoke("INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public");
     roles.assert_refused_with(
         "INSERT, UPDATE, DELETE on accounts, change_feeds, changes, index_deletions, \
          request_outcomes, revision_aliases, roles, \
          step_symbols, step_translations, steps, task_histories, task_revisions, task_symbols, \
-         task_translations, tasks;",
+         task_translations, tasks\n",
     );
     roles.revoke("USAGE ON SEQUENCE changes_seq");
     roles.assert_refused_with("USAGE on changes_seq");
@@ -131,7 +135,7 @@ fn tables_that_may_not_be_read_are_not_taken_for_missing_ones() {
     roles.assert_refused_with("lacks permissions: grant it SELECT on seaql_migrations\n");
     roles.grant("SELECT ON seaql_migrations");
     roles.revoke("ALL ON ALL TABLES IN SCHEMA public");
-    roles.assert_refused_with("grant it SELECT on seaql_migrations\n");
+    roles.assert_refused_with("grant it SELECT on seaql_migrations, server_keys\n");
     execute(&roles.owner_url, "REVOKE ALL ON SCHEMA public FROM PUBLIC");
     roles.revoke("ALL ON SCHEMA public");
     roles.assert_refused_with("may use no schema: grant USAGE on the schema");

@@ -471,6 +471,48 @@ fn a_postgres_with_a_schema_of_another_version_is_not_touched() {
     assert_refused_with(&database, &[UNKNOWN_SCHEMA]);
 }
 
+/// What a database of another commit has, and one of a commit that wrote no digest.
+const OTHER_DIGESTS: [&str; 2] = [
+    "UPDATE server_keys SET value = substr(value, 1, 31) WHERE name = 'schema'",
+    "DELETE FROM server_keys WHERE name = 'schema'",
+];
+
+#[test]
+fn a_file_with_the_schema_of_another_commit_is_not_touched() {
+    for sql in OTHER_DIGESTS {
+        let directory = tempfile::tempdir().expect("a directory");
+        let url = format!("sqlite:{}/e.db", directory.path().display());
+        let migrate = || command(&["migrate", "--database-url", &url]).run();
+        migrate().succeeded();
+        block_on(async {
+            let mut file = SqliteConnection::connect(&url).await.expect("the file");
+            file.execute(sql).await.expect("it is executed");
+            file.close().await.expect("it is closed");
+        });
+        assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
+        migrate().fails_with(1, &[UNKNOWN_SCHEMA]);
+    }
+}
+
+#[test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+fn a_postgres_with_the_schema_of_another_commit_is_not_touched() {
+    for (number, sql) in OTHER_DIGESTS.iter().enumerate() {
+        let url = cluster().make_database(&format!("other_commit_{number}"));
+        // With and without partitions, the digest is the same.
+        let args = match number {
+            0 => &["migrate"][..],
+            _ => &["migrate", "--partitions=2"],
+        };
+        let migrate = || command(args).env("EXPERTISE_DATABASE_URL", &url).run();
+        migrate().succeeded();
+        migrate().succeeded();
+        block_on(execute(&url, sql));
+        assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
+        migrate().fails_with(1, &[UNKNOWN_SCHEMA]);
+    }
+}
+
 fn migrate_with_partitions(url: &str, partitions: u16) -> CommandOutput {
     let migrate = command(&["migrate", &format!("--partitions={partitions}")]);
     migrate.env("EXPERTISE_DATABASE_URL", url).run()

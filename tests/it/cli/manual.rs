@@ -2,9 +2,11 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 23] = [
+const SUBCOMMANDS: [&str; 25] = [
     "serve",
     "migrate",
+    "accounts",
+    "copy",
     "config",
     "token",
     "translate",

@@ -88,12 +88,17 @@ fn what_keeps_a_client_from_a_tls_server_is_named() {
         "other.pem",
         Authority::new().pem(),
     );
+    // The same name with a key of another type, as an older authority of a company may have.
+    let ed25519 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("a key");
+    let namesake = Authority::with_key(ed25519);
+    let namesake = write(secured.directory.path(), "namesake.pem", namesake.pem());
     let empty = write(secured.directory.path(), "empty.pem", "");
     let by_address = format!("https://127.0.0.1:{}", secured.process.address().port());
     let plain = secured.server().replace("https:", "http:");
     let ca_file = "EXPERTISE_CA_FILE";
     for (name, value, code, parts) in [
         (ca_file, other.as_str(), 1, ["is not trusted", "--ca-file"]),
+        (ca_file, &namesake, 1, ["is not trusted", "--ca-file"]),
         (ca_file, &empty, 2, ["EXPERTISE_CA_FILE is ", "it has none"]),
         (
             ca_file,

@@ -46,8 +46,8 @@ impl WaitingServer {
         }
     }
 
-    async fn readiness(&self) -> u16 {
-        http_get(self.metrics, "/readyz").await.0
+    async fn readiness(&self) -> (u16, String) {
+        http_get(self.metrics, "/readyz").await
     }
 
     async fn health(&self) -> ServingStatus {
@@ -73,10 +73,12 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     let client = Client::at(server.address).with_account("demo");
     assert_eq!(http_get(server.metrics, "/healthz").await.0, 200);
     assert_eq!(http_get(server.metrics, "/metrics").await.0, 200);
-    assert_eq!(server.readiness().await, 503);
+    let starting = (503, "the server is starting\n".to_owned());
+    assert_eq!(server.readiness().await, starting);
     assert_eq!(server.health().await, ServingStatus::NotServing);
     let failure = client.create_task(task("Pump")).await.refused();
     failure.is(Code::Unavailable, "STORE_UNAVAILABLE");
+    assert_eq!(failure.message, "the server is starting");
     // Credentials are checked before.
     let malformed = Client::at(server.address).with_account("a b");
     let failure = malformed.create_task(task("Pump")).await.refused();
@@ -85,7 +87,7 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     cluster.start_again();
     let line = server.process.start_line();
     assert!(line.contains(&server.address.to_string()), "{line}");
-    assert_eq!(server.readiness().await, 200);
+    assert_eq!(server.readiness().await.0, 200);
     assert_eq!(server.health().await, ServingStatus::Serving);
     let (_, metrics) = http_get(server.metrics, "/metrics").await;
     assert!(

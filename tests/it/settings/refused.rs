@@ -298,6 +298,7 @@ fn settings_that_do_not_go_together_are_refused() {
 #[test]
 fn wrong_values_of_tokens_and_tls_are_refused() {
     for (name, value, right) in [
+        ("JWT_SECRET_FILE", "", "path"),
         ("JWT_PUBLIC_KEY_FILE", "", "path"),
         ("JWT_JWKS_FILE", "", "path"),
         ("JWT_JWKS_URL", "issuer.test/keys", "http or https"),
@@ -360,6 +361,13 @@ fn files_are_refused_whole_when_anything_in_them_is_wrong() {
         ("request_timeout = 1.5", "is of type float"),
         ("\n\nlisten = \n", "line 3"),
         ("database_url = \"postgres://ann:secret@db", "line 1"),
+        (
+            "reflection = true\nlisten = 127.0.0.1:1",
+            "line 2: the value of listen is neither a number nor true or false: write it in quotes, \
+             as in listen = \"…\"",
+        ),
+        ("jwt_issuer = secret", "as in jwt_issuer = \"…\""),
+        ("shutdown_grace = 8s", "as in shutdown_grace = \"…\""),
     ] {
         let path = file(directory.path(), text);
         let line = refusal(&["--config", &path], &[]);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use expertise::{
     auth::{
-        Authenticator, Caller, KeySource, Rejection, Scope, SigningSecret, Subject, TokenGrant,
-        TokenRules, Tokens, sign,
+        Authenticator, Caller, KeySource, Rejection, Scope, SigningKey, SigningSecret, Subject,
+        TokenGrant, TokenRules, TokenSigning, Tokens, sign,
     },
     domain::ids::AccountId,
 };
@@ -49,6 +49,11 @@ impl Target {
             issuer: "issuer".to_owned(),
             audience: "audience".to_owned(),
         };
+        let signing = TokenSigning {
+            key: SigningKey::Secret(secret),
+            issuer: rules.issuer.clone(),
+            audience: rules.audience.clone(),
+        };
         let tokens = runtime.block_on(Tokens::open(&rules)).expect("the keys");
         let grant = |account: &str, scopes: &[Scope]| TokenGrant {
             account: AccountId::parse(account).expect("an account"),
@@ -66,7 +71,7 @@ impl Target {
             authenticator: Authenticator::Jwt(Box::new(tokens)),
             signed: grants
                 .iter()
-                .map(|grant| sign(&secret, &rules, grant).expect("a token"))
+                .map(|grant| sign(&signing, grant).expect("a token"))
                 .collect(),
         }
     }

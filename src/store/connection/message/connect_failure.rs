@@ -24,6 +24,13 @@ pub fn postgres_error(
 ) -> OpenError {
     let address = url.address();
     let failure = match url.ignored_password_file() {
+        _ if is_wrong_password(err) && url.has_encoded_password() => Permanent(
+            format!(
+                "{REJECTED_LOGIN}; in the password of a URL, % begins an encoded character and \
+                 stands itself as %25"
+            )
+            .into(),
+        ),
         Some(file) if is_wrong_password(err) => Permanent(
             format!(
                 "{REJECTED_LOGIN}; the password file {} is ignored, as other users may access \
@@ -148,6 +155,7 @@ fn tls_message(err: &rustls::Error) -> &'static str {
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
         NotValidYet, NotValidYetContext, Other, UnknownIssuer,
+        UnsupportedSignatureAlgorithmForPublicKeyContext,
     };
     let rustls::Error::InvalidCertificate(err) = err else {
         return match err {
@@ -162,8 +170,8 @@ fn tls_message(err: &rustls::Error) -> &'static str {
             "its certificate is for another name: use a host name of the certificate in the URL, \
              or sslmode=verify-ca, which does not compare it"
         }
-        // A bad signature is that of another authority with the same name.
-        UnknownIssuer | BadSignature => {
+        // The last two are about a trusted authority that has the same name and another key.
+        UnknownIssuer | BadSignature | UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             "its certificate is from an authority that is not trusted: set sslrootcert in the URL \
              to the file of that authority's certificate"
         }

@@ -1,0 +1,95 @@
+//! What `expertise accounts` and `expertise copy` print.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use humantime::format_rfc3339_seconds;
+use serde_json::json;
+
+use super::{
+    CliError, confirm,
+    layout::{TableColumn, table},
+    out::{self, JsonArray},
+};
+use crate::{
+    config::Format,
+    domain::{account::AccountSummary, time::Timestamp},
+};
+
+/// The error where the command would have to ask and there is no terminal.
+const NEEDS_FORCE: &str = "accounts delete asks before it deletes, and there is no terminal to ask \
+                           on: repeat it with --force to delete without asking";
+
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::Whole("ACCOUNT"),
+    TableColumn::Number("TASKS"),
+    TableColumn::Number("STEPS"),
+    TableColumn::Number("BYTES"),
+    TableColumn::Whole("LAST CHANGE"),
+];
+
+/// Prints the accounts of a database.
+pub fn print_accounts(accounts: &[AccountSummary], format: Format) -> Result<(), CliError> {
+    match format {
+        Format::Text if accounts.is_empty() => {
+            out::print_error("the database has no accounts");
+            Ok(())
+        }
+        Format::Text => out::print(&table(COLUMNS, accounts.iter().map(row).collect())),
+        Format::Json => {
+            let mut array = JsonArray::new();
+            for account in accounts {
+                array.push(&json!({
+                    "account": account.account,
+                    "tasks": account.tasks,
+                    "steps": account.steps,
+                    "bytes": account.bytes,
+                    "last_change": account.last_change.map(time),
+                }))?;
+            }
+            array.end()
+        }
+    }
+}
+
+fn row(account: &AccountSummary) -> [String; 5] {
+    [
+        out::sanitize(&account.account),
+        account.tasks.to_string(),
+        account.steps.to_string(),
+        account.bytes.to_string(),
+        account.last_change.map_or_else(String::new, time),
+    ]
+}
+
+/// A time in UTC, to the second.
+fn time(Timestamp(micros): Timestamp) -> String {
+    let since = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    let time: SystemTime = UNIX_EPOCH + since;
+    format_rfc3339_seconds(time).to_string()
+}
+
+/// Asks whether an account shall be deleted, and says so if not.
+pub fn agrees_to_delete_account(account: &AccountSummary) -> Result<bool, CliError> {
+    confirm::require_terminal(NEEDS_FORCE)?;
+    out::print_error(&table(COLUMNS, vec![row(account)]));
+    let agrees = confirm::agrees("delete this account with all that it has, for ever?");
+    if !agrees {
+        out::print_error(confirm::NOTHING_DELETED);
+    }
+    Ok(agrees)
+}
+
+/// Prints how many rows of an account were deleted.
+pub fn print_deleted_account(account: &str, rows: u64, format: Format) -> Result<(), CliError> {
+    match format {
+        Format::Text => out::print(&format!("deleted account {account}: {rows} rows\n")),
+        Format::Json => out::print_json(&json!({"account": account, "rows": rows})),
+    }
+}
+
+/// Prints how many rows of each table were copied.
+pub fn print_copied(tables: impl Iterator<Item = (&'static str, u64)>) -> Result<(), CliError> {
+    let columns = [TableColumn::Whole("TABLE"), TableColumn::Number("ROWS")];
+    let rows = tables.map(|(name, rows)| [name.to_owned(), rows.to_string()]);
+    out::print(&table(columns, rows.collect()))
+}

@@ -1,0 +1,139 @@
+//! Values that are read again at intervals, such as keys and certificates. When one cannot be read,
+//! the old one stays.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock, Weak},
+    time::{Duration, SystemTime},
+};
+
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep},
+};
+
+/// How often files are read again, so that new ones count within ten seconds.
+pub(crate) const FILE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Where a value is read from.
+pub(crate) trait Source: Send + Sync + 'static {
+    type Value: Send + Sync;
+    type Error: fmt::Display + Send;
+
+    /// Reads the value, and the bytes that it was made from.
+    fn read(&self) -> impl Future<Output = Result<(Self::Value, Vec<u8>), Self::Error>> + Send;
+
+    /// Logs that there is another value.
+    fn log_change(&self, value: &Self::Value);
+
+    /// Logs that the old value stays.
+    fn log_failure(&self, error: &Self::Error);
+}
+
+/// The value of a source, as it was last read.
+pub(crate) struct Reloaded<S: Source> {
+    source: S,
+    current: RwLock<Current<S::Value>>,
+    /// When the last reading began; locked while one goes on.
+    last_reading: Mutex<Option<Instant>>,
+}
+
+struct Current<V> {
+    value: Arc<V>,
+    /// What the value was made from.
+    bytes: Vec<u8>,
+    read_at: SystemTime,
+    changed_at: SystemTime,
+    /// Why it could not be read again.
+    problem: Option<String>,
+}
+
+impl<S: Source> Reloaded<S> {
+    /// Reads the value, and reads it again at the interval until it is dropped.
+    pub async fn open(source: S, interval: Option<Duration>) -> Result<Arc<Self>, S::Error> {
+        let (value, bytes) = source.read().await?;
+        let now = SystemTime::now();
+        let opened = Arc::new(Self {
+            source,
+            current: RwLock::new(Current {
+                value: Arc::new(value),
+                bytes,
+                read_at: now,
+                changed_at: now,
+                problem: None,
+            }),
+            last_reading: Mutex::new(None),
+        });
+        if let Some(interval) = interval {
+            tokio::spawn(Self::read_at_intervals(Arc::downgrade(&opened), interval));
+        }
+        Ok(opened)
+    }
+
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    pub fn value(&self) -> Arc<S::Value> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current.value)
+    }
+
+    /// When the value was last read.
+    pub fn read_at(&self) -> SystemTime {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.read_at
+    }
+
+    /// When a reading last found another value.
+    pub fn changed_at(&self) -> SystemTime {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.changed_at
+    }
+
+    /// Reads the value again, unless a reading began within this time.
+    pub async fn read_if_due(self: Arc<Self>, min_interval: Duration) {
+        let mut last = self.last_reading.lock().await;
+        if last.is_none_or(|last| last.elapsed() >= min_interval) {
+            self.read(&mut last).await;
+        }
+    }
+
+    async fn read_at_intervals(reloaded: Weak<Self>, interval: Duration) {
+        loop {
+            sleep(interval).await;
+            match reloaded.upgrade() {
+                Some(reloaded) => {
+                    reloaded
+                        .read(&mut *reloaded.last_reading.lock().await)
+                        .await
+                }
+                None => return,
+            }
+        }
+    }
+
+    async fn read(&self, last_reading: &mut Option<Instant>) {
+        *last_reading = Some(Instant::now());
+        let read = self.source.read().await;
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok((value, bytes)) => {
+                current.read_at = SystemTime::now();
+                current.problem = None;
+                if bytes != current.bytes {
+                    self.source.log_change(&value);
+                    current.changed_at = current.read_at;
+                    (current.value, current.bytes) = (Arc::new(value), bytes);
+                }
+            }
+            Err(error) => {
+                let problem = Some(error.to_string());
+                if current.problem != problem {
+                    self.source.log_failure(&error);
+                    current.problem = problem;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Commands on a whole database, without a server: its accounts, and a copy of it.
+//!
+//! *Invariant:* except for the list of accounts and the copy, every statement belongs to an account.
+
+mod accounts;
+mod copy;
+
+use std::time::Duration;
+
+use sea_orm::DbErr;
+
+use super::{
+    connection::{self, ConnectOptions, DatabaseConnections, OpenError},
+    error,
+};
+use crate::config::DatabaseUrl;
+
+pub use self::{
+    accounts::{accounts, delete_account},
+    copy::{CopiedTable, copy},
+};
+
+/// How long to wait for a PostgreSQL that cannot be reached.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// Why a command on a whole database failed. Its text is one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum WholeDatabaseError {
+    /// The database of the settings cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The database that is copied cannot be opened.
+    #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
+    Source(OpenError),
+    /// A statement has failed.
+    #[error("the database failed, repeat the command: {}", error::describe(.0))]
+    Database(#[from] DbErr),
+    /// The database that is copied into has rows already.
+    #[error(
+        "the table {0} has rows already: copy into a new database, also after a copy that did not end"
+    )]
+    NotEmpty(&'static str),
+    /// The copy of a table has another number of rows.
+    #[error(
+        "the table {table} should have {expected} rows after the copy and has {found}: let no server \
+         run on the new database, and repeat the copy into an empty one"
+    )]
+    OtherCount {
+        /// The table.
+        table: &'static str,
+        /// Rows that were read.
+        expected: u64,
+        /// Rows that were found.
+        found: u64,
+    },
+}
+
+impl WholeDatabaseError {
+    /// Whether a setting must change.
+    pub fn is_wrong_setting(&self) -> bool {
+        match self {
+            Self::Open(error) | Self::Source(error) => error.is_wrong_setting(),
+            Self::Database(_) | Self::NotEmpty(_) | Self::OtherCount { .. } => false,
+        }
+    }
+}
+
+/// Opens a database, whose schema may be created or brought up to date.
+async fn open(database: &DatabaseUrl, migrate: bool) -> Result<DatabaseConnections, OpenError> {
+    let options = ConnectOptions {
+        max_connections: 2,
+        migrate,
+        serves: false,
+        max_wait: Some(MAX_WAIT),
+        metrics: Default::default(),
+    };
+    connection::connect(database, &options).await
+}

@@ -1,0 +1,197 @@
+//! `accounts`: what the accounts of a database have, and the deletion of one.
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, Command, command, text},
+    databases::{Database, empty_postgres, runtime},
+    prelude::*,
+    scratch::Scratch,
+    sql::SqlConnection,
+    terminal::answered,
+};
+
+/// Fills an account: managed tasks, translations, conditions, roles, revisions with an alias, a
+/// deleted guide, an outcome of a retry. Returns a guide.
+pub fn fill(cli: &Cli) -> String {
+    let names = [
+        "restart-safely.json",
+        "measure-a-power-supply.json",
+        "laptop-will-not-start.json",
+        "router-without-internet.json",
+    ];
+    let guides = cli.import_guides(&names);
+    let (deleted, kept) = (&guides[3], guides[2].clone());
+    cli.command(&["keep", &kept, "--alias", "live"])
+        .run()
+        .succeeded();
+    let delete = cli.command(&["delete", deleted, "--force"]);
+    delete.run().succeeded();
+    let many = (0..600).map(|number| {
+        json!({"product_id": 1, "type": "STEP_TYPE_INFORMATION", "title": format!("Step {number}"),
+            "body": "x".repeat(100)})
+    });
+    let steps: Vec<Value> = many.collect();
+    cli.import(&json!({"task": {"name": "Long", "product_id": 1}, "steps": steps}));
+    runtime().block_on(async {
+        let address = cli.server.trim_start_matches("http://").parse();
+        let client = Client::at(address.expect("an address")).with_account(&cli.account);
+        client.create_role("Support").await.accepted();
+        let create = CreateTaskRequest {
+            task: Some(task("Retried").translated("de", TaskTranslation::default())),
+            request_id: unknown_guid(),
+            ..CreateTaskRequest::default()
+        };
+        client.tasks().create_task(create).await.accepted();
+    });
+    kept
+}
+
+fn accounts(url: &str, args: &[&str]) -> Command {
+    command(&[&["accounts"], args].concat()).env("EXPERTISE_DATABASE_URL", url)
+}
+
+/// What is listed of an account, if it is.
+fn listed(url: &str, account: &str) -> Option<Value> {
+    let list = accounts(url, &["--format=json"]).run().succeeded().json();
+    let mut list = list.as_array().expect("an array").clone();
+    list.retain(|it| it["account"] == account);
+    list.pop()
+}
+
+/// The tables that have rows of an account.
+async fn tables_with(url: &str, account: &str) -> Vec<String> {
+    let mut connection = SqlConnection::open(url).await;
+    let mut tables = Vec::new();
+    for (table, column, _) in connection.tenant_columns().await {
+        let count = format!("SELECT count(*) FROM {table} WHERE account_id = '{account}'");
+        if column == "account_id" && connection.number(&count).await > 0 {
+            tables.push(table);
+        }
+    }
+    tables.sort();
+    tables
+}
+
+fn an_account_is_listed_and_deleted_with_all_its_rows(database: Database) {
+    let (server, url) = (database.server(), database.url());
+    let account = |name: &str| Cli {
+        server: format!("http://{server}"),
+        account: format!("accounts-{name}-{database:?}"),
+    };
+    let (gone, stays) = (account("gone"), account("stays"));
+    fill(&gone);
+    let guide = fill(&stays);
+    let before = stays.export(&guide);
+    let summary = listed(&url, &gone.account).expect("it is listed");
+    let tasks = gone.command(&["list", "--format=json"]).run().json();
+    let tasks = tasks.as_array().expect("an array");
+    assert_eq!(summary["tasks"], tasks.len());
+    let steps = tasks
+        .iter()
+        .map(|it| it["steps"].as_array().map_or(0, Vec::len));
+    assert_eq!(summary["steps"], steps.sum::<usize>());
+    assert!(
+        summary["bytes"].as_u64().expect("a number") > 60_000,
+        "{summary}"
+    );
+    assert!(text(&summary["last_change"]).ends_with('Z'), "{summary}");
+
+    let filled = runtime().block_on(tables_with(&url, &gone.account));
+    let also = runtime().block_on(tables_with(&url, &stays.account));
+    assert_eq!(filled, also);
+    assert!(filled.len() >= 12, "{filled:?}");
+
+    let delete = || accounts(&url, &["delete", &gone.account, "--force", "--format=json"]);
+    let deleted = delete().run().succeeded().json();
+    assert_eq!(deleted["account"], gone.account.as_str());
+    assert!(
+        deleted["rows"].as_u64().expect("a number") > 700,
+        "{deleted}"
+    );
+    assert_eq!(listed(&url, &gone.account), None);
+    let left = runtime().block_on(tables_with(&url, &gone.account));
+    assert_eq!(left, Vec::<String>::new());
+    let again = delete().run().succeeded();
+    assert_eq!(again.json()["rows"], 0);
+    assert!(
+        again.stderr.contains("has nothing of account"),
+        "{}",
+        again.stderr
+    );
+
+    assert_eq!(stays.export(&guide), before);
+    let left = runtime().block_on(tables_with(&url, &stays.account));
+    assert_eq!(left, also);
+    database.check_statements();
+}
+
+#[test]
+fn an_account_is_listed_and_deleted_on_sqlite() {
+    an_account_is_listed_and_deleted_with_all_its_rows(Database::Sqlite);
+}
+
+#[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+fn an_account_is_listed_and_deleted_on_postgres() {
+    an_account_is_listed_and_deleted_with_all_its_rows(Database::Postgres);
+}
+
+#[test]
+fn a_deletion_asks_and_needs_a_terminal() {
+    let url = Scratch::of_this_run().sqlite_url("asked");
+    let server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", &url);
+    let server = server.start();
+    let cli = Cli {
+        server: format!("http://{}", server.address()),
+        account: "demo".to_owned(),
+    };
+    cli.import_guides(&["restart-safely.json"]);
+    let line = accounts(&url, &["delete", "demo"]).run().failure(2);
+    assert!(line.contains("repeat it with --force"), "{line}");
+    let delete = format!(
+        "{} accounts delete demo --database-url {url}",
+        env!("CARGO_BIN_EXE_expertise")
+    );
+    let (shown, code) = answered("n\n", &delete, &[]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("Nothing was deleted."), "{shown}");
+    assert!(listed(&url, "demo").is_some());
+    let table = accounts(&url, &[]).run().succeeded().stdout;
+    assert!(
+        table.starts_with("ACCOUNT") && table.contains("demo"),
+        "{table}"
+    );
+    let (shown, code) = answered("y\n", &delete, &[]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert_eq!(listed(&url, "demo"), None);
+}
+
+#[test]
+fn a_missing_database_is_not_created_and_a_wrong_id_is_refused() {
+    let command = accounts("sqlite:e.db", &[]);
+    let path = command.path("e.db");
+    command
+        .run()
+        .fails_with(1, &["the file e.db does not exist"]);
+    assert!(!path.exists());
+    accounts("sqlite:e.db", &["delete", "a b"])
+        .run()
+        .fails_with(2, &["it must be 1 to 64 characters"]);
+    let output = accounts("sqlite:e.db", &["delete"]).run();
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+}
+
+#[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+fn an_empty_database_has_no_accounts() {
+    let url = empty_postgres("no_accounts");
+    let line = accounts(&url, &[]).run().failure(1);
+    assert!(line.contains("the database is empty"), "{line}");
+    let migrate = command(&["migrate", "--database-url", &url]).run();
+    migrate.succeeded();
+    let output = accounts(&url, &[]).run().succeeded();
+    assert_eq!(output.stderr, "the database has no accounts\n");
+    let list = accounts(&url, &["--format=json"]).run().succeeded().json();
+    assert_eq!(list, json!([]));
+}
