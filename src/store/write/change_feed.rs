@@ -49,9 +49,9 @@ const WRITES_PER_PRUNING: u64 = 256;
 /// depending on PostgreSQL's statistics. Every entry exists, so that none is inserted.
 const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size FROM changes \
       WHERE account_id = $1 AND position IS NULL ORDER BY seq LIMIT $3), \
-    of_transaction AS (SELECT seq, transaction_size, MIN(seq) OVER t AS first_seq, \
+    of_transaction AS (SELECT seq, transaction_id, transaction_size, MIN(seq) OVER t AS first_seq, \
       COUNT(*) OVER t AS present FROM new WINDOW t AS (PARTITION BY transaction_id)), \
-    numbered AS (SELECT seq, $2 + ROW_NUMBER() OVER (ORDER BY first_seq, seq) AS position \
+    numbered AS (SELECT seq, transaction_id, $2 + ROW_NUMBER() OVER (ORDER BY first_seq, seq) AS position \
       FROM of_transaction WHERE (SELECT COUNT(*) FROM new) < $3 OR first_seq < COALESCE( \
         (SELECT MIN(first_seq) FROM of_transaction WHERE present < transaction_size), \
         9223372036854775807)) \
