@@ -8,7 +8,7 @@ use super::{
     ids::{StepId, TaskId},
     revision::Revision,
     step::{Step, StepContent},
-    task::Task,
+    task::{Task, TaskContent},
     time::Timestamp,
     translation::Language,
 };
@@ -329,10 +329,13 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
         account: _,
         name,
         product: _,
-        dependencies,
-        published,
-        roles,
-        translations,
+        content:
+            TaskContent {
+                dependencies,
+                published,
+                roles,
+                translations,
+            },
         managed,
         steps,
         // No caller sees it.
@@ -342,7 +345,7 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
         revision: _,
     } = after;
     let mut fields = ChangedFields::default();
-    fields.add("dependencies", *dependencies == before.dependencies);
+    fields.add("dependencies", *dependencies == before.content.dependencies);
     let parts = |task: &Task| task.managed.map(|managed| (managed.parent, managed.idx));
     let (was, is) = (parts(before), parts(after));
     fields.add(
@@ -351,10 +354,10 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
     );
     fields.add("name", *name == before.name);
     fields.add("parent_guid", was.map(|it| it.0) == is.map(|it| it.0));
-    fields.add("published", *published == before.published);
-    fields.add("roles", *roles == before.roles);
+    fields.add("published", *published == before.content.published);
+    fields.add("roles", *roles == before.content.roles);
     fields.add("type", managed.is_some() == before.managed.is_some());
-    fields.add_languages(&before.translations, translations);
+    fields.add_languages(&before.content.translations, translations);
     let has_list_changes = *steps != before.steps;
     if fields.0.is_empty() && has_list_changes && keeps_order(before, after, changes) {
         return None;

@@ -223,9 +223,9 @@ impl KeptGuide {
             task.guid,
             std::mem::replace(&mut self.tree.task, task.clone()),
         );
-        for (language, overlay) in &task.translations {
+        for (language, overlay) in &task.content.translations {
             let key = (guid, language.clone());
-            let same_name = former.translations.get(language);
+            let same_name = former.content.translations.get(language);
             let same_name = same_name.filter(|before| before.name == overlay.name);
             // A new text is made from the new name.
             let source = same_name.map(|_| {

@@ -72,12 +72,12 @@ pub trait NamesVariables {
 
 impl NamesVariables for Task {
     fn has_same_names(&self, other: &Self) -> bool {
-        self.dependencies == other.dependencies
+        self.content.dependencies == other.content.dependencies
     }
 
     fn symbols(&self) -> Symbols {
         let mut symbols = Symbols::new();
-        add_read(self.dependencies.as_ref(), &mut symbols);
+        add_read(self.content.dependencies.as_ref(), &mut symbols);
         symbols
     }
 }

@@ -10,9 +10,8 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     patch::Edit,
     step::{NewStep, Step, StepPatch, StepType, SubtaskRef},
-    task::{AccessLevel, NewTask, Published, TaskPatch},
+    task::{NewTask, TaskContent, TaskPatch},
     text::Name,
-    translation::TaskTranslations,
     violation::Violations,
 };
 
@@ -201,10 +200,7 @@ impl Document {
         let new = NewTask {
             name,
             product,
-            dependencies: None,
-            published: Published::default(),
-            roles: AccessLevel::ALL.to_vec(),
-            translations: TaskTranslations::new(),
+            content: TaskContent::default(),
         };
         let task = DocumentPath::OfValue(path.clone());
         let mut document = Self::without_steps(path, task, Ok(new));
@@ -236,7 +232,7 @@ impl DocumentStep {
         match before {
             Some(_) => match &self.patch.as_ref()?.feedback {
                 Edit::Set(question) => Some(question),
-                Edit::Clear | Edit::Keep => None,
+                Edit::Clear | Edit::Keep | Edit::Refused => None,
             },
             None => self.new.as_ref().ok()?.kind.feedback(),
         }

@@ -9,7 +9,7 @@ use crate::domain::{
     decide::WriteContext,
     ids::{StepId, TaskId},
     nesting::DepthLimit,
-    step::{ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product},
+    step::{ReferencedTask, Step, check_subtask_product},
     text::Name,
     violation::{Path, Violations},
 };
@@ -188,13 +188,7 @@ impl Planner<'_> {
             check_subtask_product(product, target.product, &at, &mut self.violations);
         }
         self.ignore_difference(title.as_deref(), target.name.as_str(), &path, "title");
-        if let StepKind::Subtask { subtask, .. } = &mut step.after.kind {
-            *subtask = SubtaskRef {
-                task: target.task,
-                product: target.product,
-            };
-            step.after.title = target.name.into_string();
-        }
+        step.after.refer_to(target);
     }
 
     fn finish(mut self) -> Result<ImportPlan, Error> {

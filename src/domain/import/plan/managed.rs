@@ -6,7 +6,7 @@ use crate::domain::{
     import::{AbsentFields, Document, DocumentValue, TaskTree},
     link::linked_tasks,
     nesting::DepthLimit,
-    step::{Step, StepKind},
+    step::Step,
     task::{ManagedBy, Task},
     text::Name,
     violation::Path,
@@ -46,7 +46,7 @@ impl<'a> Planner<'a> {
         existing: Option<&'a TaskTree>,
         path: &str,
     ) -> Vec<ManagedTaskIds> {
-        if let StepKind::Observation { feedback, .. } = &mut step.kind
+        if let Some(feedback) = step.kind.observation_feedback_mut()
             && feedback.linked
         {
             return self.plan_values(parent, product, feedback, values, existing, path);

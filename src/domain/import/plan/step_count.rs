@@ -157,8 +157,8 @@ mod tests {
         feedback::{Feedback, FeedbackValue},
         ids::{AccountId, ProductId},
         import::{Document, DocumentValue, ImportContext, plan},
-        step::{NewStep, StepContent, StepKind, StepType},
-        text::{Label, Name, Title},
+        step::{Cost, NewStep, StepContent, StepKind, StepType},
+        text::{Label, Name},
         time::Timestamp,
     };
 
@@ -187,11 +187,12 @@ mod tests {
             linked: true,
             values: (0..tasks).map(value).collect(),
         };
-        let title = Title::parse("What is it?".to_owned()).expect("a title");
         let new = NewStep {
             task: TaskId(Uuid::nil()),
             product: ProductId::new(1).expect("a product"),
-            kind: StepKind::Observation { title, feedback },
+            title: "What is it?".to_owned(),
+            kind: StepKind::new(StepType::Observation, Cost::default(), Some(feedback), None)
+                .expect("an observation"),
             content: StepContent::default(),
         };
         DocumentStep {

@@ -162,25 +162,22 @@ impl<'a> Planner<'a> {
         // References are resolved when every task of the document is known.
         let at = Path::root(path);
         let reference = before.kind.subtask().map(|subtask| {
-            let id = std::mem::take(&mut patch.subtask_id);
+            let id = std::mem::take(&mut patch.subtask_id).honored(&mut self.violations);
             let task = match id {
                 // A wiring step refers to its managed task, whatever was sent.
                 Edit::Clear if before.link.is_some() => None,
-                id => id.required(&at.field("subtask_id"), &mut self.violations),
+                id => id.required(true, &at.field("subtask_id"), &mut self.violations),
             };
-            let product = match std::mem::take(&mut patch.subtask_pid) {
-                // It follows the task.
-                Edit::Clear => None,
-                product => product.required(&at.field("subtask_pid"), &mut self.violations),
-            };
+            let product = std::mem::take(&mut patch.subtask_pid).honored(&mut self.violations);
             SubtaskReference {
                 task: task.unwrap_or(subtask.task),
-                product,
+                // Without one it follows the task.
+                product: product.value(),
                 title: title.cloned(),
                 path: path.to_owned(),
             }
         });
-        let merged = before.merge_at(patch, None, &at, &mut self.violations);
+        let (step, merged) = before.merge_at(patch, None, &at, &mut self.violations);
         // A subtask step ignores fields only if they differ from the task that it refers
         // to, which is known when references are resolved.
         if reference.is_none() {
@@ -188,7 +185,7 @@ impl<'a> Planner<'a> {
                 self.ignore(path, field);
             }
         }
-        let mut step = PlannedStep::new(Some(before), merged.step, reference);
+        let mut step = PlannedStep::new(Some(before), step, reference);
         step.unlinked = merged.links.unlinked;
         step
     }
@@ -211,9 +208,7 @@ impl<'a> Planner<'a> {
             path: path.to_owned(),
         });
         // The title of a subtask step is set when references are resolved.
-        let title = new.kind.title().map_or("", |title| title.as_str());
-        let title = title.to_owned();
-        let after = Step::create(new, title, self.write);
+        let after = Step::create(new, self.write);
         Some(PlannedStep::new(None, after, reference))
     }
 }

@@ -86,15 +86,9 @@ impl<'a> Planner<'a> {
                 // The document lists the stored step without its id.
                 let sent = std::mem::replace(&mut *listed.after, step.clone());
                 listed.after.content = sent.content;
-                let (
-                    StepKind::Subtask { feedback: kept, .. },
-                    StepKind::Subtask { feedback: sent, .. },
-                ) = (&mut listed.after.kind, sent.kind)
-                else {
-                    return None;
-                };
-                if sent.is_some() || self.absent_fields == AbsentFields::Reset {
-                    *kept = sent;
+                let question = sent.kind.into_feedback();
+                if question.is_some() || self.absent_fields == AbsentFields::Reset {
+                    listed.after.kind.set_feedback(question);
                 }
                 listed.before = Some(step);
             }
@@ -103,22 +97,21 @@ impl<'a> Planner<'a> {
     }
 
     fn new_wiring_step(&self, task: TaskId, observation: &Step) -> PlannedStep<'a> {
+        let subtask = SubtaskRef {
+            task,
+            product: observation.product,
+        };
         let new = NewStep {
             task: observation.task,
             product: observation.product,
-            kind: StepKind::Subtask {
-                subtask: SubtaskRef {
-                    task,
-                    product: observation.product,
-                },
-                feedback: None,
-            },
+            // The title is set when references are resolved.
+            title: String::new(),
+            kind: StepKind::of_subtask(subtask),
             content: StepContent::default(),
         };
         let after = Step {
             link: Some(task),
-            // The title is set when references are resolved.
-            ..Step::create(new, String::new(), self.write)
+            ..Step::create(new, self.write)
         };
         PlannedStep::new(None, after, Some(SubtaskReference::to(task)))
     }
