@@ -324,6 +324,16 @@ impl TaskPatch {
         }
     }
 
+    /// A task that is refused already, or that nothing is created from: its name and its product
+    /// are not required.
+    pub fn refused() -> Self {
+        Self {
+            name: Edit::Refused,
+            product: Edit::Refused,
+            ..Self::default()
+        }
+    }
+
     /// Applies the update of fields that every task has of its own.
     fn apply(self, content: &mut TaskContent) {
         let Self {
