@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     changes::{Changes, StepChange, TaskChange},
     etag::Etag,
@@ -106,7 +108,7 @@ impl WriteRpc {
 }
 
 /// A position in the feed of an account: behind the entry with this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedCursor {
     /// The number of the entry; 0 is before the first one.
     pub position: i64,

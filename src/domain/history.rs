@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     decide::WriteContext,
     etag::GuideEtag,
@@ -159,7 +161,7 @@ pub struct DeletedTask {
 }
 
 /// A place in the list of deleted tasks: behind the task that was deleted at this time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DeletedTaskCursor {
     /// When it was deleted.
     pub deleted: Timestamp,
