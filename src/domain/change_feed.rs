@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     changes::{Changes, StepChange, TaskChange},
     etag::Etag,
     ids::{StepId, TaskId},
     revision::Revision,
     step::{Step, StepContent},
-    task::Task,
+    task::{Task, TaskContent},
     time::Timestamp,
     translation::Language,
 };
@@ -106,7 +108,7 @@ impl WriteRpc {
 }
 
 /// A position in the feed of an account: behind the entry with this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedCursor {
     /// The number of the entry; 0 is before the first one.
     pub position: i64,
@@ -329,10 +331,13 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
         account: _,
         name,
         product: _,
-        dependencies,
-        published,
-        roles,
-        translations,
+        content:
+            TaskContent {
+                dependencies,
+                published,
+                roles,
+                translations,
+            },
         managed,
         steps,
         // No caller sees it.
@@ -342,7 +347,7 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
         revision: _,
     } = after;
     let mut fields = ChangedFields::default();
-    fields.add("dependencies", *dependencies == before.dependencies);
+    fields.add("dependencies", *dependencies == before.content.dependencies);
     let parts = |task: &Task| task.managed.map(|managed| (managed.parent, managed.idx));
     let (was, is) = (parts(before), parts(after));
     fields.add(
@@ -351,10 +356,10 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
     );
     fields.add("name", *name == before.name);
     fields.add("parent_guid", was.map(|it| it.0) == is.map(|it| it.0));
-    fields.add("published", *published == before.published);
-    fields.add("roles", *roles == before.roles);
+    fields.add("published", *published == before.content.published);
+    fields.add("roles", *roles == before.content.roles);
     fields.add("type", managed.is_some() == before.managed.is_some());
-    fields.add_languages(&before.translations, translations);
+    fields.add_languages(&before.content.translations, translations);
     let has_list_changes = *steps != before.steps;
     if fields.0.is_empty() && has_list_changes && keeps_order(before, after, changes) {
         return None;

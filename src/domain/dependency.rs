@@ -146,20 +146,26 @@ impl Group {
 
     /// How many conditions and targets it has, those of nested groups included.
     pub fn weight(&self) -> usize {
-        let node = |node: &Node| match node {
-            Node::Group(group) => group.weight(),
-            Node::Condition(condition) => 1 + condition.targets.len(),
-        };
-        self.nodes.iter().map(node).sum()
+        let mut weight = 0;
+        self.for_each_condition(&mut |condition| weight += 1 + condition.targets.len());
+        weight
     }
 
     /// How many conditions it has, those of nested groups included.
     pub fn conditions(&self) -> usize {
-        let node = |node: &Node| match node {
-            Node::Group(group) => group.conditions(),
-            Node::Condition(_) => 1,
-        };
-        self.nodes.iter().map(node).sum()
+        let mut count = 0;
+        self.for_each_condition(&mut |_| count += 1);
+        count
+    }
+
+    /// Calls `visit` with each condition, those of nested groups included, in order.
+    pub fn for_each_condition(&self, visit: &mut impl FnMut(&Condition)) {
+        for node in &self.nodes {
+            match node {
+                Node::Group(group) => group.for_each_condition(visit),
+                Node::Condition(condition) => visit(condition),
+            }
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     decide::WriteContext,
     etag::GuideEtag,
@@ -159,7 +161,7 @@ pub struct DeletedTask {
 }
 
 /// A place in the list of deleted tasks: behind the task that was deleted at this time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DeletedTaskCursor {
     /// When it was deleted.
     pub deleted: Timestamp,
@@ -223,9 +225,9 @@ impl KeptGuide {
             task.guid,
             std::mem::replace(&mut self.tree.task, task.clone()),
         );
-        for (language, overlay) in &task.translations {
+        for (language, overlay) in &task.content.translations {
             let key = (guid, language.clone());
-            let same_name = former.translations.get(language);
+            let same_name = former.content.translations.get(language);
             let same_name = same_name.filter(|before| before.name == overlay.name);
             // A new text is made from the new name.
             let source = same_name.map(|_| {

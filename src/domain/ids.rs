@@ -100,5 +100,5 @@ impl ProductId {
 }
 
 /// A role of an account: greater than 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RoleId(pub i64);

@@ -1,5 +1,6 @@
 //! The work of an external index: what it has still to read, and what it says it holds.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{ids::TaskId, text::BoundedText};
@@ -62,7 +63,7 @@ pub struct IndexWork {
 }
 
 /// The parts of the listing of work, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IndexPart {
     /// Tasks.
     Tasks = 0,
@@ -78,7 +79,7 @@ impl IndexPart {
 }
 
 /// Where a page of work ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexCursor {
     /// The part of the listing.
     pub part: IndexPart,

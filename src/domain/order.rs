@@ -8,6 +8,8 @@
 //! *Invariant:* an appended step comes after every place that its task ever used in the
 //! same numbering, so a page that ended at a deleted step does not skip it.
 
+use serde::{Deserialize, Serialize};
+
 use super::{ids::StepId, step::Placement};
 
 /// Distance between two appended steps.
@@ -16,7 +18,7 @@ pub const GAP: i64 = 1 << 20;
 pub const MAX_FRACTION_BYTES: usize = 128;
 
 /// The place of a step in its task. Places compare in the order of the steps.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The whole number.
     pub position: i64,
@@ -237,7 +239,7 @@ fn keep_known(
 }
 
 /// The end of a page of a task's steps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepCursor {
     /// The numbering of the place. The cursor is invalid after a renumbering.
     pub epoch: i64,

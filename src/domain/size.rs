@@ -132,11 +132,11 @@ impl StepSize {
 
 /// The encoded size of a task without its list of steps, in bytes.
 pub fn task_size(task: &Task) -> i64 {
-    let overlays = task.translations.iter();
+    let overlays = task.content.translations.iter();
     let overlays: i64 = overlays
         .map(|(language, overlay)| task_overlay_size(language, overlay))
         .sum();
-    let dependencies = task.dependencies.as_ref().map(Group::wire_bytes);
+    let dependencies = task.content.dependencies.as_ref().map(Group::wire_bytes);
     stored_count(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default())
         + overlays
 }

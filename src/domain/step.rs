@@ -9,20 +9,16 @@ use super::{
     ids::{AccountId, ProductId, StepId, TaskId},
     link::linked_tasks,
     revision::Revision,
-    text::Title,
+    task::Task,
+    text::Name,
+    violation::{Path, Reason, Violations},
 };
 
 mod content;
-mod looping;
 mod merge;
-mod subtask;
 
-pub use content::{ContentPatch, StepContent};
-pub use looping::Looping;
-pub use merge::{
-    COST_NOT_ALLOWED, LINKED_OBSERVATIONS_ONLY, MergedStep, StepPatch, linked_import_only,
-};
-pub use subtask::{ReferencedTask, check_subtask_product};
+pub use content::{ContentPatch, Looping, StepContent};
+pub use merge::{Merged, StepPatch, linked_import_only};
 
 /// The type of a step, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,156 +92,128 @@ pub struct SubtaskRef {
     pub product: ProductId,
 }
 
+/// A task that a subtask step refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferencedTask {
+    /// The task.
+    pub task: TaskId,
+    /// Its product.
+    pub product: ProductId,
+    /// Its name.
+    pub name: Name,
+}
+
+impl ReferencedTask {
+    /// The reference to a task.
+    pub fn to(task: &Task) -> Self {
+        Self {
+            task: task.guid,
+            product: task.product,
+            name: task.name.clone(),
+        }
+    }
+}
+
+/// Adds a violation if the product that was sent for a subtask step is not that of the task
+/// to which the step refers.
+pub fn check_subtask_product(
+    sent: ProductId,
+    task_product: ProductId,
+    step: &Path<'_>,
+    violations: &mut Violations,
+) {
+    if sent != task_product {
+        violations.add(
+            &step.field("subtask_pid"),
+            Reason::FieldInvalid,
+            "is not the product of the task that `subtask_id` names",
+        );
+    }
+}
+
 /// The fields that depend on the type of a step.
+///
+/// *Invariant:* only types that [have a cost](StepType::has_cost) have another cost than 0, an
+/// observation has a question, and a subtask step, and no other, refers to a task.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepKind {
-    /// Something to try.
-    Solution {
-        /// The heading.
-        title: Title,
-        /// The cost of trying it.
-        cost: Cost,
-        /// A question, if the author has set one.
-        feedback: Option<Feedback>,
-    },
-    /// Something to look at and answer.
-    Observation {
-        /// The heading.
-        title: Title,
-        /// The question.
-        feedback: Feedback,
-    },
-    /// Something to read.
-    Information {
-        /// The heading.
-        title: Title,
-        /// A question, if the author has set one.
-        feedback: Option<Feedback>,
-    },
-    /// Another task; its name is the heading.
-    Subtask {
-        /// The task.
-        subtask: SubtaskRef,
-        /// A question, if the author has set one.
-        feedback: Option<Feedback>,
-    },
-    /// The end of the guide.
-    End {
-        /// The heading.
-        title: Title,
-        /// A question, if the author has set one.
-        feedback: Option<Feedback>,
-    },
-    /// An identified problem.
-    Idp {
-        /// The heading.
-        title: Title,
-        /// The cost of trying it.
-        cost: Cost,
-        /// A question, if the author has set one.
-        feedback: Option<Feedback>,
-    },
+pub struct StepKind {
+    step_type: StepType,
+    cost: Cost,
+    feedback: Option<Feedback>,
+    subtask: Option<SubtaskRef>,
 }
 
 impl StepKind {
-    /// The fields of a type whose steps have a title of their own. `None` for a subtask step,
-    /// and for an observation without a question.
-    pub fn titled(
+    /// `None` if the type cannot have these fields.
+    pub fn new(
         step_type: StepType,
-        title: Title,
         cost: Cost,
         feedback: Option<Feedback>,
+        subtask: Option<SubtaskRef>,
     ) -> Option<Self> {
-        Some(match step_type {
-            StepType::Solution => Self::Solution {
-                title,
-                cost,
-                feedback,
-            },
-            StepType::Observation => Self::Observation {
-                title,
-                feedback: feedback?,
-            },
-            StepType::Information => Self::Information { title, feedback },
-            StepType::Subtask => return None,
-            StepType::End => Self::End { title, feedback },
-            StepType::Idp => Self::Idp {
-                title,
-                cost,
-                feedback,
-            },
+        let is_valid = (cost == Cost::default() || step_type.has_cost())
+            && (feedback.is_some() || step_type != StepType::Observation)
+            && subtask.is_some() == (step_type == StepType::Subtask);
+        is_valid.then_some(Self {
+            step_type,
+            cost,
+            feedback,
+            subtask,
         })
+    }
+
+    /// A subtask step without a question.
+    pub fn of_subtask(subtask: SubtaskRef) -> Self {
+        Self {
+            step_type: StepType::Subtask,
+            cost: Cost::default(),
+            feedback: None,
+            subtask: Some(subtask),
+        }
     }
 
     /// The type.
     pub fn step_type(&self) -> StepType {
-        match self {
-            Self::Solution { .. } => StepType::Solution,
-            Self::Observation { .. } => StepType::Observation,
-            Self::Information { .. } => StepType::Information,
-            Self::Subtask { .. } => StepType::Subtask,
-            Self::End { .. } => StepType::End,
-            Self::Idp { .. } => StepType::Idp,
-        }
-    }
-
-    /// The heading; `None` for a subtask step.
-    pub fn title(&self) -> Option<&Title> {
-        match self {
-            Self::Solution { title, .. }
-            | Self::Observation { title, .. }
-            | Self::Information { title, .. }
-            | Self::End { title, .. }
-            | Self::Idp { title, .. } => Some(title),
-            Self::Subtask { .. } => None,
-        }
+        self.step_type
     }
 
     /// The cost of trying it; 0 for types without a cost.
     pub fn cost(&self) -> Cost {
-        match self {
-            Self::Solution { cost, .. } | Self::Idp { cost, .. } => *cost,
-            Self::Observation { .. }
-            | Self::Information { .. }
-            | Self::Subtask { .. }
-            | Self::End { .. } => Cost::default(),
-        }
+        self.cost
     }
 
     /// The question.
     pub fn feedback(&self) -> Option<&Feedback> {
-        match self {
-            Self::Observation { feedback, .. } => Some(feedback),
-            Self::Solution { feedback, .. }
-            | Self::Information { feedback, .. }
-            | Self::Subtask { feedback, .. }
-            | Self::End { feedback, .. }
-            | Self::Idp { feedback, .. } => feedback.as_ref(),
+        self.feedback.as_ref()
+    }
+
+    /// The question, owned.
+    pub fn into_feedback(self) -> Option<Feedback> {
+        self.feedback
+    }
+
+    /// Sets or clears the question. That of an observation is not cleared.
+    pub fn set_feedback(&mut self, feedback: Option<Feedback>) {
+        if feedback.is_some() || self.step_type != StepType::Observation {
+            self.feedback = feedback;
         }
     }
 
-    /// The question of an observation. Only these set variables.
+    /// The question of an observation. Only these set variables and manage tasks.
     pub fn observation_feedback(&self) -> Option<&Feedback> {
-        match self {
-            Self::Observation { feedback, .. } => Some(feedback),
-            Self::Solution { .. }
-            | Self::Information { .. }
-            | Self::Subtask { .. }
-            | Self::End { .. }
-            | Self::Idp { .. } => None,
-        }
+        let feedback = self.feedback.as_ref();
+        feedback.filter(|_| self.step_type == StepType::Observation)
+    }
+
+    /// The question of an observation, whose links may be set.
+    pub fn observation_feedback_mut(&mut self) -> Option<&mut Feedback> {
+        let feedback = self.feedback.as_mut();
+        feedback.filter(|_| self.step_type == StepType::Observation)
     }
 
     /// The task that a subtask step refers to.
     pub fn subtask(&self) -> Option<SubtaskRef> {
-        match self {
-            Self::Subtask { subtask, .. } => Some(*subtask),
-            Self::Solution { .. }
-            | Self::Observation { .. }
-            | Self::Information { .. }
-            | Self::End { .. }
-            | Self::Idp { .. } => None,
-        }
+        self.subtask
     }
 }
 
@@ -256,6 +224,8 @@ pub struct NewStep {
     pub task: TaskId,
     /// The product that it is about. It never changes.
     pub product: ProductId,
+    /// The heading; empty for a subtask step, which has the name of its task.
+    pub title: String,
     /// The fields of its type, which never changes.
     pub kind: StepKind,
     /// The other fields.
@@ -288,11 +258,12 @@ pub struct Step {
 }
 
 impl Step {
-    /// Creates a step with the title that readers see.
-    pub fn create(new: NewStep, title: String, context: &WriteContext) -> Self {
+    /// Creates a step. A subtask step still needs [`Self::refer_to`].
+    pub fn create(new: NewStep, context: &WriteContext) -> Self {
         let NewStep {
             task,
             product,
+            title,
             kind,
             content,
         } = new;
@@ -307,6 +278,19 @@ impl Step {
             link: None,
             r_data: Map::new(),
             revision: Revision::first(context.now),
+        }
+    }
+
+    /// Sets what a subtask step has of its task.
+    pub fn refer_to(&mut self, target: ReferencedTask) {
+        let ReferencedTask {
+            task,
+            product,
+            name,
+        } = target;
+        if let Some(subtask) = &mut self.kind.subtask {
+            *subtask = SubtaskRef { task, product };
+            self.title = name.into_string();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tasks.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem::take};
 
 use super::{
     decide::WriteContext,
@@ -114,14 +114,33 @@ pub struct NewTask {
     pub name: Name,
     /// The product that it is about. It never changes.
     pub product: ProductId,
+    /// The other fields.
+    pub content: TaskContent,
+}
+
+/// The fields that a task has of its own and that updates change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskContent {
     /// When it is visible; `None` is always.
     pub dependencies: Option<Group>,
     /// Whether it is shown.
     pub published: Published,
-    /// Who may see it: at least one, no duplicates.
+    /// Who may see it.
     pub roles: Vec<AccessLevel>,
     /// Its texts in other languages.
     pub translations: TaskTranslations,
+}
+
+/// Published, for everybody, and without conditions and translations.
+impl Default for TaskContent {
+    fn default() -> Self {
+        Self {
+            dependencies: None,
+            published: Published::default(),
+            roles: AccessLevel::ALL.to_vec(),
+            translations: TaskTranslations::new(),
+        }
+    }
 }
 
 /// The value of an observation that manages a task.
@@ -157,14 +176,8 @@ pub struct Task {
     pub name: Name,
     /// The product it is about.
     pub product: ProductId,
-    /// When it is visible; `None` is always.
-    pub dependencies: Option<Group>,
-    /// Whether it is shown.
-    pub published: Published,
-    /// Who may see it.
-    pub roles: Vec<AccessLevel>,
-    /// Its texts in other languages.
-    pub translations: TaskTranslations,
+    /// The fields that updates change.
+    pub content: TaskContent,
     /// The value that manages it, if it is managed.
     pub managed: Option<ManagedBy>,
     /// Its steps in order.
@@ -206,20 +219,14 @@ impl Task {
         let NewTask {
             name,
             product,
-            dependencies,
-            published,
-            roles,
-            translations,
+            content,
         } = new;
         Self {
             guid: TaskId((context.new_id)()),
             account: context.account.clone(),
             name,
             product,
-            dependencies,
-            published,
-            roles,
-            translations,
+            content,
             managed,
             steps: Vec::new(),
             numbering: Numbering::default(),
@@ -277,11 +284,13 @@ impl TaskHead {
     }
 }
 
-/// An update of a task.
+/// The fields of a task that were sent, or that an update clears.
 #[derive(Clone, Debug, Default)]
 pub struct TaskPatch {
     /// Violations found while the request was decoded.
     pub violations: Violations,
+    /// The product; only a new task that is not managed takes it.
+    pub product: Edit<Deferred<ProductId>>,
     /// The name; ignored for a managed task.
     pub name: Edit<Deferred<Name>>,
     /// Whether the name was sent or is in the mask. A managed task then lists it as
@@ -302,6 +311,7 @@ impl TaskPatch {
     pub fn reset() -> Self {
         Self {
             violations: Violations::new(),
+            product: Edit::Keep,
             name: Edit::Keep,
             name_sent: false,
             dependencies: Edit::Clear,
@@ -313,10 +323,63 @@ impl TaskPatch {
             },
         }
     }
+
+    /// A task that is refused already, or that nothing is created from: its name and its product
+    /// are not required.
+    pub fn refused() -> Self {
+        Self {
+            name: Edit::Refused,
+            product: Edit::Refused,
+            ..Self::default()
+        }
+    }
+
+    /// Applies the update of fields that every task has of its own.
+    fn apply(self, content: &mut TaskContent) {
+        let Self {
+            violations: _,
+            product: _,
+            name: _,
+            name_sent: _,
+            dependencies,
+            published,
+            roles,
+            translations,
+        } = self;
+        dependencies.apply(&mut content.dependencies);
+        published.apply_or(&mut content.published, Published::default());
+        if let Edit::Set(roles) = roles {
+            content.roles = roles;
+        }
+        translations.apply(&mut content.translations);
+    }
 }
 
 /// The path of a task in an update request.
 const TASK: Path<'static> = Path::root("task");
+
+impl NewTask {
+    /// The task that a patch makes of a blank one. Adds all violations; without them there is a
+    /// task.
+    pub fn from_patch(
+        mut patch: TaskPatch,
+        at: &Path<'_>,
+        violations: &mut Violations,
+    ) -> Option<Self> {
+        violations.append(take(&mut patch.violations));
+        let name = take(&mut patch.name).honored(violations);
+        let name = name.required(false, &at.field("name"), violations);
+        let product = take(&mut patch.product).honored(violations);
+        let product = product.required(false, &at.field("product_id"), violations);
+        let mut content = TaskContent::default();
+        patch.apply(&mut content);
+        Some(Self {
+            name: name?,
+            product: product?,
+            content,
+        })
+    }
+}
 
 impl Task {
     /// Applies an update. Returns the task, and the fields that are not honored.
@@ -330,40 +393,30 @@ impl Task {
     /// Applies an update to the task at a path of a request, and adds its violations.
     pub fn merge_at(
         &self,
-        patch: TaskPatch,
+        mut patch: TaskPatch,
         at: &Path<'_>,
         violations: &mut Violations,
     ) -> (Task, Vec<&'static str>) {
-        let TaskPatch {
-            violations: earlier,
-            name,
-            name_sent,
-            dependencies,
-            published,
-            roles,
-            translations,
-        } = patch;
-        violations.append(earlier);
+        violations.append(take(&mut patch.violations));
         let mut task = self.clone();
         let mut ignored = Vec::new();
         if self.managed.is_some() {
-            ignored.extend(name_sent.then_some("name"));
-        } else if let Some(name) = name.required(&at.field("name"), violations) {
-            task.name = name;
+            ignored.extend(patch.name_sent.then_some("name"));
+        } else {
+            let name = take(&mut patch.name).honored(violations);
+            if let Some(name) = name.required(true, &at.field("name"), violations) {
+                task.name = name;
+            }
         }
-        dependencies.apply(&mut task.dependencies);
-        published.apply_or(&mut task.published, Published::default());
-        match roles {
-            Edit::Keep => {}
-            Edit::Clear => violations.add(
+        if matches!(patch.roles, Edit::Clear) {
+            violations.add(
                 &at.field("roles"),
                 Reason::FieldRequired,
                 "needs at least one access level",
-            ),
-            Edit::Set(roles) => task.roles = roles,
+            );
         }
-        translations.apply(&mut task.translations);
-        check_languages(at, task.translations.len(), violations);
+        patch.apply(&mut task.content);
+        check_languages(at, task.content.translations.len(), violations);
         (task, ignored)
     }
 }

@@ -1,6 +1,8 @@
 //! Points in time.
 
+use serde::{Deserialize, Serialize};
+
 /// A point in time: microseconds since the Unix epoch, UTC. Both databases keep
 /// exactly this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Timestamp(pub i64);

@@ -1,5 +1,6 @@
 //! Automatic translation: the work to do, and its results.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -162,7 +163,7 @@ pub struct TranslationWorkFilter {
 
 /// The position in a list of work, which has tasks by id, then steps by id, and for each
 /// its languages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationWorkCursor {
     /// Whether it is among the steps, after all tasks.
     pub steps: bool,

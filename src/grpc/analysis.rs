@@ -1,7 +1,5 @@
 //! AnalysisService: decode, one store call, encode.
 
-use prost::Message;
-use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status};
 
 use super::{Services, call::respond, decode, encode, page, references};
@@ -21,17 +19,8 @@ impl AnalysisService for Services {
         request: Request<PreviewTaskRequest>,
     ) -> Result<Response<PreviewTaskResponse>, Status> {
         respond(request, async |caller, mut request| {
-            let page_size = std::mem::take(&mut request.page_size);
-            let page_token = std::mem::take(&mut request.page_token);
-            // A token belongs to the rest of the request. It is hashed, as its document may
-            // be large.
-            let filters = Sha256::digest(request.encode_to_vec()).to_vec();
+            let filters = page::filters(&mut request);
             let tokens = self.page_tokens(&caller, "PreviewTask", filters);
-            let request = PreviewTaskRequest {
-                page_size,
-                page_token,
-                ..request
-            };
             let (call, explain) = decode::all(|violations| {
                 decode::preview::preview_task(request, &tokens, violations)
             })?;
@@ -47,19 +36,11 @@ impl AnalysisService for Services {
         request: Request<ValidateTaskRequest>,
     ) -> Result<Response<ValidateTaskResponse>, Status> {
         respond(request, async |caller, mut request| {
-            // A page token is for the rest of the request: it stays valid with another size of
-            // pages or another known fingerprint.
-            let page_size = std::mem::take(&mut request.page_size);
-            let page_token = std::mem::take(&mut request.page_token);
+            // A page token stays valid with another known fingerprint.
             let known = std::mem::take(&mut request.known_fingerprint);
-            let filters = Sha256::digest(request.encode_to_vec()).to_vec();
+            let filters = page::filters(&mut request);
+            request.known_fingerprint = known;
             let tokens = self.page_tokens(&caller, "ValidateTask", filters);
-            let request = ValidateTaskRequest {
-                page_size,
-                page_token,
-                known_fingerprint: known,
-                ..request
-            };
             let call = decode::all(|violations| {
                 decode::validation::validate_task(request, &tokens, violations)
             })?;
@@ -75,14 +56,8 @@ impl AnalysisService for Services {
         request: Request<ListFindingsRequest>,
     ) -> Result<Response<ListFindingsResponse>, Status> {
         respond(request, async |caller, mut request| {
-            let page_size = std::mem::take(&mut request.page_size);
-            let page_token = std::mem::take(&mut request.page_token);
-            let tokens = self.page_tokens(&caller, "ListFindings", request.encode_to_vec());
-            let request = ListFindingsRequest {
-                page_size,
-                page_token,
-                ..request
-            };
+            let filters = page::filters(&mut request);
+            let tokens = self.page_tokens(&caller, "ListFindings", filters);
             let call = decode::all(|violations| {
                 decode::validation::list_findings(request, &tokens, violations)
             })?;
@@ -110,7 +85,9 @@ impl AnalysisService for Services {
         &self,
         request: Request<ListReferencesRequest>,
     ) -> Result<Response<ListReferencesResponse>, Status> {
-        respond(request, async |caller, request| {
+        respond(request, async |caller, mut request| {
+            let filters = page::filters(&mut request);
+            let tokens = self.page_tokens(&caller, "ListReferences", filters);
             let ListReferencesRequest {
                 task,
                 variable,
@@ -118,8 +95,6 @@ impl AnalysisService for Services {
                 page_size,
                 page_token,
             } = request;
-            let filters = references::filters_as_bytes(&task, &variable, &answer);
-            let tokens = self.page_tokens(&caller, "ListReferences", filters);
             let (filter, after, size) = decode::all(|violations| {
                 let filter = references::filter(&task, variable, answer, violations);
                 let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;

@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 use tonic::{Request, Response, Status};
-use uuid::Uuid;
 
 use super::{
     Services,
     call::respond,
     decode::{self, Field, field},
     encode,
-    page_token::{PageCursor, PageTokens},
+    page_token::PageTokens,
 };
 use crate::{
     call_context::{CallContext, CallWait},
     domain::{
         Result,
-        change_feed::{FeedCursor, FeedEntry, FeedStart},
+        change_feed::{FeedEntry, FeedStart},
         ids::TaskId,
         violation::{Reason, Violations},
     },
@@ -125,22 +124,4 @@ fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Durati
         field.refuse(Reason::FieldOutOfRange, description);
     }
     wait
-}
-
-impl PageCursor for FeedCursor {
-    fn to_bytes(&self) -> Vec<u8> {
-        let Self {
-            position,
-            transaction,
-        } = self;
-        [position.to_bytes(), transaction.as_bytes().to_vec()].concat()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (position, transaction) = bytes.split_at_checked(8)?;
-        Some(Self {
-            position: i64::from_bytes(position)?,
-            transaction: Uuid::from_slice(transaction).ok()?,
-        })
-    }
 }

@@ -10,13 +10,12 @@ use super::{
     call::respond,
     decode::{self, Field, REQUIRED, field},
     encode, page,
-    page_token::PageCursor,
 };
 use crate::{
     domain::{
         Result,
         ids::TaskId,
-        index_work::{Acknowledgement, IndexCursor, IndexPart, MAX_ACKNOWLEDGED_ITEMS},
+        index_work::{Acknowledgement, MAX_ACKNOWLEDGED_ITEMS},
         page::Page,
         violation::Reason,
     },
@@ -121,21 +120,4 @@ fn acknowledgement(
         index_version,
         info: info?,
     })
-}
-
-impl PageCursor for IndexCursor {
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![self.part as u8];
-        bytes.extend(self.guid.as_bytes());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (part, guid) = bytes.split_first()?;
-        let mut parts = IndexPart::ALL.into_iter();
-        Some(Self {
-            part: parts.find(|known| *known as u8 == *part)?,
-            guid: Uuid::from_slice(guid).ok()?,
-        })
-    }
 }

@@ -1,16 +1,59 @@
 //! Pages of a listing: the token that one starts from, and the cut by encoded size.
 
+use std::mem::take;
+
 use prost::Message;
+use sha2::{Digest, Sha256};
 
 use super::{
     decode::field,
     page_token::{MAX_PAGE_TOKEN_BYTES, PageCursor, PageTokens},
     status,
 };
-use crate::domain::{
-    page::{Page, PageSize},
-    violation::Violations,
+use crate::{
+    domain::{
+        page::{Page, PageSize},
+        violation::Violations,
+    },
+    proto::v1,
 };
+
+/// A request for a page.
+pub trait PageRequest: Message {
+    /// The size and the token of the page.
+    fn page(&mut self) -> (&mut i32, &mut String);
+}
+
+macro_rules! page_requests {
+    ($($request:ident)*) => {
+        $(impl PageRequest for v1::$request {
+            fn page(&mut self) -> (&mut i32, &mut String) {
+                (&mut self.page_size, &mut self.page_token)
+            }
+        })*
+    };
+}
+
+page_requests! {
+    ListFindingsRequest
+    ListReferencesRequest
+    ListStepsRequest
+    ListTasksRequest
+    ListTranslationWorkRequest
+    PreviewTaskRequest
+    ValidateTaskRequest
+}
+
+/// The filters that a page token belongs to: a digest of the rest of the request, which may have a
+/// large document.
+pub fn filters(request: &mut impl PageRequest) -> Vec<u8> {
+    let (size, token) = request.page();
+    let page = (take(size), take(token));
+    let filters = Sha256::digest(request.encode_to_vec()).to_vec();
+    let (size, token) = request.page();
+    (*size, *token) = page;
+    filters
+}
 
 /// The cursor after which a page starts, and the size of the page. `None` if the size is
 /// invalid. The cursor is `None` for the first page and for an invalid token, which is a

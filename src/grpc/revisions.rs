@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status};
@@ -13,9 +14,7 @@ use super::{
     decode::{self, Field, REQUIRED, field},
     encode,
     idempotency::{IdempotentRequest, decode_stored},
-    page,
-    page_token::PageCursor,
-    status,
+    page, status,
 };
 use crate::{
     domain::{
@@ -480,24 +479,10 @@ fn digest(value: Value) -> [u8; 32] {
 }
 
 /// A place in a comparison.
+#[derive(Serialize, Deserialize)]
 struct ComparedSteps {
     /// How many steps stand before it.
     count: usize,
     /// The etags of the two guides.
     guides: String,
-}
-
-impl PageCursor for ComparedSteps {
-    fn to_bytes(&self) -> Vec<u8> {
-        let count = (self.count as u64).to_be_bytes();
-        [count.as_slice(), self.guides.as_bytes()].concat()
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (count, guides) = bytes.split_first_chunk()?;
-        Some(Self {
-            count: usize::try_from(u64::from_be_bytes(*count)).ok()?,
-            guides: String::from_utf8(guides.to_vec()).ok()?,
-        })
-    }
 }

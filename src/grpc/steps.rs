@@ -92,7 +92,9 @@ impl StepService for Services {
         &self,
         request: Request<ListStepsRequest>,
     ) -> Result<Response<ListStepsResponse>, Status> {
-        respond(request, async |caller, request| {
+        respond(request, async |caller, mut request| {
+            let filters = page::filters(&mut request);
+            let tokens = self.page_tokens(&caller, "ListSteps", filters);
             let ListStepsRequest {
                 task,
                 expand,
@@ -100,11 +102,6 @@ impl StepService for Services {
                 page_token,
             } = request;
             let bodies = !expand.is_empty();
-            let tokens = self.page_tokens(
-                &caller,
-                "ListSteps",
-                filters_as_bytes(TaskId::parse(&task), bodies),
-            );
             let (task, (after, size)) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
                 field::check_expand(&expand, violations);
@@ -212,11 +209,4 @@ fn with_bodies(mut response: CreateStepResponse, request: CreateStepRequest) -> 
         }
     }
     response
-}
-
-/// The filters of a listing. `None` is a malformed id, whose request is refused.
-fn filters_as_bytes(task: Option<TaskId>, bodies: bool) -> Vec<u8> {
-    let mut bytes = vec![u8::from(bodies)];
-    bytes.extend(task.iter().flat_map(|task| *task.0.as_bytes()));
-    bytes
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -85,8 +84,9 @@ impl TaskService for Services {
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListTasks", filters_as_bytes(&request));
+        respond(request, async |caller, mut request| {
+            let filters = page::filters(&mut request);
+            let tokens = self.page_tokens(&caller, "ListTasks", filters);
             let (filter, (after, size)) = decode::all(|violations| {
                 let filter = filter(&request, violations);
                 let (size, token) = (request.page_size, &request.page_token);
@@ -340,14 +340,4 @@ fn managed(number: i32, violations: &mut Violations) -> Option<bool> {
             None
         }
     }
-}
-
-/// The filters of a listing: the request without its page.
-fn filters_as_bytes(request: &ListTasksRequest) -> Vec<u8> {
-    ListTasksRequest {
-        page_size: 0,
-        page_token: String::new(),
-        ..request.clone()
-    }
-    .encode_to_vec()
 }

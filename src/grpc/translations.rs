@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use tonic::{Request, Response, Status};
-use uuid::Uuid;
 
 use super::{
     Services,
     call::respond,
     decode::{self, Field, REQUIRED, feedback, field, json},
     encode, page,
-    page_token::PageCursor,
 };
 use crate::{
     domain::{
@@ -20,7 +18,7 @@ use crate::{
         translation::{Language, MAX_LANGUAGES},
         translation_work::{
             AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, TranslationOutcome,
-            TranslationWorkCursor, TranslationWorkFilter,
+            TranslationWorkFilter,
         },
         violation::{Reason, Violations},
     },
@@ -39,20 +37,27 @@ impl TranslationService for Services {
         request: Request<ListTranslationWorkRequest>,
     ) -> Result<Response<ListTranslationWorkResponse>, Status> {
         respond(request, async |caller, request| {
+            // The order of the languages does not matter, nor their case.
+            let languages = request.languages.iter();
+            let languages: BTreeSet<Language> =
+                languages.filter_map(|tag| Language::parse(tag)).collect();
+            let filters = page::filters(&mut ListTranslationWorkRequest {
+                languages: languages.iter().map(ToString::to_string).collect(),
+                ..request.clone()
+            });
+            let tokens = self.page_tokens(&caller, "ListTranslationWork", filters);
             let ListTranslationWorkRequest {
                 languages,
                 task,
                 page_size,
                 page_token,
             } = request;
-            let (filter, tokens, after, size) = decode::all(|violations| {
+            let (filter, after, size) = decode::all(|violations| {
                 let languages = sorted_languages(&languages, violations);
                 let task = task.and_then(|task| only_task(&task, Field::root("task", violations)));
                 let filter = TranslationWorkFilter { languages, task };
-                let tokens =
-                    self.page_tokens(&caller, "ListTranslationWork", filters_as_bytes(&filter));
                 let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
-                Some((filter, tokens, after, size))
+                Some((filter, after, size))
             })?;
             let account = self.account(&caller);
             let found = account.list_work(&filter, after, size).await?;
@@ -135,43 +140,6 @@ fn only_task(id: &str, mut field: Field<'_>) -> Option<TaskId> {
         return None;
     }
     field::guid(id, TaskId::parse, field)
-}
-
-/// The filters of a listing. The languages are sorted, so their order in the request
-/// does not matter.
-fn filters_as_bytes(filter: &TranslationWorkFilter) -> Vec<u8> {
-    let TranslationWorkFilter { languages, task } = filter;
-    let mut bytes = task.map_or_else(Vec::new, |task| task.0.as_bytes().to_vec());
-    for language in languages {
-        bytes.push(0);
-        bytes.extend(language.as_str().as_bytes());
-    }
-    bytes
-}
-
-impl PageCursor for TranslationWorkCursor {
-    fn to_bytes(&self) -> Vec<u8> {
-        let Self {
-            steps,
-            guid,
-            languages,
-        } = self;
-        let mut bytes = vec![
-            u8::from(*steps),
-            u8::try_from(*languages).unwrap_or(u8::MAX),
-        ];
-        bytes.extend(guid.as_bytes());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let ([steps, languages], guid) = bytes.split_first_chunk()?;
-        Some(Self {
-            steps: *steps == 1,
-            guid: Uuid::from_slice(guid).ok()?,
-            languages: usize::from(*languages),
-        })
-    }
 }
 
 /// The indexes of items without a text.

@@ -20,7 +20,7 @@ use crate::{
         import::TaskTree,
         order::Numbering,
         revision::Revision,
-        step::{NewStep, Step, StepKind},
+        step::{NewStep, Step},
         task::{IndexState, ManagedBy, NewTask, Task},
         time::Timestamp,
         translation::Language,
@@ -162,20 +162,14 @@ fn task(mut message: v1::Task) -> Option<Task> {
     let NewTask {
         name,
         product,
-        dependencies,
-        published,
-        roles,
-        translations,
+        content,
     } = new.ok()?;
     Some(Task {
         guid,
         account,
         name,
         product,
-        dependencies,
-        published,
-        roles,
-        translations,
+        content,
         managed,
         steps,
         numbering: Numbering::default(),
@@ -219,10 +213,11 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
     let NewStep {
         task,
         product,
+        title,
         mut kind,
         content,
     } = new;
-    if let StepKind::Observation { feedback, .. } = &mut kind {
+    if let Some(feedback) = kind.observation_feedback_mut() {
         for (value, link) in feedback.values.iter_mut().zip(links) {
             value.link = link;
         }
@@ -232,9 +227,9 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         account,
         task,
         product,
-        title: match kind.title() {
-            Some(title) => title.as_str().to_owned(),
-            None => subtask_title,
+        title: match kind.subtask() {
+            Some(_) => subtask_title,
+            None => title,
         },
         kind,
         content,

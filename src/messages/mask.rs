@@ -93,7 +93,7 @@ pub trait Selects {
         match (self.selects(field, sent.is_some()), sent) {
             (false, _) => Edit::Keep,
             (true, None) => Edit::Clear,
-            (true, Some(sent)) => decode(sent, at.field(field)).map_or(Edit::Keep, Edit::Set),
+            (true, Some(sent)) => decode(sent, at.field(field)).map_or(Edit::Refused, Edit::Set),
         }
     }
 
@@ -107,7 +107,7 @@ pub trait Selects {
     ) -> Option<Vec<T>> {
         let decode = |list, at: Field<'_>| Some(decode(list, at));
         match self.edit(at, field, sent_list(sent), decode) {
-            Edit::Keep => None,
+            Edit::Keep | Edit::Refused => None,
             Edit::Clear => Some(Vec::new()),
             Edit::Set(list) => Some(list),
         }

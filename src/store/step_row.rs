@@ -15,7 +15,7 @@ use crate::{
         size::{StepSize, stored_count},
         step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
         task::Published,
-        text::{Body, Title},
+        text::Body,
         time::Timestamp,
         translation_work::SourceDigest,
     },
@@ -126,15 +126,9 @@ pub fn read_step(
     let parts = json_columns::list(row.take()?, "parts")?;
     let skills = json_columns::list(row.take()?, "skills")?;
     let tags = json_columns::list(row.take()?, "tags")?;
-    let (subtask_id, subtask_pid) = (row.take()?, row.take()?);
-    let kind = if step_type == StepType::Subtask {
-        let subtask = subtask(subtask_id, subtask_pid)?;
-        StepKind::Subtask { subtask, feedback }
-    } else {
-        let own = json_columns::valid(Title::parse(title.clone()), "title")?;
-        let kind = StepKind::titled(step_type, own, cost, feedback);
-        kind.ok_or(StoreError::Corrupt("feedback_config"))?
-    };
+    let subtask = subtask(row.take()?, row.take()?)?;
+    let kind = StepKind::new(step_type, cost, feedback, subtask);
+    let kind = kind.ok_or(StoreError::Corrupt("kind"))?;
     let link = read_link(row.take()?, kind.subtask().map(|subtask| subtask.task))?;
     let r_data: Option<_> = json_columns::optional(row.take()?, "r_data")?;
     let revision = Revision {
@@ -180,12 +174,13 @@ pub fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId
     }
 }
 
-/// The fields of the task of a subtask step.
-fn subtask(task: Option<Uuid>, product: Option<i64>) -> Result<SubtaskRef, StoreError> {
-    Ok(SubtaskRef {
-        task: TaskId(task.ok_or(StoreError::Corrupt("subtask_id"))?),
-        product: json_columns::product(product.unwrap_or_default())?,
-    })
+/// The task of a subtask step.
+fn subtask(task: Option<Uuid>, product: Option<i64>) -> Result<Option<SubtaskRef>, StoreError> {
+    let Some(task) = task.map(TaskId) else {
+        return Ok(None);
+    };
+    let product = json_columns::product(product.unwrap_or_default())?;
+    Ok(Some(SubtaskRef { task, product }))
 }
 
 /// The row of a step at a place.

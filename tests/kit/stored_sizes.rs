@@ -27,7 +27,7 @@ pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, acc
         let task = reader.get_task(TaskId(guid)).await.expect("the task");
         let counts = (
             stored_count(task.steps.len()),
-            stored_count(task.translations.len()),
+            stored_count(task.content.translations.len()),
         );
         let content = (task_size(&task), counts);
         assert_eq!((size, (steps, languages)), content, "{task:?}");

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -16,7 +17,7 @@ use super::{guide::Guide, variable::OutsideSetters};
 
 /// Identifies the state of a guide, and of the observations elsewhere that set its
 /// variables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {

@@ -1,5 +1,6 @@
 //! Where a task or a variable is used.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::domain::{
@@ -14,7 +15,7 @@ use super::{
 };
 
 /// How a task or variable is used, in the order in which references are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
     /// A subtask step refers to the task.
     Subtask,
@@ -78,7 +79,7 @@ pub struct Reference {
 }
 
 /// A point in a list of references.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferenceCursor {
     /// The kind.
     pub kind: ReferenceKind,

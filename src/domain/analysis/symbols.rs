@@ -6,12 +6,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::domain::{
-    dependency::{Group, Node},
-    ids::TaskId,
-    step::Step,
-    task::Task,
-};
+use crate::domain::{dependency::Group, ids::TaskId, step::Step, task::Task};
 
 use super::names::{account_name, full_name};
 
@@ -72,12 +67,12 @@ pub trait NamesVariables {
 
 impl NamesVariables for Task {
     fn has_same_names(&self, other: &Self) -> bool {
-        self.dependencies == other.dependencies
+        self.content.dependencies == other.content.dependencies
     }
 
     fn symbols(&self) -> Symbols {
         let mut symbols = Symbols::new();
-        add_read(self.dependencies.as_ref(), &mut symbols);
+        add_read(self.content.dependencies.as_ref(), &mut symbols);
         symbols
     }
 }
@@ -107,13 +102,10 @@ fn observed_name(step: &Step) -> Option<&str> {
 }
 
 fn add_read(group: Option<&Group>, symbols: &mut Symbols) {
-    for node in group.iter().flat_map(|group| &group.nodes) {
-        match node {
-            Node::Group(group) => add_read(Some(group), symbols),
-            Node::Condition(condition) => {
-                symbols.insert(Symbol::new(NameUse::Reads, &full_name(condition)));
-            }
-        }
+    if let Some(group) = group {
+        group.for_each_condition(&mut |condition| {
+            symbols.insert(Symbol::new(NameUse::Reads, &full_name(condition)));
+        });
     }
 }
 

@@ -9,9 +9,7 @@ use crate::domain::{
     order::{Insertion, OrderChange, Place},
     revision::Revision,
     size::stored_count,
-    step::{
-        MergedStep, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product,
-    },
+    step::{Merged, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product},
     task::{MAX_TASK_STEPS, Task},
     translation_work::ResourceId,
     violation::{Path, Reason, Violations},
@@ -62,21 +60,19 @@ impl CreateStep {
                 format!("has {MAX_TASK_STEPS} steps, and a task may have no more"),
             ));
         }
-        let kind = &self.new.kind;
-        let title = match (kind.title(), kind.subtask(), target) {
-            (Some(title), _, _) => title.as_str().to_owned(),
-            (None, Some(subtask), Some(target)) => {
+        let mut step = Step::create(self.new, context);
+        match (step.kind.subtask(), target) {
+            (Some(sent), Some(target)) => {
                 let mut violations = Violations::new();
-                check_subtask_product(subtask.product, target.product, &STEP, &mut violations);
+                check_subtask_product(sent.product, target.product, &STEP, &mut violations);
                 violations.into_result()?;
-                target.name.into_string()
+                step.refer_to(target);
             }
-            (None, Some(subtask), None) => {
-                return Err(Error::task_not_found(subtask.task, "step.subtask_id"));
+            (Some(sent), None) => {
+                return Err(Error::task_not_found(sent.task, "step.subtask_id"));
             }
-            (None, None, _) => return Err(Error::Internal("a step without a title".to_owned())),
-        };
-        let step = Step::create(self.new, title, context);
+            (None, _) => {}
+        }
         let Insertion {
             placement,
             place,
@@ -177,12 +173,7 @@ impl UpdateStep {
         if patch.violations.is_empty() {
             expected.check(&before.etag(), ResourceId::Step(before.guid))?;
         }
-        let MergedStep {
-            step: mut after,
-            ignored,
-            links,
-            missing: _,
-        } = before.merge(patch, target)?;
+        let (mut after, Merged { ignored, links, .. }) = before.merge(patch, target)?;
         let mut changes = Changes::default();
         if !after.revise(&before, context) {
             return Ok((changes, (after, ignored)));

@@ -6,7 +6,6 @@ use crate::domain::{
     etag::{ExpectedEtag, GuideEtag},
     history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
     ids::{StepId, TaskId},
-    patch::Edit,
     task::{NewTask, Published, Task, TaskHead, TaskPatch},
     translation_work::ResourceId,
     violation::Violations,
@@ -45,12 +44,12 @@ pub struct TaskToUpdate {
 impl UpdateTask {
     /// Whether it makes `published` 1, which is the default.
     pub fn publishes(&self, before: &Task) -> bool {
-        let published = match self.patch.published {
-            Edit::Keep => before.published,
-            Edit::Clear => Published::default(),
-            Edit::Set(published) => published,
-        };
-        published == Published::default() && before.published != published
+        let mut published = before.content.published;
+        self.patch
+            .published
+            .clone()
+            .apply_or(&mut published, Published::default());
+        published == Published::default() && before.content.published != published
     }
 
     /// Decides the update. Returns the task, and the fields that were not honored.

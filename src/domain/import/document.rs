@@ -1,19 +1,17 @@
 //! A decoded document.
 //!
-//! Only the planner knows which tasks and steps of nested documents exist. What may exist there
-//! is decoded as a new one and as an update.
+//! Only the planner knows which tasks and steps exist. Each is decoded to one patch, of which the
+//! planner makes a new one or an update.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uuid::Uuid;
+
 use crate::domain::{
-    feedback::Feedback,
     ids::{ProductId, StepId, TaskId},
-    patch::Edit,
-    step::{NewStep, Step, StepPatch, StepType, SubtaskRef},
-    task::{AccessLevel, NewTask, Published, TaskPatch},
-    text::Name,
-    translation::TaskTranslations,
-    violation::Violations,
+    step::{NewStep, StepPatch, StepType, SubtaskRef},
+    task::{NewTask, TaskPatch},
+    violation::{Path, Violations},
 };
 
 /// What an import does with existing steps that the document leaves out.
@@ -81,9 +79,7 @@ pub struct DocumentTask {
     pub product: Option<ProductId>,
     /// The name, if one was sent: a managed task ignores it.
     pub name: Option<String>,
-    /// The task to create, if none is stored.
-    pub new: Result<NewTask, Violations>,
-    /// The update of the stored task, if there is one.
+    /// Its fields.
     pub patch: TaskPatch,
 }
 
@@ -98,18 +94,11 @@ pub struct DocumentStep {
     pub task: Option<TaskId>,
     /// The document's id of the task whose wiring step it is.
     pub link: Option<TaskId>,
-    /// The type, if a known one was sent.
-    pub step_type: Option<StepType>,
-    /// The product, if one was sent.
-    pub product: Option<ProductId>,
     /// The title, if one was sent and the step may be a subtask step. A subtask step takes
     /// the name of its task instead, and another title is listed as ignored.
     pub title: Option<String>,
-    /// The step to create, if none is stored.
-    pub new: Result<Box<NewStep>, Violations>,
-    /// The update of the stored step; `None` if none can exist, as the step has no id or the
-    /// import creates the outermost task.
-    pub patch: Option<Box<StepPatch>>,
+    /// Its fields.
+    pub patch: Box<StepPatch>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
 }
@@ -135,9 +124,7 @@ impl Document {
 
     fn add_subtasks(&self, found: &mut BTreeSet<TaskId>) {
         for step in &self.steps {
-            let new = step.new.as_ref().ok();
-            found.extend(new.and_then(|new| new.kind.subtask()).map(|to| to.task));
-            found.extend(step.patch.as_ref().and_then(|patch| patch.new_subtask()));
+            found.extend(step.patch.new_subtask());
             for value in &step.values {
                 if let Some(document) = &value.document {
                     document.add_subtasks(found);
@@ -166,9 +153,17 @@ impl Document {
     pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
         let mut found = BTreeMap::new();
         for step in &self.steps {
-            let new = step.new.as_ref().ok();
-            if let Some(subtask) = new.and_then(|new| new.kind.subtask()) {
-                found.insert(subtask.task, subtask);
+            let StepPatch {
+                step_type,
+                subtask_id,
+                subtask_pid,
+                ..
+            } = &*step.patch;
+            if step_type.valid() == Some(&StepType::Subtask)
+                && let (Some(task), Some(product)) = (subtask_id.valid(), subtask_pid.valid())
+            {
+                let (task, product) = (*task, *product);
+                found.insert(task, SubtaskRef { task, product });
             }
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| found.extend(document.new_subtasks()));
@@ -179,11 +174,15 @@ impl Document {
     /// Adds those violations of decoding that hold whichever tasks and steps are stored.
     /// `reimport` is whether the document is of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
-        let DocumentTask { new, patch, .. } = &self.task;
-        add_decoded(reimport, new, Some(&patch.violations), violations);
+        match reimport {
+            true => violations.append(self.task.patch.violations.clone()),
+            false => drop(self.task.to_create(violations)),
+        }
         for step in &self.steps {
-            let exists = reimport && step.guid.is_some();
-            add_decoded(exists, &step.new, step.patch_violations(), violations);
+            match reimport && step.guid.is_some() {
+                true => violations.append(step.patch.violations.clone()),
+                false => drop(step.to_create(TaskId(Uuid::nil()), violations)),
+            }
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| document.add_violations(reimport, violations));
         }
@@ -192,34 +191,23 @@ impl Document {
     /// A placeholder for a document that is not imported.
     pub fn skipped(path: String) -> Self {
         let task = DocumentPath::Listed(format!("{path}.task"));
-        Self::without_steps(path, task, Err(Violations::new()))
+        Self::without_steps(path, task, TaskPatch::refused())
     }
 
     /// The document of a value that has none: a task without steps. `path` is that of the
     /// value.
-    pub(super) fn for_value(path: String, name: Name, product: ProductId) -> Self {
-        let new = NewTask {
-            name,
-            product,
-            dependencies: None,
-            published: Published::default(),
-            roles: AccessLevel::ALL.to_vec(),
-            translations: TaskTranslations::new(),
-        };
+    pub(super) fn for_value(path: String) -> Self {
         let task = DocumentPath::OfValue(path.clone());
-        let mut document = Self::without_steps(path, task, Ok(new));
-        document.task.patch = TaskPatch::reset();
-        document
+        Self::without_steps(path, task, TaskPatch::reset())
     }
 
-    fn without_steps(path: String, task: DocumentPath, new: Result<NewTask, Violations>) -> Self {
+    fn without_steps(path: String, task: DocumentPath, patch: TaskPatch) -> Self {
         let task = DocumentTask {
             path: task,
             guid: None,
             product: None,
             name: None,
-            new,
-            patch: TaskPatch::default(),
+            patch,
         };
         Self {
             path,
@@ -229,37 +217,23 @@ impl Document {
     }
 }
 
-impl DocumentStep {
-    /// The valid question that the document has for the step. `before` is the step as it is
-    /// stored, if it is.
-    pub(super) fn question(&self, before: Option<&Step>) -> Option<&Feedback> {
-        match before {
-            Some(_) => match &self.patch.as_ref()?.feedback {
-                Edit::Set(question) => Some(question),
-                Edit::Clear | Edit::Keep => None,
-            },
-            None => self.new.as_ref().ok()?.kind.feedback(),
-        }
-    }
-
-    /// The violations of the update, if the step may exist.
-    pub(super) fn patch_violations(&self) -> Option<&Violations> {
-        self.patch.as_ref().map(|patch| &patch.violations)
+impl DocumentTask {
+    /// The task to create, if it is valid. Adds its violations.
+    pub(super) fn to_create(&self, violations: &mut Violations) -> Option<NewTask> {
+        let at = Path::root(self.path.as_str());
+        NewTask::from_patch(self.patch.clone(), &at, violations)
     }
 }
 
-/// Adds the violations of the update of a task or step, and, unless it exists, those of its
-/// creation.
-fn add_decoded<T>(
-    exists: bool,
-    new: &Result<T, Violations>,
-    of_patch: Option<&Violations>,
-    violations: &mut Violations,
-) {
-    if let Err(of_new) = new
-        && !exists
-    {
-        violations.append(of_new.clone());
+impl DocumentStep {
+    /// The step to create, if it is valid, and the fields that are not honored. Adds its
+    /// violations.
+    pub(super) fn to_create(
+        &self,
+        task: TaskId,
+        violations: &mut Violations,
+    ) -> (Option<NewStep>, Vec<&'static str>) {
+        let patch = StepPatch::clone(&self.patch);
+        NewStep::from_patch(Some(task), patch, &Path::root(&self.path), violations)
     }
-    violations.append(of_patch.cloned().unwrap_or_default());
 }

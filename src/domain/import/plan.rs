@@ -9,7 +9,7 @@ use crate::domain::{
     decide::WriteContext,
     ids::{StepId, TaskId},
     nesting::DepthLimit,
-    step::{ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product},
+    step::{ReferencedTask, Step, check_subtask_product},
     text::Name,
     violation::{Path, Violations},
 };
@@ -22,7 +22,6 @@ mod guide;
 mod managed;
 mod planned;
 mod restore;
-mod step_count;
 mod steps;
 mod tasks;
 mod wiring;
@@ -53,7 +52,7 @@ pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPla
             .map(|tree| tree.task.guid),
         depth: 0,
         depth_limits: Vec::new(),
-        plans_managed_tasks: true,
+        managed_tasks: 0,
         tasks: Vec::new(),
         task_ids: BTreeMap::new(),
         ignored: BTreeSet::new(),
@@ -83,9 +82,9 @@ struct Planner<'a> {
     depth: usize,
     /// Limits of the managed target's depth. The store checks them, as only it knows that depth.
     depth_limits: Vec<DepthLimit>,
-    /// Whether the tasks that the current task manages are planned. If it would get too many
-    /// steps, they are checked, but not planned.
-    plans_managed_tasks: bool,
+    /// How many tasks the current one manages. Each takes a step of it, so those beyond the limit
+    /// of steps are checked, but not planned: a small document has room for millions of values.
+    managed_tasks: usize,
     /// The planned tasks; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,
     /// The stored ids of planned tasks, by the document's ids.
@@ -130,15 +129,6 @@ impl Planner<'_> {
         } else if self.managed_target.is_some() {
             self.depth_limits.push(DepthLimit { max_depth, ..limit });
         }
-    }
-
-    /// The value of a decoded task or step. Its violations are added to those of the
-    /// import.
-    fn valid<'d, T>(&mut self, decoded: &'d Result<T, Violations>) -> Option<&'d T> {
-        decoded
-            .as_ref()
-            .map_err(|violations| self.violations.append(violations.clone()))
-            .ok()
     }
 
     /// Sets task, product and title of every subtask step.
@@ -188,13 +178,7 @@ impl Planner<'_> {
             check_subtask_product(product, target.product, &at, &mut self.violations);
         }
         self.ignore_difference(title.as_deref(), target.name.as_str(), &path, "title");
-        if let StepKind::Subtask { subtask, .. } = &mut step.after.kind {
-            *subtask = SubtaskRef {
-                task: target.task,
-                product: target.product,
-            };
-            step.after.title = target.name.into_string();
-        }
+        step.after.refer_to(target);
     }
 
     fn finish(mut self) -> Result<ImportPlan, Error> {

@@ -1,15 +1,15 @@
 //! The fields that steps of every type have, and updates of them.
 
+use serde::{Deserialize, Deserializer, Serialize};
+
 use crate::domain::{
     dependency::Group,
-    json::Instruction,
+    json::{Instruction, Json},
     patch::Edit,
     task::Published,
     text::{Body, Tag},
     translation::{StepOverlay, StepOverlayEdit, StepTranslations, TranslationsEdit},
 };
-
-use super::Looping;
 
 /// The fields of every type of step. By default, all are empty and the step is published.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,4 +87,31 @@ fn replace<T>(edit: Option<Vec<T>>, field: &mut Vec<T>) {
     if let Some(new) = edit {
         *field = new;
     }
+}
+
+/// How a step repeats.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Looping {
+    /// The name of the current element.
+    pub alias: Tag,
+    /// The elements.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub array: Option<Json>,
+    /// The number of iterations, or a list of them.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub iterations: Option<Json>,
+}
+
+/// Reads a member that is present, so that null becomes `Some` and only an absent member is
+/// `None`.
+fn present<'de, D: Deserializer<'de>>(member: D) -> std::result::Result<Option<Json>, D::Error> {
+    Json::deserialize(member).map(Some)
 }

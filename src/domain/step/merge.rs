@@ -1,4 +1,5 @@
-//! Updates of steps. The updated step is checked, not the update alone.
+//! New steps and updates of steps. Both are a patch, of a blank step or of a stored one; the
+//! result is checked, not the patch alone.
 
 use crate::domain::{
     error::{Error, Precondition},
@@ -12,13 +13,14 @@ use crate::domain::{
 };
 
 use super::{
-    ContentPatch, Cost, ReferencedTask, Step, StepKind, SubtaskRef, check_subtask_product,
+    ContentPatch, Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, StepType, SubtaskRef,
+    check_subtask_product,
 };
 
 /// The path of a step in an update request.
 const STEP: Path<'static> = Path::root("step");
 
-/// An update of a step.
+/// The fields of a step that were sent, or that an update clears.
 #[derive(Clone, Debug, Default)]
 pub struct StepPatch {
     /// Violations found while the request was decoded.
@@ -26,6 +28,10 @@ pub struct StepPatch {
     /// Type-dependent fields that were sent or are in the mask. They are listed as ignored
     /// if the step's type does not have them.
     pub type_dependent: Vec<&'static str>,
+    /// The product; only a new step takes it.
+    pub product: Edit<Deferred<ProductId>>,
+    /// The type; only a new step takes it.
+    pub step_type: Edit<Deferred<StepType>>,
     /// The heading; ignored for a subtask step.
     pub title: Edit<Deferred<Title>>,
     /// The task of a subtask step; ignored for other types.
@@ -36,6 +42,8 @@ pub struct StepPatch {
     pub cost: Edit<Cost>,
     /// The question.
     pub feedback: Edit<Feedback>,
+    /// Whether a linked question was sent, valid or not.
+    pub linked: bool,
     /// The fields that steps of every type have.
     pub content: ContentPatch,
 }
@@ -43,24 +51,73 @@ pub struct StepPatch {
 impl StepPatch {
     /// The task that the update sets for a subtask step, if any.
     pub fn new_subtask(&self) -> Option<TaskId> {
-        match &self.subtask_id {
-            Edit::Set(Ok(task)) => Some(*task),
-            Edit::Set(Err(_)) | Edit::Clear | Edit::Keep => None,
-        }
+        self.subtask_id.valid().copied()
+    }
+
+    /// Adds all violations, as it is not known which fields the step honors.
+    pub fn refuse_deferred(self, violations: &mut Violations) {
+        violations.append(self.violations);
+        self.title.honored(violations);
+        self.subtask_id.honored(violations);
+        self.subtask_pid.honored(violations);
     }
 }
 
-/// The result of an update.
+/// What a patch does beside its changes of the step.
 #[derive(Debug)]
-pub struct MergedStep {
-    /// The step after the update.
-    pub step: Step,
-    /// Fields of the update that are not honored.
+pub struct Merged {
+    /// Fields of the patch that are not honored.
     pub ignored: Vec<&'static str>,
-    /// How the update changes managed tasks.
+    /// How the patch changes managed tasks.
     pub links: LinkChanges,
-    /// The task that the update refers to, if the account does not have it.
+    /// The task that the patch refers to, if the account does not have it.
     pub missing: Option<TaskId>,
+}
+
+impl NewStep {
+    /// The step that a patch makes of a blank one, and the fields that are not honored. Adds all
+    /// violations; without them there is a step. A task of `None` is refused already.
+    pub fn from_patch(
+        task: Option<TaskId>,
+        mut patch: StepPatch,
+        at: &Path<'_>,
+        violations: &mut Violations,
+    ) -> (Option<Self>, Vec<&'static str>) {
+        let earlier = violations.total();
+        let product = std::mem::take(&mut patch.product).honored(violations);
+        let product = product.required(false, &at.field("product_id"), violations);
+        let step_type = std::mem::take(&mut patch.step_type).honored(violations);
+        let Some(step_type) = step_type.required(false, &at.field("type"), violations) else {
+            patch.refuse_deferred(violations);
+            return (None, Vec::new());
+        };
+        let mut title = String::new();
+        let mut kind = StepKind {
+            step_type,
+            cost: Cost::default(),
+            feedback: None,
+            subtask: None,
+        };
+        let mut content = StepContent::default();
+        let blank = Editable {
+            title: &mut title,
+            kind: &mut kind,
+            content: &mut content,
+            link: None,
+        };
+        let Merged { ignored, .. } = blank.merge(patch, None, at, violations);
+        let new = || {
+            Some(Self {
+                task: task?,
+                product: product?,
+                title,
+                kind,
+                content,
+            })
+        };
+        let new = new().filter(|_| violations.total() == earlier);
+        (new, ignored)
+    }
 }
 
 impl Step {
@@ -70,9 +127,9 @@ impl Step {
         &self,
         patch: StepPatch,
         target: Option<ReferencedTask>,
-    ) -> Result<MergedStep, Error> {
+    ) -> Result<(Step, Merged), Error> {
         let mut violations = Violations::new();
-        let merged = self.merge_at(patch, target, &STEP, &mut violations);
+        let (step, merged) = self.merge_at(patch, target, &STEP, &mut violations);
         violations.into_result()?;
         if let Some(task) = merged.missing {
             return Err(Error::task_not_found(task, "step.subtask_id"));
@@ -84,7 +141,7 @@ impl Step {
                 false => linked_import_only(),
             });
         }
-        Ok(merged)
+        Ok((step, merged))
     }
 
     /// Applies an update to the step at a path of a request, and adds its violations.
@@ -94,20 +151,50 @@ impl Step {
         target: Option<ReferencedTask>,
         at: &Path<'_>,
         violations: &mut Violations,
-    ) -> MergedStep {
+    ) -> (Step, Merged) {
+        let mut step = self.clone();
+        let stored = Editable {
+            title: &mut step.title,
+            kind: &mut step.kind,
+            content: &mut step.content,
+            link: step.link,
+        };
+        let merged = stored.merge(patch, target, at, violations);
+        (step, merged)
+    }
+}
+
+/// What a patch changes of a step.
+struct Editable<'a> {
+    title: &'a mut String,
+    kind: &'a mut StepKind,
+    content: &'a mut StepContent,
+    link: Option<TaskId>,
+}
+
+impl Editable<'_> {
+    fn merge(
+        mut self,
+        patch: StepPatch,
+        target: Option<ReferencedTask>,
+        at: &Path<'_>,
+        violations: &mut Violations,
+    ) -> Merged {
         let StepPatch {
             violations: earlier,
             type_dependent,
+            product: _,
+            step_type: _,
             title,
             subtask_id,
             subtask_pid,
             cost,
             feedback,
+            linked,
             content,
         } = patch;
         violations.append(earlier);
-        let mut step = self.clone();
-        let is_subtask = self.kind.subtask().is_some();
+        let is_subtask = self.kind.step_type == StepType::Subtask;
         // A wiring step always refers to its managed task.
         let honors_subtask = is_subtask && self.link.is_none();
         let honors = |field: &str| match field {
@@ -121,45 +208,27 @@ impl Step {
             .collect();
         let mut missing = None;
         if honors_subtask {
-            missing = step.merge_subtask(subtask_id, subtask_pid, target, at, violations);
+            missing = self.merge_subtask(subtask_id, subtask_pid, target, at, violations);
         } else if !is_subtask {
-            step.merge_title(title, at, violations);
+            let has_title = !self.title.is_empty();
+            let title = title.honored(violations);
+            if let Some(title) = title.required(has_title, &at.field("title"), violations) {
+                *self.title = title.into_string();
+            }
         }
-        step.merge_cost(cost, at, violations);
-        let links = step.merge_feedback(feedback, at, violations);
-        content.apply(&mut step.content);
-        check_languages(at, step.content.translations.len(), violations);
-        MergedStep {
-            step,
+        self.merge_cost(cost, at, violations);
+        let links = self.merge_feedback(feedback, linked, at, violations);
+        content.apply(self.content);
+        check_languages(at, self.content.translations.len(), violations);
+        Merged {
             ignored,
             links,
             missing,
         }
     }
 
-    fn merge_title(
-        &mut self,
-        edit: Edit<Deferred<Title>>,
-        at: &Path<'_>,
-        violations: &mut Violations,
-    ) {
-        let Some(new) = edit.required(&at.field("title"), violations) else {
-            return;
-        };
-        match &mut self.kind {
-            StepKind::Solution { title, .. }
-            | StepKind::Observation { title, .. }
-            | StepKind::Information { title, .. }
-            | StepKind::End { title, .. }
-            | StepKind::Idp { title, .. } => {
-                self.title = new.as_str().to_owned();
-                *title = new;
-            }
-            StepKind::Subtask { .. } => {}
-        }
-    }
-
-    /// Returns the task that the update refers to, if the account does not have it.
+    /// Returns the task that the patch refers to, if the account does not have it. A new step has
+    /// the reference as it was sent; it is checked once its task is read.
     fn merge_subtask(
         &mut self,
         id: Edit<Deferred<TaskId>>,
@@ -168,100 +237,84 @@ impl Step {
         at: &Path<'_>,
         violations: &mut Violations,
     ) -> Option<TaskId> {
-        let StepKind::Subtask { subtask, .. } = &mut self.kind else {
+        let before = self.kind.subtask;
+        let has_subtask = before.is_some();
+        let earlier = violations.total();
+        let id = id.honored(violations);
+        let id = id.required(has_subtask, &at.field("subtask_id"), violations);
+        let id_is_valid = violations.total() == earlier;
+        let product = product.honored(violations);
+        let product = product.required(has_subtask, &at.field("subtask_pid"), violations);
+        let Some(before) = before else {
+            let sent = id.zip(product);
+            self.kind.subtask = sent.map(|(task, product)| SubtaskRef { task, product });
             return None;
         };
-        let mut missing = None;
-        let mut task_product = matches!(id, Edit::Keep).then_some(subtask.product);
-        if let Some(task) = id.required(&at.field("subtask_id"), violations) {
-            match target {
-                None => missing = Some(task),
-                Some(found) => {
-                    *subtask = SubtaskRef {
-                        task: found.task,
-                        product: found.product,
-                    };
-                    self.title = found.name.into_string();
-                    task_product = Some(found.product);
+        let after = match (id, target) {
+            (None, _) => before,
+            (Some(missing), None) => return Some(missing),
+            (Some(_), Some(found)) => {
+                *self.title = found.name.into_string();
+                SubtaskRef {
+                    task: found.task,
+                    product: found.product,
                 }
             }
+        };
+        self.kind.subtask = Some(after);
+        if let Some(sent) = product.filter(|_| id_is_valid) {
+            check_subtask_product(sent, after.product, at, violations);
         }
-        let sent = product.required(&at.field("subtask_pid"), violations);
-        if let (Some(sent), Some(task_product)) = (sent, task_product) {
-            check_subtask_product(sent, task_product, at, violations);
-        }
-        missing
+        None
     }
 
     fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, violations: &mut Violations) {
-        let new = match edit {
-            Edit::Keep => return,
-            Edit::Clear => Cost::default(),
-            Edit::Set(cost) => cost,
-        };
-        match &mut self.kind {
-            StepKind::Solution { cost, .. } | StepKind::Idp { cost, .. } => *cost = new,
-            StepKind::Observation { .. }
-            | StepKind::Information { .. }
-            | StepKind::Subtask { .. }
-            | StepKind::End { .. } => {
-                if new != Cost::default() {
-                    violations.add(&at.field("cost"), Reason::FieldOutOfRange, COST_NOT_ALLOWED);
-                }
-            }
+        let mut cost = self.kind.cost;
+        edit.apply_or(&mut cost, Cost::default());
+        if cost == Cost::default() || self.kind.step_type.has_cost() {
+            self.kind.cost = cost;
+        } else {
+            let description = "must be 0 for this type of step";
+            violations.add(&at.field("cost"), Reason::FieldOutOfRange, description);
         }
     }
 
-    /// Returns how the update changes managed tasks.
+    /// Returns how the patch changes managed tasks.
     fn merge_feedback(
         &mut self,
         edit: Edit<Feedback>,
+        linked: bool,
         at: &Path<'_>,
         violations: &mut Violations,
     ) -> LinkChanges {
         let path = at.field("feedback_config");
-        let new = match edit {
-            Edit::Keep => return LinkChanges::default(),
-            Edit::Clear => None,
-            Edit::Set(new) => Some(new),
-        };
-        match &mut self.kind {
-            StepKind::Observation { feedback, .. } => {
-                let Some(mut new) = new else {
-                    violations.add(
-                        &path,
-                        Reason::FieldRequired,
-                        "is required for an observation",
-                    );
-                    return LinkChanges::default();
-                };
-                let changes = link::copy_links(feedback, &mut new);
-                *feedback = new;
-                changes
+        let is_observation = self.kind.step_type == StepType::Observation;
+        if linked && !is_observation {
+            violations.add(
+                &path.index(0).field("linked"),
+                Reason::FieldInvalid,
+                "only an observation can be linked",
+            );
+        }
+        let mut changes = LinkChanges::default();
+        match edit {
+            Edit::Refused => {}
+            Edit::Keep if self.kind.feedback.is_some() || !is_observation => {}
+            Edit::Keep | Edit::Clear if is_observation => {
+                let description = "is required for an observation";
+                violations.add(&path, Reason::FieldRequired, description);
             }
-            StepKind::Solution { feedback, .. }
-            | StepKind::Information { feedback, .. }
-            | StepKind::Subtask { feedback, .. }
-            | StepKind::End { feedback, .. }
-            | StepKind::Idp { feedback, .. } => {
-                if new.as_ref().is_some_and(|new| new.linked) {
-                    violations.add(
-                        &path.index(0).field("linked"),
-                        Reason::FieldInvalid,
-                        LINKED_OBSERVATIONS_ONLY,
-                    );
+            Edit::Keep | Edit::Clear => self.kind.feedback = None,
+            Edit::Set(mut new) => {
+                if let Some(before) = self.kind.observation_feedback() {
+                    changes = link::copy_links(before, &mut new);
                 }
-                *feedback = new;
-                LinkChanges::default()
+                self.kind.feedback = Some(new);
             }
         }
+        changes
     }
 }
-
-/// The violation of a cost on a type without one.
-pub const COST_NOT_ALLOWED: &str = "must be 0 for this type of step";
-/// The violation of links on another type than an observation.
-pub const LINKED_OBSERVATIONS_ONLY: &str = "only an observation can be linked";
 
 /// The error of a question that is linked outside of an import.
 pub fn linked_import_only() -> Error {

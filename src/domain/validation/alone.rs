@@ -13,10 +13,10 @@ use crate::domain::{
     decide::WriteContext,
     ids::TaskId,
     import::{Document, ImportContext, plan},
-    step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, SubtaskRef},
-    task::{AccessLevel, NewTask, Published, Task},
-    text::{Name, Title},
-    translation::{Language, TaskTranslations},
+    step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, StepType, SubtaskRef},
+    task::{NewTask, Task, TaskContent},
+    text::Name,
+    translation::Language,
 };
 
 use super::{
@@ -122,30 +122,22 @@ fn stand_in(
     let new = NewTask {
         name: Name::parse("A task of the account".to_owned()).ok()?,
         product,
-        dependencies: None,
-        published: Published::default(),
-        roles: AccessLevel::ALL.to_vec(),
-        translations: TaskTranslations::new(),
+        content: TaskContent::default(),
     };
     let task = Task {
         guid,
         ..Task::create(new, None, write)
     };
-    let title = "A solution".to_owned();
-    let kind = StepKind::Solution {
-        title: Title::parse(title.clone()).ok()?,
-        cost: Cost::default(),
-        feedback: None,
-    };
     let new = NewStep {
         task: guid,
         product,
-        kind,
+        title: "A solution".to_owned(),
+        kind: StepKind::new(StepType::Solution, Cost::default(), None, None)?,
         content: StepContent::default(),
     };
     let no_overlays = BTreeMap::<Language, OverlayState>::new;
     let step = SourceStep {
-        step: Step::create(new, title, write),
+        step: Step::create(new, write),
         has_body: false,
         body_bytes: 0,
         overlays: no_overlays(),

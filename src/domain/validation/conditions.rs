@@ -84,7 +84,7 @@ pub fn check(report: &mut Report<'_>, order: Option<&GuideOrder>) {
     let places = order.zip(setters.as_deref());
     let names = KnownNames::of(report.subject.guide);
     for own in report.own_tasks() {
-        let source = own.task.source.task.dependencies.as_ref();
+        let source = own.task.source.task.content.dependencies.as_ref();
         let compiled = own.task.dependencies.as_ref();
         check_group(
             report,

@@ -128,7 +128,8 @@ impl<'a> ConflictSearch<'a> {
         };
         let subtask = step.subtask.and_then(|index| guide.tasks.get(index));
         let of_step = step.source.step.content.dependencies.as_ref();
-        let of_subtask = subtask.and_then(|subtask| subtask.source.task.dependencies.as_ref());
+        let of_subtask =
+            subtask.and_then(|subtask| subtask.source.task.content.dependencies.as_ref());
         let conditions = of_step.into_iter().chain(of_subtask).map(Group::conditions);
         if !self.spend(conditions.sum::<usize>() * PLACE_WORK) {
             return;

@@ -55,7 +55,7 @@ fn languages(report: &Report<'_>) -> Vec<Language> {
     let mut all: BTreeSet<&Language> = BTreeSet::new();
     let guide: &Guide = report.subject.guide;
     for task in &guide.tasks {
-        all.extend(task.source.task.translations.keys());
+        all.extend(task.source.task.content.translations.keys());
         for step in task.steps.iter().flatten() {
             all.extend(step.source.step.content.translations.keys());
         }
@@ -101,7 +101,7 @@ fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
 fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &Language) {
     let source = &own.task.source;
     let path = translation_path(language);
-    let overlay = source.task.translations.get(language);
+    let overlay = source.task.content.translations.get(language);
     if overlay.is_none_or(|overlay| overlay.name.is_none()) {
         let (facts, message) = missing(language, &["name"]);
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);

@@ -38,7 +38,7 @@ pub fn check(report: &mut Report<'_>) {
 
 fn check_published(report: &mut Report<'_>, own: OwnStep<'_>, subtask: &GuideTask) {
     let unpublished = report.subject.options.unpublished;
-    let published = subtask.source.task.published;
+    let published = subtask.source.task.content.published;
     // The root counts as published.
     if own.step.subtask == Some(0) || unpublished.shows(published) {
         return;
@@ -59,8 +59,8 @@ fn check_published(report: &mut Report<'_>, own: OwnStep<'_>, subtask: &GuideTas
 }
 
 fn check_levels(report: &mut Report<'_>, own: OwnStep<'_>, subtask: &GuideTask) {
-    let roles = &own.own_task.task.source.task.roles;
-    let theirs = &subtask.source.task.roles;
+    let roles = &own.own_task.task.source.task.content.roles;
+    let theirs = &subtask.source.task.content.roles;
     let without = roles.iter().filter(|level| !theirs.contains(level));
     let without: Vec<AccessLevel> = without.copied().collect();
     if without.is_empty() {

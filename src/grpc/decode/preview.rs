@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use prost_types::Value;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Field,
@@ -19,38 +20,18 @@ use crate::{
         },
         violation::{Reason, Violations},
     },
-    grpc::{
-        page,
-        page_token::{PageCursor, PageTokens},
-    },
+    grpc::{page, page_token::PageTokens},
     proto::v1::{self, preview_task_request::Source},
     store::PreviewCall,
 };
 
 /// Where a page of the steps of a preview, or of the findings of a guide, starts.
+#[derive(Serialize, Deserialize)]
 pub struct GuideCursor {
     /// The index of its first step or finding.
     pub start: usize,
     /// The fingerprint of the guide.
     pub fingerprint: Fingerprint,
-}
-
-impl PageCursor for GuideCursor {
-    fn to_bytes(&self) -> Vec<u8> {
-        let Self { start, fingerprint } = self;
-        let mut bytes = fingerprint.0.to_vec();
-        bytes.extend((*start as u64).to_be_bytes());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (fingerprint, start) = bytes.split_first_chunk()?;
-        let start = u64::from_be_bytes(start.try_into().ok()?);
-        Some(Self {
-            start: usize::try_from(start).ok()?,
-            fingerprint: Fingerprint(*fingerprint),
-        })
-    }
 }
 
 /// Decodes a request of PreviewTask: the call, and whether traces of conditions are returned.

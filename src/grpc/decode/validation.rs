@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use prost::Message;
-use uuid::Uuid;
 
 use super::{
     Field,
@@ -13,41 +12,13 @@ use super::{
 };
 use crate::{
     domain::{
-        ids::TaskId,
         task::TaskFilter,
         violation::{Reason, Violations},
     },
-    grpc::{
-        page,
-        page_token::{PageCursor, PageTokens},
-    },
+    grpc::{page, page_token::PageTokens},
     proto::v1::{self, validate_task_request::Source},
-    store::{FindingsCall, FindingsCursor, GuideSource, ValidationCall},
+    store::{FindingsCall, GuideSource, ValidationCall},
 };
-
-impl PageCursor for FindingsCursor {
-    fn to_bytes(&self) -> Vec<u8> {
-        let Self {
-            task,
-            findings,
-            last,
-        } = self;
-        let mut bytes = task.0.as_bytes().to_vec();
-        bytes.extend((*findings as u64).to_be_bytes());
-        bytes.extend(last);
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (task, bytes) = bytes.split_first_chunk()?;
-        let (findings, last) = bytes.split_first_chunk()?;
-        Some(Self {
-            task: TaskId(Uuid::from_bytes(*task)),
-            findings: usize::try_from(u64::from_be_bytes(*findings)).ok()?,
-            last: last.try_into().ok()?,
-        })
-    }
-}
 
 /// Decodes a request of ValidateTask.
 pub fn validate_task(

@@ -3,6 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::{
+    ids::RoleId,
+    order::{MAX_FRACTION_BYTES, Place, StepCursor},
+};
 
 const KEY: [u8; 32] = [7; 32];
 

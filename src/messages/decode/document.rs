@@ -1,16 +1,15 @@
 //! Documents of an import.
 //!
-//! A task or step of a document is decoded as a new one, as an update of an existing
-//! one, or as both where only the store knows which it is. Violations of the other
-//! reading do not count.
+//! A task or step of a document is decoded to a patch. Only the planner knows whether it updates a
+//! stored one.
 
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
 use super::{
-    Field, all,
-    field::{optional_guid, sent_text},
+    Field,
+    field::{expected_etag, optional_guid, sent_text},
     step, task,
 };
 use crate::{
@@ -21,23 +20,13 @@ use crate::{
             without_indexes,
         },
         nesting::MAX_NESTED_DOCUMENTS,
-        step::{NewStep, StepPatch, StepType},
+        patch::Edit,
         task::{MAX_TASK_STEPS, TaskPatch},
-        text::Name,
         violation::{Reason, Violations},
     },
-    messages::{ignored::Ignored, mask::Mask},
+    messages::mask::Mask,
     proto::v1,
 };
-
-/// The fields of a step that are listed in `ignored_paths` when they are not honored.
-/// The planner lists more; system fields are in every exported document and are not
-/// listed.
-const LISTED: [&str; 3] = [
-    "subtask_id",
-    "subtask_pid",
-    "translations.feedback_config.linked",
-];
 
 /// The document of an import.
 pub struct ImportDocument {
@@ -61,11 +50,11 @@ pub fn document(
     // `DocumentReader::task` refuses a malformed id.
     let target = root.and_then(|root| TaskId::parse(&root.guid));
     let reimport = root.is_none_or(|root| !root.guid.is_empty());
-    let updates = reimport.then_some(match absent {
+    let mask = match absent {
         AbsentFields::Keep => Mask::Document,
         AbsentFields::Reset => Mask::WholeDocument,
-    });
-    let document = read_root(message, target, updates, violations, ignored)?;
+    };
+    let document = read_root(message, target, reimport, mask, violations, ignored)?;
     Some(ImportDocument {
         target,
         reimport,
@@ -87,15 +76,17 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let mut field = Field::root("document", violations);
     let root = field.field("task").required(message.task.as_ref());
     let id = root.and_then(|root| TaskId::parse(&root.guid));
-    read_root(message, id, None, violations, &mut BTreeSet::new())
+    let ignored = &mut BTreeSet::new();
+    read_root(message, id, false, Mask::Document, violations, ignored)
 }
 
 /// Decodes the outermost document. `id` is that of its task, if the task has a valid one, and
-/// `updates` the mask of updates, if the task may exist.
+/// `reimport` whether the task may exist.
 fn read_root(
     message: v1::TaskDocument,
     id: Option<TaskId>,
-    updates: Option<Mask>,
+    reimport: bool,
+    mask: Mask,
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<Document> {
@@ -106,33 +97,33 @@ fn read_root(
     });
     let without_task = message.task.is_none();
     let mut reader = DocumentReader {
-        updates,
+        reimport,
+        mask,
         violations,
         ignored,
     };
-    let mut document = reader.document(message, "document".to_owned(), None, 1)?;
+    let mut document = reader.document(message, "document".to_owned(), 1)?;
     document.task.guid = id;
     if without_task {
         // The missing task has been refused, so its fields are not.
-        document.task.new = Err(Violations::new());
+        document.task.patch = TaskPatch::refused();
     }
     Some(document)
 }
 
 struct DocumentReader<'a> {
-    /// The mask of updates if the document's task exists, so that its steps may exist, too.
-    updates: Option<Mask>,
+    /// Whether the outermost task may exist, and so the steps that have an id.
+    reimport: bool,
+    mask: Mask,
     violations: &'a mut Violations,
     ignored: &'a mut BTreeSet<String>,
 }
 
 impl DocumentReader<'_> {
-    /// A document; `value` is the text of the value that manages its task.
     fn document(
         &mut self,
         message: v1::TaskDocument,
         path: String,
-        value: Option<&str>,
         depth: usize,
     ) -> Option<Document> {
         let v1::TaskDocument { task, steps } = message;
@@ -145,7 +136,12 @@ impl DocumentReader<'_> {
         if !field.field("steps").at_most(steps.len(), MAX_TASK_STEPS) {
             return None;
         }
-        let task = self.task(task.unwrap_or_default(), &format!("{path}.task"), value);
+        let is_managed = depth > 1;
+        let task = self.task(
+            task.unwrap_or_default(),
+            &format!("{path}.task"),
+            is_managed,
+        );
         let steps = steps
             .into_iter()
             .enumerate()
@@ -154,91 +150,67 @@ impl DocumentReader<'_> {
         Some(Document { path, task, steps })
     }
 
-    fn task(&mut self, mut message: v1::Task, path: &str, value: Option<&str>) -> DocumentTask {
+    fn task(&mut self, message: v1::Task, path: &str, is_managed: bool) -> DocumentTask {
         let mut field = Field::root(path, self.violations);
         let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
         let product = message.product_id.and_then(ProductId::new);
-        if guid.is_none() {
-            message.guid.clear();
-        }
         let name = sent_text(message.name.clone());
-        if let Some(text) = value {
-            // A managed task takes name and product from its value and its parent, so
-            // those of the document must not be refused, nor is the value refused twice.
-            let name = Name::parse(text.to_owned());
-            message.name = name.map_or_else(|_| "-".to_owned(), Name::into_string);
-            message.product_id = message.product_id.or(Some(1));
+        let mut violations = Violations::new();
+        let mut field = Field::root(path, &mut violations);
+        if self.reimport {
+            expected_etag(&message.etag, field.field("etag"));
         }
-        let patch = match &self.updates {
-            Some(mask) => task_patch(message.clone(), mask, path),
-            None => TaskPatch::default(),
-        };
-        let new = if value.is_some() || self.updates.is_none() {
-            all(|violations| {
-                let field = Field::root(path, violations);
-                task::new(message, field, &mut Ignored::default())
-            })
-        } else {
-            Err(Violations::new())
-        };
+        let mut patch = task::patch(message, &self.mask, &mut field);
+        patch.violations = violations;
+        if is_managed {
+            // It takes name and product from its value and its parent.
+            patch.name = Edit::Refused;
+            if !matches!(patch.product, Edit::Set(Err(_))) {
+                patch.product = Edit::Refused;
+            }
+        }
         DocumentTask {
             path: DocumentPath::Listed(path.to_owned()),
             guid,
             product,
             name,
-            new,
             patch,
         }
     }
 
     fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
         let mut field = Field::root(&path, self.violations);
+        let is_stored = self.reimport && !message.guid.is_empty();
         let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
         let values = self.values(&mut message.feedback_config, &path, depth);
-        let updates = match message.guid.as_str() {
-            "" => None,
-            _ => self.updates.as_ref(),
-        };
-        if guid.is_none() {
-            message.guid.clear();
-        }
         let task = TaskId::parse(&message.task);
         let link = TaskId::parse(&message.link);
-        let step_type = StepType::from_number(message.r#type);
-        let product = message.product_id.and_then(ProductId::new);
-        let title = (updates.is_some() || step_type == Some(StepType::Subtask))
-            .then(|| sent_text(message.title.clone()))
-            .flatten();
-        let mut ignored = Ignored::default();
-        let (new, patch) = match updates {
-            Some(mask) => {
-                // Only the outermost task is known to exist.
-                let new = if depth > 1 && guid.is_some() {
-                    new_step(message.clone(), &path, &mut Ignored::default())
-                } else {
-                    Err(Violations::new())
-                };
-                let patch = step_patch(message, mask, &path, &mut ignored);
-                (new, Some(Box::new(patch)))
-            }
-            None => (new_step(message, &path, &mut ignored), None),
-        };
-        for field in ignored.into_fields() {
-            if LISTED.contains(&field) {
-                let step = without_indexes(&path);
-                self.ignored.insert(format!("{step}.{field}"));
-            }
+        let is_subtask = message.r#type() == v1::StepType::Subtask;
+        let title = (is_stored || is_subtask).then(|| sent_text(message.title.clone()));
+        let translations = message.translations.values();
+        if translations
+            .flat_map(|it| &it.feedback_config)
+            .any(|it| it.linked.is_some())
+        {
+            let step = without_indexes(&path);
+            let linked = format!("{step}.translations.feedback_config.linked");
+            self.ignored.insert(linked);
         }
+        let mut violations = Violations::new();
+        let mut field = Field::root(&path, &mut violations);
+        if is_stored {
+            expected_etag(&message.etag, field.field("etag"));
+        }
+        let mut patch = step::patch(message, &self.mask, &mut field);
+        patch.violations = violations;
         DocumentStep {
             path,
-            guid,
+            // A malformed id is refused; its step is checked like a stored one.
+            guid: guid.or_else(|| is_stored.then_some(StepId(Uuid::nil()))),
             task,
             link,
-            step_type,
-            product,
-            title,
-            new,
-            patch,
+            title: title.flatten(),
+            patch: Box::new(patch),
             values,
         }
     }
@@ -264,7 +236,7 @@ impl DocumentReader<'_> {
                     None => None,
                     // Nothing is created from it, so nothing in it is refused.
                     Some(_) if !linked => Some(Document::skipped(path)),
-                    Some(nested) => self.document(*nested, path, Some(&value.value), depth + 1),
+                    Some(nested) => self.document(*nested, path, depth + 1),
                 };
                 let named = document.as_ref().and_then(|document| document.task.guid);
                 ids.extend(named);
@@ -275,38 +247,76 @@ impl DocumentReader<'_> {
     }
 }
 
-fn new_step(
-    mut message: v1::Step,
-    path: &str,
-    ignored: &mut Ignored,
-) -> Result<Box<NewStep>, Violations> {
-    // The step's task is that of the document, whatever was sent.
-    message.task = Uuid::nil().to_string();
-    all(|violations| step::new(message, Field::root(path, violations), ignored).map(Box::new))
-}
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, collections::BTreeMap};
 
-fn step_patch(mut message: v1::Step, mask: &Mask, path: &str, ignored: &mut Ignored) -> StepPatch {
-    if message.guid.is_empty() {
-        // `DocumentReader::step` has refused a malformed id.
-        message.guid = Uuid::nil().to_string();
-    }
-    let mut violations = Violations::new();
-    let field = Field::root(path, &mut violations);
-    let update = step::update(message, mask, field, ignored);
-    let mut patch = update.map_or_else(StepPatch::default, |update| update.patch);
-    patch.violations.append(violations);
-    patch
-}
+    use super::*;
+    use crate::domain::{
+        Error,
+        decide::WriteContext,
+        ids::AccountId,
+        import::{ImportContext, plan},
+        time::Timestamp,
+    };
 
-fn task_patch(mut message: v1::Task, mask: &Mask, path: &str) -> TaskPatch {
-    if message.guid.is_empty() {
-        // The value that manages the task identifies it, or its id is malformed and refused.
-        message.guid = Uuid::nil().to_string();
+    thread_local! {
+        static IDS: Cell<usize> = const { Cell::new(0) };
     }
-    let mut violations = Violations::new();
-    let field = Field::root(path, &mut violations);
-    let update = task::update(message, mask, field, &mut Ignored::default());
-    let mut patch = update.map_or_else(TaskPatch::default, |update| update.patch);
-    patch.violations.append(violations);
-    patch
+
+    fn counted_id() -> Uuid {
+        IDS.set(IDS.get() + 1);
+        Uuid::now_v7()
+    }
+
+    /// An observation that manages a task for each value.
+    fn observation(values: usize) -> v1::Step {
+        let value = |key: usize| v1::FeedbackValue {
+            key: key.to_string(),
+            value: "A".to_owned(),
+            ..v1::FeedbackValue::default()
+        };
+        v1::Step {
+            r#type: v1::StepType::Observation.into(),
+            product_id: Some(1),
+            title: "What is it?".to_owned(),
+            feedback_config: vec![v1::FeedbackConfig {
+                name: "it".to_owned(),
+                r#type: "enum".to_owned(),
+                linked: Some(true),
+                values: (0..values).map(value).collect(),
+            }],
+            ..v1::Step::default()
+        }
+    }
+
+    #[test]
+    fn tasks_beyond_the_limit_of_steps_are_not_planned() {
+        let task = v1::Task {
+            name: "Guide".to_owned(),
+            product_id: Some(1),
+            ..v1::Task::default()
+        };
+        let message = v1::TaskDocument {
+            task: Some(task),
+            steps: vec![observation(999); 100],
+        };
+        let document = unstored(message, &mut Violations::new()).expect("a document");
+        let write = WriteContext {
+            account: AccountId::parse("42").expect("an account"),
+            subject: String::new(),
+            now: Timestamp(1),
+            new_id: counted_id,
+            max_message_bytes: 1 << 20,
+            automatic_revisions: 0,
+            keeps_deleted_tasks: false,
+        };
+        let planned = plan(
+            &document,
+            ImportContext::of_new_guide(&write, &BTreeMap::new()),
+        );
+        assert!(matches!(planned, Err(Error::Invalid(_))));
+        // A task with 100 steps, and a task and a step for each value up to the limit.
+        assert_eq!(IDS.get(), 1 + 100 + 2 * MAX_TASK_STEPS);
+    }
 }

@@ -7,7 +7,6 @@ use crate::domain::{
     etag::ExpectedEtag,
     ids::{ProductId, RequestId},
     page::PageSize,
-    patch::{Deferred, Edit},
     task::Published,
     text::{Body, BoundedText, NonBlankText, TextError},
     translation::Language,
@@ -67,14 +66,6 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The same field, for a decoder that takes it by value.
-    pub fn reborrow(&mut self) -> Field<'_> {
-        Field {
-            path: self.path,
-            violations: self.violations,
-        }
-    }
-
     /// Notes a violation.
     pub fn refuse(&mut self, reason: Reason, description: impl Into<String>) {
         self.violations.add(&self.path, reason, description);
@@ -87,11 +78,14 @@ impl<'a> Field<'a> {
             .ok()
     }
 
-    /// Notes the violation of a deferred edit now, as the request has no valid id.
-    pub fn refuse_deferred<T>(&mut self, edit: Edit<Deferred<T>>) {
-        if let Edit::Set(Err(violation)) = edit {
-            self.violations.push(violation);
-        }
+    /// What a check of the domain returns, which adds its violations.
+    pub fn check<T>(&mut self, check: impl FnOnce(&Path<'a>, &mut Violations) -> T) -> T {
+        check(&self.path, self.violations)
+    }
+
+    /// A violation of this field, which is not noted.
+    pub fn violation(&self, reason: Reason, description: impl Into<String>) -> Violation {
+        Violation::new(&self.path, reason, description)
     }
 
     /// The value if it is there, else a violation.
@@ -123,7 +117,7 @@ impl<'a> Field<'a> {
 
     /// A text of this field, or its violation, which is not noted.
     pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
-        parsed.map_err(|error| Violation::new(&self.path, error.reason(), error.to_string()))
+        parsed.map_err(|error| self.violation(error.reason(), error.to_string()))
     }
 
     /// A required id of this field, or its violation, which is not noted.
@@ -132,18 +126,12 @@ impl<'a> Field<'a> {
             "" => (Reason::FieldRequired, REQUIRED),
             _ => (Reason::FieldInvalid, "is not a hyphenated UUID"),
         };
-        parse(id).ok_or_else(|| Violation::new(&self.path, reason, description))
+        parse(id).ok_or_else(|| self.violation(reason, description))
     }
 
     /// A product of this field, or its violation, which is not noted.
     pub fn check_product(&self, id: i64) -> Result<ProductId, Violation> {
-        let violation = || {
-            Violation::new(
-                &self.path,
-                Reason::FieldOutOfRange,
-                "must be greater than 0",
-            )
-        };
+        let violation = || self.violation(Reason::FieldOutOfRange, "must be greater than 0");
         ProductId::new(id).ok_or_else(violation)
     }
 }
@@ -232,13 +220,6 @@ pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {
         field.refuse(Reason::FieldOutOfRange, "must not be negative");
     }
     published
-}
-
-/// The value of a `published` field, which has a default.
-pub fn published_or_default(number: Option<i32>, field: Field<'_>) -> Option<Published> {
-    number.map_or(Some(Published::default()), |number| {
-        published(number, field)
-    })
 }
 
 /// The `page_size` of a listing.

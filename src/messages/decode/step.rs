@@ -1,50 +1,72 @@
-//! Steps. The type of a step decides which fields are honored and which are
-//! required.
+//! Steps. Whether they are new or updates, they are decoded to a patch; the type of the step
+//! decides which of its fields are honored and which are required.
 
 use super::{
-    Field, REQUIRED, Update, feedback,
-    field::{expected_etag, guid, non_blank_text, not_a_value, product, sent_text, text},
-    json,
+    Field, Update, dependencies, feedback,
+    field::{self, expected_etag, guid, not_a_value, sent_list, sent_text, text},
+    json, translations,
 };
 use crate::{
     domain::{
-        feedback::Feedback,
         ids::{StepId, TaskId},
-        step::{
-            COST_NOT_ALLOWED, Cost, LINKED_OBSERVATIONS_ONLY, Looping, NewStep, StepKind,
-            StepPatch, StepType, SubtaskRef,
-        },
+        patch::Deferred,
+        step::{ContentPatch, Cost, Looping, NewStep, StepPatch, StepType},
         text::{MAX_LIST_ITEMS, Tag, Title},
-        violation::Reason,
+        violation::{Reason, Violations},
     },
-    messages::{ignored::Ignored, mask::Mask},
+    messages::{
+        ignored::Ignored,
+        mask::{Mask, MaskFields, Selects, TRANSLATIONS},
+    },
     proto::v1,
 };
 
-mod fields;
+/// The fields of a step, as masks name them.
+pub const STEP_FIELDS: MaskFields = MaskFields {
+    honored: &[
+        "body",
+        "cost",
+        "dependencies",
+        "feedback_config",
+        "instructions",
+        "looping",
+        "parts",
+        "published",
+        "skills",
+        "subtask_id",
+        "subtask_pid",
+        "tags",
+        "title",
+        TRANSLATIONS,
+    ],
+    ignored: &[
+        "account_id",
+        "created_ts",
+        "dependency_shorthand",
+        "dirty_record",
+        "link",
+        "modified_ts",
+        "product_id",
+        "r_data",
+        "task",
+        "type",
+    ],
+    identifying: &["etag", "guid"],
+    translation: &["body", "feedback_config", "instructions", "locked", "title"],
+};
 
-pub use fields::STEP_FIELDS;
-
-pub fn new(mut message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
+pub fn new(message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
     list_system_fields(&message, ignored);
     ignored.add_sent([
         ("guid", !message.guid.is_empty()),
         ("etag", !message.etag.is_empty()),
     ]);
     let task = guid(&message.task, TaskId::parse, at.field("task"));
-    let product = product(message.product_id, at.field("product_id"));
-    let step_type = step_type(message.r#type, at.field("type"));
-    let kind = match step_type {
-        Some(step_type) => kind(step_type, &mut message, &mut at, ignored),
-        None => untyped(&mut message, &mut at),
-    };
-    let content = fields::content(message, &mut at);
-    Some(NewStep {
-        task: task?,
-        product: product?,
-        kind: kind?,
-        content: content?,
-    })
+    let patch = patch(message, &Mask::Document, &mut at);
+    let (new, not_honored) =
+        at.check(|path, violations| NewStep::from_patch(task, patch, path, violations));
+    ignored.add(not_honored);
+    new
 }
 
 /// An update of a step.
@@ -66,11 +88,9 @@ pub fn update(
     ]);
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
-    let mut patch = fields::patch(message, mask, &mut at);
+    let mut patch = patch(message, mask, &mut at);
     let Some(guid) = guid else {
-        at.refuse_deferred(patch.title);
-        at.refuse_deferred(patch.subtask_id);
-        at.refuse_deferred(patch.subtask_pid);
+        at.check(|_, violations| patch.refuse_deferred(violations));
         return None;
     };
     patch.violations = at.take_violations();
@@ -81,80 +101,106 @@ pub fn update(
     })
 }
 
-fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
-    let step_type = StepType::from_number(number);
-    match (step_type, number) {
-        (Some(_), _) => {}
-        (None, 0) => field.refuse(Reason::FieldRequired, REQUIRED),
-        (None, _) => {
-            let types = StepType::ALL.map(|step_type| {
-                let number = step_type.number();
-                let name = v1::StepType::try_from(number).map_or("", |value| value.as_str_name());
-                (name, number)
-            });
-            field.refuse(Reason::FieldInvalid, not_a_value("a type of step", types));
-        }
-    }
-    step_type
+/// The fields that some types of steps do not have and that were sent or are in the mask.
+fn sent_type_dependent(message: &v1::Step, mask: &Mask) -> Vec<&'static str> {
+    let fields = [
+        ("title", !message.title.is_empty()),
+        ("subtask_id", !message.subtask_id.is_empty()),
+        ("subtask_pid", message.subtask_pid.is_some()),
+    ];
+    let sent = fields
+        .into_iter()
+        .filter(|(field, sent)| *sent || mask.names(field));
+    sent.map(|(field, _)| field).collect()
 }
 
-/// Takes the fields that depend on the type out of the message.
-fn kind(
-    step_type: StepType,
-    message: &mut v1::Step,
-    at: &mut Field<'_>,
-    ignored: &mut Ignored,
-) -> Option<StepKind> {
-    let is_subtask = step_type == StepType::Subtask;
-    let subtask_id = std::mem::take(&mut message.subtask_id);
-    let title = std::mem::take(&mut message.title);
-    ignored.add_sent([
-        ("title", is_subtask && !title.is_empty()),
-        ("subtask_id", !is_subtask && !subtask_id.is_empty()),
-        ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
-    ]);
-    let title = match is_subtask {
-        true => None,
-        false => non_blank_text(title, at.field("title")),
-    };
-    let cost = cost_of(step_type, message.cost, at.field("cost"));
-    let list = std::mem::take(&mut message.feedback_config);
-    let feedback = feedback_of(step_type, list, at.field("feedback_config"));
-    if is_subtask {
-        let task = guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
-        let product = product(message.subtask_pid, at.field("subtask_pid"));
-        let subtask = SubtaskRef {
-            task: task?,
-            product: product?,
-        };
-        return Some(StepKind::Subtask { subtask, feedback });
+/// The update that a mask makes of a step's fields.
+pub fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
+    let type_dependent = sent_type_dependent(&message, mask);
+    let v1::Step {
+        title,
+        body,
+        cost,
+        dependencies,
+        dependency_shorthand,
+        feedback_config,
+        instructions,
+        looping,
+        parts,
+        published,
+        skills,
+        tags,
+        subtask_id,
+        subtask_pid,
+        translations,
+        product_id,
+        r#type,
+        guid: _,
+        task: _,
+        link: _,
+        etag: _,
+        account_id: _,
+        r_data: _,
+        dirty_record: _,
+        created_ts: _,
+        modified_ts: _,
+    } = message;
+    let mut linked = false;
+    let step_type = (r#type != 0).then_some(r#type);
+    StepPatch {
+        type_dependent,
+        product: mask.edit(at, "product_id", product_id, |id, field| {
+            Some(field.check_product(id))
+        }),
+        step_type: mask.edit(at, "type", step_type, |number, field| {
+            Some(check_type(number, &field))
+        }),
+        title: mask.edit(at, "title", sent_text(title), |title, field| {
+            Some(field.check_text(Title::parse(title)))
+        }),
+        subtask_id: mask.edit(at, "subtask_id", sent_text(subtask_id), |id, field| {
+            Some(field.check_guid(&id, TaskId::parse))
+        }),
+        subtask_pid: mask.edit(at, "subtask_pid", subtask_pid, |id, field| {
+            Some(field.check_product(id))
+        }),
+        cost: mask.edit(at, "cost", cost, self::cost),
+        feedback: {
+            let sent = sent_list(feedback_config);
+            mask.edit(at, "feedback_config", sent, |list, field| {
+                linked = list.iter().any(|config| config.linked == Some(true));
+                feedback::feedback(list, field)
+            })
+        },
+        linked,
+        content: ContentPatch {
+            body: mask.edit(at, "body", body, field::body),
+            dependencies: dependencies::edit(mask, dependencies, dependency_shorthand, at),
+            instructions: mask.list(at, "instructions", instructions, json::instructions),
+            looping: mask.edit(at, "looping", looping, self::looping),
+            parts: mask.list(at, "parts", parts, self::tags),
+            published: mask.edit(at, "published", published, field::published),
+            skills: mask.list(at, "skills", skills, self::tags),
+            tags: mask.list(at, "tags", tags, self::tags),
+            translations: {
+                let at = at.field("translations");
+                translations::edits(translations, mask.translations(), at)
+            },
+        },
+        violations: Violations::new(),
     }
-    StepKind::titled(step_type, title?, cost?, feedback)
 }
 
-/// Checks a step whose type is missing or unknown, by those rules that are the same for all
-/// types that have the field.
-fn untyped(message: &mut v1::Step, at: &mut Field<'_>) -> Option<StepKind> {
-    let title = sent_text(std::mem::take(&mut message.title));
-    let _: Option<Title> = title.and_then(|title| non_blank_text(title, at.field("title")));
-    if let Some(number) = message.cost {
-        cost(number, at.field("cost"));
-    }
-    let list = std::mem::take(&mut message.feedback_config);
-    feedback::feedback(list, at.field("feedback_config"));
-    None
-}
-
-fn cost_of(step_type: StepType, sent: Option<i32>, mut field: Field<'_>) -> Option<Cost> {
-    match sent {
-        None => Some(Cost::default()),
-        Some(number) if step_type.has_cost() => cost(number, field),
-        Some(0) => Some(Cost::default()),
-        Some(_) => {
-            field.refuse(Reason::FieldOutOfRange, COST_NOT_ALLOWED);
-            None
-        }
-    }
+/// The type of a new step. Its violation is not noted, as an update ignores the type.
+fn check_type(number: i32, field: &Field<'_>) -> Deferred<StepType> {
+    StepType::from_number(number).ok_or_else(|| {
+        let types = StepType::ALL.map(|step_type| {
+            let number = step_type.number();
+            let name = v1::StepType::try_from(number).map_or("", |value| value.as_str_name());
+            (name, number)
+        });
+        field.violation(Reason::FieldInvalid, not_a_value("a type of step", types))
+    })
 }
 
 /// The cost of a step whose type may have one.
@@ -164,26 +210,6 @@ fn cost(number: i32, mut field: Field<'_>) -> Option<Cost> {
         field.refuse(Reason::FieldOutOfRange, "must be 0, or 2 and more");
     }
     cost
-}
-
-fn feedback_of(
-    step_type: StepType,
-    list: Vec<v1::FeedbackConfig>,
-    mut field: Field<'_>,
-) -> Option<Feedback> {
-    let is_observation = step_type == StepType::Observation;
-    if is_observation && list.is_empty() {
-        let description = "is required for an observation";
-        field.refuse(Reason::FieldRequired, description);
-    }
-    let linked = list.iter().any(|config| config.linked == Some(true));
-    let feedback = feedback::feedback(list, field.reborrow());
-    if !is_observation && linked {
-        let mut config = field.index(0);
-        let mut linked = config.field("linked");
-        linked.refuse(Reason::FieldInvalid, LINKED_OBSERVATIONS_ONLY);
-    }
-    feedback
 }
 
 fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     Field, Update, dependencies,
-    field::{self, expected_etag, guid, non_blank_text, product, sent_list, sent_text},
+    field::{self, expected_etag, guid, sent_list, sent_text},
     translations,
 };
 use crate::{
@@ -51,46 +51,8 @@ pub fn new(message: v1::Task, mut at: Field<'_>, ignored: &mut Ignored) -> Optio
         ("guid", !message.guid.is_empty()),
         ("etag", !message.etag.is_empty()),
     ]);
-    let v1::Task {
-        name,
-        product_id,
-        dependencies,
-        dependency_shorthand,
-        published,
-        roles,
-        translations,
-        guid: _,
-        r#type: _,
-        steps: _,
-        etag: _,
-        account_id: _,
-        parent_guid: _,
-        idx: _,
-        dirty_record: _,
-        mvn_indexed: _,
-        mvn_version: _,
-        mvn_info: _,
-        mvn_ts: _,
-        created_ts: _,
-        modified_ts: _,
-    } = message;
-    let name = non_blank_text(name, at.field("name"));
-    let product = product(product_id, at.field("product_id"));
-    let dependencies = dependencies::with_shorthand(dependencies, dependency_shorthand, &mut at);
-    let published = field::published_or_default(published, at.field("published"));
-    let roles = sent_list(roles).map_or_else(
-        || Some(AccessLevel::ALL.to_vec()),
-        |roles| self::roles(roles, at.field("roles")),
-    );
-    let translations = translations::all(translations, at.field("translations"));
-    Some(NewTask {
-        name: name?,
-        product: product?,
-        dependencies,
-        published: published?,
-        roles: roles?,
-        translations,
-    })
+    let patch = patch(message, &Mask::Document, &mut at);
+    at.check(|path, violations| NewTask::from_patch(patch, path, violations))
 }
 
 /// An update of a task.
@@ -112,7 +74,7 @@ pub fn update(
     let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
     let Some(guid) = guid else {
-        at.refuse_deferred(patch.name);
+        at.check(|_, violations| patch.name.honored(violations));
         return None;
     };
     patch.violations = at.take_violations();
@@ -123,7 +85,7 @@ pub fn update(
     })
 }
 
-fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
+pub fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
     let v1::Task {
         name,
         dependencies,
@@ -131,8 +93,8 @@ fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
         published,
         roles,
         translations,
+        product_id,
         guid: _,
-        product_id: _,
         r#type: _,
         steps: _,
         etag: _,
@@ -148,6 +110,9 @@ fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
         modified_ts: _,
     } = message;
     TaskPatch {
+        product: mask.edit(at, "product_id", product_id, |id, field| {
+            Some(field.check_product(id))
+        }),
         name_sent: !name.is_empty() || mask.names("name"),
         name: mask.edit(at, "name", sent_text(name), |name, field| {
             Some(field.check_text(Name::parse(name)))

@@ -6,7 +6,7 @@ use crate::{
         etag::Etag,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
         revision::Revision,
-        step::{Looping, Step, StepContent, StepKind},
+        step::{Looping, Step, StepContent},
         text::Tag,
         translation::StepOverlay,
     },
@@ -57,7 +57,11 @@ pub fn step(step: Step) -> v1::Step {
         dependency_shorthand,
         subtask_id: subtask.map_or_else(String::new, |subtask| subtask.task.to_string()),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
-        feedback_config: feedback_of(kind).map(step_feedback).into_iter().collect(),
+        feedback_config: kind
+            .into_feedback()
+            .map(step_feedback)
+            .into_iter()
+            .collect(),
         instructions: json::instructions(instructions),
         looping: looping.map(self::looping),
         parts: self::tags(parts),
@@ -87,28 +91,6 @@ pub fn step_without_bodies(full: &Step) -> v1::Step {
         translation.body = None;
     }
     step(without)
-}
-
-fn feedback_of(kind: StepKind) -> Option<Feedback> {
-    match kind {
-        StepKind::Observation { title: _, feedback } => Some(feedback),
-        StepKind::Solution {
-            title: _,
-            cost: _,
-            feedback,
-        }
-        | StepKind::Idp {
-            title: _,
-            cost: _,
-            feedback,
-        }
-        | StepKind::Information { title: _, feedback }
-        | StepKind::Subtask {
-            subtask: _,
-            feedback,
-        }
-        | StepKind::End { title: _, feedback } => feedback,
-    }
 }
 
 /// The feedback of a step itself, which says whether it is linked.

@@ -5,7 +5,7 @@ use crate::{
     domain::{
         etag::Etag,
         revision::Revision,
-        task::{IndexState, ManagedBy, Task},
+        task::{IndexState, ManagedBy, Task, TaskContent},
         translation::TaskOverlay,
     },
     proto::v1,
@@ -17,10 +17,13 @@ pub fn task(task: Task) -> v1::Task {
         account,
         name,
         product,
-        dependencies,
-        published,
-        roles,
-        translations,
+        content:
+            TaskContent {
+                dependencies,
+                published,
+                roles,
+                translations,
+            },
         managed,
         steps,
         numbering: _,

@@ -14,7 +14,7 @@ use crate::{
         analysis::{
             NameUse, OutsideSetter, OutsideSetters, Symbol, TargetSet, account_name, full_name,
         },
-        dependency::{Group, Node},
+        dependency::Group,
         ids::{AccountId, StepId, TaskId},
         validation::{OutsideReader, OutsideReaders},
     },
@@ -414,18 +414,13 @@ fn add_readers(
     names: &BTreeSet<&str>,
     found: &mut BTreeMap<String, Vec<OutsideReader>>,
 ) {
-    for node in &group.nodes {
-        match node {
-            Node::Group(group) => add_readers(group, names, found),
-            Node::Condition(condition) => {
-                let name = full_name(condition);
-                if names.contains(name.as_str()) {
-                    found.entry(name).or_default().push(OutsideReader {
-                        operator: condition.operator,
-                        targets: TargetSet::new(&condition.targets),
-                    });
-                }
-            }
+    group.for_each_condition(&mut |condition| {
+        let name = full_name(condition);
+        if names.contains(name.as_str()) {
+            found.entry(name).or_default().push(OutsideReader {
+                operator: condition.operator,
+                targets: TargetSet::new(&condition.targets),
+            });
         }
-    }
+    });
 }

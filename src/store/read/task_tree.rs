@@ -217,7 +217,7 @@ pub async fn outdated_translations<'t>(
 ) -> Result<TranslatedFrom, StoreError> {
     fn add(tree: &TaskTree, translated: &mut [Vec<Uuid>; 2]) {
         let [tasks, of_steps] = translated;
-        if !tree.task.translations.is_empty() {
+        if !tree.task.content.translations.is_empty() {
             tasks.push(tree.task.guid.0);
         }
         let mut steps = tree.steps.iter();

@@ -13,7 +13,7 @@ use crate::{
         page::{PAGE_BYTES, Page, PageSize},
         revision::Revision,
         size::STEP_ID_BYTES,
-        task::{IndexState, ManagedBy, Published, Task, TaskFilter},
+        task::{IndexState, ManagedBy, Published, Task, TaskContent, TaskFilter},
         text::Name,
         time::Timestamp,
     },
@@ -201,7 +201,7 @@ impl Account {
             task => task?,
         };
         let task = task.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-        expected.note(&self.id, !task.translations.is_empty());
+        expected.note(&self.id, !task.content.translations.is_empty());
         Ok(task)
     }
 
@@ -359,10 +359,12 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
         account: account.clone(),
         name,
         product,
-        dependencies,
-        published,
-        roles,
-        translations: json_columns::read_task_translations(row.take()?)?,
+        content: TaskContent {
+            dependencies,
+            published,
+            roles,
+            translations: json_columns::read_task_translations(row.take()?)?,
+        },
         managed: managed.map(|parent| ManagedBy {
             parent: TaskId(parent),
             idx,

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{GuideSource, guide::ReadGuide, run_to_end};
 use crate::{
     domain::{
@@ -88,7 +90,7 @@ pub struct FindingsCall {
 }
 
 /// A point in a list of findings: within those of a task, or after them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingsCursor {
     /// The task.
     pub task: TaskId,

@@ -14,7 +14,7 @@ use crate::{
         ids::{AccountId, StepId, TaskId},
         size::{stored_count, task_size},
         step::Step,
-        task::Task,
+        task::{Task, TaskContent},
         translation::{Language, StepOverlay, TaskOverlay},
         translation_work::SourceDigest,
     },
@@ -32,10 +32,13 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         account,
         name,
         product,
-        dependencies,
-        published,
-        roles,
-        translations,
+        content:
+            TaskContent {
+                dependencies,
+                published,
+                roles,
+                translations,
+            },
         managed,
         steps,
         numbering,
@@ -143,8 +146,8 @@ impl TranslationRows<task_translation::ActiveModel> {
         let source = |language: &Language| from.tasks.get(&(after.guid, language.clone()));
         self.add(
             after.guid.0,
-            before.map(|task| &task.translations),
-            &after.translations,
+            before.map(|task| &task.content.translations),
+            &after.content.translations,
             |a, b| a.name == b.name,
             |language| !from.is_empty() && source(language).is_some(),
             |language, overlay| {

@@ -178,7 +178,7 @@ impl UpdateStep {
     /// Whether the update may change what the step manages.
     fn with_managed(&self) -> WithManaged {
         match &self.patch.feedback {
-            Edit::Keep => WithManaged::Skip,
+            Edit::Keep | Edit::Refused => WithManaged::Skip,
             Edit::Clear | Edit::Set(_) => WithManaged::Load,
         }
     }

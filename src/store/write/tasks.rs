@@ -123,7 +123,7 @@ impl Operation for UpdateTaskWrite {
         let guid = self.update.guid;
         // The tasks that it manages are locked with it, if its guide may be kept.
         let may_publish = match self.update.patch.published {
-            Edit::Keep => false,
+            Edit::Keep | Edit::Refused => false,
             Edit::Clear => true,
             Edit::Set(published) => published == Published::default(),
         };

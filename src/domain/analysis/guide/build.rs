@@ -178,7 +178,7 @@ impl GuideDraft {
         }
         // What is beyond a limit is not looked at.
         if self.limit.is_some() && kept.is_none() {
-            source.task.dependencies = None;
+            source.task.content.dependencies = None;
         }
         let steps = kept.map(|steps| {
             let steps = steps.into_iter().map(|source| GuideStep {
@@ -242,7 +242,7 @@ impl GuideDraft {
         self.add_shadowed_setters();
         for (index, task) in self.tasks.iter_mut().enumerate() {
             let mut read = |name| self.variables.mark_read(index, name);
-            let dependencies = task.source.task.dependencies.as_ref();
+            let dependencies = task.source.task.content.dependencies.as_ref();
             task.dependencies = dependencies.map(|group| CompiledGroup::compile(group, &mut read));
             for step in task.steps.iter_mut().flatten() {
                 let dependencies = step.source.step.content.dependencies.as_ref();

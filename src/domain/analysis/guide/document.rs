@@ -41,7 +41,7 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
 }
 
 fn source_task(task: Task, origins: &mut Origins) -> SourceTask {
-    let languages = task.translations.keys();
+    let languages = task.content.translations.keys();
     let overlays = languages.map(|language| (language.clone(), OverlayState::default()));
     SourceTask {
         overlays: overlays.collect(),

@@ -17,7 +17,7 @@ impl GuideSize {
     /// The size with a task and its steps.
     pub fn with(self, task: &SourceTask, steps: &[SourceStep]) -> Self {
         let of_steps = steps.iter().map(|read| &read.step.content.dependencies);
-        let groups = of_steps.chain([&task.task.dependencies]).flatten();
+        let groups = of_steps.chain([&task.task.content.dependencies]).flatten();
         Self {
             steps: self.steps + steps.len(),
             conditions: self.conditions + groups.map(|group| group.conditions()).sum::<usize>(),
@@ -45,7 +45,7 @@ pub(super) fn weight_of_task<'a>(
     task: &SourceTask,
     steps: impl Iterator<Item = &'a SourceStep>,
 ) -> usize {
-    let dependencies = task.task.dependencies.as_ref();
+    let dependencies = task.task.content.dependencies.as_ref();
     let of_steps = steps.map(|source| {
         let SourceStep { step, overlays, .. } = source;
         let keys = step
@@ -74,7 +74,7 @@ impl Guide {
         let conditions_of_tasks = self.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten();
             let of_steps = steps.filter_map(|step| step.source.step.content.dependencies.as_ref());
-            let groups = of_steps.chain(&task.source.task.dependencies);
+            let groups = of_steps.chain(&task.source.task.content.dependencies);
             groups.map(|group| group.conditions()).sum()
         });
         let mut size = WalkSize {
@@ -105,7 +105,8 @@ impl Guide {
                 // The conditions of the task are read where it is not entered, too.
                 SubtaskEntry::Cycle(task) | SubtaskEntry::TooDeep(task) => {
                     let task = self.tasks.get(task);
-                    let dependencies = task.and_then(|it| it.source.task.dependencies.as_ref());
+                    let dependencies =
+                        task.and_then(|it| it.source.task.content.dependencies.as_ref());
                     size.counted.conditions += dependencies.map_or(0, Group::conditions);
                 }
                 SubtaskEntry::NoTask => {}

@@ -100,7 +100,7 @@ impl TextLanguages {
     /// The name of a task.
     pub fn name<'a>(&self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
         let source = &task.source;
-        let translations = &source.task.translations;
+        let translations = &source.task.content.translations;
         self.choose(
             translations,
             &source.overlays,

@@ -108,10 +108,10 @@ fn holds(dependencies: Option<&CompiledGroup>, state: &GuideState) -> Truth {
 
 impl TaskParts {
     fn of(task: &GuideTask, state: &GuideState, options: &PreviewOptions) -> Self {
-        let roles = &task.source.task.roles;
+        let roles = &task.source.task.content.roles;
         let level = options.level.is_none_or(|level| roles.contains(&level));
         Self {
-            published: is_published(task.source.task.published, options),
+            published: is_published(task.source.task.content.published, options),
             level: level.into(),
             dependencies: holds(task.dependencies.as_ref(), state),
         }

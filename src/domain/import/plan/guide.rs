@@ -11,7 +11,7 @@ use crate::domain::{
     import::TaskTree,
     revision::Revision,
     size::{StepSize, task_size},
-    step::{Step, StepKind},
+    step::Step,
     task::Task,
     text::Name,
 };
@@ -166,9 +166,7 @@ impl<'p> GuideTask<'p> {
 
 /// The new name of the planned task that a subtask step refers to. A planned step has it.
 fn new_title<'p>(step: &Step, tasks: &PlannedTasks<'p>) -> Option<&'p Name> {
-    let StepKind::Subtask { subtask, .. } = &step.kind else {
-        return None;
-    };
+    let subtask = step.kind.subtask()?;
     let name = &tasks.get(&subtask.task)?.after.as_ref()?.name;
     (step.title != name.as_str()).then_some(name)
 }

@@ -6,8 +6,8 @@ use crate::domain::{
     import::{AbsentFields, Document, DocumentValue, TaskTree},
     link::linked_tasks,
     nesting::DepthLimit,
-    step::{Step, StepKind},
-    task::{ManagedBy, Task},
+    step::Step,
+    task::{MAX_TASK_STEPS, ManagedBy, Task},
     text::Name,
     violation::Path,
 };
@@ -46,7 +46,7 @@ impl<'a> Planner<'a> {
         existing: Option<&'a TaskTree>,
         path: &str,
     ) -> Vec<ManagedTaskIds> {
-        if let StepKind::Observation { feedback, .. } = &mut step.kind
+        if let Some(feedback) = step.kind.observation_feedback_mut()
             && feedback.linked
         {
             return self.plan_values(parent, product, feedback, values, existing, path);
@@ -78,6 +78,11 @@ impl<'a> Planner<'a> {
         let mut managed = Vec::with_capacity(feedback.values.len());
         for (index, value) in feedback.values.iter_mut().enumerate() {
             let value_in_document = values.next();
+            self.managed_tasks += 1;
+            if self.managed_tasks > MAX_TASK_STEPS {
+                self.check_documents(value_in_document);
+                continue;
+            }
             let document = value_in_document.and_then(|value| value.document.as_deref());
             let mut ids = value_in_document.map_or_else(Vec::new, |value| value.ids.clone());
             let (Ok(name), Ok(idx)) = (
@@ -128,8 +133,7 @@ impl<'a> Planner<'a> {
         let document = match document {
             Some(document) => document,
             None => {
-                let name = inherited.name.clone();
-                without_document = Document::for_value(value_path, name, inherited.product);
+                without_document = Document::for_value(value_path);
                 &without_document
             }
         };
@@ -138,20 +142,15 @@ impl<'a> Planner<'a> {
 
     /// Adds the violations of documents that are not imported because their step is
     /// invalid or their parent would get too many steps.
-    pub(super) fn check_documents(&mut self, values: &[DocumentValue]) {
-        for document in values.iter().filter_map(|value| value.document.as_deref()) {
-            let invalid = document.task.new.as_ref().err();
-            self.violations.append(invalid.cloned().unwrap_or_default());
-            for step in &document.steps {
-                let violations = if self.reimport && step.guid.is_some() {
-                    step.patch_violations()
-                } else {
-                    step.new.as_ref().err()
-                };
-                self.violations
-                    .append(violations.cloned().unwrap_or_default());
-                self.check_documents(&step.values);
-            }
+    pub(super) fn check_documents<'d>(
+        &mut self,
+        values: impl IntoIterator<Item = &'d DocumentValue>,
+    ) {
+        let documents = values
+            .into_iter()
+            .filter_map(|value| value.document.as_ref());
+        for document in documents {
+            document.add_violations(self.reimport, &mut self.violations);
         }
     }
 }

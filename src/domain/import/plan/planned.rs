@@ -7,7 +7,7 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     import::TaskTree,
     order::{Place, arrange},
-    step::{Step, StepContent, StepKind},
+    step::{Step, StepContent},
     task::Task,
 };
 
@@ -87,9 +87,7 @@ impl<'a> PlannedStep<'a> {
     pub fn without_fields(step: &'a Step) -> Self {
         let mut planned = Self::unchanged(step);
         planned.after.content = StepContent::default();
-        if let StepKind::Subtask { feedback, .. } = &mut planned.after.kind {
-            *feedback = None;
-        }
+        planned.after.kind.set_feedback(None);
         planned
     }
 }

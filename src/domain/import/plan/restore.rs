@@ -17,7 +17,7 @@ use crate::domain::{
     nesting::{DepthLimit, MAX_NESTED_DOCUMENTS, limits_of_step},
     order::Numbering,
     revision::Revision,
-    step::{ReferencedTask, Step, StepKind, SubtaskRef},
+    step::{ReferencedTask, Step},
     task::{IndexState, ManagedBy, Task},
     time::Timestamp,
     translation::{Language, StepOverlay, TaskOverlay},
@@ -169,7 +169,7 @@ impl<'a> Restore<'a> {
             let before = stored.get(&step.guid).copied();
             let mut after = self.step(step, before, id, target);
             self.limit_depth(step, depth);
-            if let Some(question) = question_mut(&mut after.kind) {
+            if let Some(question) = after.kind.observation_feedback_mut() {
                 self.add_managed_tasks(question, kept, id, target, depth);
             }
             self.set_step_sources(step, before, &mut after);
@@ -204,10 +204,7 @@ impl<'a> Restore<'a> {
                     _ => kept.name.clone(),
                 },
                 product: tree.task.product,
-                dependencies: kept.dependencies.clone(),
-                published: kept.published,
-                roles: kept.roles.clone(),
-                translations: kept.translations.clone(),
+                content: kept.content.clone(),
                 managed: managed.or(tree.task.managed),
                 steps: tree.task.steps.clone(),
                 numbering: tree.task.numbering,
@@ -356,7 +353,7 @@ impl<'a> Restore<'a> {
         ) -> Sources<'s, TaskId, TaskOverlay, String> {
             Sources {
                 id: task.guid,
-                translations: &task.translations,
+                translations: &task.content.translations,
                 own: task.name.as_str().to_owned(),
                 outdated: &from.tasks,
             }
@@ -407,7 +404,7 @@ impl<'a> Restore<'a> {
         for task in &mut self.tasks {
             task.steps.retain_mut(|step| {
                 let step = &mut step.after;
-                let StepKind::Subtask { subtask, .. } = &mut step.kind else {
+                let Some(subtask) = step.kind.subtask() else {
                     return true;
                 };
                 let id = self.ids.get(&subtask.task).copied().unwrap_or(subtask.task);
@@ -418,12 +415,8 @@ impl<'a> Restore<'a> {
                     missing.push(step.guid);
                     return false;
                 };
-                *subtask = SubtaskRef {
-                    task: target.task,
-                    product: target.product,
-                };
-                step.title = target.name.as_str().to_owned();
                 step.link = step.link.map(|_| target.task);
+                step.refer_to(target.clone());
                 true
             });
         }
@@ -548,27 +541,10 @@ impl<Id: Copy + Ord, O: PartialEq, S: Clone + PartialEq> Sources<'_, Id, O, S> {
     }
 }
 
-/// The question of an observation, which may manage tasks.
-fn question_mut(kind: &mut StepKind) -> Option<&mut Feedback> {
-    match kind {
-        StepKind::Observation { title: _, feedback } => Some(feedback),
-        StepKind::Solution { .. }
-        | StepKind::Information { .. }
-        | StepKind::Subtask { .. }
-        | StepKind::End { .. }
-        | StepKind::Idp { .. } => None,
-    }
-}
-
 /// Whether a task that is no longer managed is as in the revision, with everything below it.
 fn is_same(kept: &TaskTree, stored: &TaskTree) -> bool {
     let (a, b) = (&kept.task, &stored.task);
-    let same_task = a.name == b.name
-        && a.product == b.product
-        && a.dependencies == b.dependencies
-        && a.published == b.published
-        && a.roles == b.roles
-        && a.translations == b.translations;
+    let same_task = a.name == b.name && a.product == b.product && a.content == b.content;
     let same_step = |(a, b): (&Step, &Step)| {
         // The title of a subtask step follows the task that it refers to.
         let same_title = a.kind.subtask().is_some() || a.title == b.title;

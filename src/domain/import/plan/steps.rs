@@ -9,8 +9,8 @@ use crate::domain::{
     import::{AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin, TaskTree},
     nesting::limits_of_step,
     patch::Edit,
-    step::{NewStep, Step, StepPatch},
-    violation::{Path, Reason, Violations},
+    step::{Step, StepPatch},
+    violation::{Path, Reason},
 };
 
 use super::{PlannedStep, Planner, SubtaskReference};
@@ -111,32 +111,30 @@ impl<'a> Planner<'a> {
             guid,
             task: sent_task,
             link,
-            step_type,
-            product: sent_product,
             title,
-            new,
             patch,
             values,
         } = document;
-        let patch = patch.as_deref();
-        let has_question = document.question(before).is_some();
-        let plans_values = has_question && self.plans_managed_tasks;
-        let values: &[DocumentValue] = if plans_values { values } else { &[] };
-        if !plans_values {
-            self.check_documents(&document.values);
-        }
         if existing.is_some() {
             self.ignore_difference(*sent_task, task, path, "task");
         }
-        let mut step = match before {
+        let planned = match before {
             Some(before) => {
-                self.ignore_difference(*step_type, before.kind.step_type(), path, "type");
-                self.ignore_difference(*sent_product, before.product, path, "product_id");
-                let patch = patch.cloned().unwrap_or_default();
-                self.changed_step(before, patch, title.as_ref(), path)
+                let step_type = patch.step_type.valid().copied();
+                self.ignore_difference(step_type, before.kind.step_type(), path, "type");
+                let sent_product = patch.product.valid().copied();
+                self.ignore_difference(sent_product, before.product, path, "product_id");
+                let patch = StepPatch::clone(patch);
+                Some(self.changed_step(before, patch, title.as_ref(), path))
             }
-            None => self.new_step(task, new, title.as_ref(), path)?,
+            None => self.new_step(task, document),
         };
+        let has_question = planned.is_some() && matches!(patch.feedback, Edit::Set(_));
+        let values: &[DocumentValue] = if has_question { values } else { &[] };
+        if !has_question {
+            self.check_documents(&document.values);
+        }
+        let mut step = planned?;
         step.document_link = *link;
         for limit in limits_of_step(&step.after.content, &Path::root(path)) {
             self.limit_depth(limit);
@@ -162,58 +160,55 @@ impl<'a> Planner<'a> {
         // References are resolved when every task of the document is known.
         let at = Path::root(path);
         let reference = before.kind.subtask().map(|subtask| {
-            let id = std::mem::take(&mut patch.subtask_id);
+            let id = std::mem::take(&mut patch.subtask_id).honored(&mut self.violations);
             let task = match id {
                 // A wiring step refers to its managed task, whatever was sent.
                 Edit::Clear if before.link.is_some() => None,
-                id => id.required(&at.field("subtask_id"), &mut self.violations),
+                id => id.required(true, &at.field("subtask_id"), &mut self.violations),
             };
-            let product = match std::mem::take(&mut patch.subtask_pid) {
-                // It follows the task.
-                Edit::Clear => None,
-                product => product.required(&at.field("subtask_pid"), &mut self.violations),
-            };
+            let product = std::mem::take(&mut patch.subtask_pid).honored(&mut self.violations);
             SubtaskReference {
                 task: task.unwrap_or(subtask.task),
-                product,
+                // Without one it follows the task.
+                product: product.value(),
                 title: title.cloned(),
                 path: path.to_owned(),
             }
         });
-        let merged = before.merge_at(patch, None, &at, &mut self.violations);
-        // A subtask step ignores fields only if they differ from the task that it refers
-        // to, which is known when references are resolved.
-        if reference.is_none() {
-            for field in merged.ignored {
-                self.ignore(path, field);
-            }
-        }
-        let mut step = PlannedStep::new(Some(before), merged.step, reference);
+        let (step, merged) = before.merge_at(patch, None, &at, &mut self.violations);
+        self.ignore_of_type(reference.as_ref(), merged.ignored, path);
+        let mut step = PlannedStep::new(Some(before), step, reference);
         step.unlinked = merged.links.unlinked;
         step
     }
 
-    fn new_step(
-        &mut self,
-        task: TaskId,
-        new: &Result<Box<NewStep>, Violations>,
-        title: Option<&String>,
-        path: &str,
-    ) -> Option<PlannedStep<'a>> {
-        let new = NewStep {
-            task,
-            ..NewStep::clone(self.valid(new)?)
-        };
+    fn new_step(&mut self, task: TaskId, document: &DocumentStep) -> Option<PlannedStep<'a>> {
+        let (new, ignored) = document.to_create(task, &mut self.violations);
+        let new = new?;
         let reference = new.kind.subtask().map(|subtask| SubtaskReference {
             task: subtask.task,
             product: Some(subtask.product),
-            title: title.cloned(),
-            path: path.to_owned(),
+            title: document.title.clone(),
+            path: document.path.clone(),
         });
         // The title of a subtask step is set when references are resolved.
-        let title = new.kind.title().map_or("", |title| title.as_str());
-        let title = title.to_owned();
-        let after = Step::create(new, title, self.write);
+        self.ignore_of_type(reference.as_ref(), ignored, &document.path);
+        let after = Step::create(new, self.write);
         Some(PlannedStep::new(None, after, reference))
+    }
+
+    /// Lists the fields that the type of a step does not have. A subtask step ignores fields only
+    /// if they differ from the task that it refers to, which is known when references are resolved.
+    fn ignore_of_type(
+        &mut self,
+        reference: Option<&SubtaskReference>,
+        ignored: Vec<&'static str>,
+        path: &str,
+    ) {
+        if reference.is_none() {
+            for field in ignored {
+                self.ignore(path, field);
+            }
+        }
     }
 }

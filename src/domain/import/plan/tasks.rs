@@ -1,13 +1,16 @@
 //! Tasks of a document.
 
+use std::mem::{replace, take};
+
 use crate::domain::{
     ids::TaskId,
     import::{Document, DocumentTask, Origin, TaskTree},
-    task::{MAX_TASK_STEPS, Task},
+    patch::Edit,
+    task::{MAX_TASK_STEPS, NewTask, Task},
     violation::{Path, Reason},
 };
 
-use super::{Planner, managed::InheritedFields, planned::PlannedTask, step_count::count_steps};
+use super::{Planner, managed::InheritedFields, planned::PlannedTask};
 
 impl<'a> Planner<'a> {
     /// Plans a task with its steps. `inherited` is what a managed task takes from its
@@ -38,19 +41,13 @@ impl<'a> Planner<'a> {
         let product = after.as_ref().map(|task| task.product);
         let index = self.tasks.len();
         self.put_task(existing, after);
-        // Counted before planning, as each value of a linked question adds a task and a step, and
-        // a small document has room for millions of values.
-        let expected = count_steps(steps, existing, self.absent_steps);
+        let outer = take(&mut self.managed_tasks);
         self.depth += 1;
-        self.plans_managed_tasks = expected <= MAX_TASK_STEPS;
         let (steps, deleted) = self.plan_steps(id, product, steps, existing);
         self.depth -= 1;
-        debug_assert!(!self.plans_managed_tasks || steps.len() == expected);
-        self.plans_managed_tasks = true;
-        let count = expected.max(steps.len());
-        if count > MAX_TASK_STEPS {
-            let description =
-                format!("would give the task {count} steps; at most {MAX_TASK_STEPS} are allowed");
+        let managed_tasks = replace(&mut self.managed_tasks, outer);
+        if managed_tasks.max(steps.len()) > MAX_TASK_STEPS {
+            let description = format!("would give the task more than {MAX_TASK_STEPS} steps");
             self.violations.add(
                 &Path::root(path).field("steps"),
                 Reason::TooManyElements,
@@ -81,15 +78,16 @@ impl<'a> Planner<'a> {
         inherited: Option<InheritedFields>,
         path: &str,
     ) -> Option<Task> {
+        let mut patch = document.patch.clone();
         if let Some(inherited) = &inherited {
             self.ignore_inherited(document, inherited, path);
+            patch.name = Edit::Set(Ok(inherited.name.clone()));
+            // An invalid product is refused all the same.
+            take(&mut patch.product).honored(&mut self.violations);
+            patch.product = Edit::Set(Ok(inherited.product));
         }
-        let mut new = self.valid(&document.new)?.clone();
-        let managed = inherited.map(|inherited| {
-            new.name = inherited.name;
-            new.product = inherited.product;
-            inherited.managed
-        });
+        let new = NewTask::from_patch(patch, &Path::root(path), &mut self.violations)?;
+        let managed = inherited.map(|inherited| inherited.managed);
         Some(Task::create(new, managed, self.write))
     }
 

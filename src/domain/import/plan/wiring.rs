@@ -38,7 +38,7 @@ impl<'a> Planner<'a> {
         let mut added: BTreeMap<usize, Vec<PlannedStep<'a>>> = BTreeMap::new();
         for (observation, ids) in managed.into_iter().enumerate() {
             for ids in ids {
-                let found = listed.take(Some(ids.stored), &ids.in_document);
+                let found = listed.take(ids.stored, &ids.in_document);
                 let stored = stored.get(&ids.stored).copied();
                 let unlisted = self.find_or_add_wiring_step(
                     &mut steps,
@@ -86,15 +86,9 @@ impl<'a> Planner<'a> {
                 // The document lists the stored step without its id.
                 let sent = std::mem::replace(&mut *listed.after, step.clone());
                 listed.after.content = sent.content;
-                let (
-                    StepKind::Subtask { feedback: kept, .. },
-                    StepKind::Subtask { feedback: sent, .. },
-                ) = (&mut listed.after.kind, sent.kind)
-                else {
-                    return None;
-                };
-                if sent.is_some() || self.absent_fields == AbsentFields::Reset {
-                    *kept = sent;
+                let question = sent.kind.into_feedback();
+                if question.is_some() || self.absent_fields == AbsentFields::Reset {
+                    listed.after.kind.set_feedback(question);
                 }
                 listed.before = Some(step);
             }
@@ -103,22 +97,21 @@ impl<'a> Planner<'a> {
     }
 
     fn new_wiring_step(&self, task: TaskId, observation: &Step) -> PlannedStep<'a> {
+        let subtask = SubtaskRef {
+            task,
+            product: observation.product,
+        };
         let new = NewStep {
             task: observation.task,
             product: observation.product,
-            kind: StepKind::Subtask {
-                subtask: SubtaskRef {
-                    task,
-                    product: observation.product,
-                },
-                feedback: None,
-            },
+            // The title is set when references are resolved.
+            title: String::new(),
+            kind: StepKind::of_subtask(subtask),
             content: StepContent::default(),
         };
         let after = Step {
             link: Some(task),
-            // The title is set when references are resolved.
-            ..Step::create(new, String::new(), self.write)
+            ..Step::create(new, self.write)
         };
         PlannedStep::new(None, after, Some(SubtaskReference::to(task)))
     }
@@ -127,7 +120,7 @@ impl<'a> Planner<'a> {
 /// The listed steps of a task that are wiring steps or may become one. They are found by
 /// id, so that no managed task takes a scan of all steps.
 #[derive(Default)]
-pub(super) struct ListedWiringSteps {
+struct ListedWiringSteps {
     /// The managed tasks that have a listed wiring step.
     linked: BTreeSet<TaskId>,
     /// The indexes of new subtask steps, by the task that their `link` names.
@@ -137,7 +130,7 @@ pub(super) struct ListedWiringSteps {
 }
 
 /// The wiring step of a managed task.
-pub(super) enum WiringStep {
+enum WiringStep {
     /// A listed step that is linked to the task already.
     Linked,
     /// The new step at this index of the listed ones.
@@ -148,13 +141,13 @@ pub(super) enum WiringStep {
 
 impl ListedWiringSteps {
     /// Adds the stored wiring step of a managed task.
-    pub fn add_linked(&mut self, task: TaskId) {
+    fn add_linked(&mut self, task: TaskId) {
         self.linked.insert(task);
     }
 
     /// Adds a new subtask step. `link` and `reference` are the document's ids of its tasks.
     /// Steps are added in their order.
-    pub fn add_new(&mut self, index: usize, link: Option<TaskId>, reference: TaskId) {
+    fn add_new(&mut self, index: usize, link: Option<TaskId>, reference: TaskId) {
         let steps = match link {
             Some(task) => self.links.entry(task),
             None => self.references.entry(reference),
@@ -163,18 +156,18 @@ impl ListedWiringSteps {
     }
 
     /// Finds the wiring step of a managed task, and takes it if it is new: the first whose
-    /// `link` names the task, or else the first without `link` that refers to it. `stored`
-    /// is the task's id, if it is known; `in_document` are the document's ids of it.
-    pub fn take(&mut self, stored: Option<TaskId>, in_document: &[TaskId]) -> WiringStep {
-        if stored.is_some_and(|task| self.linked.contains(&task)) {
+    /// `link` names the task, or else the first without `link` that refers to it. `in_document` are
+    /// the document's ids of the task.
+    fn take(&mut self, stored: TaskId, in_document: &[TaskId]) -> WiringStep {
+        if self.linked.contains(&stored) {
             return WiringStep::Linked;
         }
-        let ids = || in_document.iter().copied().chain(stored);
+        let ids = || in_document.iter().copied().chain([stored]);
         let found =
             take_first(&mut self.links, ids()).or_else(|| take_first(&mut self.references, ids()));
         match found {
             Some(index) => {
-                self.linked.extend(stored);
+                self.linked.insert(stored);
                 WiringStep::New(index)
             }
             None => WiringStep::Unlisted,
@@ -248,7 +241,7 @@ mod tests {
             }
             for (task, ids) in managed {
                 let expected = scan(&steps, Some(task), &ids);
-                match found.take(Some(task), &ids) {
+                match found.take(task, &ids) {
                     WiringStep::Linked => {
                         let step = expected.and_then(|index| steps.get(index));
                         prop_assert!(matches!(step, Some(Listed::Linked(_))));

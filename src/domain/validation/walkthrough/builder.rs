@@ -40,9 +40,9 @@ impl WalkthroughBuilder<'_> {
             return;
         };
         let mut classes: Vec<(Vec<bool>, Vec<AccessLevel>)> = Vec::new();
-        for level in &root.source.task.roles {
+        for level in &root.source.task.content.roles {
             let tasks = self.guide.tasks.iter();
-            let sees = tasks.map(|task| task.source.task.roles.contains(level));
+            let sees = tasks.map(|task| task.source.task.content.roles.contains(level));
             let sees: Vec<bool> = sees.collect();
             match classes.iter_mut().find(|(known, _)| *known == sees) {
                 Some((_, levels)) => levels.push(*level),
@@ -134,14 +134,15 @@ impl WalkthroughBuilder<'_> {
             };
         };
         let source = &task.source.task;
-        let levels = self
-            .levels
-            .iter()
-            .filter(|(_, levels)| levels.iter().any(|level| source.roles.contains(level)));
+        let levels = self.levels.iter().filter(|(_, levels)| {
+            levels
+                .iter()
+                .any(|level| source.content.roles.contains(level))
+        });
         let levels: Vec<Literal> = levels.map(|(literal, _)| *literal).collect();
         let mut comes = self.formula.or(levels);
         // The root counts as published.
-        if index > 0 && !self.unpublished.shows(source.published) {
+        if index > 0 && !self.unpublished.shows(source.content.published) {
             comes = Literal::FALSE;
         }
         TaskVisit {

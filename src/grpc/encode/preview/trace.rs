@@ -19,7 +19,7 @@ const DEPENDENCIES: &str = "dependencies";
 
 /// The trace of a task's dependencies, if it has any.
 pub fn of_task(preview: &Preview, task: &GuideTask) -> Option<v1::ConditionTrace> {
-    let group = task.source.task.dependencies.as_ref()?;
+    let group = task.source.task.content.dependencies.as_ref()?;
     let compiled = task.dependencies.as_ref()?;
     Some(of_group(preview, group, compiled, DEPENDENCIES))
 }
