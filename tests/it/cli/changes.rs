@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use crate::kit::{
     command::{Cli, CommandOutput, text},
     on_both_databases, on_one_database,
+    postgres::free_port,
+    relay::Relay,
 };
 
 on_both_databases![
@@ -27,6 +29,7 @@ on_one_database![
     output_for_scripts_is_an_object_a_line,
     an_empty_account_has_no_changes,
     a_cursor_of_another_account_is_refused,
+    following_goes_on_after_an_outage,
     following_ends_when_nobody_reads,
 ];
 
@@ -193,6 +196,27 @@ fn following_prints_what_comes_and_ends_on_ctrl_c(cli: Cli) {
     assert!(output.stderr.contains("--follow"), "{}", output.stderr);
     let rest = run(&cli, &["changes", "--since", &cursor(&output)]);
     assert_eq!(rest.stdout, "");
+}
+
+fn following_goes_on_after_an_outage(cli: Cli) {
+    given_guide(&cli, "First");
+    let (_, port) = cli.server.rsplit_once(':').expect("a port");
+    let port = port.parse().expect("a port");
+    let relay = Relay::to(port);
+    let server = format!("http://{}", relay.address());
+    let args = ["changes", "--follow", "--retries=0", "--server", &server];
+    let follow = cli.command(&args).start();
+    assert!(follow.next_line().expect("a line").contains("First"));
+    relay.lead_to(free_port());
+    relay.cut();
+    given_guide(&cli, "Second");
+    let failure = follow.next_error_line();
+    assert!(failure.contains(&server), "{failure}");
+    relay.lead_to(port);
+    assert!(follow.next_line().expect("a line").contains("Second"));
+    follow.signal("INT");
+    let output = follow.end().succeeded();
+    assert_eq!(output.stdout, "");
 }
 
 fn following_ends_when_nobody_reads(cli: Cli) {
