@@ -19,6 +19,8 @@ use crate::{
 
 /// How long the server waits for changes. Proxies end calls that are silent for a minute.
 const WAIT_SECONDS: i64 = 30;
+/// How long a list waits, once, for changes that somebody else is putting in order.
+const ORDER_WAIT_SECONDS: i64 = 2;
 /// The pause before a call is made again whose repetitions have all failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// The most tasks of a page that are read one by one; beyond that all of the account are listed.
@@ -87,7 +89,11 @@ impl ChangeReader<'_> {
             if !self.print(page)? || caught_up {
                 return Ok(());
             }
-            if self.request.cursor == before {
+            if self.request.cursor != before {
+                continue;
+            }
+            let wait = seconds(ORDER_WAIT_SECONDS);
+            if self.request.wait.replace(wait).is_some() {
                 out::print_error("newer changes are not in order yet, and are not listed");
                 return Ok(());
             }
@@ -97,10 +103,7 @@ impl ChangeReader<'_> {
     /// Prints what there is and what comes, until Ctrl-C or until nobody reads the output.
     async fn follow(&mut self) -> Result<(), CliError> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::Signals)?;
-        self.request.wait = Some(prost_types::Duration {
-            seconds: WAIT_SECONDS,
-            nanos: 0,
-        });
+        self.request.wait = Some(seconds(WAIT_SECONDS));
         loop {
             let page = tokio::select! {
                 _ = interrupt.recv() => return Ok(()),
@@ -239,6 +242,10 @@ impl ChangeReader<'_> {
         let command = self.client.command(&arguments);
         out::print_error(&format!("to go on from here: {command}"));
     }
+}
+
+fn seconds(seconds: i64) -> prost_types::Duration {
+    prost_types::Duration { seconds, nanos: 0 }
 }
 
 /// A cursor that the server refuses is an argument here.

@@ -31,8 +31,10 @@ from google.protobuf import json_format
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 
-# How long the server waits for changes, and the time limit of a call, in seconds.
+# How long the server waits for changes, the same with --once, and the time limit of a call, in
+# seconds.
 WAIT = 30
+WAIT_ONCE = 1
 DEADLINE = 10
 PAGE_SIZE = 500
 # Every call is a read, so all that may succeed another time is repeated: by gRPC, and after
@@ -226,7 +228,7 @@ def synchronise(copy: Copy, once: bool) -> bool:
         copy.read_everything()
         return True
     try:
-        page = copy.service.changes_after(cursor, 0 if once else WAIT)
+        page = copy.service.changes_after(cursor, WAIT_ONCE if once else WAIT)
     except grpc.RpcError as error:
         if reason(error) != "CURSOR_EXPIRED":
             raise
