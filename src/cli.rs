@@ -4,6 +4,7 @@
 
 mod accounts;
 mod apply;
+mod change_feed;
 mod changes;
 mod confirm;
 mod delete;
@@ -190,7 +191,8 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         | ClientCommand::List(_)
         | ClientCommand::Preview(_)
         | ClientCommand::References(_)
-        | ClientCommand::History(_) => &[Scope::Read],
+        | ClientCommand::History(_)
+        | ClientCommand::Changes(_) => &[Scope::Read],
     };
     match command {
         ClientCommand::Delete(delete) => delete::check(delete)?,
@@ -206,7 +208,8 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         | ClientCommand::References(_)
         | ClientCommand::History(_)
         | ClientCommand::Keep(_)
-        | ClientCommand::Alias(_) => {}
+        | ClientCommand::Alias(_)
+        | ClientCommand::Changes(_) => {}
     }
     let client = Client::connect(connection, scopes).await?;
     match command {
@@ -234,6 +237,9 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::History(history) => history::history(&client, history, *format).await?,
         ClientCommand::Keep(keep) => keep::keep(&client, keep, *format).await?,
         ClientCommand::Alias(alias) => keep::alias(&client, alias, *format).await?,
+        ClientCommand::Changes(changes) => {
+            change_feed::changes(&client, changes, *format).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

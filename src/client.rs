@@ -32,6 +32,7 @@ use crate::{
         code_name,
         v1::{
             analysis_service_client::AnalysisServiceClient,
+            change_service_client::ChangeServiceClient,
             revision_service_client::RevisionServiceClient, step_service_client::StepServiceClient,
             task_service_client::TaskServiceClient,
         },
@@ -266,6 +267,7 @@ pub(crate) struct Client {
     steps: StepServiceClient<Channel>,
     analysis: AnalysisServiceClient<Channel>,
     revisions: RevisionServiceClient<Channel>,
+    changes: ChangeServiceClient<Channel>,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -306,8 +308,9 @@ impl Client {
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             analysis: AnalysisServiceClient::new(channel.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            revisions: RevisionServiceClient::new(channel)
+            revisions: RevisionServiceClient::new(channel.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            changes: ChangeServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES),
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
@@ -363,6 +366,18 @@ impl Client {
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         self.call_service(&self.revisions, message, call).await
+    }
+
+    /// Makes a call of the change service, and repeats it while its failure is transient.
+    pub async fn call_changes<M: Clone, T, F>(
+        &self,
+        message: M,
+        call: impl Fn(ChangeServiceClient<Channel>, Request<M>) -> F,
+    ) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.call_service(&self.changes, message, call).await
     }
 
     async fn call_service<S: Clone, M: Clone, T, F>(

@@ -39,9 +39,9 @@ pub use self::{
     analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, SigningKey, TokenRules, TokenSigning},
     client_command::{
-        AliasArgs, ApplyArgs, ClientCommand, ClientCommandConfig, DeleteArgs, DiffArgs, EditArgs,
-        ExportArgs, Format, GuideRef, HistoryArgs, ImportArgs, KeepArgs, ListFilters, RestoreArgs,
-        RevisionRef, ShowArgs, TaskRef,
+        AliasArgs, ApplyArgs, ChangesArgs, ChangesStart, ClientCommand, ClientCommandConfig,
+        DeleteArgs, DiffArgs, EditArgs, ExportArgs, Format, GuideRef, HistoryArgs, ImportArgs,
+        KeepArgs, ListFilters, RestoreArgs, RevisionRef, ShowArgs, TaskRef,
     },
     command_line::{Invocation, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},

@@ -1,7 +1,5 @@
 //! `expertise history`.
 
-use prost_types::Timestamp;
-
 use super::{
     CliError, document,
     layout::{TableColumn, table},
@@ -79,7 +77,7 @@ fn revision_row(revision: &TaskRevision) -> [String; 6] {
     let cause = wording::name(revision.cause().as_str_name(), "REVISION_CAUSE_");
     [
         revision.revision.to_string(),
-        time(revision.created_ts),
+        wording::time(revision.created_ts),
         cause.replace('_', " "),
         out::sanitize(&revision.subject),
         out::sanitize(&revision.aliases.join(", ")),
@@ -100,14 +98,8 @@ fn deleted_row(deleted: &DeletedTask) -> [String; 5] {
     [
         latest.task,
         latest.revision.to_string(),
-        time(deleted.deleted_ts),
+        wording::time(deleted.deleted_ts),
         out::sanitize(&deleted.subject),
         out::sanitize(&latest.task_name),
     ]
-}
-
-/// A time in UTC, to the second.
-fn time(time: Option<Timestamp>) -> String {
-    let seconds = time.map(|time| Timestamp { nanos: 0, ..time });
-    seconds.map_or_else(String::new, |time| time.to_string())
 }

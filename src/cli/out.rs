@@ -10,14 +10,20 @@ pub(super) use crate::terminal::{escape_formatting, print_error, print_message, 
 /// Prints to standard output, and fails where the text cannot be kept, as on a full
 /// disk. A reader that has closed its end is no failure.
 pub fn print(text: &str) -> Result<(), CliError> {
+    print_to_reader(text).map(|_| ())
+}
+
+/// Prints to standard output, and returns whether its reader has not closed its end.
+pub(super) fn print_to_reader(text: &str) -> Result<bool, CliError> {
     let mut out = io::stdout();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        Err(reason) if reason.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write {
+        Ok(()) => Ok(true),
+        Err(reason) if reason.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(reason) => Err(CliError::Write {
             place: "to standard output".to_owned(),
             reason,
         }),
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -28,6 +34,15 @@ pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
         reason: error.into(),
     })?;
     print(&escape_formatting(&(json + "\n")))
+}
+
+/// A value as JSON on one line.
+pub(super) fn json_line(value: &impl Serialize) -> Result<String, CliError> {
+    let json = serde_json::to_string(value).map_err(|error| CliError::Write {
+        place: "JSON".to_owned(),
+        reason: error.into(),
+    })?;
+    Ok(escape_formatting(&json))
 }
 
 /// A JSON array that is printed element by element, a line each, so that a long one is
@@ -44,11 +59,8 @@ impl JsonArray {
     pub fn push(&mut self, element: &impl Serialize) -> Result<(), CliError> {
         let lead = if self.is_empty { "[\n" } else { ",\n" };
         self.is_empty = false;
-        let element = serde_json::to_string(element).map_err(|error| CliError::Write {
-            place: "JSON".to_owned(),
-            reason: error.into(),
-        })?;
-        print(&escape_formatting(&format!("{lead}{element}")))
+        let element = json_line(element)?;
+        print(&format!("{lead}{element}"))
     }
 
     pub fn end(self) -> Result<(), CliError> {

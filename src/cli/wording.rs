@@ -1,7 +1,7 @@
 //! Parts of a guide in words, each on one line.
 
 use clap::ValueEnum;
-use prost_types::value::Kind;
+use prost_types::{Timestamp, value::Kind};
 
 use crate::{
     cli::out,
@@ -15,6 +15,12 @@ use crate::{
 pub(super) fn name(name: &str, prefix: &str) -> String {
     let name = name.strip_prefix(prefix).unwrap_or(name);
     name.to_ascii_lowercase()
+}
+
+/// A time in UTC, to the second.
+pub(super) fn time(time: Option<Timestamp>) -> String {
+    let seconds = time.map(|time| Timestamp { nanos: 0, ..time });
+    seconds.map_or_else(String::new, |time| time.to_string())
 }
 
 pub(super) fn kind(kind: StepType) -> &'static str {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::{connect_error, is_caller_refused, is_unsent, may_have_taken_effect};
+use super::{connect_error, is_caller_refused, is_transient, is_unsent, may_have_taken_effect};
 use crate::{proto::code_name, terminal::sanitize};
 
 /// Why a call failed. It is displayed as a line that says what to do, and an indented one
@@ -33,6 +33,9 @@ pub struct CallError {
     /// Whether the server refuses every such call of this caller.
     #[serde(skip)]
     pub caller_refused: bool,
+    /// Whether the same call may succeed another time.
+    #[serde(skip)]
+    pub transient: bool,
     /// Whether the server could not be reached.
     #[serde(skip)]
     pub unreachable: bool,
@@ -97,6 +100,7 @@ impl CallError {
             message: message_with_advice(text, &reason, names_account),
             undecided: may_have_taken_effect(status),
             caller_refused: is_caller_refused(status),
+            transient: is_transient(status),
             unreachable: is_unsent(status),
             reason,
             unlisted: total.saturating_sub(violations.len()),
@@ -118,6 +122,7 @@ impl fmt::Display for CallError {
             unlisted,
             undecided: _,
             caller_refused: _,
+            transient: _,
             unreachable: _,
         } = self;
         if *code == INVALID_ARGUMENT && !violations.is_empty() {

@@ -1,5 +1,6 @@
 //! The commands that people and scripts send to a running server.
 
+mod changes;
 mod guide_changes;
 mod history;
 
@@ -9,6 +10,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 pub(super) use self::history::guide_ref;
 pub use self::{
+    changes::{ChangesArgs, ChangesStart},
     guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs},
     history::{AliasArgs, GuideRef, HistoryArgs, KeepArgs, RestoreArgs, RevisionRef},
 };
@@ -76,6 +78,8 @@ pub(super) enum ClientCommandArgs {
     Restore(ClientArgs<RestoreArgs>),
     /// Name a revision, or remove such a name
     Alias(ClientArgs<AliasArgs>),
+    /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
+    Changes(ClientArgs<ChangesArgs>),
     /// Check guides, stored ones or documents in files: exit code 1 if there is an error
     Lint(ClientArgs<LintArgs>),
     /// Show which steps a user sees with these answers
@@ -111,6 +115,7 @@ impl ClientCommandArgs {
             Self::Keep(args) => args.read(ClientCommand::Keep, given),
             Self::Restore(args) => args.read(ClientCommand::Restore, given),
             Self::Alias(args) => args.read(ClientCommand::Alias, given),
+            Self::Changes(args) => args.read(ClientCommand::Changes, given),
             Self::Lint(args) => return Ok(Command::Lint(Box::new(args.read_lint(given)?))),
             Self::Preview(args) => args.read(ClientCommand::Preview, given),
             Self::References(args) => args.read(ClientCommand::References, given),
@@ -162,6 +167,8 @@ pub enum ClientCommand {
     Restore(RestoreArgs),
     /// Set or remove an alias.
     Alias(AliasArgs),
+    /// List and follow changes.
+    Changes(ChangesArgs),
 }
 
 /// A task as the user of a command names it.

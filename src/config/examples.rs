@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 25] = [
+const EXAMPLES: [(&str, &[&str]); 26] = [
     (
         "serve",
         &[
@@ -127,6 +127,13 @@ const EXAMPLES: [(&str, &[&str]); 25] = [
         &[
             "expertise alias -a demo GUID live 3",
             "expertise alias -a demo GUID live",
+        ],
+    ),
+    (
+        "changes",
+        &[
+            "expertise changes -a demo GUID",
+            "expertise changes -a demo --follow --since CURSOR",
         ],
     ),
     (

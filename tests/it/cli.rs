@@ -3,6 +3,7 @@
 
 mod accounts;
 mod apply;
+mod changes;
 mod copy;
 mod credentials;
 mod database_permissions;

@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 25] = [
+const SUBCOMMANDS: [&str; 26] = [
     "serve",
     "migrate",
     "accounts",
@@ -22,6 +22,7 @@ const SUBCOMMANDS: [&str; 25] = [
     "keep",
     "restore",
     "alias",
+    "changes",
     "lint",
     "preview",
     "references",

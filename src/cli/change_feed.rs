@@ -1,0 +1,269 @@
+//! `expertise changes`.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+
+use super::{CliError, PAGE_SIZE, document, out, tasks, wording};
+use crate::{
+    client::Client,
+    config::{ChangesArgs, ChangesStart, Format},
+    proto::v1::{Change, ChangeKind, ChangeStart, ListChangesRequest, ListChangesResponse},
+};
+
+/// How long the server waits for changes. Proxies end calls that are silent for a minute.
+const WAIT_SECONDS: i64 = 30;
+/// How long a list waits, once, for changes that somebody else is putting in order.
+const ORDER_WAIT_SECONDS: i64 = 2;
+/// The pause before a call is made again whose repetitions have all failed.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+/// The most tasks of a page that are read one by one; beyond that all of the account are listed.
+const MAX_SINGLE_READS: usize = 3;
+
+/// Lists the changes of the account or of a task, and follows them.
+pub(super) async fn changes(
+    client: &Client,
+    args: &ChangesArgs,
+    format: Format,
+) -> Result<(), CliError> {
+    let ChangesArgs {
+        task,
+        follow,
+        since,
+    } = args;
+    let task = match task {
+        Some(task) => tasks::find_with_history(client, task).await?.to_string(),
+        None => String::new(),
+    };
+    let (cursor, start) = match since {
+        ChangesStart::After(cursor) => (cursor.clone(), ChangeStart::Unspecified),
+        ChangesStart::Oldest => (String::new(), ChangeStart::Oldest),
+    };
+    let mut reader = ChangeReader {
+        client,
+        format,
+        request: ListChangesRequest {
+            cursor,
+            start: start.into(),
+            task,
+            page_size: PAGE_SIZE,
+            wait: None,
+        },
+        names: HashMap::new(),
+        has_read: false,
+    };
+    let outcome = match follow {
+        true => reader.follow().await,
+        false => reader.list().await,
+    };
+    if reader.has_read {
+        reader.print_how_to_go_on(*follow);
+    }
+    outcome.map_err(|error| with_advice(client, error))
+}
+
+/// Reads the changes behind a cursor, which moves behind what is printed.
+struct ChangeReader<'a> {
+    client: &'a Client,
+    format: Format,
+    request: ListChangesRequest,
+    /// The names of the tasks that were looked up; `None` for a task that does not exist.
+    names: HashMap<String, Option<String>>,
+    /// Whether a page was read and printed.
+    has_read: bool,
+}
+
+impl ChangeReader<'_> {
+    /// Prints what there is.
+    async fn list(&mut self) -> Result<(), CliError> {
+        loop {
+            let before = self.request.cursor.clone();
+            let page = self.next_page().await?;
+            let caught_up = page.caught_up;
+            if !self.print(page)? || caught_up {
+                return Ok(());
+            }
+            if self.request.cursor != before {
+                continue;
+            }
+            let wait = seconds(ORDER_WAIT_SECONDS);
+            if self.request.wait.replace(wait).is_some() {
+                out::print_error("newer changes are not in order yet, and are not listed");
+                return Ok(());
+            }
+        }
+    }
+
+    /// Prints what there is and what comes, until Ctrl-C or until nobody reads the output.
+    async fn follow(&mut self) -> Result<(), CliError> {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::Signals)?;
+        self.request.wait = Some(seconds(WAIT_SECONDS));
+        loop {
+            let page = tokio::select! {
+                _ = interrupt.recv() => return Ok(()),
+                page = self.next_page() => page,
+            };
+            match page {
+                Ok(page) => {
+                    if !self.print(page)? {
+                        return Ok(());
+                    }
+                }
+                Err(CliError::Refused(error)) if error.transient && self.has_read => {
+                    out::print_message(error);
+                    tokio::select! {
+                        _ = interrupt.recv() => return Ok(()),
+                        () = sleep(RETRY_PAUSE) => {}
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads a page, and looks up the names that its lines need.
+    async fn next_page(&mut self) -> Result<ListChangesResponse, CliError> {
+        let request = self.request.clone();
+        let page = self
+            .client
+            .call_changes(request, |mut changes, request| async move {
+                changes.list_changes(request).await
+            })
+            .await?;
+        match self.format {
+            Format::Text => self.look_up_names(&page.changes).await?,
+            Format::Json => {}
+        }
+        Ok(page)
+    }
+
+    async fn look_up_names(&mut self, changes: &[Change]) -> Result<(), CliError> {
+        for change in changes {
+            match change.kind() {
+                ChangeKind::TaskDeleted => {
+                    self.names.insert(change.task.clone(), None);
+                }
+                ChangeKind::TaskCreated => {
+                    self.names.remove(&change.task);
+                }
+                ChangeKind::TaskUpdated if change.fields.iter().any(|it| it == "name") => {
+                    self.names.remove(&change.task);
+                }
+                ChangeKind::TaskUpdated
+                | ChangeKind::StepCreated
+                | ChangeKind::StepUpdated
+                | ChangeKind::StepDeleted
+                | ChangeKind::Unspecified => {}
+            }
+        }
+        let named = changes.iter().map(|change| &change.task);
+        let unknown: BTreeSet<&String> = named
+            .filter(|task| !self.names.contains_key(*task))
+            .collect();
+        if unknown.len() > MAX_SINGLE_READS {
+            for task in tasks::list_all(self.client, None).await? {
+                self.names.insert(task.guid, Some(task.name));
+            }
+            for task in unknown {
+                self.names.entry(task.clone()).or_default();
+            }
+            return Ok(());
+        }
+        for task in unknown {
+            let name = match tasks::get(self.client, task.clone()).await {
+                Ok(task) => Some(task.name),
+                Err(error) if error.reason == "TASK_NOT_FOUND" => None,
+                Err(error) => return Err(error.into()),
+            };
+            self.names.insert(task.clone(), name);
+        }
+        Ok(())
+    }
+
+    /// Prints the changes of a page, and moves the cursor behind them. Returns whether somebody
+    /// reads the output.
+    fn print(&mut self, page: ListChangesResponse) -> Result<bool, CliError> {
+        let mut lines = String::new();
+        for change in &page.changes {
+            let line = match self.format {
+                Format::Text => self.line(change),
+                Format::Json => out::json_line(&document::json("Change", change)?)?,
+            };
+            lines = lines + &line + "\n";
+        }
+        let is_read = out::print_to_reader(&lines)?;
+        self.request.cursor = page.next_cursor;
+        self.request.start = ChangeStart::Unspecified.into();
+        self.has_read = true;
+        Ok(is_read)
+    }
+
+    /// When, who, what, which guide, and which fields.
+    fn line(&self, change: &Change) -> String {
+        let Change { task, step, .. } = change;
+        let name = self.names.get(task).and_then(Option::as_ref);
+        let name = name.unwrap_or(task);
+        let steps = out::step_count(usize::try_from(change.step_count).unwrap_or_default());
+        let what = match change.kind() {
+            ChangeKind::TaskCreated => format!("created task {name}, {steps}"),
+            ChangeKind::TaskUpdated => format!("updated task {name}"),
+            ChangeKind::TaskDeleted => format!("deleted task {name}, {steps}"),
+            ChangeKind::StepCreated => format!("created step {step} of {name}"),
+            ChangeKind::StepUpdated => format!("updated step {step} of {name}"),
+            ChangeKind::StepDeleted => format!("deleted step {step} of {name}"),
+            ChangeKind::Unspecified => format!("changed {name}"),
+        };
+        let fields = match change.fields.as_slice() {
+            [] => String::new(),
+            fields => format!(": {}", fields.join(", ")),
+        };
+        let who = match change.subject.as_str() {
+            "" => "-",
+            subject => subject,
+        };
+        let time = wording::time(change.changed_ts);
+        out::sanitize(&format!("{time}  {who}  {what}{fields}"))
+    }
+
+    fn print_how_to_go_on(&self, follow: bool) {
+        let ListChangesRequest { task, cursor, .. } = &self.request;
+        let task = match task.as_str() {
+            "" => String::new(),
+            task => format!(" {task}"),
+        };
+        let follow = if follow { " --follow" } else { "" };
+        let arguments = format!("changes{task}{follow} --since {cursor}");
+        let command = self.client.command(&arguments);
+        out::print_error(&format!("to go on from here: {command}"));
+    }
+}
+
+fn seconds(seconds: i64) -> prost_types::Duration {
+    prost_types::Duration { seconds, nanos: 0 }
+}
+
+/// A cursor that the server refuses is an argument here.
+fn with_advice(client: &Client, error: CliError) -> CliError {
+    let refused = match &error {
+        CliError::Refused(refused) => refused.reason.as_str(),
+        _ => "",
+    };
+    let problem = match refused {
+        "CURSOR_EXPIRED" => {
+            "changes behind this cursor are no longer kept, or the database was restored to a \
+             state before it"
+        }
+        "CURSOR_INVALID" => "the value of --since is no cursor of this account",
+        _ => return error,
+    };
+    let command = client.command("changes --since oldest");
+    CliError::Invalid(format!(
+        "{problem} ({refused}): `{command}` lists what is kept"
+    ))
+}

@@ -1,0 +1,249 @@
+//! `changes`: what it lists, how it goes on, and how it follows.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{self, Stdio},
+    thread::sleep,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::kit::{
+    command::{Cli, CommandOutput, text},
+    on_both_databases, on_one_database,
+    postgres::free_port,
+    relay::Relay,
+};
+
+on_both_databases![
+    changes_are_listed_with_the_names_of_guides,
+    following_prints_what_comes_and_ends_on_ctrl_c,
+];
+
+on_one_database![
+    the_printed_cursor_goes_on_where_the_list_ended,
+    the_changes_of_one_guide_are_listed,
+    a_deleted_guide_is_shown_by_its_guid,
+    a_page_of_many_guides_has_their_names,
+    output_for_scripts_is_an_object_a_line,
+    an_empty_account_has_no_changes,
+    a_cursor_of_another_account_is_refused,
+    following_goes_on_after_an_outage,
+    following_ends_when_nobody_reads,
+];
+
+fn given_guide(cli: &Cli, name: &str) -> String {
+    cli.import(&json!({
+        "task": {"name": name, "product_id": 7},
+        "steps": [{"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"}],
+    }))
+}
+
+fn run(cli: &Cli, args: &[&str]) -> CommandOutput {
+    cli.command(args).run().succeeded()
+}
+
+/// Imports the guide with another title of its step, and returns the step.
+fn retitle(cli: &Cli, guid: &str, title: &str) -> String {
+    let mut document: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    document["steps"][0]["title"] = json!(title);
+    let import = cli.command(&["import", "-"]);
+    import.stdin(&document.to_string()).run().succeeded();
+    text(&document["steps"][0]["guid"])
+}
+
+/// What the lines say behind the time.
+fn entries(output: &str) -> Vec<String> {
+    let entry = |line: &str| {
+        let (time, entry) = line.split_once("  ").expect(line);
+        assert_eq!(time.len(), "2026-11-25T09:12:40Z".len(), "{line}");
+        entry.to_owned()
+    };
+    output.lines().map(entry).collect()
+}
+
+/// The cursor that the last line of standard error says how to go on from.
+fn cursor(output: &CommandOutput) -> String {
+    let line = output.stderr.lines().last().expect("a line");
+    let (_, cursor) = line.split_once(" --since ").expect(line);
+    cursor.split_whitespace().next().expect(line).to_owned()
+}
+
+fn changes_are_listed_with_the_names_of_guides(cli: Cli) {
+    let guid = given_guide(&cli, "Guide");
+    let step = retitle(&cli, &guid, "Other");
+    let output = run(&cli, &["changes"]);
+    assert_eq!(
+        entries(&output.stdout),
+        [
+            "-  created task Guide, 1 step".to_owned(),
+            format!("-  updated step {step} of Guide: title"),
+        ]
+    );
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
+}
+
+fn the_printed_cursor_goes_on_where_the_list_ended(cli: Cli) {
+    given_guide(&cli, "First");
+    let first = run(&cli, &["changes"]);
+    given_guide(&cli, "Second");
+    let second = run(&cli, &["changes", "--since", &cursor(&first)]);
+    assert_eq!(entries(&second.stdout), ["-  created task Second, 1 step"]);
+    let third = run(&cli, &["changes", "--since", &cursor(&second)]);
+    assert_eq!(third.stdout, "");
+    assert_eq!(cursor(&third), cursor(&second));
+    assert_eq!(
+        run(&cli, &["changes", "--since=oldest"])
+            .stdout
+            .lines()
+            .count(),
+        2
+    );
+}
+
+fn the_changes_of_one_guide_are_listed(cli: Cli) {
+    let first = given_guide(&cli, "First");
+    given_guide(&cli, "Second");
+    for guide in [&first, "First"] {
+        let output = run(&cli, &["changes", guide]);
+        assert_eq!(entries(&output.stdout), ["-  created task First, 1 step"]);
+        let go_on = output.stderr.lines().last().expect("a line");
+        assert!(
+            go_on.contains(&format!(" changes {first} --since ")),
+            "{go_on}"
+        );
+    }
+    let unknown = cli.command(&["changes", "Third"]).run();
+    unknown.fails_with(1, &["\"Third\""]);
+}
+
+fn a_deleted_guide_is_shown_by_its_guid(cli: Cli) {
+    let guid = given_guide(&cli, "Guide");
+    run(&cli, &["delete", &guid, "--force"]);
+    let expected = [
+        format!("-  created task {guid}, 1 step"),
+        format!("-  deleted task {guid}, 1 step"),
+    ];
+    assert_eq!(entries(&run(&cli, &["changes"]).stdout), expected);
+    assert_eq!(entries(&run(&cli, &["changes", "Guide"]).stdout), expected);
+}
+
+fn a_page_of_many_guides_has_their_names(cli: Cli) {
+    let deleted = given_guide(&cli, "Deleted");
+    let names = ["A", "B", "C", "D", "E"];
+    for name in names {
+        given_guide(&cli, name);
+    }
+    run(&cli, &["delete", &deleted, "--force"]);
+    let created = |name: &str| format!("-  created task {name}, 1 step");
+    let mut expected = vec![created(&deleted)];
+    expected.extend(names.map(created));
+    expected.push(format!("-  deleted task {deleted}, 1 step"));
+    assert_eq!(entries(&run(&cli, &["changes"]).stdout), expected);
+}
+
+fn output_for_scripts_is_an_object_a_line(cli: Cli) {
+    let guid = given_guide(&cli, "Guide");
+    retitle(&cli, &guid, "Other");
+    let output = run(&cli, &["changes", "--format=json"]);
+    let changes = output.stdout.lines();
+    let changes = changes.map(|line| serde_json::from_str(line).expect(line));
+    let changes: Vec<Value> = changes.collect();
+    let kinds: Vec<&Value> = changes.iter().map(|change| &change["kind"]).collect();
+    assert_eq!(
+        kinds,
+        ["CHANGE_KIND_TASK_CREATED", "CHANGE_KIND_STEP_UPDATED"]
+    );
+    assert_eq!(changes[1]["task"], json!(guid));
+    assert_eq!(changes[1]["fields"], json!(["title"]));
+    assert_eq!(changes[1]["cursor"], json!(cursor(&output)));
+}
+
+fn an_empty_account_has_no_changes(cli: Cli) {
+    let output = run(&cli, &["changes"]);
+    assert_eq!(output.stdout, "");
+    given_guide(&cli, "Guide");
+    let output = run(&cli, &["changes", "--since", &cursor(&output)]);
+    assert_eq!(output.stdout.lines().count(), 1);
+}
+
+fn a_cursor_of_another_account_is_refused(cli: Cli) {
+    let cursor = cursor(&run(&cli, &["changes"]));
+    let other = format!("{}-other", cli.account);
+    let args = ["changes", "--since", &cursor, "--account", &other];
+    let output = cli.command(&args).run();
+    output.fails_with(1, &["CURSOR_INVALID", "--since", "oldest"]);
+    let empty = cli.command(&["changes", "--since", ""]).run();
+    assert_eq!(empty.code, Some(2), "{}", empty.stderr);
+}
+
+fn following_prints_what_comes_and_ends_on_ctrl_c(cli: Cli) {
+    given_guide(&cli, "First");
+    let follow = cli.command(&["changes", "--follow"]).start();
+    let next = || entries(&follow.next_line().expect("a line"));
+    assert_eq!(next(), ["-  created task First, 1 step"]);
+    let guid = given_guide(&cli, "Second");
+    assert_eq!(next(), ["-  created task Second, 1 step"]);
+    let mut document: Value = serde_json::from_str(&cli.export(&guid)).expect("JSON");
+    document["task"]["name"] = json!("Renamed");
+    let import = cli.command(&["import", "-"]);
+    import.stdin(&document.to_string()).run().succeeded();
+    assert_eq!(next(), ["-  updated task Renamed: name"]);
+    follow.signal("INT");
+    let output = follow.end().succeeded();
+    assert_eq!(output.stdout, "");
+    assert!(output.stderr.contains("--follow"), "{}", output.stderr);
+    let rest = run(&cli, &["changes", "--since", &cursor(&output)]);
+    assert_eq!(rest.stdout, "");
+}
+
+fn following_goes_on_after_an_outage(cli: Cli) {
+    given_guide(&cli, "First");
+    let (_, port) = cli.server.rsplit_once(':').expect("a port");
+    let port = port.parse().expect("a port");
+    let relay = Relay::to(port);
+    let server = format!("http://{}", relay.address());
+    let args = ["changes", "--follow", "--retries=0", "--server", &server];
+    let follow = cli.command(&args).start();
+    assert!(follow.next_line().expect("a line").contains("First"));
+    relay.lead_to(free_port());
+    relay.cut();
+    given_guide(&cli, "Second");
+    let failure = follow.next_error_line();
+    assert!(failure.contains(&server), "{failure}");
+    relay.lead_to(port);
+    assert!(follow.next_line().expect("a line").contains("Second"));
+    follow.signal("INT");
+    let output = follow.end().succeeded();
+    assert_eq!(output.stdout, "");
+}
+
+fn following_ends_when_nobody_reads(cli: Cli) {
+    given_guide(&cli, "First");
+    let mut child = process::Command::new(env!("CARGO_BIN_EXE_expertise"))
+        .args([
+            "changes",
+            "--follow",
+            "--server",
+            &cli.server,
+            "--account",
+            &cli.account,
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+    output.read_line(&mut String::new()).expect("a line");
+    drop(output);
+    given_guide(&cli, "Second");
+    for _ in 0..100 {
+        if let Some(status) = child.try_wait().expect("its status") {
+            assert!(status.success());
+            return;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    let _ = child.kill();
+    panic!("it does not end");
+}
