@@ -148,20 +148,6 @@ fn a_taken_port_is_a_failed_start_of_one_line() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_a_wrong_setting() {
-    let url = "--database-url=sqlite:no/such/directory/e.db";
-    let directory = "--database-url=sqlite:.";
-    for (args, part) in [
-        (&["--listen=127.0.0.1:0", url][..], "create it"),
-        (&["migrate", url], "create it"),
-        (&["migrate", directory], "it is a directory"),
-    ] {
-        let line = command(args).run().failure(2);
-        assert!(line.contains(part), "{part}: {line}");
-    }
-}
-
-#[test]
 fn signals_end_the_server_cleanly_despite_silent_connections() {
     for signal in ["TERM", "INT"] {
         let running = command(&MEMORY)
