@@ -1,9 +1,15 @@
 //! Random writes of one account.
 
-use proptest::{collection::vec, prelude::*, sample::Index};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::Index,
+    strategy::ValueTree,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
 use tonic::Status;
 
-use super::{client::field_mask, prelude::*};
+use super::{client::field_mask, prelude::*, rng::Rng};
 
 /// Names of observations. The last one looks like an account-wide name.
 const OWN: [&str; 3] = ["a", "b", "components.7.a"];
@@ -108,6 +114,17 @@ pub fn write() -> impl Strategy<Value = Write> {
         (1..3_i64).prop_map(Write::DeleteRole),
     ];
     prop_oneof![15 => of_tasks, 13 => new_steps, 17 => of_steps, 3 => of_the_account]
+}
+
+/// Random writes, one after the other.
+pub fn writes(rng: &mut Rng) -> impl FnMut() -> Write + Send + use<> {
+    let seed: Vec<u8> = (0..4).flat_map(|_| rng.next().to_le_bytes()).collect();
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(Config::default(), random);
+    move || {
+        let write = write().new_tree(&mut runner);
+        write.expect("a write").current()
+    }
 }
 
 fn conditions() -> impl Strategy<Value = Conditions> {

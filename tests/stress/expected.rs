@@ -10,10 +10,6 @@ mod errors;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use expertise::proto::v1::*;
-use proptest::{
-    strategy::{Strategy, ValueTree},
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
-};
 use tonic::Status;
 
 pub(crate) use self::errors::retry_while_unavailable;
@@ -35,7 +31,7 @@ const PAGE_SIZE: i32 = 500;
 /// It alone writes to its account.
 pub struct Writer {
     pub rng: Rng,
-    plans: TestRunner,
+    plans: Box<dyn FnMut() -> random_writes::Write + Send>,
     account: String,
     twin: String,
     /// Answered writes that the twin lacks.
@@ -85,11 +81,9 @@ pub enum UnansweredOutcome {
 impl Writer {
     pub fn new(rng: &mut Rng) -> Self {
         let mut rng = rng.fork();
-        let seed: Vec<u8> = (0..4).flat_map(|_| rng.next().to_le_bytes()).collect();
-        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
         Self {
+            plans: Box::new(random_writes::writes(&mut rng)),
             rng,
-            plans: TestRunner::new_with_rng(Config::default(), random),
             account: unknown_guid(),
             twin: unknown_guid(),
             missing: Vec::new(),
@@ -148,8 +142,7 @@ impl Writer {
 
     /// The next write, if what there is allows one.
     pub async fn next_write(&mut self, client: &Client) -> Result<Option<SentWrite>, Status> {
-        let write = random_writes::write().new_tree(&mut self.plans);
-        let planned = (write.expect("a write").current(), self.planned);
+        let planned = ((self.plans)(), self.planned);
         // Texts grow with the number.
         self.planned = (self.planned + 1) % 100;
         let call = planned.0.call(client, planned.1).await?;
