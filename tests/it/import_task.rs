@@ -8,7 +8,7 @@ pub mod example_guides;
 mod existing_task;
 mod outcomes;
 mod refused;
-mod retries_and_dry_runs;
+mod retries;
 mod step_limit;
 
 on_both_databases![
