@@ -14,12 +14,15 @@ on_both_databases![
     fields_of_questions,
     costs_by_type,
     dependencies,
+    fields_of_roles,
+    fields_of_translations,
 ];
 
 on_one_database![
     every_id_is_a_hyphenated_uuid,
     fields_of_subtask_steps,
     fields_of_previews,
+    fields_of_requests_for_translation_work,
     fields_of_validations,
     fields_of_searches_for_references,
 ];
@@ -423,4 +426,87 @@ async fn fields_of_searches_for_references(client: Client) {
     };
     let search = json!({"task": client.given_task(task("Guide")).await.guid});
     check(&client, "AnalysisService/ListReferences", &search, &fields).await;
+}
+
+async fn fields_of_roles(client: Client) {
+    let fields = fields! {
+        "role": [] not [null] => FIELD_REQUIRED;
+        "role.name": [] not ["", " ", "\t\n\u{3000}"] => FIELD_REQUIRED;
+        "role.name": [times("🔧", 200)] not [times("x", 201)] => FIELD_TOO_LONG;
+        "role.name": [] not ["x\0"] => FIELD_INVALID;
+    };
+    check(&client, "RoleService/CreateRole", &json!({}), &fields).await;
+    let fields = fields! {
+        "id": [] not [0] => FIELD_REQUIRED;
+        "id": [] not [-1, i64::MIN] => FIELD_OUT_OF_RANGE;
+    };
+    check(&client, "RoleService/DeleteRole", &json!({}), &fields).await;
+}
+
+async fn fields_of_translations(client: Client) {
+    let languages = |count| -> Value {
+        let tags = tags(count).into_iter();
+        tags.map(|tag| (tag, json!({"name": "x"}))).collect()
+    };
+    let fields = fields! {
+        "task.translations": [languages(100)] not [languages(101)] => TOO_MANY_ELEMENTS;
+        "task.translations.de.name": [null, times("🔧", 200)] not [times("x", 201)]
+            => FIELD_TOO_LONG at r#"task.translations["de"].name"#;
+        "task.translations.de.name": [] not ["", " "]
+            => FIELD_REQUIRED at r#"task.translations["de"].name"#;
+    };
+    check(&client, "TaskService/CreateTask", &new_task(), &fields).await;
+    let object = json!({"a": 1});
+    let question = json!({"name": "q", "type": "enum", "values": [{"key": "a", "value": "A"}]});
+    let fields = fields! {
+        "step.translations.de.title": [times("x", 400)] not [times("x", 401)]
+            => FIELD_TOO_LONG at r#"step.translations["de"].title"#;
+        "step.translations.de.instructions": [(list(&object, 1_000))] not [(list(&object, 1_001))]
+            => TOO_MANY_ELEMENTS at r#"step.translations["de"].instructions"#;
+        "step.translations.de.feedback_config": [(list(&question, 1))] not [(list(&question, 2))]
+            => TOO_MANY_ELEMENTS at r#"step.translations["de"].feedback_config"#;
+    };
+    let step = new_step(&client, "STEP_TYPE_INFORMATION").await;
+    check(&client, "StepService/CreateStep", &step, &fields).await;
+    let client = client.other_account();
+    let guide = client.given_task(task("Pump")).await;
+    client.given_step(information_step(&guide, "Look")).await;
+    let work = client.translation_work(&["de"]).await;
+    let sent = |work: &TranslationWork| {
+        json!({"translations": [{
+            "guid": work.guid,
+            "language": work.language,
+            "source_digest": work.source_digest,
+        }]})
+    };
+    for item in work {
+        let fields = match item.kind() {
+            TranslationKind::Task => fields! {
+                "translations": [] not [[]] => FIELD_REQUIRED;
+                "translations[0].name": [times("🔧", 200)] not [times("🔧", 201)] => FIELD_TOO_LONG;
+                "translations[0].name": [] not ["", " \t\n"] => FIELD_REQUIRED;
+                "translations[0].name": [] not ["x\0"] => FIELD_INVALID;
+            },
+            _ => fields! {
+                "translations": [] not [[]] => FIELD_REQUIRED;
+                "translations[0].title": [times("🔧", 400)] not [times("🔧", 401)] => FIELD_TOO_LONG;
+                "translations[0].title": [] not ["", " \t\n"] => FIELD_REQUIRED;
+                "translations[0].title": [] not ["x\0"] => FIELD_INVALID;
+            },
+        };
+        let call = "TranslationService/WriteTranslations";
+        check(&client, call, &sent(&item), &fields).await;
+    }
+}
+
+async fn fields_of_requests_for_translation_work(client: Client) {
+    let fields = fields! {
+        "languages": [] not [[]] => FIELD_REQUIRED;
+        "languages": [(tags(100))] not [(tags(101))] => TOO_MANY_ELEMENTS;
+        "languages[1]": ["fr"] not ["de_DE", "1", "d\0", " de"] => FIELD_INVALID;
+        "task": [null] not [""] => FIELD_REQUIRED;
+        "task": [] not ["1", "Pump", "\0", "0198c2f0"] => FIELD_INVALID;
+    };
+    let call = "TranslationService/ListTranslationWork";
+    check(&client, call, &json!({"languages": ["de"]}), &fields).await;
 }
