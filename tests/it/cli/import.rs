@@ -123,7 +123,7 @@ fn the_page_of_commands_has_a_guide_that_is_imported(cli: Cli) {
     assert_eq!(output.stdout.lines().count(), 1, "no findings: {output:?}");
     let guid = cli.command(&["import", "--format=json", "-"]).stdin(guide);
     let guid = text(&guid.run().succeeded().json()[0]["guid"]);
-    let stored: serde_json::Value = serde_json::from_str(&cli.export(&guid)).expect("a document");
+    let stored = cli.exported(&guid);
     assert_eq!(stored["task"]["published"], 1);
     assert_eq!(stored["steps"][0]["published"], 1);
 }

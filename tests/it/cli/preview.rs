@@ -162,7 +162,7 @@ fn a_mark_of_an_outdated_translation_is_explained(cli: Cli) {
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
     let args = [guid.as_str(), "--language=de"];
     assert!(!preview(&cli, &args).contains("outdated"));
-    let document: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    let document = cli.exported(guid);
     let steps = document["steps"].as_array().expect("steps");
     let label = steps.iter().find(|it| it["title"] == "Read the label");
     let label = &label.expect("a step")["guid"];
