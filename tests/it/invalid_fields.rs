@@ -20,6 +20,8 @@ on_both_databases![
 
 on_one_database![
     every_id_is_a_hyphenated_uuid,
+    fields_of_imports,
+    fields_of_lists,
     fields_of_subtask_steps,
     fields_of_previews,
     fields_of_requests_for_translation_work,
@@ -509,4 +511,33 @@ async fn fields_of_requests_for_translation_work(client: Client) {
     };
     let call = "TranslationService/ListTranslationWork";
     check(&client, call, &json!({"languages": ["de"]}), &fields).await;
+}
+
+async fn fields_of_imports(client: Client) {
+    let fields = fields! {
+        "document": [] not [null] => FIELD_REQUIRED;
+        "document.task": [] not [null] => FIELD_REQUIRED;
+        "document.task.name": [] not ["", " "] => FIELD_REQUIRED;
+        "document.task.product_id": [] not [null] => FIELD_REQUIRED;
+        "absent_steps": [1, 2] not [3] => FIELD_INVALID;
+        "absent_fields": [1, 2] not [3] => FIELD_INVALID;
+    };
+    let import = json!({"document": new_task()});
+    check(&client, "TaskService/ImportTask", &import, &fields).await;
+}
+
+async fn fields_of_lists(client: Client) {
+    let fields = fields! {
+        "product_id": [1] not [0, -1] => FIELD_OUT_OF_RANGE;
+        "published": [0, 2] not [-1] => FIELD_OUT_OF_RANGE;
+        "role": [0, 8] not [4] => FIELD_INVALID;
+        "type": [0, 1] not [2] => FIELD_INVALID;
+        "page_size": [0, 501] not [-1] => FIELD_OUT_OF_RANGE;
+    };
+    check(&client, "TaskService/ListTasks", &json!({}), &fields).await;
+    let fields = fields! {
+        "expand[0]": ["body"] not ["title", "", "Body"] => FIELD_INVALID;
+    };
+    let steps = json!({"task": client.given_task(task("Guide")).await.guid});
+    check(&client, "StepService/ListSteps", &steps, &fields).await;
 }
