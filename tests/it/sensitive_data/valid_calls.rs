@@ -94,6 +94,15 @@ const CALLS: &[(&str, Make)] = &[
         "AnalysisService/ListFindings",
         |of| json!({"options": validation_options(of)}),
     ),
+    (
+        "ChangeService/ListChanges",
+        |of| json!({"start": "CHANGE_START_OLDEST", "task": of.task.guid}),
+    ),
+    ("IndexService/ListIndexWork", nothing),
+    (
+        "IndexService/AcknowledgeIndexed",
+        |of| json!({"items": [{"guid": of.task.guid, "etag": TEXT, "info": TEXT}]}),
+    ),
     ("AnalysisService/ListRules", nothing),
     (
         "RevisionService/CreateRevision",

@@ -85,8 +85,8 @@ TLS_KEY_FILE=
 TLS_CLIENT_CA_FILE=
 
 token --account=42 --scope=read AUTH=header JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us JWT_AUDIENCE=expertise
-token --account=42 --scope=read
-token --account=42 --scope=read JWT_JWKS_URL=https://issuer.test/keys
+token --account=42 --scope=read JWT_ISSUER=us JWT_AUDIENCE=expertise
+token --account=42 --scope=read JWT_JWKS_URL=https://issuer.test/keys JWT_ISSUER=us JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_AUDIENCE=expertise
 token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush JWT_ISSUER=us
 token '--account=4 2' --scope=read
