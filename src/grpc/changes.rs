@@ -117,8 +117,13 @@ fn feed_start(
 
 /// How long to wait: 0 to [`MAX_WAIT`].
 fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Duration> {
-    let wait = wait.map_or(Ok(Duration::ZERO), Duration::try_from);
-    let wait = wait.ok().filter(|wait| *wait <= MAX_WAIT);
+    let wait = match wait {
+        None => Some(Duration::ZERO),
+        // The conversion would negate it, which overflows for the least number.
+        Some(wait) if wait.seconds < 0 => None,
+        Some(wait) => Duration::try_from(wait).ok(),
+    };
+    let wait = wait.filter(|wait| *wait <= MAX_WAIT);
     if wait.is_none() {
         let description = format!("must be from 0 to {} seconds", MAX_WAIT.as_secs());
         field.refuse(Reason::FieldOutOfRange, description);

@@ -9,7 +9,6 @@ use std::sync::{
 use crate::kit::prelude::*;
 
 on_both_databases![
-    an_export_holds_the_task_and_its_steps_complete,
     managed_tasks_stand_below_their_values,
     a_managed_task_is_exported_by_itself,
     an_export_that_refers_outside_stays_in_its_account,
@@ -61,25 +60,6 @@ async fn guide(client: &Client) -> (Task, Task) {
     let outside = client.given_task(task("Outside")).await;
     let made = given_guide(client, &outside).await;
     (made, outside)
-}
-
-async fn an_export_holds_the_task_and_its_steps_complete(client: Client) {
-    let made = client
-        .imported(document_with(
-            full_task(),
-            vec![
-                full_step(&Task::default()),
-                document_step(StepType::End, "end"),
-            ],
-        ))
-        .await;
-    let exported = client.exported(&made.guid).await;
-    assert_eq!(exported.task, Some(made.clone()));
-    let mut steps = Vec::new();
-    for guid in &made.steps {
-        steps.push(client.get_step(guid).await.accepted());
-    }
-    assert_eq!(exported.steps, steps);
 }
 
 async fn managed_tasks_stand_below_their_values(client: Client) {

@@ -2,19 +2,13 @@
 
 use crate::kit::prelude::*;
 
-mod dry_runs;
+mod every_call;
 mod expiry;
 
 on_both_databases![
-    a_request_id_creates_one_task,
-    a_request_id_creates_one_step_and_answers_the_same_placement,
-    a_request_id_is_read_in_any_case,
-    a_request_id_with_another_payload_is_refused,
-    a_request_id_belongs_to_one_call,
     a_request_id_belongs_to_one_account,
     a_retry_answers_what_was_stored_although_it_has_changed_since,
     a_retry_answers_although_the_task_is_gone,
-    a_refused_call_does_not_use_up_its_request_id,
     calls_at_the_same_time_with_one_request_id_create_one_task,
     a_malformed_request_id_is_refused,
     a_matching_etag_permits_the_update,
@@ -23,6 +17,7 @@ on_both_databases![
     an_old_etag_aborts_an_update_that_would_change_nothing,
     an_old_etag_aborts_the_update_of_a_step,
     a_new_step_outdates_its_tasks_etag,
+    the_etag_of_a_dry_run_matches_no_later_write,
 ];
 
 fn create(name: &str, request_id: &str) -> CreateTaskRequest {
@@ -44,63 +39,6 @@ async fn send(
 async fn count(client: &Client) -> usize {
     let listed = client.list_tasks(ListTasksRequest::default()).await;
     listed.accepted().tasks.len()
-}
-
-async fn a_request_id_creates_one_task(client: Client) {
-    let request = CreateTaskRequest {
-        task: Some(full_task()),
-        request_id: unknown_guid(),
-        validate_only: false,
-    };
-    let first = send(&client, request.clone()).await.accepted();
-    let second = send(&client, request).await.accepted();
-    assert_eq!(second, first);
-    assert_eq!(count(&client).await, 1);
-}
-
-async fn a_request_id_creates_one_step_and_answers_the_same_placement(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let steps = client.given_steps(&task, &["a", "b"]).await;
-    let request = CreateStepRequest {
-        step: Some(full_step(&task)),
-        prevstep: steps[0].clone(),
-        request_id: unknown_guid(),
-        validate_only: false,
-    };
-    let first = client.steps().create_step(request.clone()).await;
-    let first = first.accepted().into_inner();
-    let second = client.steps().create_step(request).await;
-    let second = second.accepted().into_inner();
-    assert_eq!(second, first);
-    assert_eq!(second.placement(), Placement::AfterPrevstep);
-    assert_eq!(client.step_order(&task.guid).await.len(), 3);
-}
-
-async fn a_request_id_is_read_in_any_case(client: Client) {
-    let id = unknown_guid();
-    let first = send(&client, create("Once", &id)).await.accepted();
-    let again = create("Once", &id.to_uppercase());
-    assert_eq!(send(&client, again).await.accepted(), first);
-}
-
-async fn a_request_id_with_another_payload_is_refused(client: Client) {
-    let id = unknown_guid();
-    send(&client, create("One", &id)).await.accepted();
-    let failure = send(&client, create("Another", &id)).await.refused();
-    failure.is_precondition("REQUEST_ID_REUSED");
-    assert_eq!(count(&client).await, 1);
-}
-
-async fn a_request_id_belongs_to_one_call(client: Client) {
-    let id = unknown_guid();
-    let created = send(&client, create("One", &id)).await.accepted();
-    let request = CreateStepRequest {
-        step: Some(information_step(&created.task.unwrap(), "step")),
-        request_id: id,
-        ..CreateStepRequest::default()
-    };
-    let failure = client.steps().create_step(request).await.refused();
-    failure.is_precondition("REQUEST_ID_REUSED");
 }
 
 async fn a_request_id_belongs_to_one_account(client: Client) {
@@ -128,12 +66,6 @@ async fn a_retry_answers_although_the_task_is_gone(client: Client) {
     client.delete_task(guid).await.accepted();
     assert_eq!(send(&client, request).await.accepted(), first);
     assert_eq!(count(&client).await, 0);
-}
-
-async fn a_refused_call_does_not_use_up_its_request_id(client: Client) {
-    let id = unknown_guid();
-    send(&client, create("", &id)).await.refused();
-    send(&client, create("Better", &id)).await.accepted();
 }
 
 async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Client) {
@@ -218,4 +150,22 @@ async fn a_new_step_outdates_its_tasks_etag(client: Client) {
     let before = client.given_task(task("Growing")).await;
     client.given_step(information_step(&before, "new")).await;
     aborts(&client, renamed(&before, "Late", &before.etag)).await;
+}
+
+async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
+    let created = client.given_task(task("Guide")).await;
+    let renamed = |name: &str| task_of(&created.guid).named(name);
+    let request = UpdateTaskRequest {
+        task: Some(renamed("dry")),
+        validate_only: true,
+        ..UpdateTaskRequest::default()
+    };
+    let dry_run = client.tasks().update_task(request).await.accepted();
+    let dry_run = dry_run.into_inner().task.unwrap();
+    client.updated_task(renamed("theirs"), &[]).await;
+    let mine = renamed("mine").with_etag(dry_run.etag);
+    let outcome = client.update_task(mine, &[]).await;
+    outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    let read = client.get_task(&created.guid).await.accepted();
+    assert_eq!(read.name, "theirs");
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 
-use crate::{
-    kit::{on_both_databases, on_one_database, prelude::*},
+use crate::kit::{
+    on_both_databases, on_one_database,
+    prelude::*,
     random_writes::{self, Write},
 };
 

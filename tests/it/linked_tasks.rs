@@ -8,13 +8,7 @@ mod reimport;
 mod updates;
 
 on_both_databases![
-    each_value_gets_a_task_that_is_named_after_it,
-    each_managed_task_is_wired_right_behind_the_observation,
-    a_wiring_step_that_is_listed_stays_where_it_is_listed,
     a_listed_wiring_step_keeps_its_fields,
-    fields_that_a_wiring_step_takes_from_its_task_are_not_listed_as_ignored,
-    the_documents_of_values_are_imported_with_them,
-    documents_of_values_nest,
     the_name_and_product_in_a_values_document_are_ignored_and_listed,
     a_managed_task_has_the_product_of_its_parent,
     a_link_is_never_taken_from_a_caller,
@@ -76,38 +70,6 @@ async fn unlinked(client: &Client, task: &Task, wiring: &Step) {
     assert_ne!(after.etag, wiring.etag);
 }
 
-async fn each_value_gets_a_task_that_is_named_after_it(client: Client) {
-    let (made, question, _) = guide(&client, &[("a", "First"), ("b", "Second")]).await;
-    assert_eq!(question.feedback_config[0].linked, Some(true));
-    let tasks = managed_by(&client, &question).await;
-    let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-    assert_eq!(names, ["First", "Second"]);
-    for (idx, task) in tasks.iter().enumerate() {
-        assert_eq!(task.r#type(), TaskType::Linked);
-        assert_eq!(task.parent_guid, made.guid);
-        assert_eq!(usize::try_from(task.idx).unwrap(), idx);
-        assert_eq!(task.product_id, made.product_id);
-        assert_eq!(task.steps, [""; 0]);
-        assert_eq!((task.roles.len(), task.published), (7, Some(1)));
-    }
-}
-
-async fn each_managed_task_is_wired_right_behind_the_observation(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "First"), ("b", "Second")]).await;
-    let tasks = managed_by(&client, &question).await;
-    assert_eq!(wiring.len(), 2);
-    for (step, task) in wiring.iter().zip(&tasks) {
-        assert_eq!(step.r#type(), StepType::Subtask);
-        assert_eq!(step.task, made.guid);
-        assert_eq!(step.link, task.guid);
-        assert_eq!(step.subtask_id, task.guid);
-        assert_eq!(step.subtask_pid, task.product_id);
-        assert_eq!(step.title, task.name);
-        assert_eq!(step.product_id, made.product_id);
-    }
-    assert_eq!(made.steps.len(), 4);
-}
-
 /// The wiring step of a document for the value that has this link.
 fn wires(link: &str) -> Step {
     let target = task("").with_guid(link);
@@ -125,29 +87,6 @@ fn question_with(links: &[&str]) -> FeedbackConfig {
     linked_question(values.collect())
 }
 
-async fn a_wiring_step_that_is_listed_stays_where_it_is_listed(client: Client) {
-    let [first, second, third] = [(); 3].map(|()| unknown_guid());
-    let steps = vec![
-        wires(&third),
-        observation_asking(question_with(&[&first, &second, &third])),
-        document_step(StepType::Information, "between"),
-        wires(&first),
-    ];
-    let made = client.imported(document("Guide", steps)).await;
-    let steps = client.steps_with_bodies(&made.guid).await;
-    let titles: Vec<&str> = steps.iter().map(|step| step.title.as_str()).collect();
-    let expected = ["value 2", "What is it?", "value 1", "between", "value 0"];
-    assert_eq!(titles, expected);
-    let links: Vec<&String> = answers_of(&steps[1])
-        .iter()
-        .map(|value| &value.link)
-        .collect();
-    let wired = [4, 2, 0].map(|at: usize| &steps[at]);
-    for (step, link) in wired.into_iter().zip(links) {
-        assert_eq!((&step.link, &step.subtask_id), (link, link));
-    }
-}
-
 async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     let link = unknown_guid();
     let wiring = Step {
@@ -160,62 +99,6 @@ async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     assert_eq!(made.steps.len(), 2);
     let after = client.get_step(&made.steps[1]).await.accepted();
     assert_eq!((after.body, after.tags), (wiring.body, wiring.tags));
-}
-
-async fn fields_that_a_wiring_step_takes_from_its_task_are_not_listed_as_ignored(client: Client) {
-    let link = unknown_guid();
-    let titled = wires(&link).titled("value 0");
-    let steps = vec![observation_asking(question_with(&[&link])), titled];
-    let response = client.import(document("Guide", steps)).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-}
-
-async fn the_documents_of_values_are_imported_with_them(client: Client) {
-    let inner = TaskDocument {
-        task: Some(full_task().named("A")),
-        steps: vec![
-            full_step(&Task::default()),
-            document_step(StepType::End, "end"),
-        ],
-    };
-    let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);
-    let response = client
-        .import(document("Guide", vec![observation_asking(question)]))
-        .await;
-    let response = response.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    let question = &response.task.unwrap().steps[0];
-    let question = client.get_step(question).await.accepted();
-    let tasks = managed_by(&client, &question).await;
-    let rich = client.given_task(full_task()).await;
-    assert_eq!(tasks[0].roles, rich.roles);
-    assert_eq!(tasks[0].translations, rich.translations);
-    assert_eq!(tasks[0].dependencies, rich.dependencies);
-    assert_eq!(tasks[0].published, rich.published);
-    let titles = client.step_titles(&tasks[0].guid).await;
-    assert_eq!(titles, ["Check the valve", "end"]);
-    assert_eq!(tasks[1].steps, [""; 0]);
-}
-
-async fn documents_of_values_nest(client: Client) {
-    let deep = document("", document_steps(&["deep"]));
-    let middle = linked_question(vec![answer_with("x", "X", deep)]);
-    let middle = document("", vec![observation_asking(middle)]);
-    let question = linked_question(vec![answer_with("a", "A", middle)]);
-    let made = client
-        .imported(document("Guide", vec![observation_asking(question)]))
-        .await;
-    let outer = client.get_step(&made.steps[0]).await.accepted();
-    let outer = managed_by(&client, &outer).await.remove(0);
-    assert_eq!(outer.parent_guid, made.guid);
-    let middle = client.get_step(&outer.steps[0]).await.accepted();
-    let inner = managed_by(&client, &middle).await.remove(0);
-    assert_eq!(inner.parent_guid, outer.guid);
-    assert_eq!(inner.name, "X");
-    let wiring = client.get_step(&outer.steps[1]).await.accepted();
-    assert_eq!((&wiring.link, &wiring.task), (&inner.guid, &outer.guid));
-    let titles = client.step_titles(&inner.guid).await;
-    assert_eq!(titles, ["deep"]);
 }
 
 async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client: Client) {

@@ -47,7 +47,6 @@ mod operations;
 mod paging;
 mod properties;
 mod random_guides;
-mod random_writes;
 mod reference_page;
 mod replica_reads;
 mod response_snapshots;

@@ -12,7 +12,6 @@ on_both_databases![
     tasks_are_listed_in_the_order_of_their_creation,
     a_page_ends_early_rather_than_exceed_3_mib,
     steps_of_an_unknown_task_are_not_found,
-    an_unknown_expansion_is_refused,
 ];
 
 const THREE_MIB: usize = 3 * 1024 * 1024;
@@ -69,18 +68,4 @@ async fn steps_of_an_unknown_task_are_not_found(client: Client) {
     let unknown = task_of(&unknown_guid());
     let listed = client.list_steps(steps_page(&unknown, "")).await;
     listed.refused().is_task_not_found(&unknown.guid);
-}
-
-async fn an_unknown_expansion_is_refused(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let request = ListStepsRequest {
-        expand: ["body", "title", "", "Body"].map(str::to_owned).to_vec(),
-        ..steps_page(&task, "")
-    };
-    let listed = client.list_steps(request).await;
-    listed.refused().violates(&[
-        ("expand[1]", "FIELD_INVALID"),
-        ("expand[2]", "FIELD_INVALID"),
-        ("expand[3]", "FIELD_INVALID"),
-    ]);
 }

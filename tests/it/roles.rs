@@ -12,12 +12,6 @@ on_both_databases![
     a_role_that_is_not_there_is_not_found,
 ];
 
-on_one_database![
-    an_id_must_be_greater_than_0,
-    a_name_is_required,
-    a_name_has_200_code_points_at_most,
-];
-
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.list_roles(0, "").await.accepted();
     listed.roles.into_iter().map(|role| role.name).collect()
@@ -73,34 +67,4 @@ async fn a_role_that_is_not_there_is_not_found(client: Client) {
     for id in [1, i64::MAX] {
         client.delete_role(id).await.refused().is_role_not_found(id);
     }
-}
-
-async fn an_id_must_be_greater_than_0(client: Client) {
-    for (id, reason) in [
-        (0, "FIELD_REQUIRED"),
-        (-1, "FIELD_OUT_OF_RANGE"),
-        (i64::MIN, "FIELD_OUT_OF_RANGE"),
-    ] {
-        let failure = client.delete_role(id).await.refused();
-        failure.violates(&[("id", reason)]);
-    }
-}
-
-async fn a_name_is_required(client: Client) {
-    for name in ["", " ", "\t\n\u{3000}"] {
-        let failure = client.create_role(name).await.refused();
-        failure.violates(&[("role.name", "FIELD_REQUIRED")]);
-    }
-    let request = CreateRoleRequest { role: None };
-    let failure = client.roles().create_role(request).await.refused();
-    failure.violates(&[("role", "FIELD_REQUIRED")]);
-}
-
-async fn a_name_has_200_code_points_at_most(client: Client) {
-    let name = "🔧".repeat(200);
-    assert_eq!(client.given_role(&name).await.name, name);
-    let failure = client.create_role(&"x".repeat(201)).await.refused();
-    failure.violates(&[("role.name", "FIELD_TOO_LONG")]);
-    let failure = client.create_role("x\0").await.refused();
-    failure.violates(&[("role.name", "FIELD_INVALID")]);
 }

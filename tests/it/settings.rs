@@ -77,34 +77,6 @@ fn a_wrong_setting_is_refused_with_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_missing_file_and_one_with_the_wrong_content_are_wrong_settings() {
-    let tls = ["--tls-cert-file=cert.pem", "--tls-key-file=key.pem"];
-    let start = "expertise: --tls-cert-file is \"cert.pem\": it must be ";
-    let line = command(&[&MEMORY[..], &tls].concat()).run().failure(2);
-    assert!(
-        line.starts_with(start) && line.contains("No such file"),
-        "{line}"
-    );
-    let empty = command(&[&MEMORY[..], &tls].concat()).file("cert.pem", "");
-    let line = empty.run().failure(2);
-    assert!(
-        line.starts_with(start) && line.trim_end().ends_with("it has none"),
-        "{line}"
-    );
-    let tokens = [
-        "--auth=jwt",
-        "--jwt-jwks-file=keys.json",
-        "--jwt-issuer=https://issuer.test",
-        "--jwt-audience=expertise",
-    ];
-    let line = command(&[&MEMORY[..], &tokens].concat())
-        .file("keys.json", "{}")
-        .run()
-        .failure(2);
-    assert!(line.contains("--jwt-jwks-file is "), "{line}");
-}
-
-#[test]
 fn config_prints_each_setting_with_its_source() {
     let output = command(&["config", "--config", "e.toml", "--log", "debug"])
         .file(
@@ -128,16 +100,6 @@ fn config_prints_each_setting_with_its_source() {
 }
 
 #[test]
-fn help_succeeds_and_lists_the_settings() {
-    let output = command(&["--help"]).run();
-    let printed = output.stdout;
-    assert!(output.code == Some(0));
-    for part in ["--database-url", "EXPERTISE_DATABASE_URL", "[default: 8s]"] {
-        assert!(printed.contains(part), "{part}:\n{printed}");
-    }
-}
-
-#[test]
 fn a_taken_port_is_a_failed_start_of_one_line() {
     let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = holder.local_addr().expect("its address").to_string();
@@ -145,20 +107,6 @@ fn a_taken_port_is_a_failed_start_of_one_line() {
         .run()
         .failure(1);
     assert!(line.contains(&address) && line.contains("taken"), "{line}");
-}
-
-#[test]
-fn a_directory_that_is_not_there_is_a_wrong_setting() {
-    let url = "--database-url=sqlite:no/such/directory/e.db";
-    let directory = "--database-url=sqlite:.";
-    for (args, part) in [
-        (&["--listen=127.0.0.1:0", url][..], "create it"),
-        (&["migrate", url], "create it"),
-        (&["migrate", directory], "it is a directory"),
-    ] {
-        let line = command(args).run().failure(2);
-        assert!(line.contains(part), "{part}: {line}");
-    }
 }
 
 #[test]

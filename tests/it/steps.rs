@@ -6,11 +6,7 @@ use serde_json::json;
 on_both_databases![
     every_field_a_caller_may_set_is_kept,
     each_type_can_be_created,
-    a_title_of_400_code_points_is_accepted,
     cost_is_0_unless_sent,
-    a_solution_may_cost_0_or_2_and_more,
-    a_solution_may_not_cost_1_or_less_than_0,
-    other_types_cost_nothing,
     published_is_1_unless_sent,
     a_body_is_kept_byte_for_byte,
     a_step_may_have_no_body,
@@ -76,57 +72,11 @@ async fn each_type_can_be_created(client: Client) {
     assert_eq!(created.r#type(), StepType::Subtask);
 }
 
-async fn a_title_of_400_code_points_is_accepted(client: Client) {
-    let task = a_task(&client).await;
-    for character in ["x", "🔧"] {
-        let title = character.repeat(400);
-        let created = client.given_step(information_step(&task, &title)).await;
-        assert_eq!(created.title, title);
-    }
-}
-
 async fn cost_is_0_unless_sent(client: Client) {
     let task = a_task(&client).await;
     for kind in COSTLY.into_iter().chain(FREE) {
         let created = client.given_step(step(&task, kind, "free")).await;
         assert_eq!(created.cost, Some(0));
-    }
-}
-
-fn costing(task: &Task, kind: StepType, cost: i32) -> Step {
-    step(task, kind, "priced").with_cost(cost)
-}
-
-async fn a_solution_may_cost_0_or_2_and_more(client: Client) {
-    let task = a_task(&client).await;
-    for kind in COSTLY {
-        for cost in [0, 2, 3, i32::MAX] {
-            let created = client.given_step(costing(&task, kind, cost)).await;
-            assert_eq!(created.cost, Some(cost));
-        }
-    }
-}
-
-async fn a_solution_may_not_cost_1_or_less_than_0(client: Client) {
-    let task = a_task(&client).await;
-    for kind in COSTLY {
-        for cost in [1, -1, i32::MIN] {
-            let created = client.create_step(costing(&task, kind, cost)).await;
-            let failure = created.refused();
-            failure.violates(&[("step.cost", "FIELD_OUT_OF_RANGE")]);
-        }
-    }
-}
-
-async fn other_types_cost_nothing(client: Client) {
-    let task = a_task(&client).await;
-    for kind in FREE {
-        client.given_step(costing(&task, kind, 0)).await;
-        for cost in [1, 2, -1] {
-            let created = client.create_step(costing(&task, kind, cost)).await;
-            let failure = created.refused();
-            failure.violates(&[("step.cost", "FIELD_OUT_OF_RANGE")]);
-        }
     }
 }
 

@@ -14,13 +14,9 @@ on_both_databases![
     two_tags_that_become_one_are_refused,
     a_malformed_tag_is_refused,
     a_language_tag_has_1000_characters_at_most,
-    a_hundred_languages_are_accepted_and_one_more_is_not,
     the_limit_of_languages_counts_stored_ones_too,
-    a_translated_name_has_the_limits_of_the_name,
-    a_steps_texts_have_the_limits_of_the_fields,
     a_row_may_translate_nothing_yet,
     a_translated_question_links_nothing,
-    a_translated_question_has_one_element_at_most,
 ];
 
 fn in_languages(names: &[&str]) -> Task {
@@ -168,15 +164,6 @@ async fn a_language_tag_has_1000_characters_at_most(client: Client) {
     failure.violates_below("task.translations", "FIELD_INVALID");
 }
 
-async fn a_hundred_languages_are_accepted_and_one_more_is_not(client: Client) {
-    let tags = tags(101);
-    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
-    let created = client.given_task(in_languages(&tags[..100])).await;
-    assert_eq!(created.translations.len(), 100);
-    let failure = client.create_task(in_languages(&tags)).await.refused();
-    failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
-}
-
 async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
     let tags = tags(101);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
@@ -188,54 +175,6 @@ async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
         task_of(&guid).with_translations(in_language(tags[100], task_translation("one too many")));
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
-}
-
-async fn a_translated_name_has_the_limits_of_the_name(client: Client) {
-    let full =
-        task("Limited").with_translations(in_language("de", task_translation(&"🔧".repeat(200))));
-    client.given_task(full).await;
-    for (name, reason) in [
-        ("x".repeat(201), "FIELD_TOO_LONG"),
-        (" ".to_owned(), "FIELD_REQUIRED"),
-        (String::new(), "FIELD_REQUIRED"),
-        ("x\0".to_owned(), "FIELD_INVALID"),
-    ] {
-        let sent = task("Limited").with_translations(in_language("de", task_translation(&name)));
-        let failure = client.create_task(sent).await.refused();
-        failure.violates(&[(r#"task.translations["de"].name"#, reason)]);
-        if reason == "FIELD_REQUIRED" {
-            let description = "must not be empty: leave it out if it is not translated";
-            assert_eq!(failure.description(), description);
-        }
-    }
-}
-
-async fn a_steps_texts_have_the_limits_of_the_fields(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let row = StepTranslation {
-        title: Some("x".repeat(401)),
-        body: Some("x\0".to_owned()),
-        instructions: vec![object(serde_json::json!({})); 1_001],
-        feedback_config: vec![FeedbackConfig {
-            name: String::new(),
-            ..question("q", &["a"])
-        }],
-        locked: None,
-    };
-    let sent = information_step(&task, "limited").translated("de", row);
-    let failure = client.create_step(sent).await.refused();
-    failure.violates(&[
-        (r#"step.translations["de"].title"#, "FIELD_TOO_LONG"),
-        (r#"step.translations["de"].body"#, "FIELD_INVALID"),
-        (
-            r#"step.translations["de"].instructions"#,
-            "TOO_MANY_ELEMENTS",
-        ),
-        (
-            r#"step.translations["de"].feedback_config[0].name"#,
-            "FIELD_REQUIRED",
-        ),
-    ]);
 }
 
 async fn a_row_may_translate_nothing_yet(client: Client) {
@@ -271,18 +210,4 @@ async fn a_translated_question_links_nothing(client: Client) {
     let config = &stored.translations["de"].feedback_config[0];
     assert!(!config.linked.unwrap_or_default());
     assert_eq!(config.values[0].link, "");
-}
-
-async fn a_translated_question_has_one_element_at_most(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let row = StepTranslation {
-        feedback_config: vec![question("a", &["x"]), question("b", &["x"])],
-        ..StepTranslation::default()
-    };
-    let sent = information_step(&task, "asking").translated("de", row);
-    let failure = client.create_step(sent).await.refused();
-    failure.violates(&[(
-        r#"step.translations["de"].feedback_config"#,
-        "TOO_MANY_ELEMENTS",
-    )]);
 }

@@ -27,6 +27,7 @@ fn updates<T: Clone>(rows: &[(T, &[&str])]) -> Vec<Update<T>> {
     let update = |(sent, mask): &(T, &[&str])| Update {
         sent: sent.clone(),
         mask: mask.iter().map(|path| (*path).to_owned()).collect(),
+        imported: false,
     };
     rows.iter().map(update).collect()
 }

@@ -8,7 +8,6 @@ mod model;
 mod observations;
 mod options;
 mod pages;
-mod refused;
 mod subtasks;
 mod texts;
 mod walkthroughs;

@@ -58,6 +58,11 @@ impl Cli {
     pub fn export(&self, guid: &str) -> String {
         self.command(&["export", guid]).run().succeeded().stdout
     }
+
+    /// The same as JSON.
+    pub fn exported(&self, guid: &str) -> serde_json::Value {
+        serde_json::from_str(&self.export(guid)).expect("JSON")
+    }
 }
 
 /// The text of a JSON value.

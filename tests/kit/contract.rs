@@ -269,3 +269,17 @@ pub fn json(message: &DynamicMessage) -> serde_json::Value {
     serde_json::to_value(message)
         .unwrap_or_else(|error| panic!("{}: {error}", message.descriptor().full_name()))
 }
+
+/// A message of this name as JSON.
+pub fn shown(name: &str, message: &impl Message) -> serde_json::Value {
+    let message = DynamicMessage::decode(descriptor(name), &*message.encode_to_vec());
+    json(&message.expect("the message"))
+}
+
+/// The request of a call such as `TaskService/GetTask`.
+pub fn request(call: &str, request: serde_json::Value) -> Vec<u8> {
+    let (_, rpc) = call.split_once('/').expect("a call");
+    let message = DynamicMessage::deserialize(descriptor(&format!("{rpc}Request")), request);
+    let message = message.unwrap_or_else(|error| panic!("{call}: {error}"));
+    message.encode_to_vec()
+}

@@ -25,6 +25,7 @@ pub mod partitions;
 pub mod pgbouncer;
 pub mod postgres;
 pub mod properties;
+pub mod random_writes;
 pub mod raw;
 pub mod relay;
 pub mod rng;

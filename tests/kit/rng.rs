@@ -56,12 +56,6 @@ impl Rng {
         (!items.is_empty()).then(|| &items[self.below(items.len())])
     }
 
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
-
     /// A random UUID.
     pub fn uuid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());

@@ -1,7 +1,7 @@
 //! Messages as text for snapshots: JSON with every field, in which ids are numbered and
 //! etags and times are placeholders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, SerializeOptions};
@@ -99,4 +99,53 @@ pub fn number_ids(text: &str) -> String {
         rest = &rest[LENGTH..];
     }
     shown
+}
+
+/// Replaces ids by the order in which they appear, and removes times and etags.
+#[derive(Default)]
+pub struct Names(HashMap<String, usize>);
+
+impl Names {
+    /// The text without times and etags; what an id is called is kept for the next text.
+    pub fn normalised(&mut self, line: &str) -> String {
+        let mut text = String::with_capacity(line.len());
+        let mut rest = line;
+        while !rest.is_empty() {
+            let length = token_length(rest);
+            let (token, behind) = rest.split_at(length);
+            rest = behind;
+            if is_id(token) {
+                let next = self.0.len();
+                let id = token.replace('-', "").to_lowercase();
+                text.push_str(&format!("<{}>", self.0.entry(id).or_insert(next)));
+            } else {
+                text.push_str(token);
+            }
+        }
+        without(&without(&text, "etag: \"", "\""), "Timestamp {", "}")
+    }
+}
+
+/// The length of the hexadecimal digits and hyphens in front, or of one character.
+fn token_length(text: &str) -> usize {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '-');
+    match end.unwrap_or(text.len()) {
+        0 => text.chars().next().map_or(1, char::len_utf8),
+        length => length,
+    }
+}
+
+/// A GUID, or 16 bytes as hexadecimal digits.
+fn is_id(token: &str) -> bool {
+    matches!(token.len(), 32 | 36) && token.replace('-', "").len() == 32
+}
+
+/// The text without what stands between two others.
+fn without(text: &str, from: &str, to: &str) -> String {
+    let mut parts = text.split(from);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str(part.split_once(to).map_or("", |(_, rest)| rest));
+    }
+    kept
 }

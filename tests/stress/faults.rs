@@ -9,7 +9,6 @@ mod cancellation;
 mod cancelling_client;
 mod crash;
 mod database_state;
-mod history;
 mod shutdown;
 mod stalled_peers;
 
@@ -18,24 +17,22 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use expertise::proto::v1::Task;
+use futures_util::future::join_all;
 use tokio::task::JoinSet;
 
-use self::history::History;
 use crate::{
-    expected::{
-        ObservedState, UnansweredOutcome, WriteError, Writer, task_draft, verify, write_error,
-    },
-    kit::rng::Rng,
+    expected::{UnansweredOutcome, Writer},
+    kit::{client::Client, deadline::until, rng::Rng, sample::task},
     service::Service,
 };
 
 const WRITERS: usize = 16;
-/// A write that runs for longer hangs: PostgreSQL ends those of a killed server sooner.
-const QUIET_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long nothing is written when no write is under way.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// The writers of a scenario, and what became of their writes.
 struct Scenario {
@@ -43,7 +40,6 @@ struct Scenario {
     shared_task: Task,
     writers: Vec<Writer>,
     counts: WriteCounts,
-    history: History,
 }
 
 #[derive(Debug, Default)]
@@ -57,10 +53,25 @@ struct WriteCounts {
 }
 
 impl WriteCounts {
-    fn count(&mut self, outcome: &UnansweredOutcome) {
+    fn count(&mut self, outcome: Option<UnansweredOutcome>) {
         match outcome {
-            UnansweredOutcome::Done(_) => self.done += 1,
-            UnansweredOutcome::NotDone => self.not_done += 1,
+            Some(UnansweredOutcome::Done) => self.done += 1,
+            Some(UnansweredOutcome::NotDone) => self.not_done += 1,
+            None => {}
+        }
+    }
+
+    /// Asserts that the accounts of the writers hold what is expected, and counts.
+    async fn verify(&mut self, client: &Client, writers: impl Iterator<Item = &mut Writer>) {
+        let verified = writers.map(async |writer| {
+            let outcome = writer.verify(client).await;
+            (outcome, writer.acknowledged, writer.repeated)
+        });
+        (self.acknowledged, self.repeated) = (0, 0);
+        for (outcome, acknowledged, repeated) in join_all(verified).await {
+            self.count(outcome);
+            self.acknowledged += acknowledged;
+            self.repeated += repeated;
         }
     }
 }
@@ -68,30 +79,21 @@ impl WriteCounts {
 /// Makes the task that all writers share.
 async fn make_shared_task(service: &Service) -> Task {
     let client = service.client_of_shared_account();
-    client.given_task(task_draft("shared".to_owned())).await
+    client.given_task(task("shared")).await
 }
 
-/// Waits until no write is under way, of this server or one that was killed, and reads the
-/// state. Fails when a transaction stays open, which reading does not end.
-async fn state_once_quiet(service: &Service) -> ObservedState {
-    let (client, database) = (service.client_of_shared_account(), service.database());
-    let started = Instant::now();
-    loop {
+/// Waits until no write is under way, of this server or one that was killed. Fails when a
+/// transaction stays open.
+async fn wait_until_quiet(service: &Service) {
+    let database = service.database();
+    until("no write is under way", async || {
         let before = database_state::summary(database).await;
-        let read = ObservedState::read(&client).await;
-        let state = match read.map_err(|status| write_error(&status)) {
-            Ok(state) => Some(state),
-            // A task was deleted while it was read, or every connection was in use.
-            Err(WriteError::Missing | WriteError::NotDone | WriteError::Unknown) => None,
-            Err(other) => panic!("{other:?} of a read"),
-        };
+        tokio::time::sleep(QUIET).await;
         let open = database_state::open_transactions(database).await;
         let is_quiet = open.is_empty() && before == database_state::summary(database).await;
-        if let Some(state) = state.filter(|_| is_quiet) {
-            return state;
-        }
-        assert!(started.elapsed() < QUIET_TIMEOUT, "still open: {open}");
-    }
+        is_quiet.then_some(())
+    })
+    .await;
 }
 
 impl Scenario {
@@ -99,11 +101,15 @@ impl Scenario {
         let mut rng = Rng::from_env(name, "EXPERTISE_TEST_FAULTS_SEED");
         let shared_task = make_shared_task(service).await;
         Self {
-            writers: Writer::several_sharing(&shared_task, WRITERS, 1, &mut rng),
+            writers: Writer::several_sharing(
+                &shared_task,
+                &service.client_of_shared_account(),
+                WRITERS,
+                &mut rng,
+            ),
             rng,
             shared_task,
             counts: WriteCounts::default(),
-            history: History::default(),
         }
     }
 
@@ -137,16 +143,15 @@ impl Scenario {
     /// not answered.
     async fn verify(&mut self, service: &Service) {
         let client = service.client_of_shared_account();
-        let state = state_once_quiet(service).await;
-        let resolved = verify(self.writers.iter_mut(), Some(&self.shared_task), &state);
-        self.history.verify(&client, &self.writers, &state).await;
-        for (writer, resolved) in self.writers.iter_mut().zip(resolved) {
-            for write in &resolved {
-                self.counts.count(&write.outcome);
-            }
-            self.counts.repeated += writer.repeat(&client, resolved).await;
+        wait_until_quiet(service).await;
+        let titles = client.step_titles(&self.shared_task.guid).await;
+        let mut shared_steps = 0;
+        for writer in &mut self.writers {
+            let outcome = writer.verify_shared_task(&titles);
+            shared_steps += writer.shared_steps();
+            self.counts.count(outcome);
         }
-        let acknowledged = self.writers.iter().map(|writer| writer.acknowledged);
-        self.counts.acknowledged = acknowledged.sum();
+        assert_eq!(titles.len(), shared_steps);
+        self.counts.verify(&client, self.writers.iter_mut()).await;
     }
 }

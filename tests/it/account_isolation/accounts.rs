@@ -45,9 +45,6 @@ impl CallingAccount {
     }
 }
 
-/// The variable that the questions of [`linked_document`] set.
-pub const LINKED_VARIABLE: &str = "components.7.it";
-
 /// A guide whose observation manages two tasks, the first one with a step.
 fn linked_document(name: &str) -> TaskDocument {
     let inner = document(name, vec![document_step(StepType::Information, name)]);
@@ -65,8 +62,8 @@ pub struct OtherAccount {
     roles: (i64, i64),
     /// Request ids that the other account has used.
     retries: Vec<(&'static str, String)>,
-    /// Tokens of second pages.
-    pages: Vec<(&'static str, String)>,
+    /// Where its changes end.
+    cursor: String,
     pub work: TranslationWork,
     /// Every id in the other account.
     guids: BTreeSet<String>,
@@ -104,7 +101,7 @@ impl OtherAccount {
         let linked = client.imported(linked_document(SECRET)).await;
         let exported = client.exported(&linked.guid).await;
         let managed = answers_of(&exported.steps[0])[0].link.clone();
-        // A second role, so that there is a second page.
+        // The second one has an id that a first role of the caller has not.
         client.given_role(SECRET).await;
         let role = client.given_role(SECRET).await.id;
         let retries = [
@@ -114,10 +111,8 @@ impl OtherAccount {
             "CreateRevision",
             "RestoreRevision",
         ];
-        for _ in 0..2 {
-            let deleted = client.given_task(crate::kit::sample::task(SECRET)).await;
-            client.delete_task(&deleted.guid).await.accepted();
-        }
+        let deleted = client.given_task(crate::kit::sample::task(SECRET)).await;
+        client.delete_task(&deleted.guid).await.accepted();
         let work = client.translation_work(&["fr"]).await;
         let work = work.into_iter().find(|work| work.guid == step.guid);
         let mut other = Self {
@@ -127,109 +122,15 @@ impl OtherAccount {
             step,
             roles: (role, 9),
             retries: retries.map(|call| (call, unknown_guid())).into(),
-            pages: Vec::new(),
+            cursor: String::new(),
             work: work.expect("the step is not in French"),
             guids: BTreeSet::new(),
         };
         other.client.kept_revision(&other.task.guid).await;
-        let changes = ["first", "second"].map(|title| information_step(&other.task, title));
-        for change in changes {
-            other.client.given_step(change).await;
-        }
         other.send_retries().await;
-        other.pages = other.second_pages().await;
+        other.cursor = other.client.cursor_now().await;
         other.guids = ids_of(&other.contents().await);
         other
-    }
-
-    async fn second_pages(&self) -> Vec<(&'static str, String)> {
-        let tasks = ListTasksRequest {
-            page_size: 1,
-            ..ListTasksRequest::default()
-        };
-        let tasks = self.client.list_tasks(tasks).await.accepted();
-        let steps = ListStepsRequest {
-            task: self.task.guid.clone(),
-            page_size: 1,
-            ..ListStepsRequest::default()
-        };
-        let steps = self.client.list_steps(steps).await.accepted();
-        let work = translation_work_request(&["fr"]).with_page_size(1);
-        let work = self.client.list_translation_work(work).await.accepted();
-        let roles = self.client.list_roles(1, "").await.accepted();
-        let references = ListReferencesRequest {
-            variable: LINKED_VARIABLE.to_owned(),
-            page_size: 1,
-            ..ListReferencesRequest::default()
-        };
-        let references = self.client.analysis().list_references(references).await;
-        let references = references.expect("references").into_inner();
-        let preview = preview_of(&self.task.guid).with_page_size(1);
-        let preview = self.client.previewed(preview).await;
-        let validation = ValidateTaskRequest {
-            page_size: 1,
-            ..validation_of(&self.task.guid)
-        };
-        let validation = self.client.validated(validation).await;
-        let findings = ListFindingsRequest {
-            page_size: 1,
-            ..ListFindingsRequest::default()
-        };
-        let findings = self.client.findings(findings).await.accepted();
-        let revisions = ListRevisionsRequest {
-            task: self.task.guid.clone(),
-            page_size: 1,
-            ..ListRevisionsRequest::default()
-        };
-        let revisions = self.client.revisions().list_revisions(revisions).await;
-        let compared = CompareRevisionsRequest {
-            task: self.task.guid.clone(),
-            base: "1".to_owned(),
-            page_size: 1,
-            ..CompareRevisionsRequest::default()
-        };
-        let compared = self.client.revisions().compare_revisions(compared).await;
-        let deleted = ListDeletedTasksRequest {
-            page_size: 1,
-            ..ListDeletedTasksRequest::default()
-        };
-        let deleted = self.client.revisions().list_deleted_tasks(deleted).await;
-        let index = ListIndexWorkRequest {
-            page_size: 1,
-            ..ListIndexWorkRequest::default()
-        };
-        let index = self.client.index().list_index_work(index).await;
-        let token = |token: String| {
-            assert_ne!(token, "");
-            token
-        };
-        vec![
-            (
-                "ListRevisions",
-                token(revisions.accepted().into_inner().next_page_token),
-            ),
-            (
-                "CompareRevisions",
-                token(compared.accepted().into_inner().next_page_token),
-            ),
-            (
-                "ListDeletedTasks",
-                token(deleted.accepted().into_inner().next_page_token),
-            ),
-            (
-                "ListIndexWork",
-                token(index.accepted().into_inner().next_page_token),
-            ),
-            ("ListChanges", self.client.cursor_now().await),
-            ("ListTasks", tasks.next_page_token),
-            ("ListSteps", steps.next_page_token),
-            ("ListTranslationWork", work.next_page_token),
-            ("ListRoles", roles.next_page_token),
-            ("ListReferences", references.next_page_token),
-            ("PreviewTask", preview.next_page_token),
-            ("ValidateTask", validation.next_page_token),
-            ("ListFindings", findings.next_page_token),
-        ]
     }
 
     /// Sends the requests with its request ids. The task equals the one that the calling
@@ -317,23 +218,22 @@ impl OtherAccount {
                 malformed: "-1".to_owned(),
                 nil: "0".to_owned(),
             },
+            Names::Cursor => {
+                let (first, rest) = self.cursor.split_at(1);
+                let other = if first == "A" { "B" } else { "A" };
+                Ids {
+                    foreign: self.cursor.clone(),
+                    absent: format!("{other}{rest}"),
+                    malformed: "no cursor".to_owned(),
+                    nil: "A".repeat(self.cursor.len()),
+                }
+            }
             Names::Revision => Ids {
                 foreign: SECRET_ALIAS.to_owned(),
                 absent: "absent7alias".to_owned(),
                 malformed: "no alias".to_owned(),
                 nil: "zzzzzzzzzzzz".to_owned(),
             },
-            Names::Page => {
-                let token = named(&self.pages, call);
-                let (first, rest) = token.split_at(1);
-                let other = if first == "A" { "B" } else { "A" };
-                Ids {
-                    foreign: token.to_owned(),
-                    absent: format!("{other}{rest}"),
-                    malformed: "no token".to_owned(),
-                    nil: "A".repeat(token.len()),
-                }
-            }
         }
     }
 

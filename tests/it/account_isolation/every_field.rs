@@ -8,11 +8,11 @@ use prost_reflect::{Kind, Value};
 
 use super::{
     accounts::{CallingAccount, OtherAccount},
-    reference_fields::{CASES, Case, Names, OK, PLAIN_FIELDS},
+    reference_fields::{Case, Names, OK, PLAIN_FIELDS, cases},
     response::{CallResult, SentId},
 };
 use crate::kit::{
-    contract::{Contract, FieldPath},
+    contract::{self, Contract, FieldPath},
     prelude::*,
 };
 
@@ -54,6 +54,7 @@ fn references(contract: &Contract, call: &str) -> Vec<FieldPath> {
 
 async fn every_field_of_every_call_has_a_case(client: Client) {
     let contract = Contract::of(&client).await;
+    let cases = cases();
     let mut without_case = Vec::new();
     let mut fields = BTreeSet::new();
     let mut covered = BTreeSet::new();
@@ -63,23 +64,24 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
         }
         for place in references(&contract, call) {
             let path = place.path();
-            let cases = CASES.iter().enumerate();
-            let cases: Vec<usize> = cases
+            let covering = cases.iter().enumerate();
+            let covering: Vec<usize> = covering
                 .filter(|(_, case)| case.call == call && case.covers(&path))
                 .map(|(index, _)| index)
                 .collect();
-            if cases.is_empty() {
+            if covering.is_empty() {
                 without_case.push(format!("{call} {path}"));
             }
-            covered.extend(cases);
+            covered.extend(covering);
         }
     }
     assert!(
         without_case.is_empty(),
-        "these fields have no case; add them to CASES, or to PLAIN_FIELDS: {without_case:#?}"
+        "these fields have no case; add them to cases(), or to PLAIN_FIELDS: {without_case:#?}"
     );
-    let cases = CASES.iter().enumerate();
     let stale: Vec<_> = cases
+        .iter()
+        .enumerate()
         .filter(|(index, _)| !covered.contains(index))
         .collect();
     assert!(stale.is_empty(), "no such fields: {stale:#?}");
@@ -135,7 +137,7 @@ async fn check_cases(client: Client, chosen: impl Fn(&Case) -> bool) {
     let contract = Contract::of(&client).await;
     let other = OtherAccount::with_resources(&client).await;
     let (tasks, before) = (other.tasks().await, other.contents().await);
-    for case in CASES.iter().filter(|case| chosen(case)) {
+    for case in cases().iter().filter(|case| chosen(case)) {
         let places = references(&contract, case.call);
         let mut check = ReferenceCheck {
             contract: &contract,
@@ -191,7 +193,7 @@ impl ReferenceCheck<'_> {
             Some(caller) => caller,
             None => CallingAccount::with_resources(&self.client.other_account()).await,
         };
-        let request = (case.request)(&caller, self.other);
+        let request = contract::request(case.call, case.request(&caller, self.other));
         let mut request = self.contract.request(case.call, &request);
         let value = match place.kind() {
             Kind::Int64 => Value::I64(id.parse().expect("a number")),

@@ -1,10 +1,10 @@
 //! What each field of a request names, and the answer when the account has no such
 //! resource.
 
-use prost::Message;
+use serde_json::{Value, json};
 
-use super::accounts::{CallingAccount, LINKED_VARIABLE, OtherAccount};
-use crate::kit::prelude::*;
+use super::accounts::{CallingAccount, OtherAccount};
+use crate::kit::{contract::shown, prelude::*};
 
 /// What a field names.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,15 @@ pub enum Names {
     Account,
     /// A request that was sent before.
     Retry,
-    /// Where a page ended.
-    Page,
+    /// Where a page of changes ended.
+    Cursor,
     /// An alias of a revision.
     Revision,
 }
 
 impl Names {
     pub fn is_guid(self) -> bool {
-        !matches!(self, Self::Role | Self::Page | Self::Revision)
+        !matches!(self, Self::Role | Self::Cursor | Self::Revision)
     }
 }
 
@@ -33,15 +33,22 @@ impl Names {
 /// have.
 pub struct Case {
     pub call: &'static str,
-    /// The path of the field; `.*` at its end: every such field below.
-    pub field: &'static str,
+    /// The path of the field, below `document` for a guide; `.*` at its end: every such field
+    /// below.
+    field: &'static str,
     pub names: Names,
-    /// A request that is accepted without the field.
-    pub request: fn(&CallingAccount, &OtherAccount) -> Vec<u8>,
+    request: Sent,
     /// The reason of the refusal, or [`OK`].
     pub absent: &'static str,
     /// The same for a malformed id.
     pub malformed: &'static str,
+}
+
+/// A request that is accepted without the field.
+#[derive(Clone, Copy)]
+enum Sent {
+    Request(fn(&CallingAccount, &OtherAccount) -> Value),
+    Guide(fn(&CallingAccount) -> TaskDocument),
 }
 
 impl std::fmt::Debug for Case {
@@ -51,7 +58,33 @@ impl std::fmt::Debug for Case {
 }
 
 impl Case {
+    /// The request, in JSON.
+    pub fn request(&self, caller: &CallingAccount, other: &OtherAccount) -> Value {
+        match self.request {
+            Sent::Request(request) => request(caller, other),
+            Sent::Guide(guide) => {
+                let document = shown("TaskDocument", &guide(caller));
+                match self.call {
+                    "TaskService/ImportTask" => {
+                        json!({"document": document, "absent_steps": "ABSENT_STEPS_KEEP"})
+                    }
+                    "AnalysisService/PreviewTask" => {
+                        json!({"document": document, "subtask_depth": 8})
+                    }
+                    _ => json!({"document": document}),
+                }
+            }
+        }
+    }
+
     pub fn covers(&self, path: &str) -> bool {
+        let path = match self.request {
+            Sent::Request(_) => path,
+            Sent::Guide(_) => match path.strip_prefix("document.") {
+                Some(path) => path,
+                None => return false,
+            },
+        };
         match self.field.strip_suffix('*') {
             Some(start) => path.starts_with(start),
             None => path == self.field,
@@ -80,7 +113,6 @@ const NO_TASK: &str = "TASK_NOT_FOUND";
 const NO_STEP: &str = "STEP_NOT_FOUND";
 const NO_ROLE: &str = "ROLE_NOT_FOUND";
 const NO_REVISION: &str = "REVISION_NOT_FOUND";
-const NO_PAGE: &str = "PAGE_TOKEN_INVALID";
 const NO_CURSOR: &str = "CURSOR_INVALID";
 const INVALID: &str = "FIELD_INVALID";
 const RANGE: &str = "FIELD_OUT_OF_RANGE";
@@ -169,12 +201,12 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "IndexedItem.index_version",
             "ListChangesRequest.page_size",
             "ListChangesRequest.wait",
+            "ListIndexWorkRequest.page_size",
             "ListDeletedTasksRequest.page_size",
             "ListReferencesRequest.page_size",
             "ListRevisionsRequest.page_size",
             "ListFindingsRequest.page_size",
             "ListFindingsRequest.published",
-            "ListIndexWorkRequest.page_size",
             "ListRolesRequest.page_size",
             "ListStepsRequest.page_size",
             "ListTasksRequest.page_size",
@@ -218,6 +250,23 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "a token, which is that of its account alone: see `paging::every_listing`",
+        &[
+            "CompareRevisionsRequest.page_token",
+            "ListDeletedTasksRequest.page_token",
+            "ListFindingsRequest.page_token",
+            "ListIndexWorkRequest.page_token",
+            "ListReferencesRequest.page_token",
+            "ListRevisionsRequest.page_token",
+            "ListRolesRequest.page_token",
+            "ListStepsRequest.page_token",
+            "ListTasksRequest.page_token",
+            "ListTranslationWorkRequest.page_token",
+            "PreviewTaskRequest.page_token",
+            "ValidateTaskRequest.page_token",
+        ],
+    ),
+    (
         "names of fields",
         &[
             "ListStepsRequest.expand",
@@ -228,23 +277,34 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Field, what it names, its request, and the answers to a foreign or absent id and to
+/// a malformed one.
 macro_rules! cases {
-    ($($call:literal { $($field:literal $names:ident $request:ident $absent:ident $malformed:ident;)+ })+) => {
-        &[$($(Case {
+    ($($call:literal { $($field:literal $names:ident $request:ident $absent:ident $malformed:ident;)* })*) => {
+        vec![$($(Case {
             call: $call,
             field: $field,
             names: Names::$names,
-            request: $request,
+            request: Sent::Request($request),
             absent: $absent,
             malformed: $malformed,
-        },)+)+]
+        },)*)*]
+    };
+    (guides of $call:expr; $($field:literal $names:ident $guide:ident $absent:ident $malformed:ident;)*) => {
+        [$(Case {
+            call: $call,
+            field: $field,
+            names: Names::$names,
+            request: Sent::Guide($guide),
+            absent: $absent,
+            malformed: $malformed,
+        },)*]
     };
 }
 
-/// Field, what it names, its request, and the answers to a foreign or absent id and to
-/// a malformed one.
 #[rustfmt::skip]
-pub const CASES: &[Case] = cases! {
+pub fn cases() -> Vec<Case> {
+    let mut cases = cases! {
     "TaskService/CreateTask" {
         "task.guid" Task new_task OK OK;
         "task.steps" Step new_task OK OK;
@@ -255,9 +315,6 @@ pub const CASES: &[Case] = cases! {
     "TaskService/GetTask" {
         "guid" Task nothing NO_TASK INVALID;
         "guid" Managed nothing NO_TASK INVALID;
-    }
-    "TaskService/ListTasks" {
-        "page_token" Page nothing NO_PAGE NO_PAGE;
     }
     "TaskService/UpdateTask" {
         "task.guid" Task changed_task NO_TASK INVALID;
@@ -275,121 +332,27 @@ pub const CASES: &[Case] = cases! {
         "guid" Managed nothing NO_TASK INVALID;
     }
     "TaskService/ImportTask" {
-        "document.task.guid" Task first_import NO_TASK INVALID;
-        "document.task.guid" Task next_import NO_TASK INVALID;
-        "document.task.guid" Managed first_import NO_TASK INVALID;
-        "document.task.steps" Step first_import OK OK;
-        "document.task.steps" Step next_import OK OK;
-        "document.task.account_id" Account first_import OK OK;
-        "document.task.parent_guid" Task first_import OK OK;
-        "document.task.parent_guid" Task next_import OK OK;
-        "document.steps.guid" Step first_import OK INVALID;
-        "document.steps.guid" Step next_import NO_STEP INVALID;
-        "document.steps.task" Task first_import OK OK;
-        "document.steps.task" Task next_import OK OK;
-        "document.steps.subtask_id" Task subtask_import NO_TASK INVALID;
-        "document.steps.subtask_id" Task first_import OK OK;
-        "document.steps.link" Managed first_import OK OK;
-        "document.steps.link" Managed next_import OK OK;
-        "document.steps.link" Managed subtask_import OK OK;
-        "document.steps.account_id" Account first_import OK OK;
-        "document.steps.feedback_config.values.link" Managed first_import OK OK;
-        "document.steps.feedback_config.values.link" Managed next_import OK OK;
-        "document.steps.feedback_config.values.task_json.task.guid" Managed first_import OK INVALID;
-        "document.steps.feedback_config.values.task_json.task.guid" Managed next_import OK INVALID;
-        "document.steps.feedback_config.values.task_json.task.steps" Step first_import OK OK;
-        "document.steps.feedback_config.values.task_json.task.account_id" Account first_import OK OK;
-        "document.steps.feedback_config.values.task_json.task.parent_guid" Task first_import OK OK;
-        "document.steps.feedback_config.values.task_json.task.parent_guid" Task next_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.guid" Step first_import OK INVALID;
-        "document.steps.feedback_config.values.task_json.steps.guid" Step next_import NO_STEP INVALID;
-        "document.steps.feedback_config.values.task_json.steps.task" Task first_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.task" Task next_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_import NO_TASK INVALID;
-        "document.steps.feedback_config.values.task_json.steps.link" Managed first_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.link" Managed next_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.account_id" Account first_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_import OK OK;
-        "document.steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_import OK OK;
-        "document.steps.translations.feedback_config.values.link" Managed question_import OK OK;
-        "document.steps.translations.feedback_config.values.task_json.*" Task question_import INVALID INVALID;
-        "request_id" Retry first_import OK INVALID;
+        "request_id" Retry import_guide OK INVALID;
     }
     "AnalysisService/ListReferences" {
         "task" Task nothing NO_TASK INVALID;
         "task" Managed nothing NO_TASK INVALID;
         "task" Task list_references NO_TASK INVALID;
-        "page_token" Page list_references NO_PAGE NO_PAGE;
     }
     "AnalysisService/PreviewTask" {
         "guid" Task nothing NO_TASK INVALID;
         "guid" Managed nothing NO_TASK INVALID;
-        "page_token" Page preview_page NO_PAGE NO_PAGE;
-        "document.task.guid" Task first_preview OK INVALID;
-        "document.task.guid" Managed first_preview OK INVALID;
-        "document.task.steps" Step first_preview OK OK;
-        "document.task.account_id" Account first_preview OK OK;
-        "document.task.parent_guid" Task first_preview OK OK;
-        "document.steps.guid" Step first_preview OK INVALID;
-        "document.steps.task" Task first_preview OK OK;
-        "document.steps.subtask_id" Task subtask_preview NO_TASK INVALID;
-        "document.steps.subtask_id" Task first_preview OK OK;
-        "document.steps.link" Managed first_preview OK OK;
-        "document.steps.link" Managed subtask_preview OK OK;
-        "document.steps.account_id" Account first_preview OK OK;
-        "document.steps.feedback_config.values.link" Managed first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.task.guid" Managed first_preview OK INVALID;
-        "document.steps.feedback_config.values.task_json.task.steps" Step first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.task.account_id" Account first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.task.parent_guid" Task first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.steps.guid" Step first_preview OK INVALID;
-        "document.steps.feedback_config.values.task_json.steps.task" Task first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_preview NO_TASK INVALID;
-        "document.steps.feedback_config.values.task_json.steps.link" Managed first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.steps.account_id" Account first_preview OK OK;
-        "document.steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_preview OK OK;
-        "document.steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_preview OK OK;
-        "document.steps.translations.feedback_config.values.link" Managed question_preview OK OK;
-        "document.steps.translations.feedback_config.values.task_json.*" Task question_preview INVALID INVALID;
     }
     "AnalysisService/ValidateTask" {
         "guid" Task nothing NO_TASK INVALID;
         "guid" Managed nothing NO_TASK INVALID;
-        "page_token" Page validation_page NO_PAGE NO_PAGE;
-        "document.task.guid" Task first_validation OK INVALID;
-        "document.task.guid" Managed first_validation OK INVALID;
-        "document.task.steps" Step first_validation OK OK;
-        "document.task.account_id" Account first_validation OK OK;
-        "document.task.parent_guid" Task first_validation OK OK;
-        "document.steps.guid" Step first_validation OK INVALID;
-        "document.steps.task" Task first_validation OK OK;
-        "document.steps.subtask_id" Task subtask_validation NO_TASK INVALID;
-        "document.steps.subtask_id" Task first_validation OK OK;
-        "document.steps.link" Managed first_validation OK OK;
-        "document.steps.link" Managed subtask_validation OK OK;
-        "document.steps.account_id" Account first_validation OK OK;
-        "document.steps.feedback_config.values.link" Managed first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.task.guid" Managed first_validation OK INVALID;
-        "document.steps.feedback_config.values.task_json.task.steps" Step first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.task.account_id" Account first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.task.parent_guid" Task first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.steps.guid" Step first_validation OK INVALID;
-        "document.steps.feedback_config.values.task_json.steps.task" Task first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_validation NO_TASK INVALID;
-        "document.steps.feedback_config.values.task_json.steps.link" Managed first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.steps.account_id" Account first_validation OK OK;
-        "document.steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_validation OK OK;
-        "document.steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_validation OK OK;
-        "document.steps.translations.feedback_config.values.link" Managed question_validation OK OK;
-        "document.steps.translations.feedback_config.values.task_json.*" Task question_validation INVALID INVALID;
-        "options.suppress.task" Task first_validation OK INVALID;
-        "options.suppress.task" Managed first_validation OK INVALID;
-        "options.suppress.step" Step first_validation OK INVALID;
+        "options.suppress.task" Task suppression_in_a_guide OK INVALID;
+        "options.suppress.task" Managed suppression_in_a_guide OK INVALID;
+        "options.suppress.step" Step suppression_in_a_guide OK INVALID;
     }
     "AnalysisService/ListFindings" {
-        "page_token" Page nothing NO_PAGE NO_PAGE;
-        "options.suppress.task" Task suppressed_list OK INVALID;
-        "options.suppress.step" Step suppressed_list OK INVALID;
+        "options.suppress.task" Task suppression OK INVALID;
+        "options.suppress.step" Step suppression OK INVALID;
     }
     "StepService/CreateStep" {
         "step.guid" Step new_step OK OK;
@@ -414,7 +377,6 @@ pub const CASES: &[Case] = cases! {
     "StepService/ListSteps" {
         "task" Task nothing NO_TASK INVALID;
         "task" Managed nothing NO_TASK INVALID;
-        "page_token" Page list_steps NO_PAGE NO_PAGE;
     }
     "StepService/UpdateStep" {
         "step.guid" Step changed_step NO_STEP INVALID;
@@ -433,9 +395,6 @@ pub const CASES: &[Case] = cases! {
     "StepService/DeleteStep" {
         "guid" Step nothing NO_STEP INVALID;
     }
-    "RoleService/ListRoles" {
-        "page_token" Page nothing NO_PAGE NO_PAGE;
-    }
     "RoleService/CreateRole" {
         "role.id" Role new_role OK OK;
     }
@@ -445,7 +404,6 @@ pub const CASES: &[Case] = cases! {
     "TranslationService/ListTranslationWork" {
         "task" Task list_work NO_TASK INVALID;
         "task" Managed list_work NO_TASK INVALID;
-        "page_token" Page list_work NO_PAGE NO_PAGE;
     }
     "TranslationService/WriteTranslations" {
         "translations.guid" Step their_translation OK INVALID;
@@ -465,18 +423,16 @@ pub const CASES: &[Case] = cases! {
     }
     "RevisionService/ListRevisions" {
         "task" Task nothing NO_TASK INVALID;
-        "page_token" Page my_history NO_PAGE NO_PAGE;
     }
     "RevisionService/CompareRevisions" {
         "task" Task compare_revisions NO_TASK INVALID;
         "base" Revision compare_revisions NO_REVISION INVALID;
         "target" Revision compare_revisions NO_REVISION INVALID;
-        "page_token" Page compare_revisions NO_PAGE NO_PAGE;
     }
     "RevisionService/RestoreRevision" {
-        "task" Task restore_revision NO_TASK INVALID;
-        "revision" Revision restore_revision NO_REVISION INVALID;
-        "request_id" Retry restore_revision OK INVALID;
+        "task" Task my_revision NO_TASK INVALID;
+        "revision" Revision my_revision NO_REVISION INVALID;
+        "request_id" Retry my_revision OK INVALID;
     }
     "RevisionService/DeleteRevision" {
         "task" Task my_revision NO_TASK INVALID;
@@ -487,225 +443,220 @@ pub const CASES: &[Case] = cases! {
         "alias" Revision set_alias OK INVALID;
         "revision" Revision set_alias NO_REVISION INVALID;
     }
-    "RevisionService/ListDeletedTasks" {
-        "page_token" Page nothing NO_PAGE NO_PAGE;
-    }
     "ChangeService/ListChanges" {
-        "cursor" Page nothing NO_CURSOR NO_CURSOR;
+        "cursor" Cursor nothing NO_CURSOR NO_CURSOR;
         "task" Task oldest_changes OK INVALID;
-    }
-    "IndexService/ListIndexWork" {
-        "page_token" Page nothing NO_PAGE NO_PAGE;
     }
     "IndexService/AcknowledgeIndexed" {
         "items.guid" Task acknowledgement OK INVALID;
         "items.guid" Step acknowledgement OK INVALID;
     }
-};
-
-/// A request that needs nothing but the field.
-fn nothing(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    Vec::new()
+    };
+    cases.extend(cases! { guides of "TaskService/ImportTask";
+        "task.guid" Task new_guide NO_TASK INVALID;
+        "task.guid" Task known_guide NO_TASK INVALID;
+        "task.guid" Managed new_guide NO_TASK INVALID;
+        "task.steps" Step new_guide OK OK;
+        "task.steps" Step known_guide OK OK;
+        "task.account_id" Account new_guide OK OK;
+        "task.parent_guid" Task new_guide OK OK;
+        "task.parent_guid" Task known_guide OK OK;
+        "steps.guid" Step new_guide OK INVALID;
+        "steps.guid" Step known_guide NO_STEP INVALID;
+        "steps.task" Task new_guide OK OK;
+        "steps.task" Task known_guide OK OK;
+        "steps.subtask_id" Task subtask_guide NO_TASK INVALID;
+        "steps.subtask_id" Task new_guide OK OK;
+        "steps.link" Managed new_guide OK OK;
+        "steps.link" Managed known_guide OK OK;
+        "steps.link" Managed subtask_guide OK OK;
+        "steps.account_id" Account new_guide OK OK;
+        "steps.feedback_config.values.link" Managed new_guide OK OK;
+        "steps.feedback_config.values.link" Managed known_guide OK OK;
+        "steps.feedback_config.values.task_json.task.guid" Managed new_guide OK INVALID;
+        "steps.feedback_config.values.task_json.task.guid" Managed known_guide OK INVALID;
+        "steps.feedback_config.values.task_json.task.steps" Step new_guide OK OK;
+        "steps.feedback_config.values.task_json.task.account_id" Account new_guide OK OK;
+        "steps.feedback_config.values.task_json.task.parent_guid" Task new_guide OK OK;
+        "steps.feedback_config.values.task_json.task.parent_guid" Task known_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.guid" Step new_guide OK INVALID;
+        "steps.feedback_config.values.task_json.steps.guid" Step known_guide NO_STEP INVALID;
+        "steps.feedback_config.values.task_json.steps.task" Task new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.task" Task known_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_guide NO_TASK INVALID;
+        "steps.feedback_config.values.task_json.steps.link" Managed new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.link" Managed known_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.account_id" Account new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_guide OK OK;
+        "steps.translations.feedback_config.values.link" Managed question_guide OK OK;
+        "steps.translations.feedback_config.values.task_json.*" Task question_guide INVALID INVALID;
+    });
+    for call in ["AnalysisService/PreviewTask", "AnalysisService/ValidateTask"] {
+        cases.extend(cases! { guides of call;
+        "task.guid" Task new_guide OK INVALID;
+        "task.guid" Managed new_guide OK INVALID;
+        "task.steps" Step new_guide OK OK;
+        "task.account_id" Account new_guide OK OK;
+        "task.parent_guid" Task new_guide OK OK;
+        "steps.guid" Step new_guide OK INVALID;
+        "steps.task" Task new_guide OK OK;
+        "steps.subtask_id" Task subtask_guide NO_TASK INVALID;
+        "steps.subtask_id" Task new_guide OK OK;
+        "steps.link" Managed new_guide OK OK;
+        "steps.link" Managed subtask_guide OK OK;
+        "steps.account_id" Account new_guide OK OK;
+        "steps.feedback_config.values.link" Managed new_guide OK OK;
+        "steps.feedback_config.values.task_json.task.guid" Managed new_guide OK INVALID;
+        "steps.feedback_config.values.task_json.task.steps" Step new_guide OK OK;
+        "steps.feedback_config.values.task_json.task.account_id" Account new_guide OK OK;
+        "steps.feedback_config.values.task_json.task.parent_guid" Task new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.guid" Step new_guide OK INVALID;
+        "steps.feedback_config.values.task_json.steps.task" Task new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.subtask_id" Task inner_subtask_guide NO_TASK INVALID;
+        "steps.feedback_config.values.task_json.steps.link" Managed new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.account_id" Account new_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.feedback_config.values.link" Managed inner_question_guide OK OK;
+        "steps.feedback_config.values.task_json.steps.translations.feedback_config.values.link" Managed inner_question_guide OK OK;
+        "steps.translations.feedback_config.values.link" Managed question_guide OK OK;
+        "steps.translations.feedback_config.values.task_json.*" Task question_guide INVALID INVALID;
+        });
+    }
+    cases
 }
 
-fn oldest_changes(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = ListChangesRequest {
-        start: ChangeStart::Oldest.into(),
-        ..ListChangesRequest::default()
-    };
-    request.encode_to_vec()
+/// A request that needs nothing but the field.
+fn nothing(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({})
+}
+
+fn oldest_changes(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"start": "CHANGE_START_OLDEST"})
 }
 
 /// Of what the caller names, with the other account's etag.
-fn acknowledgement(_: &CallingAccount, other: &OtherAccount) -> Vec<u8> {
-    let item = IndexedItem {
-        guid: unknown_guid(),
-        etag: other.task.etag.clone(),
-        ..IndexedItem::default()
-    };
-    AcknowledgeIndexedRequest { items: vec![item] }.encode_to_vec()
+fn acknowledgement(_: &CallingAccount, other: &OtherAccount) -> Value {
+    json!({"items": [{"guid": unknown_guid(), "etag": other.task.etag}]})
 }
 
-fn new_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = create_task_request(task("Anybody's"));
-    request.encode_to_vec()
+fn new_task(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"task": {"name": "Anybody's", "product_id": PRODUCT}})
 }
 
-fn changed_task(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = UpdateTaskRequest {
-        task: Some(task_of(&caller.task.guid).named("Mine now")),
-        ..UpdateTaskRequest::default()
-    };
-    request.encode_to_vec()
+fn changed_task(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"task": {"guid": caller.task.guid, "name": "Mine now"}})
 }
 
-fn delete_task(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = DeleteTaskRequest {
-        force: true,
-        ..DeleteTaskRequest::default()
-    };
-    request.encode_to_vec()
+fn delete_task(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"force": true})
 }
 
-fn new_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    create(full_step(&caller.task))
+fn new_step(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"step": shown("Step", &full_step(&caller.task))})
 }
 
-fn new_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    create(subtask(&caller.task, &caller.task))
+fn new_subtask(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"step": shown("Step", &subtask(&caller.task, &caller.task))})
 }
 
-fn create(step: Step) -> Vec<u8> {
-    let request = create_step_request(step);
-    request.encode_to_vec()
-}
-
-fn changed_step(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let changed = full_step(&caller.task);
-    update(Step {
+fn changed_step(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    let changed = Step {
         guid: caller.observation.guid.clone(),
         task: String::new(),
         product_id: None,
         r#type: 0,
         title: "Mine now".to_owned(),
-        ..changed
-    })
-}
-
-fn changed_subtask(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    update(Step {
-        cost: Some(0),
-        tags: vec!["caller".to_owned()],
-        ..step_of(&caller.subtask.guid)
-    })
-}
-
-fn update(step: Step) -> Vec<u8> {
-    let request = UpdateStepRequest {
-        step: Some(step),
-        ..UpdateStepRequest::default()
+        ..full_step(&caller.task)
     };
-    request.encode_to_vec()
+    json!({"step": shown("Step", &changed)})
 }
 
-fn list_steps(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = ListStepsRequest {
-        task: caller.task.guid.clone(),
-        page_size: 1,
-        ..ListStepsRequest::default()
-    };
-    request.encode_to_vec()
+fn changed_subtask(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"step": {"guid": caller.subtask.guid, "cost": 0, "tags": ["caller"]}})
 }
 
-fn list_references(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = ListReferencesRequest {
-        variable: LINKED_VARIABLE.to_owned(),
-        page_size: 1,
-        ..ListReferencesRequest::default()
-    };
-    request.encode_to_vec()
+fn list_references(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"variable": "components.7.it"})
 }
 
-/// A request that needs its first field alone, the task.
-fn my_history(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = CreateRevisionRequest {
-        task: caller.task.guid.clone(),
-        ..CreateRevisionRequest::default()
-    };
-    request.encode_to_vec()
+fn my_history(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"task": caller.task.guid})
 }
 
-/// A request whose first two fields are the task and the revision.
-fn my_revision(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = GetRevisionRequest {
-        task: caller.task.guid.clone(),
-        revision: "1".to_owned(),
-        ..GetRevisionRequest::default()
-    };
-    request.encode_to_vec()
+fn my_revision(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"task": caller.task.guid, "revision": "1"})
 }
 
-fn compare_revisions(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = CompareRevisionsRequest {
-        task: caller.task.guid.clone(),
-        base: "1".to_owned(),
-        page_size: 1,
-        ..CompareRevisionsRequest::default()
-    };
-    request.encode_to_vec()
+fn compare_revisions(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"task": caller.task.guid, "base": "1"})
 }
 
-fn restore_revision(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = RestoreRevisionRequest {
-        task: caller.task.guid.clone(),
-        revision: "1".to_owned(),
-        ..RestoreRevisionRequest::default()
-    };
-    request.encode_to_vec()
+fn set_alias(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"task": caller.task.guid, "alias": "mine", "revision": "1"})
 }
 
-fn set_alias(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = SetRevisionAliasRequest {
-        task: caller.task.guid.clone(),
-        alias: "mine".to_owned(),
-        revision: "1".to_owned(),
-    };
-    request.encode_to_vec()
+fn new_role(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"role": {"name": "mine"}})
 }
 
-fn new_role(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let role = Role {
-        id: 0,
-        name: "mine".to_owned(),
-    };
-    CreateRoleRequest { role: Some(role) }.encode_to_vec()
-}
-
-fn list_work(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    translation_work_request(&["fr"]).encode_to_vec()
+fn list_work(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"languages": ["fr"]})
 }
 
 /// A translation that would be valid in the other account.
-fn their_translation(_: &CallingAccount, other: &OtherAccount) -> Vec<u8> {
-    translate(automatic(&other.work, "À moi"))
+fn their_translation(_: &CallingAccount, other: &OtherAccount) -> Value {
+    translate(&automatic(&other.work, "À moi"))
 }
 
-fn my_translation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    translate(AutomaticTranslation {
+fn my_translation(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    translate(&AutomaticTranslation {
         feedback_config: vec![question("Réponse", &["yes", "no"])],
         ..automatic(&caller.work, "À moi")
     })
 }
 
-fn translate(translation: AutomaticTranslation) -> Vec<u8> {
-    let translations = vec![translation];
-    WriteTranslationsRequest { translations }.encode_to_vec()
+fn translate(translation: &AutomaticTranslation) -> Value {
+    json!({"translations": [shown("AutomaticTranslation", translation)]})
+}
+
+fn import_guide(caller: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"document": shown("TaskDocument", &new_guide(caller))})
+}
+
+fn suppression(_: &CallingAccount, _: &OtherAccount) -> Value {
+    json!({"options": {"suppress": [{"path": "nothing"}]}})
+}
+
+fn suppression_in_a_guide(caller: &CallingAccount, other: &OtherAccount) -> Value {
+    let mut request = suppression(caller, other);
+    request["document"] = shown("TaskDocument", &new_guide(caller));
+    request
 }
 
 /// A document that creates a task, with a document in its first value.
-fn first_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(linked_around(document_step(StepType::Information, "inner")))
+fn new_guide(_: &CallingAccount) -> TaskDocument {
+    linked_around(document_step(StepType::Information, "inner"))
 }
 
 /// The document of an existing task.
-fn next_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(caller.document.clone())
+fn known_guide(caller: &CallingAccount) -> TaskDocument {
+    caller.document.clone()
 }
 
-fn subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(single_step(subtask(&Task::default(), &caller.task)))
+fn subtask_guide(caller: &CallingAccount) -> TaskDocument {
+    single_step(subtask(&Task::default(), &caller.task))
 }
 
-fn inner_subtask_import(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(linked_around(subtask(&Task::default(), &caller.task)))
+fn inner_subtask_guide(caller: &CallingAccount) -> TaskDocument {
+    linked_around(subtask(&Task::default(), &caller.task))
 }
 
-fn question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(single_step(full_step(&Task::default())))
+fn question_guide(_: &CallingAccount) -> TaskDocument {
+    single_step(full_step(&Task::default()))
 }
 
-fn inner_question_import(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    import(linked_around(full_step(&Task::default())))
+fn inner_question_guide(_: &CallingAccount) -> TaskDocument {
+    linked_around(full_step(&Task::default()))
 }
 
 /// A linked observation, the first value of which has a document of this step.
@@ -720,94 +671,4 @@ fn linked_around(inner: Step) -> TaskDocument {
 /// A document that creates a task with this step.
 fn single_step(step: Step) -> TaskDocument {
     document("Mine", vec![step])
-}
-
-fn first_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(linked_around(document_step(StepType::Information, "inner")))
-}
-
-fn subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(single_step(subtask(&Task::default(), &caller.task)))
-}
-
-fn inner_subtask_preview(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(linked_around(subtask(&Task::default(), &caller.task)))
-}
-
-fn question_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(single_step(full_step(&Task::default())))
-}
-
-fn inner_question_preview(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    preview(linked_around(full_step(&Task::default())))
-}
-
-fn preview_page(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = preview_of(&caller.task.guid).with_page_size(1);
-    request.encode_to_vec()
-}
-
-fn preview(document: TaskDocument) -> Vec<u8> {
-    let request = preview_of_document(document).to_depth(8);
-    request.encode_to_vec()
-}
-
-fn first_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(linked_around(document_step(StepType::Information, "inner")))
-}
-
-fn subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(single_step(subtask(&Task::default(), &caller.task)))
-}
-
-fn inner_subtask_validation(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(linked_around(subtask(&Task::default(), &caller.task)))
-}
-
-fn question_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(single_step(full_step(&Task::default())))
-}
-
-fn inner_question_validation(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation(linked_around(full_step(&Task::default())))
-}
-
-fn validation_page(caller: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    validation_of(&caller.task.guid).encode_to_vec()
-}
-
-fn validation(document: TaskDocument) -> Vec<u8> {
-    let request = ValidateTaskRequest {
-        options: Some(suppressing_nothing()),
-        ..validation_of_document(document)
-    };
-    request.encode_to_vec()
-}
-
-fn suppressed_list(_: &CallingAccount, _: &OtherAccount) -> Vec<u8> {
-    let request = ListFindingsRequest {
-        options: Some(suppressing_nothing()),
-        ..ListFindingsRequest::default()
-    };
-    request.encode_to_vec()
-}
-
-fn suppressing_nothing() -> ValidationOptions {
-    let suppression = Suppression {
-        path: "nothing".to_owned(),
-        ..Suppression::default()
-    };
-    ValidationOptions {
-        suppress: vec![suppression],
-        ..ValidationOptions::default()
-    }
-}
-
-fn import(document: TaskDocument) -> Vec<u8> {
-    let request = ImportTaskRequest {
-        document: Some(document),
-        absent_steps: AbsentSteps::Keep.into(),
-        ..ImportTaskRequest::default()
-    };
-    request.encode_to_vec()
 }

@@ -4,7 +4,6 @@ mod deletions;
 mod histories;
 mod oracle;
 mod pages;
-mod refused;
 mod tasks;
 mod variables;
 

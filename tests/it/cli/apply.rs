@@ -67,19 +67,6 @@ fn write(directory: &TempDir, name: &str, document: &Value) {
     fs::write(path, document.to_string()).expect("a file");
 }
 
-fn import(cli: &Cli, document: &Value) -> String {
-    let output = cli
-        .command(&["import", "--format=json", "-"])
-        .stdin(&document.to_string())
-        .run()
-        .succeeded();
-    text(&output.json()[0]["guid"])
-}
-
-fn exported(cli: &Cli, guid: &str) -> Value {
-    serde_json::from_str(&cli.export(guid)).expect("JSON")
-}
-
 /// A guide of an information and an end.
 fn guide(name: &str) -> Value {
     json!({
@@ -102,15 +89,15 @@ fn subtask_step(task: &str, product: i64) -> Value {
 
 /// Adds a step at the end of a stored guide.
 fn add_step(cli: &Cli, guid: &str, step: Value) {
-    let mut document = exported(cli, guid);
+    let mut document = cli.exported(guid);
     document["steps"].as_array_mut().expect("steps").push(step);
-    assert_eq!(import(cli, &document), guid);
+    assert_eq!(cli.import(&document), guid);
 }
 
 /// Guides with everything that a copy could lose: languages, conditions, levels, managed
 /// tasks, equal names, and references forwards, backwards, to managed tasks and in a circle.
 fn given_account(cli: &Cli) {
-    let first = import(cli, &guide("Refers to later ones"));
+    let first = cli.import(&guide("Refers to later ones"));
     let examples = [
         "laptop-will-not-start.json",
         "router-without-internet.json",
@@ -119,19 +106,19 @@ fn given_account(cli: &Cli) {
         "restart-safely.json",
     ];
     let laptop = &cli.import_guides(&examples)[0];
-    let twin = import(cli, &guide("Twin"));
+    let twin = cli.import(&guide("Twin"));
     let mut other_twin = guide("Twin");
     other_twin["task"]["published"] = json!(0);
     other_twin["task"]["roles"] = json!(["ACCESS_LEVEL_EXPERT"]);
     other_twin["steps"][0]["title"] = json!("Read more");
     other_twin["steps"][1]["dependency_shorthand"] = json!("components.7.colour = red, blue");
-    let other_twin = import(cli, &other_twin);
+    let other_twin = cli.import(&other_twin);
     add_step(cli, &first, subtask_step(&twin, 7));
     add_step(cli, &first, subtask_step(&other_twin, 7));
     // A circle, and a guide that leads to itself.
     add_step(cli, &twin, subtask_step(&first, 7));
     add_step(cli, &twin, subtask_step(&twin, 7));
-    let laptop = exported(cli, laptop);
+    let laptop = cli.exported(laptop);
     let steps = laptop["steps"].as_array().expect("steps");
     let managed = steps.iter().find_map(|step| step["link"].as_str());
     add_step(
@@ -214,9 +201,9 @@ fn an_exported_account_applied_to_itself_is_unchanged(cli: Cli) {
 
 fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let guid = import(&cli, &guide("A"));
-    import(&cli, &guide("B"));
-    let mut document = exported(&cli, &guid);
+    let guid = cli.import(&guide("A"));
+    cli.import(&guide("B"));
+    let mut document = cli.exported(&guid);
     document["steps"][0]["title"] = json!("Read this");
     document["steps"][1] = json!({
         "product_id": 7, "type": "STEP_TYPE_SOLUTION", "title": "Mend it", "cost": 3,
@@ -228,7 +215,7 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
         counts(&output),
         "0 created, 1 updated, 1 unchanged, 0 failed"
     );
-    let steps = &exported(&cli, &guid)["steps"];
+    let steps = &cli.exported(&guid)["steps"];
     assert_eq!(steps[0]["guid"], document["steps"][0]["guid"]);
     assert_eq!(steps[0]["title"], "Read this");
     assert_eq!(steps[1]["title"], "Mend it");
@@ -240,14 +227,14 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
 }
 
 fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
-    let target = import(&cli, &guide("Target"));
-    let guid = import(&cli, &guide("Guide"));
+    let target = cli.import(&guide("Target"));
+    let guid = cli.import(&guide("Guide"));
     add_step(&cli, &guid, subtask_step(&target, 7));
     let directory = tempfile::tempdir().expect("a directory");
-    let mut renamed = exported(&cli, &target);
+    let mut renamed = cli.exported(&target);
     renamed["task"]["name"] = json!("Renamed");
     write(&directory, "a.json", &renamed);
-    let mut changed = exported(&cli, &guid);
+    let mut changed = cli.exported(&guid);
     changed["task"]["name"] = json!("Changed");
     write(&directory, "b.json", &changed);
     let output = apply(&cli, directory.path(), &[]).succeeded();
@@ -255,7 +242,7 @@ fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
         counts(&output),
         "0 created, 2 updated, 0 unchanged, 0 failed"
     );
-    let after = exported(&cli, &guid);
+    let after = cli.exported(&guid);
     assert_eq!(after["task"]["name"], "Changed");
     assert_eq!(after["steps"][2]["title"], "Renamed");
 }
@@ -279,7 +266,7 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
         {"name": "colour", "type": "enum", "values": [{"key": "red", "value": "Red"}]},
     ]);
     step["translations"] = json!({"de": {"title": "Lesen", "body": "x"}, "fr": {"title": "Lire"}});
-    let guid = import(&cli, &full);
+    let guid = cli.import(&full);
     let plain = guide("A");
     write(&directory, "a.json", &plain);
     let output = apply(&cli, directory.path(), &[]).succeeded();
@@ -288,9 +275,9 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
         "0 created, 1 updated, 0 unchanged, 0 failed"
     );
     let copy = other_account(&cli);
-    let expected = import(&copy, &plain);
+    let expected = copy.import(&plain);
     let shown = |cli: &Cli, guid: &str| {
-        let mut document = exported(cli, guid);
+        let mut document = cli.exported(guid);
         make_comparable(&mut document, &mut HashMap::new());
         document
     };
@@ -304,8 +291,8 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
 
 fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let guid = import(&cli, &guide("A"));
-    let before = exported(&cli, &guid);
+    let guid = cli.import(&guide("A"));
+    let before = cli.exported(&guid);
     let mut document = before.clone();
     document["task"]["name"] = json!("");
     document["steps"][0]["title"] = json!("");
@@ -315,7 +302,7 @@ fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
     for error in ["task.name: is required", "steps[0].title: is required"] {
         assert!(output.stderr.contains(error), "{}", output.stderr);
     }
-    assert_eq!(exported(&cli, &guid), before);
+    assert_eq!(cli.exported(&guid), before);
 }
 
 fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
@@ -343,8 +330,8 @@ fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
 
 fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let guid = import(&cli, &guide("A"));
-    let mut document = exported(&cli, &guid);
+    let guid = cli.import(&guide("A"));
+    let mut document = cli.exported(&guid);
     // Nobody sees what follows an end.
     document["steps"]
         .as_array_mut()
@@ -380,8 +367,8 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     write(&directory, "a.json", &guide("A"));
     // The one refers to the other.
-    let target = import(&cli, &guide("Target"));
-    let referring = import(&cli, &guide("Referring"));
+    let target = cli.import(&guide("Target"));
+    let referring = cli.import(&guide("Referring"));
     add_step(&cli, &referring, subtask_step(&target, 7));
     let output = apply(&cli, directory.path(), &[]).succeeded();
     assert_eq!(
@@ -408,8 +395,8 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
 
 fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let one = import(&cli, &guide("One"));
-    let two = import(&cli, &guide("Two"));
+    let one = cli.import(&guide("One"));
+    let two = cli.import(&guide("Two"));
     write(&directory, "three.json", &guide("Three"));
     let steps = "2 steps";
     let line = format!(
@@ -440,7 +427,7 @@ fn errors_of_what_is_stored_are_printed(cli: Cli) {
 
 fn nothing_is_pruned_after_a_failure(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let guid = import(&cli, &guide("Stays"));
+    let guid = cli.import(&guide("Stays"));
     let mut refused = guide("A");
     refused["steps"][0]["cost"] = json!(1);
     write(&directory, "a.json", &refused);
@@ -482,18 +469,18 @@ fn a_file_that_is_no_document_stops_everything(cli: Cli) {
     let empty = tempfile::tempdir().expect("a directory");
     apply(&cli, empty.path(), &[]).fails_with(1, &["has no .json files"]);
 
-    let guid = import(&cli, &guide("A"));
-    write(&directory, "a.json", &exported(&cli, &guid));
-    write(&directory, "b.json", &exported(&cli, &guid));
+    let guid = cli.import(&guide("A"));
+    write(&directory, "a.json", &cli.exported(&guid));
+    write(&directory, "b.json", &cli.exported(&guid));
     apply(&cli, directory.path(), &[]).fails_with(1, &[&format!("are both of task {guid}")]);
 }
 
 fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
-    let guid = import(&cli, &guide("A first name"));
+    let guid = cli.import(&guide("A first name"));
     let directory = export_all(&cli);
-    let mut renamed = exported(&cli, &guid);
+    let mut renamed = cli.exported(&guid);
     renamed["task"]["name"] = json!("Another name");
-    import(&cli, &renamed);
+    cli.import(&renamed);
     let out = directory.path().display().to_string();
     let export = cli.command(&["export", "--all", "--out", &out, "--format=json"]);
     let output = export.run().succeeded();
@@ -513,8 +500,8 @@ fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
 
 fn json_output_reports_each_document(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let guid = import(&cli, &guide("A"));
-    let mut document = exported(&cli, &guid);
+    let guid = cli.import(&guide("A"));
+    let mut document = cli.exported(&guid);
     document["steps"][0]["title"] = json!("Read this");
     write(&directory, "a.json", &document);
     let mut refused = guide("B");
@@ -544,10 +531,10 @@ fn json_output_reports_each_document(cli: Cli) {
 }
 
 fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cli) {
-    let old = import(&cli, &guide("Restored"));
+    let old = cli.import(&guide("Restored"));
     let directory = export_all(&cli);
     cli.command(&["delete", &old, "--force"]).run().succeeded();
-    let new = import(&cli, &guide("Restored"));
+    let new = cli.import(&guide("Restored"));
     let out = directory.path().display().to_string();
     let export = cli.command(&["export", "--all", "--out", &out]);
     export.run().succeeded();
@@ -570,18 +557,18 @@ fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cl
 
 fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
-    let (one, other) = (import(&cli, &guide("Twin")), import(&cli, &guide("Twin")));
+    let (one, other) = (cli.import(&guide("Twin")), cli.import(&guide("Twin")));
     let mut document = guide("Twin");
     document["steps"][0]["title"] = json!("Look");
     write(&directory, "twin.json", &document);
     apply(&cli, directory.path(), &[]).fails_with(1, &[&format!(
             "twin.json: 2 tasks have its name and product: set its task.guid to one of {one}, {other}"
         )]);
-    assert_eq!(exported(&cli, &one)["steps"][0]["title"], "Read");
+    assert_eq!(cli.exported(&one)["steps"][0]["title"], "Read");
     document["task"]["guid"] = json!(other);
     write(&directory, "twin.json", &document);
     apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(exported(&cli, &other)["steps"][0]["title"], "Look");
+    assert_eq!(cli.exported(&other)["steps"][0]["title"], "Look");
 }
 
 /// The numbers of steps at the ends of lines, sorted.
@@ -597,9 +584,9 @@ fn step_counts(output: &CommandOutput) -> Vec<usize> {
 }
 
 fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
-    let first = import(&cli, &guide("Refers to a later one"));
+    let first = cli.import(&guide("Refers to a later one"));
     cli.import_guides(&["laptop-will-not-start.json"]);
-    let later = import(&cli, &guide("Later"));
+    let later = cli.import(&guide("Later"));
     add_step(&cli, &first, subtask_step(&later, 7));
     let original = export_all(&cli);
     // The steps that lead to managed tasks are added by the server.
@@ -632,7 +619,7 @@ fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
 }
 
 fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
-    let guid = import(&cli, &guide("Twin"));
+    let guid = cli.import(&guide("Twin"));
     let directory = export_all(&cli);
     write(&directory, "my2.json", &guide("Twin"));
     let named = |output: &CommandOutput| {
@@ -661,12 +648,12 @@ fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
 
 fn the_document_of_a_managed_task_is_named(cli: Cli) {
     let laptop = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
-    let laptop = exported(&cli, &laptop);
+    let laptop = cli.exported(&laptop);
     let steps = laptop["steps"].as_array().expect("steps");
     let managed = steps.iter().find_map(|step| step["link"].as_str());
     let managed = managed.expect("a wiring step");
     let directory = tempfile::tempdir().expect("a directory");
-    write(&directory, "managed.json", &exported(&cli, managed));
+    write(&directory, "managed.json", &cli.exported(managed));
     let output = apply(&cli, directory.path(), &[]).succeeded();
     assert!(!output.stderr.contains("warning"), "{}", output.stderr);
     let output = apply(&other_account(&cli), directory.path(), &[]).succeeded();

@@ -112,22 +112,3 @@ fn a_token_for_a_header_mode_server_fails_with_a_one_line_error() {
         .fails_with(1, &["set --account instead of a token"]);
     assert!(!line.contains("some.to.ken"), "{line}");
 }
-
-#[test]
-fn without_credentials_no_server_is_called() {
-    list("http://127.0.0.1:1").run().fails_with(
-        2,
-        &[
-            "EXPERTISE_ACCOUNT is unset",
-            "--account ID",
-            "EXPERTISE_TOKEN",
-        ],
-    );
-    let both = list("http://127.0.0.1:1")
-        .env("EXPERTISE_ACCOUNT", "42")
-        .env("EXPERTISE_TOKEN", "some.to.ken");
-    let line = both
-        .run()
-        .fails_with(2, &["left out, as a token contains its account"]);
-    assert!(!line.contains("some.to.ken"), "{line}");
-}

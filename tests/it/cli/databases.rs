@@ -59,24 +59,6 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn an_unsupported_database_scheme_is_refused() {
-    for url in ["mysql://ann:secret@db/e", "expertise.db", "postgres:db/e"] {
-        let line = command(&[])
-            .env("EXPERTISE_DATABASE_URL", url)
-            .run()
-            .fails_with(
-                2,
-                &[
-                    "EXPERTISE_DATABASE_URL is ",
-                    "sqlite:PATH",
-                    "postgres://USER",
-                ],
-            );
-        assert!(!line.contains("secret"), "{line}");
-    }
-}
-
-#[test]
 fn a_directory_that_is_not_there_is_named() {
     assert_path_refused_with(
         "sqlite:no/such/e.db",

@@ -17,15 +17,6 @@ on_one_database![
     tasks_that_refer_to_each_other_are_deleted_in_any_order,
 ];
 
-fn import(cli: &Cli, document: &Value) -> String {
-    let output = cli
-        .command(&["import", "--format=json", "-"])
-        .stdin(&document.to_string())
-        .run()
-        .succeeded();
-    text(&output.json()[0]["guid"])
-}
-
 /// A guide whose only step stands for another task.
 fn referring_to(name: &str, task: &str) -> Value {
     json!({
@@ -42,7 +33,7 @@ fn empty_guide(name: &str) -> Value {
 
 fn tasks_are_deleted_with_their_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
-    let other = import(&cli, &empty_guide("Other"));
+    let other = cli.import(&empty_guide("Other"));
     // A task that is named twice is deleted once.
     let args = ["delete", guid, "Other", &other, "--force"];
     let output = cli.command(&args).run().succeeded();
@@ -63,7 +54,7 @@ fn tasks_are_deleted_with_their_steps(cli: Cli) {
 }
 
 fn without_a_terminal_force_is_required(cli: Cli) {
-    let guid = import(&cli, &empty_guide("Stays"));
+    let guid = cli.import(&empty_guide("Stays"));
     cli.command(&["delete", &guid])
         .run()
         .fails_with(2, &["repeat it with --force"]);
@@ -71,7 +62,7 @@ fn without_a_terminal_force_is_required(cli: Cli) {
 }
 
 fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
-    let guid = import(&cli, &empty_guide("Stays"));
+    let guid = cli.import(&empty_guide("Stays"));
     let missing = uuid::Uuid::now_v7().to_string();
     let args = ["delete", &guid, &missing, "--force"];
     cli.command(&args).run().fails_with(1, &["TASK_NOT_FOUND"]);
@@ -79,9 +70,9 @@ fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
 }
 
 fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
-    let target = import(&cli, &empty_guide("Target"));
-    let referring = import(&cli, &referring_to("Referring", &target));
-    let document: Value = serde_json::from_str(&cli.export(&referring)).expect("JSON");
+    let target = cli.import(&empty_guide("Target"));
+    let referring = cli.import(&referring_to("Referring", &target));
+    let document = cli.exported(&referring);
     let step = text(&document["steps"][0]["guid"]);
     let output = cli.command(&["delete", &target, "--force"]).run();
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
@@ -104,7 +95,7 @@ fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
 
 fn a_managed_task_names_the_step_that_manages_it(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
-    let document: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    let document = cli.exported(guid);
     let steps = document["steps"].as_array().expect("steps");
     let managed = steps.iter().find_map(|step| step["link"].as_str());
     let managed = managed.expect("a wiring step");
@@ -136,9 +127,9 @@ fn tasks_that_a_deleted_task_managed_are_named(cli: Cli) {
 }
 
 fn tasks_that_refer_to_each_other_are_deleted_in_any_order(cli: Cli) {
-    let last = import(&cli, &empty_guide("Last"));
-    let middle = import(&cli, &referring_to("Middle", &last));
-    let first = import(&cli, &referring_to("First", &middle));
+    let last = cli.import(&empty_guide("Last"));
+    let middle = cli.import(&referring_to("Middle", &last));
+    let first = cli.import(&referring_to("First", &middle));
     let args = ["delete", &last, &middle, &first, "--force"];
     let output = cli.command(&args).run().succeeded();
     assert_eq!(output.stderr, "3 deleted, 0 failed\n");

@@ -38,7 +38,7 @@ fn diff(cli: &Cli, document: &Value, args: &[&str]) -> CommandOutput {
 
 fn given_document(cli: &Cli, example: &str) -> Value {
     let guid = &cli.import_guides(&[example])[0];
-    serde_json::from_str(&cli.export(guid)).expect("JSON")
+    cli.exported(guid)
 }
 
 fn an_export_differs_in_nothing(cli: Cli) {

@@ -52,10 +52,6 @@ fn given_guide(cli: &Cli) -> (String, TempDir) {
     (guid, tempfile::tempdir().expect("a directory"))
 }
 
-fn exported(cli: &Cli, guid: &str) -> Value {
-    serde_json::from_str(&cli.export(guid)).expect("JSON")
-}
-
 /// The texts in a directory.
 fn kept(directory: &Path) -> Vec<String> {
     let files = fs::read_dir(directory).expect("a directory");
@@ -78,13 +74,13 @@ fn an_edited_text_is_imported(cli: Cli) {
         "{}",
         output.stderr
     );
-    assert_eq!(exported(&cli, &guid)["task"]["name"], "Restart it");
+    assert_eq!(cli.exported(&guid)["task"]["name"], "Restart it");
     assert!(kept(directory.path()).is_empty());
 }
 
 fn what_is_removed_from_the_text_is_removed_from_the_guide(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
-    let before = exported(&cli, &guid);
+    let before = cli.exported(&guid);
     let steps = before["steps"].as_array().expect("steps");
     let with_body = steps.iter().filter(|step| step["body"].is_string());
     assert!(with_body.count() > 1);
@@ -101,7 +97,7 @@ json.dump(guide, open(path, \"w\"))";
     let editor = format!("python3 {}/edit.py", directory.path().display());
     let output = edit(&cli, &guid, &editor, &directory).succeeded();
     assert!(output.stderr.contains("- step 6 "), "{}", output.stderr);
-    let after = exported(&cli, &guid);
+    let after = cli.exported(&guid);
     for step in after["steps"].as_array().expect("steps") {
         assert_ne!(step["guid"], last.as_str());
         assert_eq!(step["body"], Value::Null);
@@ -141,7 +137,7 @@ fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     ] {
         assert!(seen.contains(part), "{part}");
     }
-    assert_eq!(exported(&cli, &guid)["steps"][0]["title"], "Mended");
+    assert_eq!(cli.exported(&guid)["steps"][0]["title"], "Mended");
     assert_eq!(kept(directory.path()).len(), 1, "only what was seen");
 }
 
@@ -351,13 +347,7 @@ fn given_guide_with_condition(cli: &Cli) -> String {
             },
         ],
     });
-    import(cli, &document)
-}
-
-fn import(cli: &Cli, document: &Value) -> String {
-    let import = cli.command(&["import", "--format=json", "-"]);
-    let output = import.stdin(&document.to_string()).run().succeeded();
-    text(&output.json()[0]["guid"])
+    cli.import(&document)
 }
 
 fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
@@ -365,7 +355,7 @@ fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
     let scripts = tempfile::tempdir().expect("a directory");
     let directory = tempfile::tempdir().expect("a directory");
     let run = |lines: &str| edit(&cli, &guid, &python(&scripts, lines), &directory).succeeded();
-    let shorthand = || exported(&cli, &guid)["steps"][1]["dependency_shorthand"].clone();
+    let shorthand = || cli.exported(&guid)["steps"][1]["dependency_shorthand"].clone();
     let set = "steps[1][\"dependency_shorthand\"] = \"components.7.colour = ";
     let output = run(&format!("{set}blue\""));
     assert!(output.stdout.starts_with("updated "), "{}", output.stderr);
@@ -373,7 +363,7 @@ fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
     // With another edit in the same text.
     run(&format!("{set}green\"\nsteps[0][\"title\"] = \"Look\""));
     assert_eq!(shorthand(), "components.7.colour = green");
-    assert_eq!(exported(&cli, &guid)["steps"][0]["title"], "Look");
+    assert_eq!(cli.exported(&guid)["steps"][0]["title"], "Look");
     let output = run("del steps[1][\"dependency_shorthand\"]");
     assert_eq!(output.stderr, "nothing is changed\n");
     assert_eq!(shorthand(), "components.7.colour = green");
@@ -408,7 +398,7 @@ del steps[1][\"dependencies\"]";
 
 fn what_a_managed_task_ignores_is_listed(cli: Cli) {
     let guid = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
-    let guide = exported(&cli, &guid);
+    let guide = cli.exported(&guid);
     let steps = guide["steps"].as_array().expect("steps");
     let place = steps.iter().position(|step| step["link"].is_string());
     let place = place.expect("a wiring step");
@@ -513,7 +503,7 @@ fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
     ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
-    assert_eq!(exported(&cli, &guid)["steps"][6]["title"], "Conditions");
+    assert_eq!(cli.exported(&guid)["steps"][6]["title"], "Conditions");
 }
 
 fn the_id_of_the_guide_stays(cli: Cli) {

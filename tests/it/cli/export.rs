@@ -79,7 +79,7 @@ fn importing_an_earlier_export_restores_all_texts(cli: Cli) {
 
 fn an_export_keeps_the_fields_of_imported_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
-    let exported: Value = serde_json::from_str(&cli.export(guid)).expect("JSON");
+    let exported = cli.exported(guid);
     let written = fs::read_to_string(example_guide("restart-safely.json")).expect("the example");
     let written: Value = serde_json::from_str(&written).expect("JSON");
     let steps = written["steps"].as_array().expect("steps");

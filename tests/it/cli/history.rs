@@ -47,7 +47,7 @@ fn run(cli: &Cli, args: &[&str]) -> CommandOutput {
 }
 
 fn document(cli: &Cli, guide: &str) -> Value {
-    serde_json::from_str(&cli.export(guide)).expect("JSON")
+    cli.exported(guide)
 }
 
 /// Imports the guide with another title of its first step.

@@ -137,36 +137,6 @@ fn options_leave_out_findings() {
 }
 
 #[test]
-fn wrong_options_are_refused_in_one_line() {
-    for (argument, part) in [
-        (
-            "--rule=step/unreachable",
-            "--rule is \"step/unreachable\": it must be the id of a rule and",
-        ),
-        (
-            "--rule=step/unknown=off",
-            "--rule is \"step/unknown=off\": it must be RULE=SEVERITY with a rule of \
-             docs/analysis.md; \"step/unknown\" is not one",
-        ),
-        ("--min-severity=fatal", "must be info, warning or error"),
-        ("--language=e", "must be a BCP-47 tag"),
-        ("--language=german", "such as de or pt-BR, and not the name"),
-    ] {
-        command(&["lint", "a.json", argument])
-            .run()
-            .fails_with(2, &[part]);
-    }
-    let guid = uuid::Uuid::now_v7().to_string();
-    for args in [&["lint", &guid][..], &["lint", "--online", "a.json"]] {
-        let line = command(args).run().failure(2);
-        assert!(
-            line.starts_with("expertise: EXPERTISE_ACCOUNT is unset"),
-            "{line}"
-        );
-    }
-}
-
-#[test]
 fn a_file_that_cannot_be_checked_does_not_stop_the_others() {
     let good = example_guide("restart-safely.json");
     let invalid = json!({"task": {"name": "A"}, "steps": [{"title": " "}]}).to_string();
@@ -199,20 +169,6 @@ fn a_subtask_of_the_account_is_taken_for_one_with_an_outcome() {
     let output = command(&["lint", "--format=json", "-"]);
     let output = output.stdin(&document.to_string()).run().succeeded();
     assert_eq!(places(&output), BTreeSet::new());
-}
-
-#[test]
-fn a_wrong_part_of_a_rule_is_named() {
-    for (argument, part) in [
-        (
-            "step/unreachble=off",
-            "is not one (is step/unreachable meant?)",
-        ),
-        ("step/unreachable=loud", "behind the =, not \"loud\""),
-    ] {
-        let args = ["lint", "a.json", "--rule", argument];
-        command(&args).run().fails_with(2, &[part]);
-    }
 }
 
 /// A guide whose last step has this field, and whose first one is the observation `lamp`.

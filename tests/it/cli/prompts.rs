@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::kit::{
     command::{Cli, example_guide, text},
@@ -70,7 +70,7 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     let import = cli.command(&["import", "--format=json", &broken]).run();
     let guid = text(&import.succeeded().json()[0]["guid"]);
     let name = || {
-        let document: Value = serde_json::from_str(&cli.export(&guid)).expect("JSON");
+        let document = cli.exported(&guid);
         text(&document["task"]["name"])
     };
     let original = name();

@@ -33,12 +33,6 @@ fn kinds(list: &[Value]) -> Vec<String> {
     list.iter().map(|one| text(&one["kind"])).collect()
 }
 
-fn imported(cli: &Cli, document: &Value) -> String {
-    let import = cli.command(&["import", "-", "--format=json"]);
-    let made = import.stdin(&document.to_string()).run().succeeded().json();
-    text(&made[0]["guid"])
-}
-
 fn subtask_of(task: &str) -> Value {
     json!({"product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": task, "subtask_pid": 1204})
 }
@@ -85,7 +79,7 @@ fn an_answer_narrows_the_list(cli: Cli) {
 fn a_task_is_referred_to_by_subtask_steps(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let document = json!({"task": {"name": "A", "product_id": 7}, "steps": [subtask_of(task)]});
-    let guide = imported(&cli, &document);
+    let guide = cli.import(&document);
     let list = references(&cli, &["--task", task]);
     assert_eq!(kinds(&list), ["REFERENCE_KIND_SUBTASK"]);
     assert_eq!(list[0]["place"]["task"], guide.as_str());
@@ -114,10 +108,7 @@ fn every_page_is_listed(cli: Cli) {
     const COUNT: usize = 600;
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let steps = vec![subtask_of(task); COUNT];
-    imported(
-        &cli,
-        &json!({"task": {"name": "A", "product_id": 7}, "steps": steps}),
-    );
+    cli.import(&json!({"task": {"name": "A", "product_id": 7}, "steps": steps}));
     assert_eq!(references(&cli, &["--task", task]).len(), COUNT);
     let table = cli.command(&["references", "--task", task]).run();
     assert_eq!(table.succeeded().stdout.lines().count(), COUNT + 1);

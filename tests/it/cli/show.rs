@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{
-    command::{Cli, text},
-    on_one_database,
-    snapshot::number_ids,
-};
+use crate::kit::{command::Cli, on_one_database, snapshot::number_ids};
 
 on_one_database![
     a_full_guide_is_a_tree,
@@ -111,16 +107,10 @@ fn full_guide(other: &str) -> Value {
     })
 }
 
-fn imported(cli: &Cli, document: &Value) -> String {
-    let import = cli.command(&["import", "-", "--format=json"]);
-    let reports = import.stdin(&document.to_string()).run().succeeded().json();
-    text(&reports[0]["guid"])
-}
-
 fn import_full_guide(cli: &Cli) -> String {
     let other = json!({"task": {"name": "Another guide", "product_id": 8}});
-    let other = imported(cli, &other);
-    imported(cli, &full_guide(&other))
+    let other = cli.import(&other);
+    cli.import(&full_guide(&other))
 }
 
 fn a_full_guide_is_a_tree(cli: Cli) {
@@ -206,7 +196,7 @@ fn without_colours(text: &str) -> String {
 
 fn control_characters_do_not_reach_the_terminal(cli: Cli) {
     let name = "Red \u{1b}[31m\u{7}alert";
-    let guid = imported(&cli, &json!({"task": {"name": name, "product_id": 7}}));
+    let guid = cli.import(&json!({"task": {"name": name, "product_id": 7}}));
     for args in [&["show", guid.as_str()][..], &["list"]] {
         let shown = cli.command(args).run().succeeded().stdout;
         assert!(shown.contains("Red  [31m alert"), "{shown}");

@@ -2,10 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{
-    command::{Cli, command},
-    on_one_database,
-};
+use crate::kit::{command::Cli, on_one_database};
 
 on_one_database![
     a_name_that_one_task_has_names_it,
@@ -109,13 +106,4 @@ fn upper_and_lower_case_matter_only_between_two_names(cli: Cli) {
     import(&cli, "PUMP");
     assert!(shown("Pump").succeeded().stdout.starts_with("Pump\n"));
     shown("pump").fails_with(1, &["2 tasks have the name \"pump\""]);
-}
-
-#[test]
-fn a_mistyped_guid_is_no_name() {
-    for guid in ["", " ", "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d"] {
-        command(&["show", guid, "--account=demo"])
-            .run()
-            .fails_with(2, &["it must be the guid of a task"]);
-    }
 }

@@ -1,14 +1,9 @@
 //! Fields of a stored guide that a document leaves out.
 
-use std::collections::BTreeMap;
-
 use crate::kit::prelude::*;
 
 on_both_databases![
     fields_are_kept_unless_they_are_reset,
-    a_reset_guide_is_exactly_the_document,
-    translations_that_are_left_out_are_deleted_even_if_locked,
-    managed_tasks_are_reset_at_every_depth,
     a_value_without_a_document_resets_its_task,
     an_unlisted_wiring_step_has_its_defaults,
     a_wiring_step_without_its_id_is_replaced_with_its_question,
@@ -16,7 +11,6 @@ on_both_databases![
     what_follows_something_else_still_follows_it,
     kept_steps_stay_as_they_are,
     a_new_task_is_the_same_with_every_value,
-    an_unknown_value_is_refused,
 ];
 
 fn request(absent: AbsentFields, document: TaskDocument) -> ImportTaskRequest {
@@ -118,56 +112,6 @@ async fn fields_are_kept_unless_they_are_reset(client: Client) {
     }
 }
 
-/// The guide of a document that leaves out whatever it can is the one of a new task.
-async fn a_reset_guide_is_exactly_the_document(client: Client) {
-    let full = full_guide(&client).await;
-    let plain = |step: &Step| Step {
-        guid: step.guid.clone(),
-        product_id: step.product_id,
-        r#type: step.r#type,
-        title: step.title.clone(),
-        subtask_id: step.subtask_id.clone(),
-        subtask_pid: step.subtask_pid,
-        feedback_config: match step.r#type() {
-            StepType::Observation => step.feedback_config.clone(),
-            _ => Vec::new(),
-        },
-        ..Step::default()
-    };
-    let full_task = full.task.as_ref().unwrap();
-    let sent = TaskDocument {
-        task: Some(Task {
-            guid: full_task.guid.clone(),
-            ..task(&full_task.name)
-        }),
-        steps: full.steps.iter().map(plain).collect(),
-    };
-    let mut new = sent.clone();
-    new.task.as_mut().unwrap().guid.clear();
-    let made = client.imported(new).await;
-    let expected = client.exported(&made.guid).await;
-    reset(&client, sent.clone()).await;
-    let after = client.exported(&full_task.guid).await;
-    assert_eq!(canonical(after), canonical(expected));
-    let again = reset(&client, sent).await;
-    assert_eq!(again.outcome(), ImportOutcome::Unchanged);
-}
-
-async fn translations_that_are_left_out_are_deleted_even_if_locked(client: Client) {
-    let mut full = full_guide(&client).await;
-    let task = full.task.as_mut().unwrap();
-    task.translations.remove("de");
-    let row = step_translation("Vanne").with_lock(true);
-    let french = BTreeMap::from([("fr".to_owned(), row)]);
-    full.steps[0].translations = french.clone();
-    let guid = task.guid.clone();
-    reset(&client, full.clone()).await;
-    let after = client.exported(&guid).await;
-    let languages: Vec<_> = after.task.as_ref().unwrap().translations.keys().collect();
-    assert_eq!(languages, ["zh-Hant"]);
-    assert_eq!(after.steps[0].translations, french);
-}
-
 /// A question whose value `a` manages a task with such a question, down to this depth. Every task
 /// and step has fields that can be reset.
 fn nested_guide(depth: usize) -> TaskDocument {
@@ -180,46 +124,6 @@ fn nested_guide(depth: usize) -> TaskDocument {
         task: Some(full_task()),
         steps,
     }
-}
-
-/// Removes all fields of the tasks and of their first steps that are not required.
-fn strip(document: &mut TaskDocument) {
-    let kept = document.task.take().unwrap();
-    document.task = Some(Task {
-        guid: kept.guid,
-        ..task(&kept.name)
-    });
-    let first = &document.steps[0];
-    document.steps[0] = Step {
-        guid: first.guid.clone(),
-        feedback_config: first.feedback_config.clone(),
-        ..document_step(StepType::Observation, &first.title)
-    };
-    for step in &mut document.steps {
-        for value in step
-            .feedback_config
-            .iter_mut()
-            .flat_map(|it| &mut it.values)
-        {
-            value.task_json.iter_mut().for_each(|inner| strip(inner));
-        }
-    }
-}
-
-async fn managed_tasks_are_reset_at_every_depth(client: Client) {
-    let made = client.imported(nested_guide(3)).await;
-    let mut sent = client.exported(&made.guid).await;
-    strip(&mut sent);
-    let mut new = sent.clone();
-    new.task.as_mut().unwrap().guid.clear();
-    let expected = client.imported(new).await;
-    let response = reset(&client, sent).await;
-    assert_eq!(response.outcome(), ImportOutcome::Updated);
-    let [after, expected] = [
-        client.exported(&made.guid).await,
-        client.exported(&expected.guid).await,
-    ];
-    assert_eq!(canonical(after), canonical(expected));
 }
 
 async fn a_value_without_a_document_resets_its_task(client: Client) {
@@ -381,13 +285,4 @@ async fn a_new_task_is_the_same_with_every_value(client: Client) {
         let made = client.exported(&response.task.unwrap().guid).await;
         assert_eq!(canonical(made), canonical(expected.clone()));
     }
-}
-
-async fn an_unknown_value_is_refused(client: Client) {
-    let request = ImportTaskRequest {
-        absent_fields: 3,
-        ..request(AbsentFields::Keep, document("Guide", Vec::new()))
-    };
-    let failure = client.send_import(request).await.refused();
-    failure.violates(&[("absent_fields", "FIELD_INVALID")]);
 }

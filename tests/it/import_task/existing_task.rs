@@ -3,16 +3,11 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    only_populated_fields_change,
-    lists_maps_and_messages_are_replaced_whole,
-    translations_merge_by_language,
-    zero_and_absent_differ,
     a_step_without_an_id_is_created,
     ids_are_read_in_any_case,
     a_step_may_be_listed_once,
     changed_fixed_fields_are_ignored_and_listed,
     subtask_fields_of_other_types_of_steps_are_ignored_and_listed,
-    shorthand_is_applied,
     every_step_is_checked,
     steps_of_a_question_that_is_refused_are_checked,
     translations_are_counted_after_the_merge,
@@ -31,116 +26,6 @@ async fn rich(client: &Client) -> (Task, Step) {
     let made = client.imported(sent).await;
     let step = client.get_step(&made.steps[0]).await.accepted();
     (made, step)
-}
-
-async fn only_populated_fields_change(client: Client) {
-    let (made, step) = rich(&client).await;
-    let sent = TaskDocument {
-        task: Some(task_of(&made.guid).named("Renamed")),
-        steps: vec![step_of(&step.guid).titled("Retitled")],
-    };
-    let response = client.import(sent).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    let renamed = response.task.unwrap();
-    let expected = Task {
-        name: "Renamed".to_owned(),
-        etag: renamed.etag.clone(),
-        modified_ts: renamed.modified_ts,
-        ..made.clone()
-    };
-    assert_eq!(renamed, expected);
-    assert_ne!(renamed.etag, made.etag);
-    let retitled = client.get_step(&step.guid).await.accepted();
-    let expected = Step {
-        title: "Retitled".to_owned(),
-        etag: retitled.etag.clone(),
-        modified_ts: retitled.modified_ts,
-        ..step.clone()
-    };
-    assert_eq!(retitled, expected);
-    assert_ne!(retitled.etag, step.etag);
-}
-
-async fn lists_maps_and_messages_are_replaced_whole(client: Client) {
-    let (made, step) = rich(&client).await;
-    let change = Step {
-        dependencies: Some(all_of(vec![when("a", "=", "1")])),
-        feedback_config: vec![question("other", &["x"])],
-        instructions: vec![object(serde_json::json!({"a": 1}))],
-        looping: Some(Looping {
-            alias: "round".to_owned(),
-            ..Looping::default()
-        }),
-        parts: vec!["nut".to_owned()],
-        ..step_of(&step.guid)
-    };
-    let sent = TaskDocument {
-        task: Some(Task {
-            roles: vec![AccessLevel::Tech.into()],
-            dependencies: change.dependencies.clone(),
-            ..task_of(&made.guid)
-        }),
-        steps: vec![change.clone()],
-    };
-    let after = client.imported(sent).await;
-    assert_eq!(after.roles, [i32::from(AccessLevel::Tech)]);
-    assert_eq!(after.dependencies, change.dependencies);
-    let after = client.get_step(&step.guid).await.accepted();
-    assert_eq!(after.dependencies, change.dependencies);
-    assert_eq!(after.feedback_config[0].name, "other");
-    assert_eq!(answers_of(&after).len(), 1);
-    assert_eq!(after.instructions, change.instructions);
-    assert_eq!(after.looping, change.looping);
-    assert_eq!(after.parts, change.parts);
-    assert_eq!((after.skills, after.tags), (step.skills, step.tags));
-}
-
-async fn translations_merge_by_language(client: Client) {
-    let (made, step) = rich(&client).await;
-    let sent = TaskDocument {
-        task: Some(task_of(&made.guid).translated("fr", task_translation("Pompe"))),
-        steps: vec![Step {
-            translations: [
-                ("de".to_owned(), step_translation("Neu")),
-                ("fr".to_owned(), step_translation("Vanne")),
-            ]
-            .into(),
-            ..step_of(&step.guid)
-        }],
-    };
-    let after = client.imported(sent).await;
-    let languages: Vec<&str> = after.translations.keys().map(String::as_str).collect();
-    assert_eq!(languages, ["de", "fr", "zh-Hant"]);
-    assert_eq!(after.translations["de"], made.translations["de"]);
-    let after = client.get_step(&step.guid).await.accepted();
-    let expected = step_translation("Neu").with_lock(true);
-    assert_eq!(after.translations["de"], expected);
-    assert_eq!(after.translations.len(), 2);
-}
-
-async fn zero_and_absent_differ(client: Client) {
-    let costly = Step {
-        cost: Some(5),
-        published: Some(3),
-        body: Some("text".to_owned()),
-        ..document_step(StepType::Solution, "a")
-    };
-    let made = client.imported(document("Guide", vec![costly])).await;
-    let silent = document_of(&made.guid, vec![step_of(&made.steps[0])]);
-    client.imported(silent).await;
-    let kept = client.get_step(&made.steps[0]).await.accepted();
-    assert_eq!((kept.cost, kept.published), (Some(5), Some(3)));
-    assert_eq!(kept.body(), "text");
-    let zeros = Step {
-        cost: Some(0),
-        published: Some(0),
-        body: Some(String::new()),
-        ..step_of(&made.steps[0])
-    };
-    client.imported(document_of(&made.guid, vec![zeros])).await;
-    let zeroed = client.get_step(&made.steps[0]).await.accepted();
-    assert_eq!((zeroed.cost, zeroed.published), (Some(0), Some(0)));
-    assert_eq!(zeroed.body.as_deref(), Some(""));
 }
 
 async fn guide(client: &Client, titles: &[&str]) -> Task {
@@ -236,26 +121,6 @@ async fn changed_fixed_fields_are_ignored_and_listed(client: Client) {
     expected.sort_unstable();
     assert_eq!(response.ignored_paths, expected);
     assert_eq!(client.tasks_with_steps().await, before);
-}
-
-async fn shorthand_is_applied(client: Client) {
-    let made = guide(&client, &["a"]).await;
-    let shorthand = Some("components.7.power = on".to_owned());
-    let sent = TaskDocument {
-        task: Some(Task {
-            dependency_shorthand: shorthand.clone(),
-            ..task_of(&made.guid)
-        }),
-        steps: vec![Step {
-            dependency_shorthand: shorthand.clone(),
-            ..step_of(&made.steps[0])
-        }],
-    };
-    let response = client.import(sent).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    assert_eq!(response.task.unwrap().dependency_shorthand, shorthand);
-    let step = client.get_step(&made.steps[0]).await.accepted();
-    assert_eq!(step.dependency_shorthand, shorthand);
 }
 
 async fn every_step_is_checked(client: Client) {

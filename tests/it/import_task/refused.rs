@@ -7,7 +7,6 @@ on_both_databases![the_product_of_a_subtask_must_be_the_tasks];
 on_one_database![
     every_step_is_checked,
     nested_documents_are_checked,
-    a_document_and_its_task_are_required,
     a_new_steps_product_and_type_are_required,
     ids_in_a_document_are_uuids,
     more_violations_than_fit_are_counted,
@@ -20,7 +19,6 @@ on_one_database![
     a_document_in_a_translation_is_refused,
     conflicting_shorthand_is_refused,
     invalid_fields_are_reported_before_missing_references,
-    an_unknown_absent_steps_value_is_refused,
 ];
 
 async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {
@@ -91,24 +89,6 @@ async fn nested_documents_are_checked(client: Client) {
             &format!("{deeper}.task_json.steps[0].title"),
             "FIELD_REQUIRED",
         ),
-    ]);
-}
-
-async fn a_document_and_its_task_are_required(client: Client) {
-    let failure = client.send_import(ImportTaskRequest::default()).await;
-    failure
-        .refused()
-        .violates(&[("document", "FIELD_REQUIRED")]);
-    let failure = refused(&client, TaskDocument::default()).await;
-    failure.violates(&[("document.task", "FIELD_REQUIRED")]);
-    let nameless = TaskDocument {
-        task: Some(Task::default()),
-        steps: Vec::new(),
-    };
-    let failure = refused(&client, nameless).await;
-    failure.violates(&[
-        ("document.task.name", "FIELD_REQUIRED"),
-        ("document.task.product_id", "FIELD_REQUIRED"),
     ]);
 }
 
@@ -326,19 +306,6 @@ async fn invalid_fields_are_reported_before_missing_references(client: Client) {
     ];
     let failure = refused(&client, document("Guide", steps)).await;
     failure.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
-}
-
-async fn an_unknown_absent_steps_value_is_refused(client: Client) {
-    let request = ImportTaskRequest {
-        document: Some(document("Guide", Vec::new())),
-        absent_steps: 3,
-        ..ImportTaskRequest::default()
-    };
-    let failure = client.send_import(request).await.refused();
-    failure.violates(&[("absent_steps", "FIELD_INVALID")]);
-    let values = "is not a value of AbsentSteps: ABSENT_STEPS_KEEP (1), ABSENT_STEPS_DELETE (2)";
-    assert_eq!(failure.description(), values);
-    nothing_is_made(&client, failure).await;
 }
 
 async fn an_etag_needs_the_id_of_the_task(client: Client) {

@@ -7,9 +7,7 @@ on_both_databases![
     a_task_that_manages_others_leaves_them_as_ordinary_tasks,
     a_wiring_step_is_not_deleted,
     the_observation_that_manages_a_task_is_named,
-    a_managed_task_is_not_deleted_whoever_refers_to_it,
     a_linked_observation_is_unlinked_before_it_is_deleted,
-    a_task_whose_managed_task_refers_to_it_is_referenced,
 ];
 
 async fn the_observation_that_manages_a_task_is_named(client: Client) {
@@ -31,16 +29,6 @@ async fn the_observation_that_manages_a_task_is_named(client: Client) {
     }
 }
 
-async fn a_managed_task_is_not_deleted_whoever_refers_to_it(client: Client) {
-    let (_, question, _) = guide(&client, &[("a", "A")]).await;
-    let managed = managed_by(&client, &question).await.remove(0);
-    client.given_step(information_step(&managed, "step")).await;
-    let elsewhere = client.given_task(task("Elsewhere")).await;
-    client.given_step(subtask(&elsewhere, &managed)).await;
-    let failure = client.delete_task(&managed.guid).await.refused();
-    failure.is_precondition("TASK_MANAGED");
-}
-
 async fn a_linked_observation_is_unlinked_before_it_is_deleted(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let managed = managed_by(&client, &question).await;
@@ -51,14 +39,6 @@ async fn a_linked_observation_is_unlinked_before_it_is_deleted(client: Client) {
         client.delete_step(&step.guid).await.accepted();
         client.delete_task(&task.guid).await.accepted();
     }
-}
-
-async fn a_task_whose_managed_task_refers_to_it_is_referenced(client: Client) {
-    let (made, question, _) = guide(&client, &[("a", "A")]).await;
-    let managed = managed_by(&client, &question).await.remove(0);
-    client.given_step(subtask(&managed, &made)).await;
-    let failure = client.force_delete_task(&made.guid).await.refused();
-    failure.is_precondition("TASK_REFERENCED");
 }
 
 async fn a_wiring_step_is_not_deleted(client: Client) {

@@ -4,16 +4,12 @@ use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_new_order_of_values_changes_the_idx_of_their_tasks,
-    a_known_key_keeps_its_task,
     a_new_text_renames_the_task_and_its_wiring_step,
     a_document_imports_the_managed_task_again,
     a_managed_task_without_a_document_keeps_its_steps,
     an_appended_step_follows_those_of_a_renamed_managed_task,
-    a_new_key_gets_a_task,
     a_new_key_may_bring_a_document,
     a_returning_key_gets_another_task,
-    an_omitted_question_keeps_its_links,
     a_wiring_step_that_is_not_listed_stays_with_its_observation,
     a_wiring_step_that_is_listed_moves,
     a_wiring_step_without_its_id_is_recognised,
@@ -35,17 +31,6 @@ async fn changed(
     let mut sent = client.exported(&guide.guid).await;
     change(&mut sent.steps[0].feedback_config[0]);
     sent
-}
-
-async fn a_known_key_keeps_its_task(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
-    let before = managed_by(&client, &question).await;
-    let sent = changed(&client, &made, |config| config.name = "other".to_owned()).await;
-    client.imported(sent).await;
-    let after = now(&client, &question).await;
-    assert_eq!(after.feedback_config[0].name, "other");
-    assert_eq!(managed_by(&client, &after).await, before);
-    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
 }
 
 async fn a_new_text_renames_the_task_and_its_wiring_step(client: Client) {
@@ -141,25 +126,6 @@ async fn an_appended_step_follows_those_of_a_renamed_managed_task(client: Client
     assert_eq!(client.step_order(&managed.guid).await, order);
 }
 
-async fn a_new_key_gets_a_task(client: Client) {
-    let (made, question, _) = guide(&client, &[("a", "A"), ("c", "C")]).await;
-    let before = managed_by(&client, &question).await;
-    let sent = changed(&client, &made, |config| {
-        config.values.insert(1, answer("b", "B"));
-    });
-    client.imported(sent.await).await;
-    let question = now(&client, &question).await;
-    let after = managed_by(&client, &question).await;
-    assert_eq!(
-        [&after[0].guid, &after[2].guid],
-        [&before[0].guid, &before[1].guid]
-    );
-    assert_eq!((after[1].name.as_str(), after[1].idx), ("B", 1));
-    assert_eq!((&after[1].parent_guid, after[2].idx), (&made.guid, 2));
-    let titles = client.step_titles(&made.guid).await;
-    assert_eq!(titles, ["What is it?", "B", "A", "C", "end"]);
-}
-
 async fn a_new_key_may_bring_a_document(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
     let known = client
@@ -192,14 +158,6 @@ async fn a_returning_key_gets_another_task(client: Client) {
     assert_eq!(after[1].guid, before[1].guid);
     let former = client.get_task(&before[0].guid).await.accepted();
     assert_eq!(former.r#type(), TaskType::Standard);
-}
-
-async fn an_omitted_question_keeps_its_links(client: Client) {
-    let (made, _, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
-    let before = client.tasks_with_steps().await;
-    let steps = made.steps.iter().map(|guid| step_of(guid)).collect();
-    client.imported(document_of(&made.guid, steps)).await;
-    assert_eq!(client.tasks_with_steps().await, before);
 }
 
 async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Client) {
@@ -372,22 +330,4 @@ async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
 async fn translated_steps(client: &Client, task: &str) -> usize {
     let steps = client.exported(task).await.steps.into_iter();
     steps.filter(|step| !step.translations.is_empty()).count()
-}
-
-async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
-    let before = managed_by(&client, &question).await;
-    let sent = changed(&client, &made, |config| config.values.rotate_left(1));
-    let response = client.import(sent.await).await.accepted();
-    assert_eq!(response.ignored_paths, [""; 0]);
-    for (task, idx) in before.iter().zip([2, 0, 1]) {
-        let after = client.get_task(&task.guid).await.accepted();
-        assert_eq!((after.idx, &after.name), (idx, &task.name));
-        assert_ne!(after.etag, task.etag);
-    }
-    for step in &wiring {
-        assert_eq!(now(&client, step).await, *step);
-    }
-    // The document lists the steps in their places, so they stay there.
-    assert_eq!(client.step_order(&made.guid).await, made.steps);
 }

@@ -4,13 +4,9 @@ use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_new_order_of_values_changes_the_idx_of_their_tasks,
     a_new_text_renames_the_managed_task_and_its_wiring_step,
     switching_linked_off_unlinks_all_tasks,
-    only_imports_add_keys,
-    only_imports_switch_linked_on,
     a_linked_text_has_200_code_points_at_most,
-    an_update_of_other_fields_leaves_links_alone,
     a_mask_that_clears_the_question_is_refused,
     a_dry_update_renames_and_unlinks_nothing,
     other_fields_of_a_wiring_step_may_change,
@@ -34,17 +30,6 @@ fn update(step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
     }
     change(&mut config);
     step_of(&step.guid).with_question(config)
-}
-
-/// Asserts that the update is refused with LINKED_IMPORT_ONLY and changes nothing.
-async fn import_only(client: &Client, step: &Step, change: impl FnOnce(&mut FeedbackConfig)) {
-    let before = client.tasks_with_steps().await;
-    let update = update(step, change);
-    for mask in [&[][..], &["feedback_config"]] {
-        let failure = client.update_step(update.clone(), mask).await.refused();
-        failure.is_precondition("LINKED_IMPORT_ONLY");
-    }
-    assert_eq!(client.tasks_with_steps().await, before);
 }
 
 async fn a_new_text_renames_the_managed_task_and_its_wiring_step(client: Client) {
@@ -90,29 +75,6 @@ async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     }
 }
 
-async fn only_imports_add_keys(client: Client) {
-    let (_, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
-    let before = managed_by(&client, &question).await;
-    import_only(&client, &question, |config| {
-        config.values.push(answer("c", "C"))
-    })
-    .await;
-    import_only(&client, &question, |config| {
-        config.values[0].value = "Renamed".to_owned();
-        config.values[1].key = "c".to_owned();
-    })
-    .await;
-    assert_eq!(managed_by(&client, &question).await, before);
-}
-
-async fn only_imports_switch_linked_on(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let plain = client
-        .given_step(step(&task, StepType::Observation, "plain"))
-        .await;
-    import_only(&client, &plain, |config| config.linked = Some(true)).await;
-}
-
 async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
@@ -128,16 +90,6 @@ async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     })
     .await;
     assert_eq!(managed_by(&client, &after).await[0].name, most);
-}
-
-async fn an_update_of_other_fields_leaves_links_alone(client: Client) {
-    let (_, question, wiring) = guide(&client, &[("a", "A")]).await;
-    let before = managed_by(&client, &question).await;
-    let update = step_of(&question.guid).titled("Retitled");
-    let after = client.updated_step(update, &[]).await;
-    assert_eq!(after.feedback_config, question.feedback_config);
-    assert_eq!(managed_by(&client, &after).await, before);
-    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
 }
 
 async fn a_mask_that_clears_the_question_is_refused(client: Client) {
@@ -198,17 +150,4 @@ async fn a_wiring_step_cannot_refer_to_another_task(client: Client) {
         );
         assert_eq!(updated.step.as_ref(), Some(&wiring[0]));
     }
-}
-
-async fn a_new_order_of_values_changes_the_idx_of_their_tasks(client: Client) {
-    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B"), ("c", "C")]).await;
-    let before = managed_by(&client, &question).await;
-    updated_question(&client, &question, |config| config.values.swap(0, 2)).await;
-    for (task, idx) in before.iter().zip([2, 1, 0]) {
-        let after = client.get_task(&task.guid).await.accepted();
-        assert_eq!((after.idx, &after.name), (idx, &task.name));
-    }
-    assert_eq!(client.get_task(&before[1].guid).await.accepted(), before[1]);
-    assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
-    assert_eq!(client.step_order(&made.guid).await, made.steps);
 }

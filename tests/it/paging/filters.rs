@@ -7,7 +7,6 @@ on_both_databases![
     filters_combine,
     a_filter_for_zero_is_a_filter,
     filters_hold_on_every_page,
-    filters_out_of_range_are_refused,
     the_role_filter_follows_every_change_of_the_roles,
 ];
 
@@ -141,23 +140,4 @@ async fn filters_hold_on_every_page(client: Client) {
     let tasks = client.list_all_tasks(request).await;
     let guids: Vec<String> = tasks.into_iter().map(|task| task.guid).collect();
     assert_eq!(guids, expected);
-}
-
-async fn filters_out_of_range_are_refused(client: Client) {
-    let request = ListTasksRequest {
-        product_id: Some(0),
-        published: Some(-1),
-        role: Some(4),
-        r#type: Some(2),
-        page_size: -1,
-        page_token: String::new(),
-    };
-    let failure = client.list_tasks(request).await.refused();
-    failure.violates(&[
-        ("page_size", "FIELD_OUT_OF_RANGE"),
-        ("product_id", "FIELD_OUT_OF_RANGE"),
-        ("published", "FIELD_OUT_OF_RANGE"),
-        ("role", "FIELD_INVALID"),
-        ("type", "FIELD_INVALID"),
-    ]);
 }

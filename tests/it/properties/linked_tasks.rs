@@ -614,6 +614,24 @@ async fn delete_task(client: &Client, state: &State, task: &Task, force: bool) -
     Effect::of(deleted, refusal.map(|reason| vec![reason]))
 }
 
+/// Asserts that a key that a question had, and still has, manages the same task.
+fn assert_known_keys_keep_their_tasks(before: &State, after: &State) {
+    let links = |state: &State| -> BTreeMap<(String, String), String> {
+        let questions = steps_of(state).into_iter();
+        let values = questions.flat_map(|step| {
+            let values = answers_of(step).iter();
+            let linked = values.filter(|value| !value.link.is_empty());
+            linked.map(|value| ((step.guid.clone(), value.key.clone()), value.link.clone()))
+        });
+        values.collect()
+    };
+    let before = links(before);
+    for (value, link) in links(after) {
+        let known = before.get(&value).unwrap_or(&link);
+        assert_eq!(*known, link, "{value:?}");
+    }
+}
+
 /// Asserts that exactly the changed resources have a new version.
 fn assert_versions_follow_changes(before: &State, after: &State) {
     let tasks: BTreeMap<String, Task> = tasks_of(before)
@@ -654,6 +672,7 @@ async fn links_stay_consistent(client: Client, (first, changes): (Vec<StepPlan>,
         match outcome {
             Effect::Any => {
                 links_are_consistent(&after);
+                assert_known_keys_keep_their_tasks(&state, &after);
                 assert_versions_follow_changes(&state, &after);
             }
             Effect::Nothing => assert_eq!(after, state),

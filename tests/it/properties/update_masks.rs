@@ -1,4 +1,5 @@
-//! An update by any mask equals the same edit of a model, for tasks and for steps.
+//! An update by any mask equals the same edit of a model, for tasks and for steps. An import
+//! changes what an update without a mask does.
 
 mod resources;
 
@@ -7,7 +8,7 @@ use std::fmt::Debug;
 use crate::kit::{contract::descriptor, prelude::*};
 use proptest::{
     collection::vec,
-    prelude::{BoxedStrategy, Just, Strategy, prop_oneof},
+    prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof},
     sample::subsequence,
 };
 use prost::Message;
@@ -42,6 +43,8 @@ pub trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
     async fn store(client: &Client) -> Self;
     async fn read(client: &Client, guid: &str) -> Self;
     async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status>;
+    /// Sends it in a document of its task, where it is part of the guide that there is.
+    async fn import(client: &Client, sent: Self) -> Result<Self, Status>;
 }
 
 /// Fails when an update writes a field that is missing in `FIELDS`, so that no mask has it.
@@ -87,6 +90,8 @@ pub struct Update<T> {
     pub sent: T,
     /// Empty: no mask.
     pub mask: Vec<String>,
+    /// Whether it is part of a document, if it has no mask: an import means the same.
+    pub imported: bool,
 }
 
 fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
@@ -95,7 +100,12 @@ fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
         1 => Just(vec!["*".to_owned()]),
         5 => paths::<T>(),
     ];
-    (T::any_sent(), mask).prop_map(|(sent, mask)| Update { sent, mask })
+    let imported = any::<bool>();
+    (T::any_sent(), mask, imported).prop_map(|(sent, mask, imported)| Update {
+        sent,
+        mask,
+        imported,
+    })
 }
 
 fn paths<T: Masked>() -> impl Strategy<Value = Vec<String>> {
@@ -267,7 +277,10 @@ pub async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update
         let mask: Vec<&str> = update.mask.iter().map(String::as_str).collect();
         let (guid, etag, modified) = stored.id_and_version();
         let sent = update.sent.clone().with_id(guid);
-        let outcome = T::update(client, sent, &mask).await;
+        let outcome = match update.imported && mask.is_empty() {
+            true => T::import(client, sent).await,
+            false => T::update(client, sent, &mask).await,
+        };
         let Some(expected) = before.edited(&update) else {
             assert_eq!(outcome.refused().code, Code::InvalidArgument);
             assert_eq!(T::read(client, guid).await, stored);

@@ -1,7 +1,7 @@
 //! A history of writes leaves equal rows and gives equal answers, whether each write runs
 //! without locks first or under locks alone. Stored sizes are those of the content.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use expertise::store::WritePath;
 use proptest::{
@@ -10,17 +10,16 @@ use proptest::{
 };
 use sqlx::{Connection, PgConnection, SqliteConnection};
 
-use crate::{
-    kit::{
-        databases::postgres,
-        prelude::*,
-        scratch::Scratch,
-        store_server,
-        stored_sizes::{
-            stored_sizes_are_those_of_the_content, symbols_are_those_of_stored_tasks_and_steps,
-        },
-    },
+use crate::kit::{
+    databases::postgres,
+    prelude::*,
     random_writes::{apply, write},
+    scratch::Scratch,
+    snapshot::Names,
+    store_server,
+    stored_sizes::{
+        stored_sizes_are_those_of_the_content, symbols_are_those_of_stored_tasks_and_steps,
+    },
 };
 
 const CASES: u32 = 8;
@@ -131,54 +130,6 @@ fn assert_equal(optimistic: &[String], locked: &[String]) {
         assert_eq!(optimistic, locked);
     }
     assert_eq!(optimistic.len(), locked.len());
-}
-
-/// Replaces ids by the order in which they appear, and removes times and etags.
-#[derive(Default)]
-struct Names(HashMap<String, usize>);
-
-impl Names {
-    fn normalised(&mut self, line: &str) -> String {
-        let mut text = String::with_capacity(line.len());
-        let mut rest = line;
-        while !rest.is_empty() {
-            let length = token_length(rest);
-            let (token, behind) = rest.split_at(length);
-            rest = behind;
-            if is_id(token) {
-                let next = self.0.len();
-                let id = token.replace('-', "").to_lowercase();
-                text.push_str(&format!("<{}>", self.0.entry(id).or_insert(next)));
-            } else {
-                text.push_str(token);
-            }
-        }
-        without(&without(&text, "etag: \"", "\""), "Timestamp {", "}")
-    }
-}
-
-/// The length of the hexadecimal digits and hyphens in front, or of one character.
-fn token_length(text: &str) -> usize {
-    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '-');
-    match end.unwrap_or(text.len()) {
-        0 => text.chars().next().map_or(1, char::len_utf8),
-        length => length,
-    }
-}
-
-/// A GUID, or 16 bytes as hexadecimal digits.
-fn is_id(token: &str) -> bool {
-    matches!(token.len(), 32 | 36) && token.replace('-', "").len() == 32
-}
-
-/// The text without what stands between two others.
-fn without(text: &str, from: &str, to: &str) -> String {
-    let mut parts = text.split(from);
-    let mut kept = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        kept.push_str(part.split_once(to).map_or("", |(_, rest)| rest));
-    }
-    kept
 }
 
 /// Every row of an account as JSON without times, in the order of the keys.

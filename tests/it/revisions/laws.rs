@@ -10,9 +10,9 @@ use prost::Message;
 
 use super::exported;
 use crate::{
+    kit::random_writes,
     kit::{links::links_are_consistent, prelude::*},
     properties::linked_tasks,
-    random_writes,
 };
 
 on_both_databases! {

@@ -10,7 +10,7 @@ use super::{
     invalid_values,
     marks::TEXT,
     service::{Mode, Service},
-    valid_calls::{CALLS, Resources},
+    valid_calls::{Resources, calls, request},
 };
 use crate::kit::{client::Client, contract::Contract, databases::Database};
 
@@ -39,18 +39,21 @@ async fn expect_no_leak(name: &str, database: Database, mode: Mode, format: &str
     let service = Service::start(name, database, mode, format);
     let caller = service.caller();
     let contract = Contract::of(&caller.client).await;
-    let listed: BTreeSet<_> = CALLS.iter().map(|(call, _)| *call).collect();
-    let calls: BTreeSet<_> = contract.calls().collect();
-    assert_eq!(listed, calls, "every call has a request here");
-    for (call, request) in CALLS {
+    let listed: BTreeSet<_> = calls().collect();
+    assert_eq!(
+        listed,
+        contract.calls().collect(),
+        "every call has a request here"
+    );
+    for call in calls() {
         let caller_of_this = caller.other_account();
         let resources = Resources::of(&caller_of_this).await;
-        let good = request(&resources);
+        let good = request(call, &resources);
         refused_at_every_place(&caller_of_this, &contract, call, &good).await;
         refused_for_its_bytes(&caller_of_this, call, &good).await;
         refused_for_its_credentials(&caller_of_this, call, &good).await;
         let resources = Resources::of(&caller_of_this).await;
-        let accepted = caller_of_this.send(call, request(&resources)).await;
+        let accepted = caller_of_this.send(call, request(call, &resources)).await;
         accepted.unwrap_or_else(|status| panic!("{call}: {status:?}"));
     }
     refused_for_their_state(&caller).await;

@@ -1,13 +1,15 @@
 //! A valid request of every call, with a mark in every text.
 
-use prost::Message;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     caller::Caller,
     marks::{KEY, TEXT},
 };
-use crate::kit::prelude::*;
+use crate::kit::{
+    contract::{self, shown},
+    prelude::*,
+};
 
 /// The resources that the requests are about.
 pub struct Resources {
@@ -27,9 +29,14 @@ impl Resources {
         let task = made.task.expect("the task");
         let create = create_step_request(marked_step(&task));
         let made: CreateStepResponse = caller.call("StepService/CreateStep", &create).await;
-        let create = CreateRoleRequest { role: Some(role()) };
+        let role = Some(Role {
+            id: 0,
+            name: TEXT.to_owned(),
+        });
+        let create = CreateRoleRequest { role };
         let role: CreateRoleResponse = caller.call("RoleService/CreateRole", &create).await;
-        let list = work().of_task(task.guid.clone());
+        let language = format!("fr-x-{KEY}");
+        let list = translation_work_request(&[language.as_str()]).of_task(task.guid.clone());
         let listed: ListTranslationWorkResponse = caller
             .call("TranslationService/ListTranslationWork", &list)
             .await;
@@ -58,158 +65,104 @@ impl Resources {
     }
 }
 
-type Make = fn(&Resources) -> Vec<u8>;
+type Make = fn(&Resources) -> Value;
 
 /// Each call of the contract with a request that is accepted.
-pub const CALLS: &[(&str, Make)] = &[
-    ("AnalysisService/ListReferences", |resources| {
-        let request = ListReferencesRequest {
-            task: resources.task.guid.clone(),
-            variable: format!("{TEXT}.{TEXT}"),
-            answer: TEXT.to_owned(),
-            ..ListReferencesRequest::default()
-        };
-        request.encode_to_vec()
+const CALLS: &[(&str, Make)] = &[
+    (
+        "AnalysisService/ListReferences",
+        |of| json!({"task": of.task.guid, "variable": format!("{TEXT}.{TEXT}"), "answer": TEXT}),
+    ),
+    ("AnalysisService/PreviewTask", |of| {
+        json!({
+            "guid": of.task.guid,
+            "answers": {TEXT: TEXT},
+            "known_variables": [TEXT],
+            "language": language(),
+            "explain": true,
+            "expand": ["body"],
+        })
     }),
-    ("AnalysisService/PreviewTask", |resources| {
-        let request = preview_of(&resources.task.guid)
-            .answering(TEXT, text(TEXT))
-            .knowing(vec![TEXT.to_owned()])
-            .in_language(language())
-            .with_traces(true)
-            .expanding(vec!["body".to_owned()]);
-        request.encode_to_vec()
+    ("AnalysisService/ValidateTask", |of| {
+        json!({
+            "guid": of.task.guid,
+            "options": validation_options(of),
+            "known_fingerprint": TEXT,
+        })
     }),
-    ("AnalysisService/ValidateTask", |resources| {
-        let request = ValidateTaskRequest {
-            options: Some(validation_options(resources)),
-            known_fingerprint: TEXT.to_owned(),
-            ..validation_of(&resources.task.guid)
-        };
-        request.encode_to_vec()
+    (
+        "AnalysisService/ListFindings",
+        |of| json!({"options": validation_options(of)}),
+    ),
+    (
+        "ChangeService/ListChanges",
+        |of| json!({"start": "CHANGE_START_OLDEST", "task": of.task.guid}),
+    ),
+    ("IndexService/ListIndexWork", nothing),
+    (
+        "IndexService/AcknowledgeIndexed",
+        |of| json!({"items": [{"guid": of.task.guid, "etag": TEXT, "info": TEXT}]}),
+    ),
+    ("AnalysisService/ListRules", nothing),
+    (
+        "RevisionService/CreateRevision",
+        |of| json!({"task": of.task.guid, "note": TEXT, "alias": KEY}),
+    ),
+    (
+        "RevisionService/GetRevision",
+        |of| json!({"task": of.task.guid, "revision": "1"}),
+    ),
+    (
+        "RevisionService/ListRevisions",
+        |of| json!({"task": of.task.guid}),
+    ),
+    (
+        "RevisionService/CompareRevisions",
+        |of| json!({"task": of.task.guid, "base": "1"}),
+    ),
+    (
+        "RevisionService/RestoreRevision",
+        |of| json!({"task": of.deleted, "revision": "1"}),
+    ),
+    (
+        "RevisionService/DeleteRevision",
+        |of| json!({"task": of.task.guid, "revision": "1"}),
+    ),
+    (
+        "RevisionService/SetRevisionAlias",
+        |of| json!({"task": of.task.guid, "alias": KEY, "revision": "1"}),
+    ),
+    ("RevisionService/ListDeletedTasks", nothing),
+    (
+        "RoleService/CreateRole",
+        |_| json!({"role": {"name": TEXT}}),
+    ),
+    ("RoleService/DeleteRole", |of| json!({"id": of.role})),
+    ("RoleService/ListRoles", nothing),
+    (
+        "StepService/CreateStep",
+        |of| json!({"step": shown("Step", &marked_step(&of.task))}),
+    ),
+    ("StepService/DeleteStep", |of| json!({"guid": of.step.guid})),
+    ("StepService/GetStep", |of| json!({"guid": of.step.guid})),
+    (
+        "StepService/ListSteps",
+        |of| json!({"task": of.task.guid, "expand": ["body"]}),
+    ),
+    ("StepService/UpdateStep", |of| {
+        let changed = marked_step(&of.task).with_guid(of.step.guid.clone());
+        json!({"step": shown("Step", &changed)})
     }),
-    ("AnalysisService/ListFindings", |resources| {
-        let request = ListFindingsRequest {
-            options: Some(validation_options(resources)),
-            ..ListFindingsRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("AnalysisService/ListRules", |_| {
-        ListRulesRequest {}.encode_to_vec()
-    }),
-    ("RevisionService/CreateRevision", |resources| {
-        let request = CreateRevisionRequest {
-            task: resources.task.guid.clone(),
-            note: TEXT.to_owned(),
-            alias: KEY.to_owned(),
-            ..CreateRevisionRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("RevisionService/GetRevision", revision),
-    ("RevisionService/ListRevisions", |resources| {
-        let request = ListRevisionsRequest {
-            task: resources.task.guid.clone(),
-            ..ListRevisionsRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("RevisionService/CompareRevisions", revision),
-    ("RevisionService/RestoreRevision", |resources| {
-        let request = RestoreRevisionRequest {
-            task: resources.deleted.clone(),
-            revision: "1".to_owned(),
-            ..RestoreRevisionRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("RevisionService/DeleteRevision", revision),
-    ("RevisionService/SetRevisionAlias", |resources| {
-        let request = SetRevisionAliasRequest {
-            task: resources.task.guid.clone(),
-            alias: KEY.to_owned(),
-            revision: "1".to_owned(),
-        };
-        request.encode_to_vec()
-    }),
-    ("RevisionService/ListDeletedTasks", |_| Vec::new()),
-    ("ChangeService/ListChanges", |resources| {
-        let request = ListChangesRequest {
-            start: ChangeStart::Oldest.into(),
-            task: resources.task.guid.clone(),
-            ..ListChangesRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("IndexService/ListIndexWork", |_| Vec::new()),
-    ("IndexService/AcknowledgeIndexed", |resources| {
-        let item = IndexedItem {
-            guid: resources.task.guid.clone(),
-            etag: TEXT.to_owned(),
-            info: TEXT.to_owned(),
-            ..IndexedItem::default()
-        };
-        AcknowledgeIndexedRequest { items: vec![item] }.encode_to_vec()
-    }),
-    ("RoleService/CreateRole", |_| {
-        CreateRoleRequest { role: Some(role()) }.encode_to_vec()
-    }),
-    ("RoleService/DeleteRole", |resources| {
-        DeleteRoleRequest { id: resources.role }.encode_to_vec()
-    }),
-    ("RoleService/ListRoles", |_| Vec::new()),
-    ("StepService/CreateStep", |resources| {
-        let request = create_step_request(marked_step(&resources.task));
-        request.encode_to_vec()
-    }),
-    ("StepService/DeleteStep", |resources| {
-        let request = DeleteStepRequest {
-            guid: resources.step.guid.clone(),
-            ..DeleteStepRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("StepService/GetStep", |resources| {
-        let guid = resources.step.guid.clone();
-        GetStepRequest { guid }.encode_to_vec()
-    }),
-    ("StepService/ListSteps", |resources| {
-        let request = ListStepsRequest {
-            task: resources.task.guid.clone(),
-            expand: vec!["body".to_owned()],
-            ..ListStepsRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("StepService/UpdateStep", |resources| {
-        let changed = marked_step(&resources.task).with_guid(resources.step.guid.clone());
-        let request = UpdateStepRequest {
-            step: Some(changed),
-            ..UpdateStepRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("TaskService/CreateTask", |_| {
-        let request = create_task_request(marked_task());
-        request.encode_to_vec()
-    }),
-    ("TaskService/DeleteTask", |resources| {
-        let request = DeleteTaskRequest {
-            guid: resources.task.guid.clone(),
-            force: true,
-            ..DeleteTaskRequest::default()
-        };
-        request.encode_to_vec()
-    }),
-    ("TaskService/ExportTask", |resources| {
-        let guid = resources.task.guid.clone();
-        ExportTaskRequest { guid }.encode_to_vec()
-    }),
-    ("TaskService/GetTask", |resources| {
-        let guid = resources.task.guid.clone();
-        GetTaskRequest { guid }.encode_to_vec()
-    }),
+    (
+        "TaskService/CreateTask",
+        |_| json!({"task": shown("Task", &marked_task())}),
+    ),
+    (
+        "TaskService/DeleteTask",
+        |of| json!({"guid": of.task.guid, "force": true}),
+    ),
+    ("TaskService/ExportTask", |of| json!({"guid": of.task.guid})),
+    ("TaskService/GetTask", |of| json!({"guid": of.task.guid})),
     ("TaskService/ImportTask", |_| {
         let inner = document(TEXT, vec![marked_step(&Task::default())]);
         let values = vec![answer_with(TEXT, TEXT, inner)];
@@ -218,86 +171,58 @@ pub const CALLS: &[(&str, Make)] = &[
             observation_asking(linked_question(values)),
             document_step(StepType::Information, TEXT),
         ];
-        let request = ImportTaskRequest {
-            document: Some(TaskDocument {
-                task: Some(marked_task()),
-                steps,
-            }),
-            ..ImportTaskRequest::default()
-        };
-        request.encode_to_vec()
+        json!({"document": shown("TaskDocument", &document_with(marked_task(), steps))})
     }),
-    ("TaskService/ListTasks", |_| Vec::new()),
-    ("TaskService/UpdateTask", |resources| {
-        let changed = Task {
-            guid: resources.task.guid.clone(),
-            name: format!("{TEXT} again"),
-            ..marked_task()
-        };
-        let request = UpdateTaskRequest {
-            task: Some(changed),
-            ..UpdateTaskRequest::default()
-        };
-        request.encode_to_vec()
+    ("TaskService/ListTasks", nothing),
+    ("TaskService/UpdateTask", |of| {
+        let changed = marked_task().named(format!("{TEXT} again"));
+        json!({"task": shown("Task", &changed.with_guid(of.task.guid.clone()))})
     }),
-    ("TranslationService/ListTranslationWork", |_| {
-        work().encode_to_vec()
-    }),
-    ("TranslationService/WriteTranslations", |resources| {
-        let name = (resources.work.kind() == TranslationKind::Task).then(|| TEXT.to_owned());
-        let translation = AutomaticTranslation {
-            guid: resources.work.guid.clone(),
-            language: resources.work.language.clone(),
-            title: name.is_none().then(|| TEXT.to_owned()),
-            name,
-            source_digest: resources.work.source_digest.clone(),
-            ..AutomaticTranslation::default()
+    (
+        "TranslationService/ListTranslationWork",
+        |_| json!({"languages": [format!("fr-x-{KEY}")]}),
+    ),
+    ("TranslationService/WriteTranslations", |of| {
+        let text = match of.work.kind() {
+            TranslationKind::Task => "name",
+            _ => "title",
         };
-        let translations = vec![translation];
-        WriteTranslationsRequest { translations }.encode_to_vec()
+        json!({"translations": [{
+            "guid": of.work.guid,
+            "language": of.work.language,
+            text: TEXT,
+            "source_digest": of.work.source_digest,
+        }]})
     }),
 ];
 
-/// A request whose first two fields are the task and the revision.
-fn revision(resources: &Resources) -> Vec<u8> {
-    let request = GetRevisionRequest {
-        task: resources.task.guid.clone(),
-        revision: "1".to_owned(),
-        ..GetRevisionRequest::default()
-    };
-    request.encode_to_vec()
+/// The calls of the list.
+pub fn calls() -> impl Iterator<Item = &'static str> {
+    CALLS.iter().map(|(call, _)| *call)
 }
 
-fn role() -> Role {
-    Role {
-        id: 0,
-        name: TEXT.to_owned(),
-    }
+/// An accepted request of a call.
+pub fn request(call: &str, resources: &Resources) -> Vec<u8> {
+    let found = CALLS.iter().find(|(known, _)| *known == call);
+    contract::request(call, found.expect(call).1(resources))
 }
 
-fn work() -> ListTranslationWorkRequest {
-    ListTranslationWorkRequest {
-        languages: vec![format!("fr-x-{KEY}")],
-        ..ListTranslationWorkRequest::default()
-    }
+fn nothing(_: &Resources) -> Value {
+    json!({})
 }
 
-fn validation_options(resources: &Resources) -> ValidationOptions {
-    ValidationOptions {
-        rules: vec![RuleSetting {
-            rule: "step/no-content".to_owned(),
-            severity: Severity::Error.into(),
+fn validation_options(of: &Resources) -> Value {
+    json!({
+        "rules": [{"rule": "step/no-content", "severity": "SEVERITY_ERROR"}],
+        "suppress": [{
+            "rule": "step/no-content",
+            "task": of.task.guid,
+            "step": of.step.guid,
+            "path": TEXT,
         }],
-        suppress: vec![Suppression {
-            rule: "step/no-content".to_owned(),
-            task: resources.task.guid.clone(),
-            step: resources.step.guid.clone(),
-            path: TEXT.to_owned(),
-        }],
-        known_variables: vec![TEXT.to_owned()],
-        languages: vec![language()],
-        ..ValidationOptions::default()
-    }
+        "known_variables": [TEXT],
+        "languages": [language()],
+    })
 }
 
 fn language() -> String {

@@ -119,11 +119,3 @@ async fn token_and_key_are_never_shown() {
         assert!(!service.state().metadata.is_empty());
     }
 }
-
-#[test]
-fn wrong_settings_are_refused_in_one_line_without_secrets() {
-    command(&["translate", "--languages=de", "--account=42"])
-        .env("EXPERTISE_TOKEN", "to.ken")
-        .run()
-        .fails_with(2, &["--account is \"42\": it must be left out"]);
-}

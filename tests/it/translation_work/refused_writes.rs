@@ -15,10 +15,8 @@ on_both_databases![
 ];
 
 on_one_database![
-    an_empty_list_is_refused,
     missing_fields_are_named_for_each_item,
     every_violation_is_reported_at_once,
-    name_and_title_have_limits,
     ignored_texts_are_checked_too,
 ];
 
@@ -60,11 +58,6 @@ async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
     assert_eq!(results, [TranslationResult::Written; 100]);
     let read = client.get_step(&step.guid).await.accepted();
     assert_eq!(read.translations.len(), 100);
-}
-
-async fn an_empty_list_is_refused(client: Client) {
-    let failure = client.write_translations(Vec::new()).await.refused();
-    failure.violates(&[("translations", "FIELD_REQUIRED")]);
 }
 
 async fn missing_fields_are_named_for_each_item(client: Client) {
@@ -128,29 +121,6 @@ async fn nothing_is_written_when_one_is_malformed(client: Client) {
     failure.violates(&[("translations[2].guid", "FIELD_INVALID")]);
     let read = client.get_task(&guide.guid).await.accepted();
     assert!(read.translations.is_empty());
-}
-
-/// Values that are refused in a field of at most `limit` code points, with the reasons.
-fn bad_lines(limit: usize) -> [(String, &'static str); 4] {
-    [
-        ("🔧".repeat(limit + 1), "FIELD_TOO_LONG"),
-        (String::new(), "FIELD_REQUIRED"),
-        (" \t\n".to_owned(), "FIELD_REQUIRED"),
-        ("x\0".to_owned(), "FIELD_INVALID"),
-    ]
-}
-
-async fn name_and_title_have_limits(client: Client) {
-    let [guide, step] = given_work(&client).await;
-    for (work, field, limit) in [(guide, "name", 200), (step, "title", 400)] {
-        let field = format!("translations[0].{field}");
-        for (text, reason) in bad_lines(limit) {
-            let failure = refused(&client, vec![automatic(&work, &text)]).await;
-            failure.violates(&[(&field, reason)]);
-        }
-        let sent = automatic(&work, &"🔧".repeat(limit));
-        assert_eq!(client.written(sent).await, TranslationResult::Written);
-    }
 }
 
 async fn a_body_has_the_limits_of_the_body(client: Client) {

@@ -1,9 +1,11 @@
-//! The guides in `examples/guides`.
+//! Whole guides: those in `examples/guides`, and one that an import refuses.
 
 use super::*;
 use crate::import_task::example_guides;
 
 on_both_databases![the_example_guides_have_no_error];
+
+on_one_database![a_document_is_checked_as_an_import_checks_it];
 
 async fn the_example_guides_have_no_error(client: Client) {
     for (name, guide) in example_guides::guides() {
@@ -26,4 +28,17 @@ async fn the_example_guides_have_no_error(client: Client) {
             assert_eq!(response.counts.unwrap().undecided, 0, "{name}");
         }
     }
+}
+
+async fn a_document_is_checked_as_an_import_checks_it(client: Client) {
+    let mut steps = clean();
+    steps[0].title = String::new();
+    steps[1].cost = Some(1);
+    let invalid = document("", steps);
+    let imported = client.import(invalid.clone()).await.refused();
+    let validated = client
+        .validate(validation_of_document(invalid))
+        .await
+        .refused();
+    validated.violates(&imported.violations());
 }

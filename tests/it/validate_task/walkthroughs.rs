@@ -1,89 +1,26 @@
 //! Rules that speak of walkthroughs, by small guides.
 
 use super::*;
-use serde_json::json;
 
 on_both_databases![
-    conditions_of_a_subtask_are_part_of_a_contradiction,
     conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
     levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
-    levels_with_other_answers_have_walkthroughs_of_their_own,
 ];
 
 on_one_database![
-    contradicting_conditions_make_a_step_unreachable,
     what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
     what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
     included_drafts_are_gone_through,
     a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published,
     dependencies_of_a_managed_task_are_read_where_its_step_is,
     a_number_may_be_spelled_in_another_way,
-    dependencies_that_always_hold_are_reported,
     dependencies_of_a_managed_task_that_always_hold_are_reported,
     dependencies_of_a_task_that_cannot_hold_hide_it,
-    a_walkthrough_without_an_outcome_is_shown_with_its_answers,
-    questions_that_a_walkthrough_does_not_see_are_none_of_its_answers,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_values_is_undecided,
     a_step_is_not_reported_when_its_questions_are_too_hard,
 ];
-
-async fn contradicting_conditions_make_a_step_unreachable(client: Client) {
-    let mut steps = clean();
-    let needs = vec![
-        reads("light", "!=", &["blinking"]),
-        reads("light", "=", &["on"]),
-        nested(all_of(vec![reads("light", "=", &["off"])])),
-    ];
-    steps.insert(3, needing(shown(StepType::Information, "Both"), needs));
-    let found = findings(&client, steps).await;
-    let found = of_rule(&found, "step/unreachable");
-    let [finding] = found.as_slice() else {
-        panic!("{found:#?}");
-    };
-    assert_eq!(finding.path, "document.steps[3]");
-    assert_eq!(finding.severity(), Severity::Error);
-    let related: Vec<_> = finding
-        .related
-        .iter()
-        .map(|place| place.path.as_str())
-        .collect();
-    assert_eq!(
-        related,
-        [
-            "document.steps[3].dependencies.nodes[1].condition",
-            "document.steps[3].dependencies.nodes[2].group.nodes[0].condition",
-        ]
-    );
-}
-
-async fn conditions_of_a_subtask_are_part_of_a_contradiction(client: Client) {
-    let needs = |key| vec![reads("light", "=", &[key])];
-    let inner = document_with(
-        task("Inner").with_dependencies(all_of(needs("off"))),
-        vec![shown(StepType::Solution, "Inside")],
-    );
-    let inner = client.imported(inner).await;
-    let mut steps = clean();
-    steps.insert(3, needing(subtask(&Task::default(), &inner), needs("on")));
-    let found = findings(&client, steps).await;
-    let unreachable = |one: &&Finding| one.rule == "step/unreachable" && one.step.is_empty();
-    let finding = found.iter().find(unreachable).expect("a finding");
-    assert_eq!(finding.path, "document.steps[3]");
-    let related: Vec<_> = finding
-        .related
-        .iter()
-        .map(|place| (place.task.as_str(), place.path.as_str()))
-        .collect();
-    assert_eq!(
-        related,
-        [
-            ("", "document.steps[3].dependencies.nodes[0].condition"),
-            (inner.guid.as_str(), "dependencies.nodes[0].condition"),
-        ]
-    );
-}
 
 async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction(
     client: Client,
@@ -203,15 +140,6 @@ async fn a_number_may_be_spelled_in_another_way(client: Client) {
     }
 }
 
-async fn dependencies_that_always_hold_are_reported(client: Client) {
-    let mut steps = clean();
-    steps[3] = needing(
-        shown(StepType::End, "Done"),
-        vec![reads("light", "=", &["on", "off"])],
-    );
-    only_finding(&client, steps, "condition/always-holds", 3, "dependencies").await;
-}
-
 async fn dependencies_of_a_managed_task_that_always_hold_are_reported(client: Client) {
     let inner = |key: &str| {
         let mut keys = vec!["on"];
@@ -253,40 +181,6 @@ async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
     );
 }
 
-async fn a_walkthrough_without_an_outcome_is_shown_with_its_answers(client: Client) {
-    let mut steps = clean();
-    steps.pop();
-    steps[0] = asks("light", &["on", "off", "blinking"]);
-    steps[2].dependencies = Some(all_of(vec![reads("light", "=", &["off"])]));
-    let found = findings(&client, steps).await;
-    let found = of_rule(&found, "path/no-outcome");
-    let [finding] = found.as_slice() else {
-        panic!("{found:#?}");
-    };
-    assert_eq!(finding.path, "document.task");
-    let example: Vec<_> = finding
-        .example
-        .iter()
-        .map(|answer| (answer.name.as_str(), json(answer.value.as_ref().unwrap())))
-        .collect();
-    assert_eq!(example, [("components.7.light", json!("blinking"))]);
-    assert_eq!(finding.levels.len(), 7);
-}
-
-async fn questions_that_a_walkthrough_does_not_see_are_none_of_its_answers(client: Client) {
-    let only_on = |step| needing(step, vec![reads("light", "=", &["on"])]);
-    let steps = vec![
-        asks("light", &["on", "off"]),
-        only_on(asks("colour", &["red", "green"])),
-        only_on(shown(StepType::Solution, "On")),
-    ];
-    let found = findings(&client, steps).await;
-    let finding = found.iter().find(|one| one.rule == "path/no-outcome");
-    let example = &finding.expect("a finding").example;
-    let names: Vec<&str> = example.iter().map(|answer| answer.name.as_str()).collect();
-    assert_eq!(names, ["components.7.light"]);
-}
-
 async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(client: Client) {
     let inner = document_with(
         task("Inner").with_roles(vec![1]),
@@ -304,26 +198,6 @@ async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(cli
         let levels: Vec<_> = without.map(|one| one.levels.clone()).collect();
         assert_eq!(levels, [roles]);
     }
-}
-
-async fn levels_with_other_answers_have_walkthroughs_of_their_own(client: Client) {
-    let inner = document_with(
-        task("Inner").with_roles(vec![1]),
-        vec![asks("light", &["on", "off"])],
-    );
-    let inner = client.imported(inner).await;
-    let outer = document_with(
-        task("Outer").with_roles(vec![0, 1]),
-        vec![subtask(&Task::default(), &inner)],
-    );
-    let found = client.validated(validation_of_document(outer)).await;
-    let without = found.findings.iter();
-    let without = without.filter(|one| one.rule == "path/no-outcome");
-    let mut examples: Vec<_> = without
-        .map(|one| (one.levels.clone(), one.example.len()))
-        .collect();
-    examples.sort();
-    assert_eq!(examples, [(vec![0], 0), (vec![1], 1)]);
 }
 
 /// Going through every combination of answers would take 3^20 walkthroughs.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
-use tonic::Status;
+use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use crate::kit::deadline::WAIT_TIMEOUT;
@@ -13,12 +13,10 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// What is known of a write that was not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// It was not done.
+    /// It was not done, and may be done when it is repeated.
     NotDone,
-    /// It was not done, because the resource has another etag by now.
-    Stale,
-    /// It was not done, because its task, step or role is missing.
-    Missing,
+    /// It was not done, as what is stored does not allow it.
+    Refused,
     /// Whether it was done is not known.
     Unknown,
 }
@@ -26,17 +24,16 @@ pub enum WriteError {
 /// Classifies an error.
 ///
 /// # Panics
-/// When no fault of a server or database explains it.
+/// When neither a rule nor a fault of a server or database explains it.
 pub fn write_error(status: &Status) -> WriteError {
     let Some(info) = status.get_details_error_info() else {
         // The connection broke.
         return WriteError::Unknown;
     };
-    match info.reason.as_str() {
-        "WRITE_CONFLICT" | "OVERLOADED" => WriteError::NotDone,
-        "ETAG_MISMATCH" => WriteError::Stale,
-        "TASK_NOT_FOUND" | "STEP_NOT_FOUND" | "ROLE_NOT_FOUND" => WriteError::Missing,
-        "STORE_UNAVAILABLE" => {
+    match (info.reason.as_str(), status.code()) {
+        ("WRITE_CONFLICT" | "OVERLOADED", _) => WriteError::NotDone,
+        ("DEADLINE_EXCEEDED", _) => WriteError::Unknown,
+        ("STORE_UNAVAILABLE", _) => {
             let retry = status.get_details_retry_info();
             let delay = retry.and_then(|retry| retry.retry_delay);
             assert!(delay.is_some(), "it does not say when to retry: {status:?}");
@@ -46,7 +43,9 @@ pub fn write_error(status: &Status) -> WriteError {
                 Some(_) => panic!("an unknown kind of outcome: {status:?}"),
             }
         }
-        "DEADLINE_EXCEEDED" => WriteError::Unknown,
+        (_, Code::NotFound | Code::FailedPrecondition | Code::InvalidArgument) => {
+            WriteError::Refused
+        }
         _ => panic!("no fault explains this: {status:?}"),
     }
 }
@@ -64,8 +63,7 @@ impl RetryLoop {
     /// # Panics
     /// When a retry cannot help, or after [`WAIT_TIMEOUT`].
     pub async fn wait(&self, status: Status) {
-        let error = write_error(&status);
-        let may_retry = matches!(error, WriteError::NotDone | WriteError::Unknown);
+        let may_retry = write_error(&status) != WriteError::Refused;
         assert!(may_retry && self.0.elapsed() < WAIT_TIMEOUT, "{status:?}");
         sleep(RETRY_INTERVAL).await;
     }

@@ -6,7 +6,7 @@ use expertise::proto::v1::Task;
 use tonic::Status;
 
 use crate::{
-    expected::{Write, WriteError, WriteResponse, Writer, retry_while_unavailable},
+    expected::{SentWrite, WriteError, Writer, retry_while_unavailable},
     kit::{client::Client, relay::Relay, rng::Rng},
     service::Service,
 };
@@ -16,9 +16,9 @@ const FIRST_ESTIMATE: Duration = Duration::from_millis(20);
 /// The resolution of tokio's timers.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
-/// A writer and its connection.
+/// Writers and their connection.
 pub struct CancellingClient {
-    pub writer: Writer,
+    pub writers: Vec<Writer>,
     /// How many writes it cancelled.
     pub cancelled: u64,
     /// How many of its writes were refused.
@@ -41,12 +41,12 @@ enum Cancellation {
 }
 
 impl CancellingClient {
-    pub fn new(mut writer: Writer, shared_task: &Task, service: &Service) -> Self {
+    pub fn new(writers: usize, rng: &mut Rng, shared_task: &Task, service: &Service) -> Self {
         let relay = Relay::to(service.address().port());
         let shared = service.client_of_shared_account();
         Self {
-            rng: writer.rng.fork(),
-            writer,
+            writers: (0..writers).map(|_| Writer::new(rng)).collect(),
+            rng: rng.fork(),
             cancelled: 0,
             refused: 0,
             client: Client::at(relay.address()).with_account(shared.account()),
@@ -56,26 +56,30 @@ impl CancellingClient {
         }
     }
 
-    /// Makes so many calls and cancels most of them. Stops earlier when each workspace has
-    /// an unanswered write.
+    /// Makes so many calls and cancels most of them. Stops earlier when each writer has an
+    /// unanswered write.
     pub async fn call_and_cancel(mut self, calls: u64) -> Self {
         for _ in 0..calls {
             if self.rng.one_in(4) {
                 self.cancel_an_export().await;
             }
-            let Some((workspace, write)) = self.next_write().await else {
+            let Some((writer, write)) = self.next_write().await else {
                 break;
             };
+            let client = self.writers[writer].client(&self.client);
             let sent = match self.rng.one_in(3) {
                 true => {
                     let started = Instant::now();
-                    let sent = write.send(&self.client).await;
+                    let sent = write.call.send(&client).await;
                     self.typical_duration = (self.typical_duration * 3 + started.elapsed()) / 4;
                     Some(sent)
                 }
-                false => self.cancel(async |client| write.send(&client).await).await,
+                false => {
+                    let call = async |client: Client| write.call.send(&client).await;
+                    self.cancel(client, call).await
+                }
             };
-            self.note(workspace, write, sent);
+            self.note(writer, write, sent);
         }
         self
     }
@@ -84,36 +88,42 @@ impl CancellingClient {
     pub async fn call(mut self, direct: Client, calls: u64) -> Self {
         self.client = direct;
         for _ in 0..calls {
-            if let Some((workspace, write)) = self.next_write().await {
-                let sent = write.send(&self.client).await;
-                self.note(workspace, write, Some(sent));
+            if let Some((writer, write)) = self.next_write().await {
+                let client = self.writers[writer].client(&self.client);
+                let sent = write.call.send(&client).await;
+                self.note(writer, write, Some(sent));
             }
         }
         self
     }
 
-    async fn next_write(&mut self) -> Option<(usize, Write)> {
-        let workspace = self.writer.pick_workspace()?;
-        let write = retry_while_unavailable!(self.writer.next_write(&self.client, workspace).await);
-        Some((workspace, write))
+    /// A writer without an unanswered write, and its next write.
+    async fn next_write(&mut self) -> Option<(usize, SentWrite)> {
+        let free = self.writers.iter().enumerate();
+        let free = free.filter(|(_, writer)| writer.unanswered.is_none());
+        let free: Vec<usize> = free.map(|(index, _)| index).collect();
+        let index = *self.rng.try_pick(&free)?;
+        let writer = &mut self.writers[index];
+        let client = writer.client(&self.client);
+        loop {
+            let write = retry_while_unavailable!(writer.next_write(&client).await);
+            if let Some(write) = write {
+                return Some((index, write));
+            }
+        }
     }
 
-    fn note(
-        &mut self,
-        workspace: usize,
-        write: Write,
-        sent: Option<Result<WriteResponse, Status>>,
-    ) {
+    fn note(&mut self, writer: usize, write: SentWrite, sent: Option<Result<String, Status>>) {
+        let writer = &mut self.writers[writer];
         let Some(sent) = sent else {
             self.cancelled += 1;
-            self.writer.workspaces[workspace].unanswered = Some(write);
+            writer.unanswered = Some(write);
             return;
         };
-        match self.writer.note(workspace, write, sent) {
+        match writer.note(write, sent) {
             Ok(()) => {}
-            Err(WriteError::NotDone) => self.refused += 1,
             Err(WriteError::Unknown) => self.cancelled += 1,
-            Err(other) => panic!("{other:?}, but nobody else writes here"),
+            Err(_) => self.refused += 1,
         }
     }
 
@@ -121,12 +131,13 @@ impl CancellingClient {
     async fn cancel_an_export(&mut self) {
         let guid = self.shared_task.clone();
         let export = async |client: Client| client.export(&guid).await;
-        drop(self.cancel(export).await);
+        drop(self.cancel(self.client.clone(), export).await);
     }
 
     /// Makes a call and cancels it at a random moment; its result, when there is one.
     async fn cancel<T>(
         &mut self,
+        client: Client,
         call: impl AsyncFnOnce(Client) -> Result<T, Status>,
     ) -> Option<Result<T, Status>> {
         let moment = self.random_moment();
@@ -138,9 +149,9 @@ impl CancellingClient {
         let client = match how {
             Cancellation::Deadline => {
                 let timeout = format!("{}u", moment.as_micros());
-                self.client.with_metadata("grpc-timeout", &timeout)
+                client.with_metadata("grpc-timeout", &timeout)
             }
-            Cancellation::Reset | Cancellation::Cut => self.client.clone(),
+            Cancellation::Reset | Cancellation::Cut => client,
         };
         let mut call = Box::pin(call(client));
         if !matches!(how, Cancellation::Deadline) {

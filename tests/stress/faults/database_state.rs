@@ -13,7 +13,6 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const OPEN_TRANSACTIONS: &str = "SELECT \
     coalesce(string_agg(state || ' after ' || query, '; '), '') \
     FROM pg_stat_activity WHERE application_name = 'expertise' AND state <> 'idle'";
-const TASKS: &str = "SELECT CAST(count(*) AS TEXT) FROM tasks";
 /// Each write changes some of these numbers.
 const SUMMARY: &str = "SELECT \
     CAST((SELECT count(*) FROM tasks) AS TEXT) || ' ' || \
@@ -34,11 +33,6 @@ pub async fn open_transactions(database: &str) -> String {
     let error = locked.await.err().map(|error| error.to_string());
     connection.close().await.expect("it is closed");
     error.unwrap_or_default()
-}
-
-/// How many tasks there are.
-pub async fn count_tasks(database: &str) -> usize {
-    query(database, TASKS).await.parse().expect("a count")
 }
 
 /// A text that each write changes.

@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status, service::Routes};
 use crate::kit::{
     databases::runtime,
     raw::RawCodec,
-    sample::{self, answer, observation_asking},
+    sample::{self, answer, create_step_request, full_step, full_task, observation_asking},
     store_server::{CHANGES_RETENTION, history_options},
 };
 
@@ -111,12 +111,9 @@ impl LocalService {
             product_id: Some(7),
             ..Task::default()
         });
-        let mut step = full_step();
-        step.task.clone_from(&task.guid);
-        let request = CreateStepRequest {
-            step: Some(step),
-            ..CreateStepRequest::default()
-        };
+        let mut step = full_step(&task);
+        step.set_type(StepType::Solution);
+        let request = create_step_request(step);
         let created: CreateStepResponse = self.call("StepService/CreateStep", &request).unwrap();
         let request = ImportTaskRequest {
             document: Some(linked_document()),
@@ -170,43 +167,6 @@ fn question(linked: bool) -> FeedbackConfig {
         linked: Some(linked),
         values: vec![answer("on", "Yes"), answer("off", "No")],
         ..sample::question("lamp", &[])
-    }
-}
-
-fn full_task() -> Task {
-    let translation = TaskTranslation {
-        name: Some("Aufgabe".to_owned()),
-        locked: Some(false),
-    };
-    Task {
-        name: "Task".to_owned(),
-        product_id: Some(7),
-        dependency_shorthand: Some("components.7.lamp = off".to_owned()),
-        roles: vec![AccessLevel::Tech.into(), AccessLevel::User.into()],
-        translations: [("de".to_owned(), translation)].into(),
-        ..Task::default()
-    }
-}
-
-fn full_step() -> Step {
-    let translation = StepTranslation {
-        title: Some("Schritt".to_owned()),
-        body: Some("<p>Text</p>".to_owned()),
-        ..StepTranslation::default()
-    };
-    Step {
-        product_id: Some(7),
-        r#type: StepType::Solution.into(),
-        title: "Step".to_owned(),
-        body: Some("<p>Text</p>".to_owned()),
-        cost: Some(2),
-        dependency_shorthand: Some("components.7.lamp = off".to_owned()),
-        feedback_config: vec![question(false)],
-        parts: vec!["p".to_owned()],
-        skills: vec!["s".to_owned()],
-        tags: vec!["t".to_owned(), "t".to_owned()],
-        translations: [("de".to_owned(), translation)].into(),
-        ..Step::default()
     }
 }
 

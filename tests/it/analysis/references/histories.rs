@@ -4,8 +4,8 @@
 use proptest::collection::vec;
 
 use super::{oracle, references};
-use crate::{
-    kit::prelude::*,
+use crate::kit::{
+    prelude::*,
     random_writes::{Write, apply, write},
 };
 

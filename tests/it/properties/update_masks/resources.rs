@@ -93,6 +93,11 @@ impl Masked for Task {
         let response = client.update_task(sent, mask).await?;
         Ok(response.task.expect("the task"))
     }
+
+    async fn import(client: &Client, sent: Self) -> Result<Self, Status> {
+        let response = client.import(document_with(sent, Vec::new())).await?;
+        Ok(response.task.expect("the task"))
+    }
 }
 
 fn instructions() -> impl Strategy<Value = Vec<prost_types::Struct>> {
@@ -218,5 +223,12 @@ impl Masked for Step {
     async fn update(client: &Client, sent: Self, mask: &[&str]) -> Result<Self, Status> {
         let response = client.update_step(sent, mask).await?;
         Ok(response.step.expect("the step"))
+    }
+
+    async fn import(client: &Client, sent: Self) -> Result<Self, Status> {
+        let guid = sent.guid.clone();
+        let task = client.get_step(&guid).await?.task;
+        client.import(document_of(&task, vec![sent])).await?;
+        client.get_step(&guid).await
     }
 }

@@ -1,0 +1,309 @@
+//! What holds for each rpc with a request id or a dry run.
+
+use std::collections::BTreeSet;
+
+use prost_reflect::DynamicMessage;
+use serde_json::{Value, json};
+use tonic::Status;
+
+use crate::kit::{
+    contract::{self, descriptor, methods, shown},
+    prelude::*,
+    snapshot::number_ids,
+};
+
+on_both_databases![
+    a_request_id_is_done_once,
+    a_refused_call_does_not_use_up_its_request_id,
+    a_dry_run_shows_what_the_call_does_and_stores_nothing,
+    a_dry_run_is_refused_like_the_call,
+];
+
+on_one_database![every_rpc_is_listed_here];
+
+/// A write with requests in JSON.
+struct Write {
+    call: &'static str,
+    request: Value,
+    /// Another request, which is accepted, too.
+    other: Value,
+    refused: Vec<Value>,
+}
+
+/// The writes, for a guide of its own that is made for each.
+async fn writes(client: &Client) -> Vec<Write> {
+    let mut writes = Vec::new();
+    for number in 0..8 {
+        writes.push(nth_write(client, number).await);
+    }
+    writes
+}
+
+/// Makes a guide with a managed task, a subtask step elsewhere and a revision, and the write.
+async fn nth_write(client: &Client, number: usize) -> Write {
+    let inner = document("A", document_steps(&["inner"]));
+    let question = linked_question(vec![answer_with("a", "A", inner)]);
+    let steps = vec![
+        observation_asking(question),
+        document_step(StepType::End, "end"),
+    ];
+    let guide = client.imported(document("Before", steps)).await;
+    let elsewhere = client.given_task(task("Elsewhere")).await;
+    client.given_step(subtask(&elsewhere, &guide)).await;
+    client.kept_revision(&guide.guid).await;
+    let renamed = task_of(&guide.guid).named("Guide");
+    let guide = client.updated_task(renamed, &["name"]).await;
+    let lost = task("Lost").with_guid(unknown_guid());
+    let absent = lost.guid.as_str();
+    let (guid, end) = (guide.guid.as_str(), guide.steps[2].as_str());
+    let exported = client.exported(guid).await;
+    let without_end = {
+        let mut document = exported.clone();
+        document.steps.pop();
+        document.task = document.task.map(|task| task.named("Again"));
+        shown("TaskDocument", &document)
+    };
+    let import = |document: &TaskDocument| json!({"document": shown("TaskDocument", document)});
+    let copy = document("Copy", exported.steps.clone());
+    let write = |call, request, other, refused| Write {
+        call,
+        request,
+        other,
+        refused,
+    };
+    match number {
+        0 => {
+            let new = Task {
+                parent_guid: unknown_guid(),
+                ..full_task()
+            };
+            write(
+                "TaskService/CreateTask",
+                json!({"task": shown("Task", &new)}),
+                json!({"task": {"name": "Other", "product_id": PRODUCT}}),
+                vec![json!({"task": {"name": "", "product_id": PRODUCT}})],
+            )
+        }
+        1 => {
+            let new =
+                |step: &Step| json!({"step": shown("Step", step), "prevstep": guide.steps[0]});
+            write(
+                "StepService/CreateStep",
+                new(&full_step(&guide)),
+                new(&full_step(&guide).titled("Other")),
+                vec![new(&full_step(&lost)), new(&subtask(&guide, &lost))],
+            )
+        }
+        2 => {
+            let named = |guid, name| json!({"task": {"guid": guid, "name": name, "idx": 7}});
+            write(
+                "TaskService/UpdateTask",
+                named(guid, "After"),
+                named(guid, "Other"),
+                vec![
+                    named(absent, "After"),
+                    json!({"task": {"guid": guid, "name": "After", "etag": "old"}}),
+                ],
+            )
+        }
+        3 => {
+            let titled = |guid, title| json!({"step": {"guid": guid, "title": title}});
+            write(
+                "StepService/UpdateStep",
+                titled(end, "After"),
+                titled(end, "Other"),
+                vec![
+                    titled(absent, "After"),
+                    json!({"step": {"guid": end, "title": "After", "etag": "old"}}),
+                ],
+            )
+        }
+        4 => write(
+            "TaskService/ImportTask",
+            import(&copy),
+            import(&document("Other", Vec::new())),
+            vec![
+                import(&document("", Vec::new())),
+                import(&document("Lost", vec![subtask(&Task::default(), &lost)])),
+            ],
+        ),
+        5 => {
+            let absent = |what: &str| json!({"document": without_end, "absent_steps": what});
+            let mut old = absent("ABSENT_STEPS_DELETE");
+            old["etag"] = json!("old");
+            write(
+                "TaskService/ImportTask",
+                absent("ABSENT_STEPS_DELETE"),
+                absent("ABSENT_STEPS_KEEP"),
+                vec![absent("ABSENT_STEPS_UNSPECIFIED"), old],
+            )
+        }
+        6 => {
+            let noted = |task, note| json!({"task": task, "note": note});
+            write(
+                "RevisionService/CreateRevision",
+                noted(guid, "one"),
+                noted(guid, "other"),
+                vec![noted(absent, "one")],
+            )
+        }
+        _ => {
+            let restored = |revision, skip| json!({"task": guid, "revision": revision, "skip_missing_subtasks": skip});
+            write(
+                "RevisionService/RestoreRevision",
+                restored("1", false),
+                restored("1", true),
+                vec![restored("9", false)],
+            )
+        }
+    }
+}
+
+impl Write {
+    fn has(&self, field: &str) -> bool {
+        message(self.call, "Request")
+            .get_field_by_name(field)
+            .is_some()
+    }
+
+    async fn send(&self, client: &Client, request: &Value) -> Result<Value, Status> {
+        let request = contract::request(self.call, request.clone());
+        let response = client.send_bytes(self.call, request.into()).await?;
+        let response = DynamicMessage::decode(message(self.call, "Response"), response);
+        Ok(contract::json(&response.expect("a response")))
+    }
+}
+
+/// The request or response of a call.
+fn message(call: &str, end: &str) -> prost_reflect::MessageDescriptor {
+    let (_, rpc) = call.split_once('/').expect("a call");
+    descriptor(&format!("{rpc}{end}"))
+}
+
+fn with_id(request: &Value, id: &str) -> Value {
+    let mut request = request.clone();
+    request["request_id"] = json!(id);
+    request
+}
+
+fn dry(request: &Value) -> Value {
+    let mut request = request.clone();
+    request["validate_only"] = json!(true);
+    request
+}
+
+/// Everything that the writes may change.
+async fn contents(client: &Client) -> (Vec<(Task, Vec<Step>)>, Vec<TaskRevision>) {
+    let tasks = client.tasks_with_steps().await;
+    let mut revisions = Vec::new();
+    for (task, _) in &tasks {
+        revisions.extend(client.all_revisions(&task.guid).await);
+    }
+    (tasks, revisions)
+}
+
+async fn every_rpc_is_listed_here(client: Client) {
+    let writes = writes(&client).await;
+    let listed: BTreeSet<String> = writes.iter().map(|write| write.call.to_owned()).collect();
+    let safe = methods().into_iter().filter(|call| {
+        let request = message(call, "Request");
+        let fields = ["request_id", "validate_only"];
+        fields
+            .iter()
+            .any(|field| request.get_field_by_name(field).is_some())
+    });
+    assert_eq!(listed, safe.collect());
+}
+
+async fn a_request_id_is_done_once(client: Client) {
+    let id = unknown_guid();
+    let other_call = with_id(
+        &json!({"task": {"name": "Task", "product_id": PRODUCT}}),
+        &id,
+    );
+    for number in 0..8 {
+        let client = client.other_account();
+        let write = nth_write(&client, number).await;
+        if !write.has("request_id") {
+            continue;
+        }
+        let first = write.send(&client, &with_id(&write.request, &id)).await;
+        let first = first.accepted();
+        let once = contents(&client).await;
+        let again = with_id(&write.request, &id.to_uppercase());
+        let again = write.send(&client, &again).await.accepted();
+        assert_eq!(again, first, "{}", write.call);
+        let other = write.send(&client, &with_id(&write.other, &id)).await;
+        other.refused().is_precondition("REQUEST_ID_REUSED");
+        let call = contract::request("TaskService/CreateTask", other_call.clone());
+        let other = client
+            .send_bytes("TaskService/CreateTask", call.into())
+            .await;
+        other.refused().is_precondition("REQUEST_ID_REUSED");
+        assert_eq!(contents(&client).await, once, "{}", write.call);
+        let fresh = with_id(&write.other, &unknown_guid());
+        write.send(&client, &fresh).await.accepted();
+    }
+}
+
+async fn a_refused_call_does_not_use_up_its_request_id(client: Client) {
+    for write in writes(&client).await {
+        if write.has("request_id") {
+            let id = unknown_guid();
+            for refused in &write.refused {
+                write.send(&client, &with_id(refused, &id)).await.refused();
+            }
+            let accepted = write.send(&client, &with_id(&write.request, &id)).await;
+            accepted.accepted();
+        }
+    }
+}
+
+/// The response without etags, times, and what a dry run has and a call has not, or the other way
+/// round.
+fn comparable(mut response: Value) -> String {
+    fn remove(value: &mut Value) {
+        match value {
+            Value::Array(values) => values.iter_mut().for_each(remove),
+            Value::Object(members) => {
+                let differ = ["etag", "guideEtag", "createdTs", "modifiedTs", "document"];
+                members.retain(|name, _| !differ.contains(&name.as_str()));
+                members.remove("previousRevision");
+                members.values_mut().for_each(remove);
+            }
+            _ => {}
+        }
+    }
+    remove(&mut response);
+    number_ids(&response.to_string())
+}
+
+async fn a_dry_run_shows_what_the_call_does_and_stores_nothing(client: Client) {
+    for write in writes(&client).await {
+        if !write.has("validate_only") {
+            continue;
+        }
+        let request = match write.has("request_id") {
+            true => with_id(&write.request, &unknown_guid()),
+            false => write.request.clone(),
+        };
+        let before = contents(&client).await;
+        let shown = write.send(&client, &dry(&request)).await.accepted();
+        assert_eq!(contents(&client).await, before, "{}", write.call);
+        let done = write.send(&client, &request).await.accepted();
+        assert_ne!(contents(&client).await, before, "{}", write.call);
+        assert_eq!(comparable(shown), comparable(done), "{}", write.call);
+    }
+}
+
+async fn a_dry_run_is_refused_like_the_call(client: Client) {
+    for write in writes(&client).await {
+        if write.has("validate_only") {
+            for refused in &write.refused {
+                let shown = write.send(&client, &dry(refused)).await.refused();
+                let done = write.send(&client, refused).await.refused();
+                assert_eq!(format!("{shown:?}"), format!("{done:?}"), "{refused}");
+            }
+        }
+    }
+}
