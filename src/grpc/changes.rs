@@ -117,12 +117,13 @@ fn feed_start(
 
 /// How long to wait: 0 to [`MAX_WAIT`].
 fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Duration> {
-    let wait = match wait {
-        None => Some(Duration::ZERO),
-        // The conversion would negate it, which overflows for the least number.
-        Some(wait) if wait.seconds < 0 => None,
-        Some(wait) => Duration::try_from(wait).ok(),
-    };
+    let ProtoDuration { seconds, nanos } = wait.unwrap_or_default();
+    // The library's conversion accepts any number of nanoseconds, and negates what is negative.
+    let nanos = u32::try_from(nanos)
+        .ok()
+        .filter(|nanos| *nanos < 1_000_000_000);
+    let wait = u64::try_from(seconds).ok().zip(nanos);
+    let wait = wait.map(|(seconds, nanos)| Duration::new(seconds, nanos));
     let wait = wait.filter(|wait| *wait <= MAX_WAIT);
     if wait.is_none() {
         let description = format!("must be from 0 to {} seconds", MAX_WAIT.as_secs());

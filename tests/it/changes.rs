@@ -440,7 +440,14 @@ async fn wrong_requests_are_refused(client: Client) {
     };
     refused(both).await.violates(&[("start", "FIELD_INVALID")]);
     let wait = |seconds, nanos| Some(ProtoDuration { seconds, nanos });
-    for wait in [wait(60, 1), wait(-1, 0), wait(i64::MAX, 0)] {
+    let fractions = [wait(0, 1_000_000_000), wait(1, -1)];
+    let seconds = [
+        wait(60, 1),
+        wait(-1, 0),
+        wait(i64::MAX, 0),
+        wait(i64::MIN, 0),
+    ];
+    for wait in seconds.into_iter().chain(fractions) {
         let request = ListChangesRequest {
             wait,
             cursor: cursor.clone(),

@@ -55,7 +55,9 @@ impl HealthProbe {
                     connection,
                     pool,
                 } => match query(options, connection).await {
-                    Err(err) if has_no_connection_left(&err) && read_key(pool).await => Ok(()),
+                    Err(err) if has_no_connection_left(&err) && answers_in_time(pool).await => {
+                        Ok(())
+                    }
                     outcome => outcome.map_err(|err| message::connect_message(options, &err)),
                 },
                 Self::Sqlite(pool) => match read_key(pool).await {
@@ -106,6 +108,12 @@ fn has_no_connection_left(err: &sqlx::Error) -> bool {
     let err = err.as_database_error();
     err.and_then(|err| err.try_downcast_ref::<PgDatabaseError>())
         .is_some_and(|err| err.code() == message::TOO_MANY_CONNECTIONS)
+}
+
+/// Whether a pool answers so soon that there is time left to say why not: the driver tries for long
+/// to get a connection where the database has none left.
+async fn answers_in_time(pool: &Database) -> bool {
+    matches!(timeout(CHECK_TIMEOUT / 2, read_key(pool)).await, Ok(true))
 }
 
 async fn read_key(db: &Database) -> bool {
