@@ -63,7 +63,7 @@ pub async fn every_violation(client: &Client, guide: &Task) -> anyhow::Result<()
         ..CreateStepRequest::default()
     };
     let outcome = client.create_step(request).await;
-    expect_error(outcome, Code::InvalidArgument, "FIELD_OUT_OF_RANGE")
+    expect_error(outcome, Code::InvalidArgument, "SHORTHAND_INVALID")
 }
 
 /// Two people read the same task; the second write fails.

@@ -605,9 +605,14 @@ impl Client {
             start: ChangeStart::Now.into(),
             ..ListChangesRequest::default()
         };
-        let page = self.list_changes(now).await.expect("a cursor");
-        assert_eq!(page.changes, [], "no changes before the present");
-        page.next_cursor
+        loop {
+            let page = self.list_changes(now.clone()).await.expect("a cursor");
+            assert_eq!(page.changes, [], "no changes before the present");
+            // While old changes are deleted, new ones cannot be put in order.
+            if page.caught_up {
+                return page.next_cursor;
+            }
+        }
     }
 
     /// Every change behind a cursor, and the cursor behind them; panics on an error.

@@ -71,8 +71,12 @@ impl Account {
         };
         for _ in 0..rounds {
             let found = self.read_changes(start, task, size).await?;
-            if !found.needs_order || !self.sequence_changes().await? {
+            if !found.needs_order {
                 return Ok(found.page);
+            }
+            if !self.sequence_changes().await? {
+                // Somebody else may have done it meanwhile.
+                break;
             }
         }
         Ok(self.read_changes(start, task, size).await?.page)
