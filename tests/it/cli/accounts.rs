@@ -12,7 +12,7 @@ use crate::kit::{
 };
 
 /// Fills an account: managed tasks, translations, conditions, roles, revisions with an alias, a
-/// deleted guide, an outcome of a retry. Returns a guide.
+/// deleted guide, an outcome of a retry, changes in order. Returns a guide.
 pub fn fill(cli: &Cli) -> String {
     let names = [
         "restart-safely.json",
@@ -43,6 +43,8 @@ pub fn fill(cli: &Cli) -> String {
             ..CreateTaskRequest::default()
         };
         client.tasks().create_task(create).await.accepted();
+        // The feed has a row once its entries are in order.
+        client.cursor_now().await;
     });
     kept
 }
