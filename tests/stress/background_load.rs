@@ -67,10 +67,18 @@ impl BackgroundLoad {
         Self { counts, callers }
     }
 
-    /// Waits until so many more calls of both kinds were accepted.
+    /// Waits until so many more calls of both kinds were accepted, counted from now: what ends
+    /// writes may come before the reads are served.
     pub async fn wait_until_served(&mut self, more: usize) {
-        self.wait_until_reads_are_served(more).await;
-        self.wait_until_writes_are_served(more).await;
+        let [reads, writes] = &self.counts.accepted;
+        let goals = [reads, writes].map(|count| count.load(Ordering::Relaxed) + more);
+        self.wait_until("reads and writes are served", |counts| {
+            let accepted = counts.accepted.iter().zip(goals);
+            accepted
+                .into_iter()
+                .all(|(count, goal)| count.load(Ordering::Relaxed) >= goal)
+        })
+        .await;
     }
 
     /// Waits until all calls of both kinds were accepted for a while.
@@ -98,13 +106,6 @@ impl BackgroundLoad {
         .await;
     }
 
-    pub async fn wait_until_writes_are_served(&mut self, more: usize) {
-        self.wait_for("writes are served", more, |counts| {
-            &counts.accepted[Kind::Write as usize]
-        })
-        .await;
-    }
-
     pub async fn wait_until_reads_are_refused(&mut self, more: usize) {
         self.wait_for("reads are refused", more, |counts| {
             &counts.refused[Kind::Read as usize]
@@ -121,11 +122,16 @@ impl BackgroundLoad {
 
     async fn wait_for(&mut self, what: &str, more: usize, which: fn(&Counts) -> &AtomicUsize) {
         let goal = which(&self.counts).load(Ordering::Relaxed) + more;
+        self.wait_until(what, |counts| which(counts).load(Ordering::Relaxed) >= goal)
+            .await;
+    }
+
+    async fn wait_until(&mut self, what: &str, condition: impl Fn(&Counts) -> bool) {
         until(what, async || {
             if let Some(Err(panicked)) = self.callers.try_join_next() {
                 std::panic::resume_unwind(panicked.into_panic());
             }
-            (which(&self.counts).load(Ordering::Relaxed) >= goal).then_some(())
+            condition(&self.counts).then_some(())
         })
         .await;
     }
