@@ -1,14 +1,14 @@
 //! The change feed: one entry for each task or step that a write changes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::{
     changes::{Changes, StepChange, TaskChange},
     etag::Etag,
     ids::{StepId, TaskId},
-    revision::Revision,
     step::{Step, StepContent},
     task::{Task, TaskContent},
     time::Timestamp,
@@ -114,7 +114,7 @@ pub struct FeedCursor {
     pub position: i64,
     /// The transaction of the entry; nil before the first one. If the entry there is of another
     /// one, the database is not what it was when the cursor was made.
-    pub transaction: uuid::Uuid,
+    pub transaction: Uuid,
 }
 
 /// Where to read a feed.
@@ -194,22 +194,11 @@ pub struct NewEntry {
     pub step_count: usize,
 }
 
-impl NewEntry {
-    /// The etag after a change that gave a version at a time.
-    pub fn etag(task: TaskId, step: Option<StepId>, version: i64, changed: Timestamp) -> Etag {
-        let revision = Revision {
-            version,
-            ..Revision::first(changed)
-        };
-        Etag::of(step.map_or(task.0, |step| step.0), &revision)
-    }
-
-    /// The names in [`Self::fields`].
-    pub fn split_fields(fields: &str) -> Vec<String> {
-        let names = fields.split(FIELD_SEPARATOR);
-        let names = names.filter(|name| !name.is_empty());
-        names.map(str::to_owned).collect()
-    }
+/// The names in [`NewEntry::fields`].
+pub fn split_fields(fields: &str) -> Vec<String> {
+    let names = fields.split(FIELD_SEPARATOR);
+    let names = names.filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 impl NewEntries {
@@ -232,8 +221,9 @@ impl NewEntries {
                 None => steps.push(of_step(step)),
             }
         }
+        let listed = ListChanges::of(changes);
         let tasks = changes.tasks.iter();
-        let tasks = tasks.filter_map(|task| of_task(task, &created, changes));
+        let tasks = tasks.filter_map(|task| of_task(task, &created, &listed));
         let mut known: Vec<NewEntry> = tasks.chain(steps).collect();
         known.extend(changes.deleted_steps.iter().map(|deleted| NewEntry {
             kind: ChangeKind::StepDeleted,
@@ -288,7 +278,7 @@ fn followers(changes: &Changes) -> BTreeMap<&'static str, Vec<StepId>> {
 fn of_task(
     change: &TaskChange,
     created: &HashMap<TaskId, usize>,
-    changes: &Changes,
+    listed: &ListChanges,
 ) -> Option<NewEntry> {
     let (kind, task, version, fields, step_count) = match change {
         TaskChange::Create(task) => (
@@ -302,7 +292,7 @@ fn of_task(
             ChangeKind::TaskUpdated,
             after.guid,
             Some(after.revision.version),
-            changed_task_fields(before, after, changes)?,
+            changed_task_fields(before, after, listed)?,
             0,
         ),
         TaskChange::Delete { task, steps } => (
@@ -325,7 +315,7 @@ fn of_task(
 
 /// The fields in which two states of a task differ. `None` if the entries of its created and
 /// deleted steps say all of it.
-fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option<String> {
+fn changed_task_fields(before: &Task, after: &Task, listed: &ListChanges) -> Option<String> {
     let Task {
         guid: _,
         account: _,
@@ -361,20 +351,35 @@ fn changed_task_fields(before: &Task, after: &Task, changes: &Changes) -> Option
     fields.add("type", managed.is_some() == before.managed.is_some());
     fields.add_languages(&before.content.translations, translations);
     let has_list_changes = *steps != before.steps;
-    if fields.0.is_empty() && has_list_changes && keeps_order(before, after, changes) {
+    if fields.0.is_empty() && has_list_changes && listed.explain(before, after) {
         return None;
     }
     fields.add("steps", !has_list_changes);
     Some(fields.into_text())
 }
 
-/// Whether the steps that stay are in their order.
-fn keeps_order(before: &Task, after: &Task, changes: &Changes) -> bool {
-    let deleted: BTreeSet<StepId> = changes.deleted_steps.iter().map(|it| it.step).collect();
-    let created = changes.steps.iter().filter(|step| step.before.is_none());
-    let created: BTreeSet<StepId> = created.map(|step| step.after.guid).collect();
-    let stayed = before.steps.iter().filter(|step| !deleted.contains(step));
-    stayed.eq(after.steps.iter().filter(|step| !created.contains(step)))
+/// The steps that a write creates or deletes, each with an entry of its own.
+struct ListChanges(HashSet<StepId>);
+
+impl ListChanges {
+    fn of(changes: &Changes) -> Self {
+        let is_update = |change: &TaskChange| matches!(change, TaskChange::Update { .. });
+        if !changes.tasks.iter().any(is_update) {
+            // Nobody asks.
+            return Self(HashSet::new());
+        }
+        let deleted = changes.deleted_steps.iter().map(|deleted| deleted.step);
+        let created = changes.steps.iter().filter(|step| step.before.is_none());
+        let created = created.map(|step| step.after.guid);
+        Self(created.chain(deleted).collect())
+    }
+
+    /// Whether they are all in which the lists of steps differ: those that stay are in their order.
+    fn explain(&self, before: &Task, after: &Task) -> bool {
+        let stays = |step: &&StepId| !self.0.contains(*step);
+        let stayed = before.steps.iter().filter(stays);
+        stayed.eq(after.steps.iter().filter(stays))
+    }
 }
 
 fn of_step(change: &StepChange) -> NewEntry {

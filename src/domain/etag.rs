@@ -11,6 +11,7 @@ use super::{
     ids::TaskId,
     import::TaskTree,
     revision::Revision,
+    time::Timestamp,
     translation_work::ResourceId,
 };
 
@@ -24,9 +25,11 @@ pub struct Etag(String);
 impl Etag {
     /// The etag of a revision of a resource.
     pub fn of(guid: Uuid, revision: &Revision) -> Self {
-        let Revision {
-            version, modified, ..
-        } = revision;
+        Self::of_version(guid, revision.version, revision.modified)
+    }
+
+    /// The etag of the version that a resource got at a time.
+    pub fn of_version(guid: Uuid, version: i64, modified: Timestamp) -> Self {
         let hash = Sha256::new()
             .chain_update(guid)
             .chain_update(version.to_be_bytes())
@@ -139,7 +142,6 @@ impl ExpectedEtag {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{ids::TaskId, time::Timestamp};
 
     #[test]
     fn an_etag_matches_only_its_own_revision() {

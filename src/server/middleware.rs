@@ -28,7 +28,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use prometheus_client::registry::Registry;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
@@ -54,8 +54,8 @@ use self::{
 };
 use super::connections::ConnectionHandle;
 use crate::{
-    auth::{Authenticator, KeysRead},
-    call_context::{CallContext, CallMemory, CallWait, CallWaitSlot},
+    auth::{Authenticator, KeysRead, Scope},
+    call_context::{CallContext, CallMemory, CallWait, CallWaitSlot, ReadFrom},
     grpc::status,
     proto::decoded_size::DecodedSizes,
     telemetry::Tracer,
@@ -96,6 +96,20 @@ pub struct CallLimits {
     pub max_message_bytes: usize,
     /// All messages that are held at once.
     pub max_inflight_bytes: usize,
+}
+
+/// A call whose message has arrived, as the service is asked. One that waits is asked again.
+#[derive(Clone)]
+struct Asked {
+    head: Parts,
+    message: ReceivedMessage,
+    /// The size of the largest copy of the message.
+    bytes: usize,
+    deadline: Deadline,
+    scope: Scope,
+    read_from: ReadFrom,
+    /// `None` if it must be answered now.
+    wait: Option<CallWaitSlot>,
 }
 
 /// How busy the server is at a moment.
@@ -193,8 +207,9 @@ where
     /// 9. the memory for its elements is bounded
     /// 10. a work permit is waited for
     /// 11. the service runs in the call's context
-    /// 12. errors get details of the contract, in headers and in trailers
-    /// 13. the response is counted, and holds memory until the peer has taken it
+    /// 12. a call with nothing to answer waits, if it wants to, and is asked again from 10 on
+    /// 13. errors get details of the contract, in headers and in trailers
+    /// 14. the response is counted, and holds memory until the peer has taken it
     pub fn call(
         &self,
         request: Request<Body>,
@@ -253,7 +268,7 @@ impl Middleware {
         CallRecord::new(request, started, pending, metrics, self.tracer.as_ref())
     }
 
-    /// Stages 5 to 11.
+    /// Stages 5 to 12.
     async fn handle<S>(
         &self,
         call: &mut CallRecord,
@@ -272,7 +287,7 @@ impl Middleware {
         let limit = self.limits.request_timeout;
         let timeout = *requested_timeout.as_ref().unwrap_or(&None);
         let of_caller = timeout.map(|timeout| call.started() + timeout);
-        let mut deadline = Deadline::new(call.started(), of_caller, limit);
+        let deadline = Deadline::new(call.started(), of_caller, limit);
         let caller =
             credentials::authenticate(&self.authenticator, headers, deadline, scope, &mut slot)
                 .await?;
@@ -285,63 +300,88 @@ impl Middleware {
         request.extensions_mut().insert(caller);
 
         let (head, body) = request.into_parts();
-        let mut body = Some(body);
-        let mut received = None;
-        let mut may_wait = true;
-        loop {
-            let this = &*call;
-            let wait = CallWaitSlot::default();
-            let work = async {
-                if let Some(body) = body.take() {
-                    let limit = self.limits.max_message_bytes;
-                    let receiving =
-                        request_body::receive(body, this.received(), &self.memory, limit);
-                    let message = QueueSlot::release_while_pending(&mut slot, receiving).await?;
-                    let bytes = self.work_bytes(head.uri.path(), &message)?;
-                    received = Some((message, bytes));
-                }
-                let (message, bytes, again) = match received.take() {
-                    Some((message, bytes)) if bytes <= MAX_WAITING_BYTES => {
-                        (message.clone(), bytes, Some((message, bytes)))
-                    }
-                    Some((message, bytes)) => (message, bytes, None),
-                    None => return Err(status::internal(&this.id().to_string())),
-                };
-                let wait = (may_wait && again.is_some()).then(|| wait.clone());
-                received = again;
-                let ReceivedMessage { body, memory, .. } = message;
-                let permit = self.queue.acquire(slot.take(), bytes, deadline.at).await;
-                let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
-                let held = (Arc::clone(&memory), Arc::clone(&permit));
-                let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;
-                let spans = this.child_spans(self.tracer.as_ref());
-                let (context, _cancel_on_drop) =
-                    CallContext::new(this.id(), deadline.at, read_from, call_memory, held, spans);
-                let request = Request::from_parts(head.clone(), Body::new(body));
-                let service = context.with_wait(wait);
-                let service = service.scope(call_service(inner.clone(), request));
-                let response = match bytes {
-                    ..=MAX_QUICKLY_DECODED_BYTES => service.await,
-                    _ => decode_in_turn(&self.decoders, service).await,
-                };
-                Ok((
-                    response,
-                    ResponseResources::new(deadline, memory, permit, scope),
-                ))
-            };
-            let span = info_span!("call", request_id = %this.id());
-            let work = catch_panics(this, work.instrument(span));
-            let result = deadline::enforce(deadline.at, work).await;
-            let response =
-                result.unwrap_or_else(|| Err(status::deadline_exceeded(scope, deadline.source)))?;
-            let Some(wait) = wait.take() else {
+        let receiving = self.receive(call, head.uri.path(), body, &mut slot);
+        let (message, bytes) = in_time(call, deadline, scope, receiving).await?;
+        let mut next = Some(Asked {
+            head,
+            message,
+            bytes,
+            deadline,
+            scope,
+            read_from,
+            wait: (bytes <= MAX_WAITING_BYTES).then(CallWaitSlot::default),
+        });
+        while let Some(asked) = next.take() {
+            let (deadline, wait) = (asked.deadline, asked.wait.clone());
+            // Only a call that may wait is kept, to be asked again.
+            next = wait.as_ref().map(|_| asked.clone());
+            let serving = self.serve(call, inner.clone(), asked, slot.take());
+            let response = in_time(call, deadline, scope, serving).await?;
+            let wait = wait.and_then(|slot| slot.take());
+            let (Some(again), Some(wait)) = (&mut next, wait) else {
                 return Ok(response);
             };
             // Nothing is held while it waits: no permit, no connection, no lock.
             drop(response);
-            may_wait = wait_for_answer(call, wait, of_caller, limit).await;
-            deadline = Deadline::new(Instant::now(), of_caller, limit);
+            let may_wait = wait_for_answer(call, wait, of_caller, limit).await;
+            again.deadline = Deadline::new(Instant::now(), of_caller, limit);
+            again.wait = may_wait.then(CallWaitSlot::default);
         }
+        Err(status::internal(&call.id().to_string()))
+    }
+
+    /// Stages 8 and 9: the message, and what it counts for.
+    async fn receive(
+        &self,
+        call: &CallRecord,
+        rpc: &str,
+        body: Body,
+        slot: &mut Option<QueueSlot>,
+    ) -> Result<(ReceivedMessage, usize), Status> {
+        let limit = self.limits.max_message_bytes;
+        let receiving = request_body::receive(body, call.received(), &self.memory, limit);
+        let message = QueueSlot::release_while_pending(slot, receiving).await?;
+        let bytes = self.work_bytes(rpc, &message)?;
+        Ok((message, bytes))
+    }
+
+    /// Stages 10 and 11.
+    async fn serve<S>(
+        &self,
+        call: &CallRecord,
+        inner: S,
+        asked: Asked,
+        slot: Option<QueueSlot>,
+    ) -> Result<(Response<Body>, ResponseResources), Status>
+    where
+        S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let Asked {
+            head,
+            message: ReceivedMessage { body, memory, .. },
+            bytes,
+            deadline,
+            scope,
+            read_from,
+            wait,
+        } = asked;
+        let permit = self.queue.acquire(slot, bytes, deadline.at).await;
+        let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
+        let held = (Arc::clone(&memory), Arc::clone(&permit));
+        let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;
+        let spans = call.child_spans(self.tracer.as_ref());
+        let (context, _cancel_on_drop) =
+            CallContext::new(call.id(), deadline.at, read_from, call_memory, held, spans);
+        let request = Request::from_parts(head, Body::new(body));
+        let service = context.with_wait(wait).scope(call_service(inner, request));
+        let response = match bytes {
+            ..=MAX_QUICKLY_DECODED_BYTES => service.await,
+            _ => decode_in_turn(&self.decoders, service).await,
+        };
+        Ok((
+            response,
+            ResponseResources::new(deadline, memory, permit, scope),
+        ))
     }
 
     /// The size of the largest copy of a message: as it arrived, or its elements when they
@@ -355,7 +395,7 @@ impl Middleware {
         Ok(decoded.max(message.bytes))
     }
 
-    /// Stages 12 and 13. An error is in the headers. Any other response has a body, and its
+    /// Stages 13 and 14. An error is in the headers. Any other response has a body, and its
     /// trailers end the call.
     fn respond(
         &self,
@@ -396,6 +436,19 @@ async fn decode_in_turn<F: Future>(turns: &Semaphore, call: F) -> F::Output {
         _ => call.as_mut().poll(context),
     })
     .await
+}
+
+/// Does a part of a call's work until its deadline. Panics are caught.
+async fn in_time<T>(
+    call: &CallRecord,
+    deadline: Deadline,
+    scope: Scope,
+    work: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let span = info_span!("call", request_id = %call.id());
+    let work = catch_panics(call, work.instrument(span));
+    let result = deadline::enforce(deadline.at, work).await;
+    result.unwrap_or_else(|| Err(status::deadline_exceeded(scope, deadline.source)))
 }
 
 /// Waits until there may be something to answer. Returns whether the call may wait again.

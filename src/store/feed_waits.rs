@@ -136,9 +136,15 @@ impl FeedWatch {
             return Err(Error::Overloaded);
         }
         if watched.head != head {
-            // Those that wait already may know of less.
-            watched.wake.send_replace(());
             watched.head = head;
+            if watched.waiting > 0 {
+                // Those that wait already may know of less; this one does not.
+                let is_woken = self.woken.has_changed().unwrap_or(true);
+                watched.wake.send_replace(());
+                if !is_woken {
+                    self.woken.mark_unchanged();
+                }
+            }
         }
         watched.waiting += 1;
         self.is_waiting = true;

@@ -17,6 +17,7 @@ on_both_databases![
     what_comes_back_is_no_deletion,
     an_acknowledgement_changes_no_version,
     a_change_after_an_acknowledgement_is_work_however_it_is_written,
+    a_change_during_an_acknowledgement_is_work,
 ];
 
 on_both_databases![an_index_equals_the_exports: vec(random_writes::write(), 1..24), 24];
@@ -229,6 +230,36 @@ async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client:
     written(&[&guide.guid, &new.guid], "a new step").await;
     client.delete_step(&new.guid).await.accepted();
     written(&[&guide.guid, &new.guid], "a deletion").await;
+}
+
+/// An update that has read the step before the acknowledgement is written after it.
+async fn a_change_during_an_acknowledgement_is_work(client: Client) {
+    const ROUNDS: usize = 100;
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let worker = client.over_new_connection();
+    for round in 0..ROUNDS {
+        let work = client.index_work().await;
+        let items: Vec<IndexedItem> = work.iter().map(item).collect();
+        let titled = step_of(&step.guid).titled(format!("title {round}"));
+        let renamed = task_of(&guide.guid).with_published(2 + round as i32);
+        tokio::join!(
+            worker.acknowledge(items),
+            client.updated_step(titled, &["title"]),
+            client.updated_task(renamed, &["published"]),
+        );
+        let work: Vec<String> = client
+            .index_work()
+            .await
+            .into_iter()
+            .map(|it| it.guid)
+            .collect();
+        assert_eq!(
+            work,
+            [guide.guid.clone(), step.guid.clone()],
+            "round {round}"
+        );
+    }
 }
 
 /// What an index holds: the etag of each task and step.

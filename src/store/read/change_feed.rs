@@ -7,7 +7,10 @@ use uuid::Uuid;
 use crate::{
     domain::{
         Error, Precondition, Result,
-        change_feed::{ChangeKind, FeedCursor, FeedEntry, FeedPage, FeedStart, NewEntry, WriteRpc},
+        change_feed::{
+            ChangeKind, FeedCursor, FeedEntry, FeedPage, FeedStart, WriteRpc, split_fields,
+        },
+        etag::Etag,
         ids::{StepId, TaskId},
         page::PageSize,
         time::Timestamp,
@@ -193,6 +196,7 @@ fn read_entry(
     let kind = ChangeKind::from_number(row.take()?).ok_or(StoreError::Corrupt("kind"))?;
     let task = TaskId(row.take()?);
     let step = row.take::<Option<Uuid>>()?.map(StepId);
+    let about = step.map_or(task.0, |step| step.0);
     let version: Option<i64> = row.take()?;
     let changed = Timestamp(row.take()?);
     Ok(FeedEntry {
@@ -200,10 +204,10 @@ fn read_entry(
         kind,
         task,
         step,
-        etag: version.map(|version| NewEntry::etag(task, step, version, changed)),
+        etag: version.map(|version| Etag::of_version(about, version, changed)),
         changed,
         step_count: row.take()?,
-        fields: NewEntry::split_fields(row.take()?),
+        fields: split_fields(row.take()?),
         rpc: WriteRpc::name_of(row.take()?).ok_or(StoreError::Corrupt("rpc"))?,
         subject: row.take()?,
         is_last,

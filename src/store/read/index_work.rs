@@ -6,8 +6,8 @@ use uuid::Uuid;
 use crate::{
     domain::{
         Result,
-        change_feed::NewEntry,
-        ids::{StepId, TaskId},
+        etag::Etag,
+        ids::TaskId,
         index_work::{IndexCursor, IndexKind, IndexPart, IndexWork, IndexWorkState},
         page::{Page, PageSize},
         time::Timestamp,
@@ -84,14 +84,12 @@ fn read_dirty(row: &QueryResult, kind: IndexKind) -> Result<IndexWork, StoreErro
         false => IndexWorkState::New,
     };
     let (version, modified) = (row.take()?, Timestamp(row.take()?));
-    let task = TaskId(row.take()?);
-    let step = (kind == IndexKind::Step).then_some(StepId(guid));
     Ok(IndexWork {
         guid,
         kind,
-        task,
+        task: TaskId(row.take()?),
         state,
-        etag: NewEntry::etag(task, step, version, modified).into_string(),
+        etag: Etag::of_version(guid, version, modified).into_string(),
     })
 }
 

@@ -25,7 +25,7 @@ use super::{
     transaction::{Tx, now},
 };
 use crate::{
-    domain::{Outage, Result, changes::Changes, decide::WriteContext, time::Timestamp},
+    domain::{Error, Outage, Result, changes::Changes, decide::WriteContext, time::Timestamp},
     store::{
         Account, WriteMode,
         error::StoreError,
@@ -72,7 +72,7 @@ impl Account {
         let sequence = Sequence { prune_before: None };
         let done = match self.write(sequence, WriteMode::Store).await {
             Ok(done) => done,
-            Err(crate::domain::Error::Unavailable(Outage::ReadOnly)) => return Ok(false),
+            Err(Error::Unavailable(Outage::ReadOnly)) => return Ok(false),
             Err(error) => return Err(error),
         };
         self.metrics().count_sequenced_changes(done.numbered);

@@ -15,7 +15,6 @@ use crate::{
         etag::Etag,
         ids::TaskId,
         index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
-        revision::Revision,
         time::Timestamp,
     },
     store::{
@@ -70,11 +69,7 @@ impl Operation for Acknowledge {
             .all(&tx.db)
             .await?;
         for (guid, version, modified) in steps {
-            let revision = Revision {
-                version,
-                ..Revision::first(Timestamp(modified))
-            };
-            let etag = Etag::of(guid, &revision).into_string();
+            let etag = Etag::of_version(guid, version, Timestamp(modified)).into_string();
             stored.insert(guid, (Some(IndexKind::Step), etag));
         }
         let deletions: Vec<(Uuid, Uuid)> = tx

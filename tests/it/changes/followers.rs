@@ -23,9 +23,13 @@ use crate::kit::{
     relay::Relay,
     rng::Rng,
     server::{TestServer, with_metrics},
+    sql::SqlConnection,
 };
 
-on_own_databases![readers_follow_all_writers];
+on_own_databases![
+    readers_follow_all_writers,
+    large_transactions_that_overlap_are_put_in_order_whole,
+];
 
 const WRITERS_OF_A_SERVER: usize = 3;
 const WRITES: usize = 60;
@@ -284,6 +288,51 @@ fn transactions_are_together(changes: &[Change]) {
         }
     }
     assert_eq!(current, None);
+}
+
+/// An entry for each of these transactions, as writes that overlap leave them: in the order of the
+/// numbers that they draw.
+fn insert(url: &str, transactions: impl Iterator<Item = usize>) -> String {
+    let transactions: Vec<usize> = transactions.collect();
+    let uuid = |number: usize| match url.starts_with("postgres") {
+        true => format!("'00000000-0000-0000-0000-{number:012}'"),
+        false => format!("x'{number:032}'"),
+    };
+    let mut sizes = BTreeMap::new();
+    for number in &transactions {
+        *sizes.entry(number).or_insert(0) += 1;
+    }
+    let rows = transactions.iter().map(|number| {
+        let (id, size) = (uuid(*number), sizes[number]);
+        format!("('demo', {id}, {size}, 2, {id}, 1, 0, 0, '', 2, '')")
+    });
+    let rows: Vec<String> = rows.collect();
+    format!(
+        "INSERT INTO changes (account_id, transaction_id, transaction_size, kind, task, version, \
+         changed_ts, step_count, fields, rpc, subject) VALUES {}",
+        rows.join(", ")
+    )
+}
+
+/// More entries than are put in order at once, of transactions that end after others have begun, and
+/// one that is larger than that by itself.
+async fn large_transactions_that_overlap_are_put_in_order_whole(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let start = client.cursor_now().await;
+    let mut database = SqlConnection::open(&url).await;
+    let overlapping = (0..2_400)
+        .map(|at| at % 3)
+        .chain((0..300).map(|at| 3 + at % 2));
+    database.execute(&insert(&url, overlapping)).await;
+    let behind = (0..2_700)
+        .map(|at| 10 + at % 2)
+        .chain((0..5_600).map(|_| 12));
+    database.execute(&insert(&url, behind)).await;
+    let (changes, _) = client.changes_after(&start).await;
+    assert_eq!(changes.len(), 2_400 + 300 + 2_700 + 5_600);
+    transactions_are_together(&changes);
+    server.shut_down().await;
 }
 
 /// Reads what is above the highest number that it has seen, as a cursor over the numbers that

@@ -25,6 +25,7 @@ on_own_databases![
     a_shutdown_answers_at_once,
     at_most_100_calls_of_an_account_wait,
     what_another_server_writes_is_seen,
+    a_call_that_waits_alone_is_not_asked_again_and_again,
 ];
 
 fn waiting(cursor: &str, seconds: i64) -> ListChangesRequest {
@@ -155,6 +156,24 @@ async fn at_most_100_calls_of_an_account_wait(url: String) {
         assert_eq!(answered(answer).await.changes.len(), 1);
     }
     until_waiting(&server, 0.0).await;
+    server.shut_down().await;
+}
+
+/// The database is asked twice a second for each account, and once by the call at its beginning and
+/// at its end.
+async fn a_call_that_waits_alone_is_not_asked_again_and_again(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    client.given_task(task("Guide")).await;
+    let cursor = client.cursor_now().await;
+    let statements = async || {
+        let metrics = server.metrics().await;
+        metrics.sum("expertise_database_statement_seconds_count", &[])
+    };
+    let before = statements().await;
+    answered(ask(&client, waiting(&cursor, 3))).await;
+    let took = statements().await - before;
+    assert!((2.0..=14.0).contains(&took), "{took} statements");
     server.shut_down().await;
 }
 
