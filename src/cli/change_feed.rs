@@ -198,9 +198,12 @@ impl ChangeReader<'_> {
             lines = lines + &line + "\n";
         }
         let is_read = out::print_to_reader(&lines)?;
-        self.request.cursor = page.next_cursor;
-        self.request.start = ChangeStart::Unspecified.into();
-        self.has_read = true;
+        // What nobody read is listed again.
+        if is_read {
+            self.request.cursor = page.next_cursor;
+            self.request.start = ChangeStart::Unspecified.into();
+            self.has_read = true;
+        }
         Ok(is_read)
     }
 
