@@ -8,11 +8,11 @@
 mod condition;
 mod fingerprint;
 mod guide;
+mod name_digest;
 mod names;
 pub mod preview;
 mod references;
 mod stop_signal;
-mod symbols;
 mod truth;
 mod value;
 mod value_index;
@@ -22,8 +22,11 @@ pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, TraceReason}
 pub use fingerprint::Fingerprint;
 pub use guide::{
     Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
-    MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, OverlayState, SourceStep, SourceTask, SourceTasks,
-    StepPosition, SubtaskEntry, of_document, weight_of,
+    MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, SourceStep, SourceTask, SourceTasks, StepPosition,
+    SubtaskEntry, TranslationState, of_document, weight_of,
+};
+pub use name_digest::{
+    ChangedNameDigests, NameDigest, NameUse, NamesVariables, changed_name_digests,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{
@@ -31,7 +34,6 @@ pub use references::{
     ReferencePlace, VariableFilter,
 };
 pub use stop_signal::StopSignal;
-pub use symbols::{ChangedSymbols, NameUse, NamesVariables, Symbol, changed_symbols};
 pub use truth::Truth;
 pub use value::{TargetSet, VariableValue, numeric_text};
 pub use value_index::{HoldingValues, ValueIndex};

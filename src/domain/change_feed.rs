@@ -284,14 +284,14 @@ fn of_task(
         TaskChange::Create(task) => (
             ChangeKind::TaskCreated,
             task.guid,
-            Some(task.revision.version),
+            Some(task.row_version.version),
             String::new(),
             created.get(&task.guid).copied().unwrap_or_default(),
         ),
         TaskChange::Update { before, after } => (
             ChangeKind::TaskUpdated,
             after.guid,
-            Some(after.revision.version),
+            Some(after.row_version.version),
             changed_task_fields(before, after, listed)?,
             0,
         ),
@@ -334,7 +334,7 @@ fn changed_task_fields(before: &Task, after: &Task, listed: &ListChanges) -> Opt
         numbering: _,
         // A write does not change it.
         index: _,
-        revision: _,
+        row_version: _,
     } = after;
     let mut fields = ChangedFields::default();
     fields.add("dependencies", *dependencies == before.content.dependencies);
@@ -391,7 +391,7 @@ fn of_step(change: &StepChange) -> NewEntry {
         },
         task: after.task,
         step: Some(after.guid),
-        version: Some(after.revision.version),
+        version: Some(after.row_version.version),
         fields: before
             .as_ref()
             .map_or_else(String::new, |before| changed_step_fields(before, after)),
@@ -422,7 +422,7 @@ fn changed_step_fields(before: &Step, after: &Step) -> String {
             },
         link,
         r_data,
-        revision: _,
+        row_version: _,
     } = after;
     let (was, content) = (&before.kind, &before.content);
     let mut fields = ChangedFields::default();

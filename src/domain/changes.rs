@@ -13,12 +13,12 @@ use super::{
     index_work::{Acknowledgement, IndexKind},
     nesting::DepthLimit,
     order::{OrderChange, Place},
-    revision::Revision,
+    row_version::RowVersion,
     size::{self, StepSize},
     step::Step,
     task::Task,
     text::Name,
-    translation::{Language, StepOverlay, TaskOverlay},
+    translation::{Language, StepTranslation, TaskTranslation},
     translation_work::SourceDigest,
 };
 
@@ -39,7 +39,7 @@ pub struct Changes {
     /// Steps of which only the place changes. Their version stays the same.
     pub moved: Vec<(StepId, Place)>,
     /// Locked wiring steps that become ordinary subtask steps. Only their link and their
-    /// revision change.
+    /// version change.
     pub unlinked: Vec<StepId>,
     /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
     pub renamed: Vec<TaskId>,
@@ -55,7 +55,7 @@ pub struct Changes {
     pub translated_from: TranslatedFrom,
     /// A created or deleted role.
     pub role: Option<RoleChange>,
-    /// What an external index says it holds. It changes no revision.
+    /// What an external index says it holds. It changes no version.
     pub acknowledged: Vec<AcknowledgedItem>,
     /// The change of a task's history.
     pub history: Option<HistoryChange>,
@@ -136,8 +136,8 @@ pub struct StepDeletion {
     pub step: StepId,
     /// The task that it belongs to.
     pub task: TaskId,
-    /// The revision that the decision is based on.
-    pub revision: Revision,
+    /// The version that the decision is based on.
+    pub row_version: RowVersion,
 }
 
 impl StepDeletion {
@@ -146,7 +146,7 @@ impl StepDeletion {
         Self {
             step: step.guid,
             task: step.task,
-            revision: step.revision,
+            row_version: step.row_version,
         }
     }
 }
@@ -171,7 +171,7 @@ pub struct TranslatedTask {
     /// The name that was translated.
     pub name: Name,
     /// The translations by language.
-    pub by_language: Vec<(Language, TaskOverlay)>,
+    pub by_language: Vec<(Language, TaskTranslation)>,
     /// How many languages are new.
     pub added_languages: i64,
     /// The change of the task's size, in bytes.
@@ -192,7 +192,7 @@ pub struct TranslatedStep {
     /// The digest of the other texts that were translated.
     pub content_digest: SourceDigest,
     /// The translations by language.
-    pub by_language: Vec<(Language, StepOverlay)>,
+    pub by_language: Vec<(Language, StepTranslation)>,
     /// How many languages are new.
     pub added_languages: i64,
     /// The change of the step's size.
@@ -302,11 +302,11 @@ impl Changes {
     /// new one has.
     pub fn came_back(&self) -> Vec<Uuid> {
         let tasks = self.tasks.iter().filter_map(|change| match change {
-            TaskChange::Create(task) => Some((task.guid.0, &task.revision)),
+            TaskChange::Create(task) => Some((task.guid.0, &task.row_version)),
             TaskChange::Update { .. } | TaskChange::Delete { .. } => None,
         });
         let steps = self.steps.iter().filter(|step| step.before.is_none());
-        let steps = steps.map(|step| (step.after.guid.0, &step.after.revision));
+        let steps = steps.map(|step| (step.after.guid.0, &step.after.row_version));
         let came_back = tasks.chain(steps).filter(|(_, it)| it.version > 1);
         came_back.map(|(guid, _)| guid).collect()
     }

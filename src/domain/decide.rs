@@ -14,7 +14,7 @@ pub use steps::{
 };
 pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
 pub use translations::{
-    StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
+    StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot, TranslationSnapshot,
     write_translations,
 };
 

@@ -108,11 +108,11 @@ impl fmt::Display for SizedResource {
 }
 
 /// Why the database cannot serve a call. A write was rolled back, except after
-/// [`Outage::Undecided`].
+/// [`Outage::OutcomeUnknown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outage {
     /// It does not answer, or closed the connection.
-    Away,
+    Unreachable,
     /// There was no connection in time: it accepts none, or all are in use.
     NoConnection,
     /// A read waited too long for a lock, or a write for its turn on SQLite.
@@ -124,7 +124,7 @@ pub enum Outage {
     /// Its disk has errors.
     Disk,
     /// The connection was lost at COMMIT, so the write may or may not be committed.
-    Undecided,
+    OutcomeUnknown,
     /// It cancelled a statement, after its `statement_timeout` or as an administrator asked.
     StatementTimeout,
 }

@@ -10,7 +10,7 @@ use super::{
     error::{Error, Result},
     ids::TaskId,
     import::TaskTree,
-    revision::Revision,
+    row_version::RowVersion,
     time::Timestamp,
     translation_work::ResourceId,
 };
@@ -23,9 +23,9 @@ use super::{
 pub struct Etag(String);
 
 impl Etag {
-    /// The etag of a revision of a resource.
-    pub fn of(guid: Uuid, revision: &Revision) -> Self {
-        Self::of_version(guid, revision.version, revision.modified)
+    /// The etag of a version of a resource.
+    pub fn of(guid: Uuid, row_version: &RowVersion) -> Self {
+        Self::of_version(guid, row_version.version, row_version.modified)
     }
 
     /// The etag of the version that a resource got at a time.
@@ -50,32 +50,38 @@ impl fmt::Display for Etag {
     }
 }
 
-/// The version of a whole guide as an opaque text: a hash of the revisions of its tasks and steps.
+/// The version of a whole guide as an opaque text: a hash of the versions of its tasks and steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuideEtag(String);
 
 impl GuideEtag {
     /// The etag of a guide.
     pub fn of(guide: &TaskTree) -> Self {
-        fn add<'g>(tree: &'g TaskTree, revisions: &mut Vec<(Uuid, &'g Revision)>) {
-            revisions.push((tree.task.guid.0, &tree.task.revision));
-            revisions.extend(tree.steps.iter().map(|step| (step.guid.0, &step.revision)));
-            tree.managed.values().for_each(|tree| add(tree, revisions));
+        fn add<'g>(tree: &'g TaskTree, row_versions: &mut Vec<(Uuid, &'g RowVersion)>) {
+            row_versions.push((tree.task.guid.0, &tree.task.row_version));
+            row_versions.extend(
+                tree.steps
+                    .iter()
+                    .map(|step| (step.guid.0, &step.row_version)),
+            );
+            tree.managed
+                .values()
+                .for_each(|tree| add(tree, row_versions));
         }
-        let mut revisions = Vec::new();
-        add(guide, &mut revisions);
-        Self::of_revisions(revisions)
+        let mut row_versions = Vec::new();
+        add(guide, &mut row_versions);
+        Self::of_row_versions(row_versions)
     }
 
-    /// The etag of a guide whose tasks and steps have these revisions, in any order. That of a
+    /// The etag of a guide whose tasks and steps have these versions, in any order. That of a
     /// task stands for the order of its steps.
-    pub fn of_revisions(mut revisions: Vec<(Uuid, &Revision)>) -> Self {
-        revisions.sort_unstable_by_key(|(id, _)| *id);
+    pub fn of_row_versions(mut row_versions: Vec<(Uuid, &RowVersion)>) -> Self {
+        row_versions.sort_unstable_by_key(|(id, _)| *id);
         let mut hash = Sha256::new();
-        for (id, revision) in revisions {
+        for (id, row_version) in row_versions {
             hash.update(id);
-            hash.update(revision.version.to_be_bytes());
-            hash.update(revision.modified.0.to_be_bytes());
+            hash.update(row_version.version.to_be_bytes());
+            hash.update(row_version.modified.0.to_be_bytes());
         }
         Self(URL_SAFE_NO_PAD.encode(hash.finalize().split_at(16).0))
     }
@@ -146,21 +152,21 @@ mod tests {
     #[test]
     fn an_etag_matches_only_its_own_revision() {
         let (one, other) = (Uuid::now_v7(), Uuid::now_v7());
-        let revision = |version, modified| Revision {
+        let row_version = |version, modified| RowVersion {
             version,
             modified: Timestamp(modified),
-            ..Revision::first(Timestamp(0))
+            ..RowVersion::first(Timestamp(0))
         };
-        let etag = Etag::of(one, &revision(7, 1));
+        let etag = Etag::of(one, &row_version(7, 1));
         let matches = |expected: &ExpectedEtag, etag: &Etag| {
             let resource = ResourceId::Task(TaskId(one));
             expected.check(etag, resource).is_ok()
         };
         let expected = ExpectedEtag::parse(&etag.to_string());
-        assert!(matches(&expected, &Etag::of(one, &revision(7, 1))));
-        assert!(!matches(&expected, &Etag::of(one, &revision(8, 1))));
-        assert!(!matches(&expected, &Etag::of(one, &revision(7, 2))));
-        assert!(!matches(&expected, &Etag::of(other, &revision(7, 1))));
+        assert!(matches(&expected, &Etag::of(one, &row_version(7, 1))));
+        assert!(!matches(&expected, &Etag::of(one, &row_version(8, 1))));
+        assert!(!matches(&expected, &Etag::of(one, &row_version(7, 2))));
+        assert!(!matches(&expected, &Etag::of(other, &row_version(7, 1))));
         assert!(matches(&ExpectedEtag::parse(""), &etag));
         assert!(!matches(&ExpectedEtag::parse("v7"), &etag));
     }

@@ -225,10 +225,10 @@ impl KeptGuide {
             task.guid,
             std::mem::replace(&mut self.tree.task, task.clone()),
         );
-        for (language, overlay) in &task.content.translations {
+        for (language, translation) in &task.content.translations {
             let key = (guid, language.clone());
             let same_name = former.content.translations.get(language);
-            let same_name = same_name.filter(|before| before.name == overlay.name);
+            let same_name = same_name.filter(|before| before.name == translation.name);
             // A new text is made from the new name.
             let source = same_name.map(|_| {
                 let outdated = self.outdated.tasks.remove(&key);
@@ -253,7 +253,7 @@ impl KeptGuide {
                     outdated.entry(key).or_insert_with(own);
                 }
                 task.name.as_str().clone_into(&mut step.title);
-                step.revision = step.revision.next(context.now);
+                step.row_version = step.row_version.next(context.now);
             }
             trees.extend(tree.managed.values_mut());
         }

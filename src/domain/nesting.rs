@@ -8,7 +8,7 @@ use super::{
     ids::TaskId,
     json::{Instruction, Json, object_wire_depth, wire_depth},
     step::StepContent,
-    translation::StepOverlay,
+    translation::StepTranslation,
     violation::{Path, Reason, Violation, Violations},
 };
 
@@ -79,17 +79,17 @@ pub fn limits_of_step(content: &StepContent, at: &Path<'_>) -> Vec<DepthLimit> {
         }
     }
     let translations = at.field("translations");
-    for (language, overlay) in &content.translations {
+    for (language, translation) in &content.translations {
         let at = translations.key(language.as_str());
-        limits.extend(limits_of_translation(overlay, &at));
+        limits.extend(limits_of_translation(translation, &at));
     }
     limits
 }
 
 /// The limits of the JSON values of a step's translation.
-pub fn limits_of_translation(overlay: &StepOverlay, at: &Path<'_>) -> Vec<DepthLimit> {
+pub fn limits_of_translation(translation: &StepTranslation, at: &Path<'_>) -> Vec<DepthLimit> {
     // The entry of the map and the translation.
-    limits_of_instructions(&overlay.instructions, 2, &at.field("instructions"))
+    limits_of_instructions(&translation.instructions, 2, &at.field("instructions"))
 }
 
 /// The limits of instructions that stand within this many messages below their step.

@@ -13,7 +13,7 @@ use super::{
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
     step::{Step, StepContent},
     task::Task,
-    translation::{Language, StepOverlay, TaskOverlay},
+    translation::{Language, StepTranslation, TaskTranslation},
 };
 
 /// Bytes of the fixed fields of a task or step.
@@ -47,7 +47,7 @@ impl StepSize {
             task: _,
             product: _,
             link: _,
-            revision: _,
+            row_version: _,
         } = step;
         let StepContent {
             body,
@@ -80,21 +80,21 @@ impl StepSize {
             ),
             bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
         };
-        let overlays = translations.iter();
-        overlays.fold(own, |sum, (language, overlay)| {
-            sum.plus(Self::of_overlay(language, overlay))
+        let translations = translations.iter();
+        translations.fold(own, |sum, (language, translation)| {
+            sum.plus(Self::of_translation(language, translation))
         })
     }
 
     /// The size of a step's translation.
-    pub fn of_overlay(language: &Language, overlay: &StepOverlay) -> Self {
-        let StepOverlay {
+    pub fn of_translation(language: &Language, translation: &StepTranslation) -> Self {
+        let StepTranslation {
             title,
             body,
             instructions,
             feedback,
             locked: _,
-        } = overlay;
+        } = translation;
         Self {
             listed: stored_count(
                 language.as_str().len()
@@ -132,18 +132,18 @@ impl StepSize {
 
 /// The encoded size of a task without its list of steps, in bytes.
 pub fn task_size(task: &Task) -> i64 {
-    let overlays = task.content.translations.iter();
-    let overlays: i64 = overlays
-        .map(|(language, overlay)| task_overlay_size(language, overlay))
+    let translations = task.content.translations.iter();
+    let translations: i64 = translations
+        .map(|(language, translation)| task_translation_size(language, translation))
         .sum();
     let dependencies = task.content.dependencies.as_ref().map(Group::wire_bytes);
     stored_count(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default())
-        + overlays
+        + translations
 }
 
 /// The size of a task's translation, in bytes.
-pub fn task_overlay_size(language: &Language, overlay: &TaskOverlay) -> i64 {
-    let TaskOverlay { name, locked: _ } = overlay;
+pub fn task_translation_size(language: &Language, translation: &TaskTranslation) -> i64 {
+    let TaskTranslation { name, locked: _ } = translation;
     let name = name.as_ref().map_or(0, |name| name.as_str().len());
     stored_count(language.as_str().len() + name + WIRE_OVERHEAD)
 }

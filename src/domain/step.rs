@@ -8,7 +8,7 @@ use super::{
     feedback::Feedback,
     ids::{AccountId, ProductId, StepId, TaskId},
     link::linked_tasks,
-    revision::Revision,
+    row_version::RowVersion,
     task::Task,
     text::Name,
     violation::{Path, Reason, Violations},
@@ -253,8 +253,8 @@ pub struct Step {
     pub link: Option<TaskId>,
     /// Data of reporting systems.
     pub r_data: Map<String, Value>,
-    /// Its revision.
-    pub revision: Revision,
+    /// Its version.
+    pub row_version: RowVersion,
 }
 
 impl Step {
@@ -277,7 +277,7 @@ impl Step {
             content,
             link: None,
             r_data: Map::new(),
-            revision: Revision::first(context.now),
+            row_version: RowVersion::first(context.now),
         }
     }
 
@@ -294,18 +294,18 @@ impl Step {
         }
     }
 
-    /// Sets the next revision if the step differs from `before`. Returns whether it does.
+    /// Sets the next version if the step differs from `before`. Returns whether it does.
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
         if changed {
-            self.revision = before.revision.next(context.now);
+            self.row_version = before.row_version.next(context.now);
         }
         changed
     }
 
-    /// The etag of its revision.
+    /// The etag of its version.
     pub fn etag(&self) -> Etag {
-        Etag::of(self.guid.0, &self.revision)
+        Etag::of(self.guid.0, &self.row_version)
     }
 
     /// The tasks that its question manages.

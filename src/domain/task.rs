@@ -11,12 +11,12 @@ use super::{
     link::ManagedTaskUpdate,
     order::Numbering,
     patch::{Deferred, Edit},
-    revision::Revision,
+    row_version::RowVersion,
     step::ReferencedTask,
     text::Name,
     time::Timestamp,
     translation::{
-        MAX_LANGUAGES, TaskOverlay, TaskOverlayEdit, TaskTranslations, TranslationsEdit,
+        MAX_LANGUAGES, TaskTranslation, TaskTranslationEdit, TaskTranslations, TranslationsEdit,
     },
     violation::{Path, Reason, Violations},
 };
@@ -186,13 +186,13 @@ pub struct Task {
     pub numbering: Numbering,
     /// Its state in the external index.
     pub index: IndexState,
-    /// Its revision. A change of its list of steps creates a new one, too.
-    pub revision: Revision,
+    /// Its version. A change of its list of steps creates a new one, too.
+    pub row_version: RowVersion,
 }
 
 /// What the lock of a task returns of it: no dependencies, translations or list of steps.
 #[derive(Clone, Debug)]
-pub struct TaskHead {
+pub struct LockedTask {
     /// Its id.
     pub guid: TaskId,
     /// Its name.
@@ -209,8 +209,8 @@ pub struct TaskHead {
     pub languages: usize,
     /// The bytes of its dependencies and translations ([`task_size`](super::size::task_size)).
     pub size: i64,
-    /// Its revision.
-    pub revision: Revision,
+    /// Its version.
+    pub row_version: RowVersion,
 }
 
 impl Task {
@@ -231,7 +231,7 @@ impl Task {
             steps: Vec::new(),
             numbering: Numbering::default(),
             index: IndexState::default(),
-            revision: Revision::first(context.now),
+            row_version: RowVersion::first(context.now),
         }
     }
 
@@ -253,25 +253,25 @@ impl Task {
         }
     }
 
-    /// Sets the next revision if the task differs from `before`. Returns whether it does.
+    /// Sets the next version if the task differs from `before`. Returns whether it does.
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
         if changed {
-            self.revision = before.revision.next(context.now);
+            self.row_version = before.row_version.next(context.now);
         }
         changed
     }
 
-    /// The etag of its revision.
+    /// The etag of its version.
     pub fn etag(&self) -> Etag {
-        Etag::of(self.guid.0, &self.revision)
+        Etag::of(self.guid.0, &self.row_version)
     }
 }
 
-impl TaskHead {
-    /// The etag of its revision.
+impl LockedTask {
+    /// The etag of its version.
     pub fn etag(&self) -> Etag {
-        Etag::of(self.guid.0, &self.revision)
+        Etag::of(self.guid.0, &self.row_version)
     }
 
     /// The reference to the task.
@@ -303,7 +303,7 @@ pub struct TaskPatch {
     /// Who may see it; cannot be cleared.
     pub roles: Edit<Vec<AccessLevel>>,
     /// Its texts in other languages.
-    pub translations: TranslationsEdit<TaskOverlay, TaskOverlayEdit>,
+    pub translations: TranslationsEdit<TaskTranslation, TaskTranslationEdit>,
 }
 
 impl TaskPatch {

@@ -69,7 +69,7 @@ impl fmt::Display for Language {
 
 /// A task's texts in one language.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TaskOverlay {
+pub struct TaskTranslation {
     /// The name, if translated.
     pub name: Option<Name>,
     /// Whether automatic translation must not change it.
@@ -78,7 +78,7 @@ pub struct TaskOverlay {
 
 /// A step's texts in one language.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepOverlay {
+pub struct StepTranslation {
     /// The title, if translated.
     pub title: Option<Title>,
     /// The body, if translated.
@@ -92,12 +92,12 @@ pub struct StepOverlay {
 }
 
 /// A task's texts by language.
-pub type TaskTranslations = BTreeMap<Language, TaskOverlay>;
+pub type TaskTranslations = BTreeMap<Language, TaskTranslation>;
 /// A step's texts by language.
-pub type StepTranslations = BTreeMap<Language, StepOverlay>;
+pub type StepTranslations = BTreeMap<Language, StepTranslation>;
 
 /// The texts of a resource in one language, whose fields can be edited one by one.
-pub trait Overlay: Sized {
+pub trait Translation: Sized {
     /// Edits of single fields.
     type Fields;
 
@@ -113,7 +113,7 @@ pub trait Overlay: Sized {
 
 /// Edits of single fields of a task's translation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TaskOverlayEdit {
+pub struct TaskTranslationEdit {
     /// The name.
     pub name: Edit<Name>,
     /// Whether it is locked; `None` keeps the lock as it is.
@@ -122,7 +122,7 @@ pub struct TaskOverlayEdit {
 
 /// Edits of single fields of a step's translation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepOverlayEdit {
+pub struct StepTranslationEdit {
     /// The title.
     pub title: Edit<Title>,
     /// The body.
@@ -135,8 +135,8 @@ pub struct StepOverlayEdit {
     pub locked: Option<bool>,
 }
 
-impl Overlay for TaskOverlay {
-    type Fields = TaskOverlayEdit;
+impl Translation for TaskTranslation {
+    type Fields = TaskTranslationEdit;
 
     fn empty() -> Self {
         Self {
@@ -145,20 +145,20 @@ impl Overlay for TaskOverlay {
         }
     }
 
-    fn edit(&mut self, fields: TaskOverlayEdit) {
-        let TaskOverlayEdit { name, locked } = fields;
+    fn edit(&mut self, fields: TaskTranslationEdit) {
+        let TaskTranslationEdit { name, locked } = fields;
         name.apply(&mut self.name);
         self.locked = locked.unwrap_or(self.locked);
     }
 
-    fn creates_row(fields: &TaskOverlayEdit) -> bool {
-        let TaskOverlayEdit { name, locked } = fields;
+    fn creates_row(fields: &TaskTranslationEdit) -> bool {
+        let TaskTranslationEdit { name, locked } = fields;
         matches!(name, Edit::Set(_)) || locked.is_some()
     }
 }
 
-impl Overlay for StepOverlay {
-    type Fields = StepOverlayEdit;
+impl Translation for StepTranslation {
+    type Fields = StepTranslationEdit;
 
     fn empty() -> Self {
         Self {
@@ -170,8 +170,8 @@ impl Overlay for StepOverlay {
         }
     }
 
-    fn edit(&mut self, fields: StepOverlayEdit) {
-        let StepOverlayEdit {
+    fn edit(&mut self, fields: StepTranslationEdit) {
+        let StepTranslationEdit {
             title,
             body,
             instructions,
@@ -187,8 +187,8 @@ impl Overlay for StepOverlay {
         self.locked = locked.unwrap_or(self.locked);
     }
 
-    fn creates_row(fields: &StepOverlayEdit) -> bool {
-        let StepOverlayEdit {
+    fn creates_row(fields: &StepTranslationEdit) -> bool {
+        let StepTranslationEdit {
             title,
             body,
             instructions,
@@ -234,7 +234,7 @@ impl<O, F> Default for TranslationsEdit<O, F> {
     }
 }
 
-impl<O: Overlay> TranslationsEdit<O, O::Fields> {
+impl<O: Translation> TranslationsEdit<O, O::Fields> {
     /// Applies the update to the translations of a resource.
     pub fn apply(self, rows: &mut BTreeMap<Language, O>) {
         if self.replace {

@@ -10,7 +10,7 @@ use super::{
     json::Instruction,
     step::{Step, StepContent},
     text::{Body, Name, Title},
-    translation::{Language, StepOverlay, TaskOverlay},
+    translation::{Language, StepTranslation, TaskTranslation},
 };
 
 /// Most translations in one write.
@@ -236,16 +236,16 @@ impl AutomaticTranslation {
     }
 
     /// The stored form for a task.
-    pub fn task_overlay(&self) -> TaskOverlay {
-        TaskOverlay {
+    pub fn task_translation(&self) -> TaskTranslation {
+        TaskTranslation {
             name: self.name.clone(),
             locked: false,
         }
     }
 
     /// The stored form for a step.
-    pub fn step_overlay(&self) -> StepOverlay {
-        StepOverlay {
+    pub fn step_translation(&self) -> StepTranslation {
+        StepTranslation {
             title: self.title.clone(),
             body: self.body.clone(),
             instructions: self.instructions.clone(),

@@ -170,21 +170,21 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
 /// metadata say so to programs: `outcome` is `unknown`.
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
-        Outage::Away => "the database does not answer",
+        Outage::Unreachable => "the database does not answer",
         Outage::NoConnection | Outage::Locked => {
             "no connection to the database, or no lock on it, was free in time"
         }
         Outage::ReadOnly => "the database accepts no writes at present",
         Outage::Full => "the database has no space for the write",
         Outage::Disk => "the database cannot read or write its disk",
-        Outage::Undecided => {
+        Outage::OutcomeUnknown => {
             "the connection to the database was lost during the commit, so the write may have \
              been done: repeat a create or import with the same `request_id`; after another \
              write, read and compare"
         }
         Outage::StatementTimeout => "the database ended a statement that took too long",
     };
-    let outcome = (outage == Outage::Undecided).then(|| ("outcome", "unknown".to_owned()));
+    let outcome = (outage == Outage::OutcomeUnknown).then(|| ("outcome", "unknown".to_owned()));
     let details = info(ErrorReason::StoreUnavailable, outcome);
     retry_later(Code::Unavailable, message, details)
 }

@@ -19,7 +19,7 @@ use crate::{
         ids::{AccountId, StepId, TaskId},
         import::TaskTree,
         order::Numbering,
-        revision::Revision,
+        row_version::RowVersion,
         step::{NewStep, Step},
         task::{IndexState, ManagedBy, NewTask, Task},
         time::Timestamp,
@@ -148,7 +148,7 @@ fn task(mut message: v1::Task) -> Option<Task> {
     };
     let steps = message.steps.iter().map(|step| StepId::parse(step));
     let steps = steps.collect::<Option<_>>()?;
-    let revision = revision(
+    let row_version = row_version(
         message.created_ts,
         message.modified_ts,
         message.dirty_record,
@@ -174,7 +174,7 @@ fn task(mut message: v1::Task) -> Option<Task> {
         steps,
         numbering: Numbering::default(),
         index: IndexState::default(),
-        revision,
+        row_version,
     })
 }
 
@@ -197,7 +197,7 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
     }
     let subtask_title = message.title.clone();
     let r_data = std::mem::take(&mut message.r_data);
-    let revision = revision(
+    let row_version = row_version(
         message.created_ts,
         message.modified_ts,
         message.dirty_record,
@@ -235,17 +235,17 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         content,
         link,
         r_data,
-        revision,
+        row_version,
     })
 }
 
-/// The revision of a stored task or step, whose version is not kept.
-fn revision(
+/// The row version of a stored task or step, whose number is not kept.
+fn row_version(
     created: Option<ProtoTimestamp>,
     modified: Option<ProtoTimestamp>,
     dirty: bool,
-) -> Revision {
-    Revision {
+) -> RowVersion {
+    RowVersion {
         version: 0,
         dirty,
         created: timestamp(created.unwrap_or_default()),

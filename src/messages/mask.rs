@@ -77,7 +77,7 @@ pub enum TranslationsMask<'a> {
 }
 
 /// A mask that selects fields of a message.
-pub trait Selects {
+pub trait FieldSelection {
     /// Whether the field is changed; `sent` says whether the message has it.
     fn selects(&self, field: &str, sent: bool) -> bool;
 
@@ -114,7 +114,7 @@ pub trait Selects {
     }
 }
 
-impl Selects for Mask {
+impl FieldSelection for Mask {
     fn selects(&self, field: &str, sent: bool) -> bool {
         match self {
             Self::Populated | Self::Document => sent,
@@ -171,7 +171,7 @@ impl Mask {
     }
 }
 
-impl Selects for LanguageMask {
+impl FieldSelection for LanguageMask {
     fn selects(&self, field: &str, sent: bool) -> bool {
         match self {
             Self::Whole => sent,

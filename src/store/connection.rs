@@ -35,7 +35,7 @@ pub use driver::PoolSize;
 pub use message::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
 pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
-pub use transaction::{Purpose, Transaction};
+pub use transaction::{Transaction, TransactionMode};
 
 /// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";

@@ -75,7 +75,9 @@ impl StoreError {
         let sent = !matches!(err, DbErr::ConnectionAcquire(_) | DbErr::Conn(_));
         match Self::from(err) {
             error if !sent => error,
-            Self::Unavailable(Outage::Away | Outage::Disk) => Self::Unavailable(Outage::Undecided),
+            Self::Unavailable(Outage::Unreachable | Outage::Disk) => {
+                Self::Unavailable(Outage::OutcomeUnknown)
+            }
             error => error,
         }
     }
@@ -104,7 +106,7 @@ impl From<StoreError> for domain::Error {
             }
             StoreError::Refused(why) => {
                 warn_at_intervals(&format!("the database refuses connections: {why}"));
-                Self::Unavailable(Outage::Away)
+                Self::Unavailable(Outage::Unreachable)
             }
             StoreError::Unavailable(outage) => {
                 warn_at_intervals(outage_message(outage));
@@ -132,7 +134,7 @@ const QUERY_CANCELED: &str = "57014";
 
 fn outage_message(outage: Outage) -> &'static str {
     match outage {
-        Outage::Away => {
+        Outage::Unreachable => {
             "the database refuses or ends connections: check that it runs and can be reached"
         }
         Outage::NoConnection => {
@@ -147,7 +149,7 @@ fn outage_message(outage: Outage) -> &'static str {
         Outage::ReadOnly => "the database is read-only or a standby: writes are refused",
         Outage::Full => "the disk of the database is full: writes are refused",
         Outage::Disk => "the database cannot read or write its disk",
-        Outage::Undecided => {
+        Outage::OutcomeUnknown => {
             "the connection to the database was lost during a COMMIT: the write may be stored"
         }
         Outage::StatementTimeout => STATEMENT_TIMEOUT,
@@ -183,7 +185,7 @@ fn class(err: &DbErr) -> ErrorClass {
         // A failure to connect is an outage whatever the cause: the caller can only
         // wait.
         DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed) | DbErr::Conn(_) => {
-            ErrorClass::Unavailable(Outage::Away)
+            ErrorClass::Unavailable(Outage::Unreachable)
         }
         DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err)) => {
             sqlx_class(err)
@@ -203,7 +205,7 @@ fn sqlx_class(err: &SqlxError) -> ErrorClass {
         | SqlxError::PoolTimedOut
         | SqlxError::PoolClosed
         | SqlxError::WorkerCrashed
-        | SqlxError::BeginFailed => ErrorClass::Unavailable(Outage::Away),
+        | SqlxError::BeginFailed => ErrorClass::Unavailable(Outage::Unreachable),
         _ => ErrorClass::Other,
     }
 }
@@ -227,11 +229,11 @@ fn state_class(state: &str) -> ErrorClass {
         "25006" => ErrorClass::Unavailable(Outage::ReadOnly),
         "53100" => ErrorClass::Unavailable(Outage::Full),
         // Time-outs that end the connection of a transaction.
-        "25P03" | "25P04" => ErrorClass::Unavailable(Outage::Away),
+        "25P03" | "25P04" => ErrorClass::Unavailable(Outage::Unreachable),
         QUERY_CANCELED => ErrorClass::Unavailable(Outage::StatementTimeout),
         _ => match state.get(..2) {
             // Connection failure, out of resources, operator intervention, I/O.
-            Some("08" | "53" | "57" | "58") => ErrorClass::Unavailable(Outage::Away),
+            Some("08" | "53" | "57" | "58") => ErrorClass::Unavailable(Outage::Unreachable),
             _ => ErrorClass::Other,
         },
     }
@@ -261,7 +263,7 @@ fn sqlite_class(code: u32) -> ErrorClass {
 pub(super) fn is_connection_lost(err: &DbErr) -> bool {
     matches!(
         class(err),
-        ErrorClass::Unavailable(Outage::Away | Outage::NoConnection)
+        ErrorClass::Unavailable(Outage::Unreachable | Outage::NoConnection)
     )
 }
 

@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 use super::error::StoreError;
 use crate::domain::{
-    analysis::OverlayState,
+    analysis::TranslationState,
     dependency::Group,
     feedback::Feedback,
     ids::ProductId,
     step::Looping,
     task::AccessLevel,
     text::{Body, Name, Title},
-    translation::{Language, StepOverlay, StepTranslations, TaskOverlay, TaskTranslations},
+    translation::{Language, StepTranslation, StepTranslations, TaskTranslation, TaskTranslations},
 };
 
 /// The SQL functions for a JSON array of values and for one of rows, and the cast of these to text.
@@ -125,11 +125,11 @@ pub fn write_looping(looping: Option<&Looping>) -> Option<String> {
 /// Reads a task's translations from a JSON list of `[language, locked, name]`.
 pub fn read_task_translations(text: Option<&str>) -> Result<TaskTranslations, StoreError> {
     let rows: Vec<(String, JsonBool, Option<Name>)> = list(text, "task_translations")?;
-    let overlay = |(language, locked, name): (_, JsonBool, _)| {
+    let translation = |(language, locked, name): (_, JsonBool, _)| {
         let locked = locked.get();
-        (Language::stored(language), TaskOverlay { name, locked })
+        (Language::stored(language), TaskTranslation { name, locked })
     };
-    Ok(rows.into_iter().map(overlay).collect())
+    Ok(rows.into_iter().map(translation).collect())
 }
 
 /// A row of a step's translations. Instructions and question are JSON texts.
@@ -148,27 +148,27 @@ pub fn read_step_translations(text: Option<&str>) -> Result<StepTranslations, St
     let rows: Vec<StepTranslationRow> = list(text, "step_translations")?;
     rows.into_iter()
         .map(|(language, locked, title, instructions, feedback, body)| {
-            let overlay = StepOverlay {
+            let translation = StepTranslation {
                 title,
                 body,
                 instructions: list(instructions.as_deref(), "instructions")?,
                 feedback: read_feedback(feedback.as_deref())?,
                 locked: locked.get(),
             };
-            Ok((Language::stored(language), overlay))
+            Ok((Language::stored(language), translation))
         })
         .collect()
 }
 
 /// Reads the states of translations from a JSON list of
 /// `[language, has_body, outdated_title, outdated_rest]`.
-pub fn read_overlay_states(
+pub fn read_translation_states(
     text: Option<&str>,
-) -> Result<BTreeMap<Language, OverlayState>, StoreError> {
-    type OverlayStateRow = (String, JsonBool, JsonBool, JsonBool);
-    let rows: Vec<OverlayStateRow> = list(text, "translations")?;
+) -> Result<BTreeMap<Language, TranslationState>, StoreError> {
+    type TranslationStateRow = (String, JsonBool, JsonBool, JsonBool);
+    let rows: Vec<TranslationStateRow> = list(text, "translations")?;
     let states = rows.into_iter().map(|(language, body, title, rest)| {
-        let state = OverlayState {
+        let state = TranslationState {
             has_body: body.get(),
             outdated_title: title.get(),
             outdated_rest: rest.get(),

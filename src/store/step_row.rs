@@ -11,7 +11,7 @@ use crate::{
         Error,
         ids::{AccountId, StepId, TaskId},
         order::Place,
-        revision::Revision,
+        row_version::RowVersion,
         size::{StepSize, stored_count},
         step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
         task::Published,
@@ -80,12 +80,12 @@ impl StepColumns {
             true => unless_large("s.body"),
             false => null.clone(),
         };
-        let overlay_body = if self.bodies { "l.body" } else { &null };
+        let translated_body = if self.bodies { "l.body" } else { &null };
         let translations = || {
             unless_large(&format!(
                 "CASE WHEN s.language_count > 0 THEN \
                (SELECT {aggregate}({array}(l.language, l.locked, l.title, l.instructions, \
-                                      l.feedback_config, {overlay_body})){cast} \
+                                      l.feedback_config, {translated_body})){cast} \
                 FROM step_translations l \
                 WHERE l.account_id = $1 AND l.step = s.guid) END"
             ))
@@ -131,7 +131,7 @@ pub fn read_step(
     let kind = kind.ok_or(StoreError::Corrupt("kind"))?;
     let link = read_link(row.take()?, kind.subtask().map(|subtask| subtask.task))?;
     let r_data: Option<_> = json_columns::optional(row.take()?, "r_data")?;
-    let revision = Revision {
+    let row_version = RowVersion {
         version: row.take()?,
         dirty: row.take()?,
         created: Timestamp(row.take()?),
@@ -160,7 +160,7 @@ pub fn read_step(
         content,
         link,
         r_data: r_data.unwrap_or_default(),
-        revision,
+        row_version,
     };
     Ok((step, place))
 }
@@ -205,7 +205,7 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         content,
         link,
         r_data,
-        revision,
+        row_version,
     } = step;
     let StepContent {
         body: _,
@@ -252,11 +252,11 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         body_size: bodies,
         rest_digest: rest.0.to_vec(),
         language_count: stored_count(translations.len()),
-        version: revision.version,
-        dirty_record: revision.dirty,
+        version: row_version.version,
+        dirty_record: row_version.dirty,
         indexed: false,
-        created_ts: revision.created.0,
-        modified_ts: revision.modified.0,
+        created_ts: row_version.created.0,
+        modified_ts: row_version.modified.0,
         body: None,
     };
     Ok(step::ActiveModel {

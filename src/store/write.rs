@@ -23,6 +23,7 @@ mod imports;
 mod index;
 mod links;
 mod locks;
+mod name_uses;
 mod queue;
 mod request_outcomes;
 mod retention;
@@ -32,7 +33,6 @@ mod rows;
 mod sql;
 mod statements;
 mod steps;
-mod symbols;
 mod tasks;
 mod transaction;
 mod translations;
@@ -44,7 +44,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use super::{
-    Account, RetryKey, WriteMode, WriteOutcome, WritePath, Writers, connection::Purpose,
+    Account, RetryKey, WriteMode, WriteOutcome, WritePath, Writers, connection::TransactionMode,
     error::StoreError,
 };
 use crate::{
@@ -381,7 +381,7 @@ impl Account {
         if caller.is_gone() {
             return Err(StoreError::Conflict);
         }
-        let transaction = Arc::new(self.writer().begin(Purpose::Write).await?);
+        let transaction = Arc::new(self.writer().begin(TransactionMode::Write).await?);
         let outcome = {
             let connection = WriteConnection::Transaction(Arc::clone(&transaction));
             let tx = Tx::of(self, connection, large_read_permit.cloned());

@@ -1,5 +1,5 @@
 //! Sizes and counts that are stored with tasks and steps, held against their content, and
-//! symbols, held against the tasks and steps that there are.
+//! digests, held against the tasks and steps that there are.
 
 use expertise::{
     domain::{
@@ -43,18 +43,18 @@ pub async fn stored_sizes_are_those_of_the_content(store: &Store, url: &str, acc
     }
 }
 
-/// Symbols of tasks and steps that do not exist, with zeros to fit [`Row`].
+/// NameDigests of tasks and steps that do not exist, with zeros to fit [`Row`].
 const ORPHANS: [&str; 2] = [
-    "SELECT task, CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
-     FROM task_symbols WHERE account_id = $1 \
-     AND task NOT IN (SELECT guid FROM tasks WHERE account_id = $1)",
-    "SELECT step, CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
-     FROM step_symbols WHERE account_id = $1 \
-     AND step NOT IN (SELECT guid FROM steps WHERE account_id = $1)",
+    "SELECT guid, CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
+     FROM name_uses WHERE account_id = $1 AND in_step = 0 \
+     AND guid NOT IN (SELECT guid FROM tasks WHERE account_id = $1)",
+    "SELECT guid, CAST(0 AS bigint), CAST(0 AS bigint), CAST(0 AS bigint) \
+     FROM name_uses WHERE account_id = $1 AND in_step = 1 \
+     AND guid NOT IN (SELECT guid FROM steps WHERE account_id = $1)",
 ];
 
-/// Asserts that no symbol outlives its task or step.
-pub async fn symbols_are_those_of_stored_tasks_and_steps(url: &str, account: &str) {
+/// Asserts that no row of a name outlives its task or step.
+pub async fn name_uses_are_those_of_stored_tasks_and_steps(url: &str, account: &str) {
     for orphans in ORPHANS {
         assert_eq!(rows(url, orphans, account).await, [], "{orphans}");
     }

@@ -18,8 +18,8 @@ struct Dialect {
     /// An expression for the [`id`] of the number that another expression gives. These ids
     /// sort before those of the service.
     id: fn(&str) -> String,
-    /// An expression for a symbol of the number `n`, which belongs to no name.
-    symbol: &'static str,
+    /// An expression for a digest of the number `n`, which belongs to no name.
+    digest: &'static str,
     /// Settings for fast writes. On PostgreSQL they turn off durability and foreign keys, as
     /// the options of [`sqlite`] do.
     fast_writes: &'static str,
@@ -34,7 +34,7 @@ const SQLITE: Dialect = Dialect {
         )
     },
     id: |n| format!("unhex(printf('0100%012x8000000000000000', {n}))"),
-    symbol: "unhex(printf('%032x', n))",
+    digest: "unhex(printf('%032x', n))",
     fast_writes: "PRAGMA cache_size = -262144",
 };
 
@@ -43,7 +43,7 @@ const POSTGRES: Dialect = Dialect {
               WHERE table_name = '{table}' ORDER BY ordinal_position",
     numbers: |count| format!("generate_series(1, {count}) g(n)"),
     id: |n| format!("('0100' || lpad(to_hex({n}), 12, '0') || '8000000000000000')::uuid"),
-    symbol: "lpad(to_hex(n), 32, '0')::uuid",
+    digest: "lpad(to_hex(n), 32, '0')::uuid",
     fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
 
@@ -109,15 +109,15 @@ fn nth_task(steps_per_task: usize) -> String {
 }
 
 /// Adds a row to the index of names for each of the first `steps` added steps, each with
-/// another symbol.
-pub async fn add_symbols(database: &str, steps: usize) {
+/// another digest.
+pub async fn add_name_uses(database: &str, steps: usize) {
     let copies = |dialect: &Dialect| {
         let replaced = vec![
-            ("symbol", dialect.symbol.to_owned()),
-            ("step", (dialect.id)("n")),
+            ("name_digest", dialect.digest.to_owned()),
+            ("guid", (dialect.id)("n")),
         ];
         vec![Copies {
-            table: "step_symbols",
+            table: "name_uses",
             count: steps,
             replaced,
         }]

@@ -33,7 +33,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
         steps.push(own);
     }
     bulk_insert::add_steps(&databases[0], MILLION, analysis::STEPS).await;
-    bulk_insert::add_symbols(&databases[0], MILLION).await;
+    bulk_insert::add_name_uses(&databases[0], MILLION).await;
     for database in &databases {
         testbed.run_maintenance(database).await;
     }

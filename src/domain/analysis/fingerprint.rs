@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::domain::{
     Error, Result,
-    revision::Revision,
+    row_version::RowVersion,
     violation::{Path, Reason},
 };
 
@@ -28,10 +28,10 @@ impl Fingerprint {
         hash.update(document.unwrap_or_default());
         for task in &guide.tasks {
             if task.source.origin.is_none() {
-                add_revision(
+                add_row_version(
                     &mut hash,
                     task.source.task.guid.0,
-                    &task.source.task.revision,
+                    &task.source.task.row_version,
                 );
             }
             for step in task.steps.iter().flatten() {
@@ -40,7 +40,7 @@ impl Fingerprint {
                 }
                 if step.source.origin.is_none() {
                     let step = &step.source.step;
-                    add_revision(&mut hash, step.guid.0, &step.revision);
+                    add_row_version(&mut hash, step.guid.0, &step.row_version);
                 }
             }
         }
@@ -93,10 +93,10 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-fn add_revision(hash: &mut Sha256, guid: Uuid, revision: &Revision) {
+fn add_row_version(hash: &mut Sha256, guid: Uuid, row_version: &RowVersion) {
     hash.update(guid);
-    hash.update(revision.version.to_be_bytes());
-    hash.update(revision.modified.0.to_be_bytes());
+    hash.update(row_version.version.to_be_bytes());
+    hash.update(row_version.modified.0.to_be_bytes());
 }
 
 fn add_text(hash: &mut Sha256, text: &str) {

@@ -46,9 +46,9 @@ pub enum GuideLimit {
     Keys,
 }
 
-/// Facts about a translation that its overlay does not hold.
+/// Facts about a translation that its texts do not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OverlayState {
+pub struct TranslationState {
     /// Whether it has a body, which may not have been read.
     pub has_body: bool,
     /// Whether its title, or a task's name, was made from a source that has changed.
@@ -63,7 +63,7 @@ pub struct SourceTask {
     /// The task. Its list of steps may be empty.
     pub task: Task,
     /// The state of its translations.
-    pub overlays: BTreeMap<Language, OverlayState>,
+    pub translations: BTreeMap<Language, TranslationState>,
     /// Where it stands in the document; `None` if it is stored.
     pub origin: Option<Origin<TaskId>>,
 }
@@ -78,7 +78,7 @@ pub struct SourceStep {
     /// An upper bound of the bytes of its body and those of its translations.
     pub body_bytes: usize,
     /// The state of its translations.
-    pub overlays: BTreeMap<Language, OverlayState>,
+    pub translations: BTreeMap<Language, TranslationState>,
     /// Where it stands in the document; `None` if it is stored.
     pub origin: Option<Origin<StepId>>,
 }

@@ -7,7 +7,7 @@ use crate::domain::{
     ids::{StepId, TaskId},
     nesting::limits_of_step,
     order::{Insertion, OrderChange, Place},
-    revision::Revision,
+    row_version::RowVersion,
     size::stored_count,
     step::{Merged, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product},
     task::{MAX_TASK_STEPS, Task},
@@ -198,8 +198,8 @@ pub struct StepToDelete {
     pub task: TaskId,
     /// The managed task whose wiring step it is.
     pub link: Option<TaskId>,
-    /// Its revision.
-    pub revision: Revision,
+    /// Its version.
+    pub row_version: RowVersion,
     /// The ids of the tasks that it manages.
     pub managed_ids: Vec<TaskId>,
     /// These tasks and their wiring steps.
@@ -226,11 +226,11 @@ impl DeleteStep {
         let StepToDelete {
             task,
             link,
-            revision,
+            row_version,
             managed_ids,
             managed,
         } = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
-        expected.check(&Etag::of(guid.0, &revision), ResourceId::Step(guid))?;
+        expected.check(&Etag::of(guid.0, &row_version), ResourceId::Step(guid))?;
         if let Some(task) = link {
             return Err(Precondition::StepManaged { step: guid, task }.into());
         }
@@ -244,7 +244,7 @@ impl DeleteStep {
         changes.deleted_steps.push(StepDeletion {
             step: guid,
             task,
-            revision,
+            row_version,
         });
         Ok((changes, ()))
     }

@@ -6,7 +6,7 @@ use crate::domain::{
     etag::{ExpectedEtag, GuideEtag},
     history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
     ids::{StepId, TaskId},
-    task::{NewTask, Published, Task, TaskHead, TaskPatch},
+    task::{LockedTask, NewTask, Published, Task, TaskPatch},
     translation_work::ResourceId,
     violation::Violations,
 };
@@ -117,7 +117,7 @@ pub struct DeleteTask {
 #[derive(Debug)]
 pub struct TaskToDelete {
     /// The task.
-    pub task: TaskHead,
+    pub task: LockedTask,
     /// Its steps, if they are deleted with it.
     pub steps: Vec<StepId>,
     /// The tasks that its observations manage.

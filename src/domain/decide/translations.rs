@@ -9,9 +9,9 @@ use crate::domain::{
     changes::{Changes, TranslatedStep, TranslatedTask},
     ids::{StepId, TaskId},
     nesting::{DepthLimit, limits_of_translation},
-    size::{StepSize, stored_count, task_overlay_size},
-    task::TaskHead,
-    translation::{Language, MAX_LANGUAGES, StepOverlay, TaskOverlay},
+    size::{StepSize, stored_count, task_translation_size},
+    task::LockedTask,
+    translation::{Language, MAX_LANGUAGES, StepTranslation, TaskTranslation},
     translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
     violation::{Path, Reason, Violations},
 };
@@ -34,9 +34,9 @@ pub struct TranslationSnapshot {
 #[derive(Debug)]
 pub struct TaskTranslationSnapshot {
     /// The task.
-    pub head: TaskHead,
+    pub locked_task: LockedTask,
     /// Its translations, with the name that each was translated from.
-    pub rows: BTreeMap<Language, StoredOverlay<TaskOverlay, String>>,
+    pub rows: BTreeMap<Language, StoredTranslation<TaskTranslation, String>>,
 }
 
 /// A step without its bodies, and its stored translations in the languages to write.
@@ -56,14 +56,14 @@ pub struct StepTranslationSnapshot {
     pub version: i64,
     /// Its translations, with the title and the digest of the other texts that each was
     /// translated from.
-    pub rows: BTreeMap<Language, StoredOverlay<StepOverlay, (String, SourceDigest)>>,
+    pub rows: BTreeMap<Language, StoredTranslation<StepTranslation, (String, SourceDigest)>>,
 }
 
 /// A stored translation.
 #[derive(Debug, PartialEq)]
-pub struct StoredOverlay<O, S> {
+pub struct StoredTranslation<O, S> {
     /// The texts, without a body that is too large to compare.
-    pub overlay: O,
+    pub translation: O,
     /// The size of the body, in bytes.
     pub body_bytes: i64,
     /// The source that was translated.
@@ -128,39 +128,40 @@ impl TaskTranslationSnapshot {
         item: &AutomaticTranslation,
         written: &mut BTreeMap<Uuid, TranslatedTask>,
     ) -> Result<TranslationOutcome> {
-        let Self { head, rows } = self;
+        let Self { locked_task, rows } = self;
         let known = rows.get(&item.language);
-        if known.is_some_and(|row| row.overlay.locked) {
+        if known.is_some_and(|row| row.translation.locked) {
             return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(SourceDigest::of_task(head.name.as_str())) {
+        if item.digest != Some(SourceDigest::of_task(locked_task.name.as_str())) {
             return Ok(TranslationOutcome::Stale);
         }
-        let outcome = TranslationOutcome::Written(ResourceId::Task(head.guid));
-        let row = StoredOverlay {
-            overlay: item.task_overlay(),
+        let outcome = TranslationOutcome::Written(ResourceId::Task(locked_task.guid));
+        let row = StoredTranslation {
+            translation: item.task_translation(),
             body_bytes: 0,
-            source: head.name.as_str().to_owned(),
+            source: locked_task.name.as_str().to_owned(),
         };
         if known == Some(&row) {
             return Ok(outcome);
         }
         let language = &item.language;
-        let size = |row: &StoredOverlay<_, _>| task_overlay_size(language, &row.overlay);
+        let size =
+            |row: &StoredTranslation<_, _>| task_translation_size(language, &row.translation);
         let change = written.entry(item.guid).or_insert_with(|| TranslatedTask {
-            task: head.guid,
-            name: head.name.clone(),
+            task: locked_task.guid,
+            name: locked_task.name.clone(),
             by_language: Vec::new(),
             added_languages: 0,
             growth: 0,
-            version: head.revision.version + 1,
+            version: locked_task.row_version.version + 1,
         });
         if known.is_none() {
-            count_language(&mut head.languages, index)?;
+            count_language(&mut locked_task.languages, index)?;
             change.added_languages += 1;
         }
         change.growth += size(&row) - known.map_or(0, size);
-        put(&mut change.by_language, language, row.overlay.clone());
+        put(&mut change.by_language, language, row.translation.clone());
         rows.insert(language.clone(), row);
         Ok(outcome)
     }
@@ -176,7 +177,7 @@ impl StepTranslationSnapshot {
         context: &WriteContext,
     ) -> Result<TranslationOutcome> {
         let known = self.rows.get(&item.language);
-        if known.is_some_and(|row| row.overlay.locked) {
+        if known.is_some_and(|row| row.translation.locked) {
             return Ok(TranslationOutcome::Locked);
         }
         if item.digest != Some(SourceDigest::of_step(&self.title, self.content_digest)) {
@@ -184,19 +185,24 @@ impl StepTranslationSnapshot {
         }
         let step = StepId(item.guid);
         let outcome = TranslationOutcome::Written(ResourceId::Step(step));
-        let overlay = item.step_overlay();
-        let row = StoredOverlay {
-            body_bytes: stored_count(overlay.body.as_ref().map_or(0, |body| body.as_str().len())),
-            overlay,
+        let translation = item.step_translation();
+        let row = StoredTranslation {
+            body_bytes: stored_count(
+                translation
+                    .body
+                    .as_ref()
+                    .map_or(0, |body| body.as_str().len()),
+            ),
+            translation,
             source: (self.title.clone(), self.content_digest),
         };
         if known == Some(&row) {
             return Ok(outcome);
         }
         let language = &item.language;
-        let size = |row: &StoredOverlay<StepOverlay, _>| StepSize {
+        let size = |row: &StoredTranslation<StepTranslation, _>| StepSize {
             bodies: row.body_bytes,
-            ..StepSize::of_overlay(language, &row.overlay)
+            ..StepSize::of_translation(language, &row.translation)
         };
         let change = written.entry(item.guid).or_insert_with(|| TranslatedStep {
             step,
@@ -212,22 +218,22 @@ impl StepTranslationSnapshot {
             count_language(&mut self.languages, index)?;
             change.added_languages += 1;
         }
-        let limits = limits_of_translation(&row.overlay, &TRANSLATIONS.index(index));
+        let limits = limits_of_translation(&row.translation, &TRANSLATIONS.index(index));
         depth_limits.extend(limits.into_iter().map(|limit| (self.task, limit)));
         let growth = size(&row).minus(known.map_or(StepSize::default(), size));
         self.size = self.size.plus(growth);
         self.size.check(context.max_message_bytes)?;
         change.growth = change.growth.plus(growth);
-        put(&mut change.by_language, language, row.overlay.clone());
+        put(&mut change.by_language, language, row.translation.clone());
         self.rows.insert(language.clone(), row);
         Ok(outcome)
     }
 }
 
 /// Adds a language's texts, or replaces those of an earlier item.
-fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, overlay: O) {
+fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, translation: O) {
     rows.retain(|(known, _)| known != language);
-    rows.push((language.clone(), overlay));
+    rows.push((language.clone(), translation));
 }
 
 /// Counts one more language, or refuses it.

@@ -8,7 +8,7 @@ use crate::domain::{
     patch::Edit,
     task::Published,
     text::{Body, Tag},
-    translation::{StepOverlay, StepOverlayEdit, StepTranslations, TranslationsEdit},
+    translation::{StepTranslation, StepTranslationEdit, StepTranslations, TranslationsEdit},
 };
 
 /// The fields of every type of step. By default, all are empty and the step is published.
@@ -54,7 +54,7 @@ pub struct ContentPatch {
     /// Tags.
     pub tags: Option<Vec<Tag>>,
     /// Its texts in other languages.
-    pub translations: TranslationsEdit<StepOverlay, StepOverlayEdit>,
+    pub translations: TranslationsEdit<StepTranslation, StepTranslationEdit>,
 }
 
 impl ContentPatch {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::domain::{
     Error, Result,
     analysis::{
-        Guide, GuideDraft, OverlayState, SourceStep, SourceTask, SourceTasks, StopSignal,
+        Guide, GuideDraft, SourceStep, SourceTask, SourceTasks, StopSignal, TranslationState,
         of_document, parse_account_name,
     },
     decide::WriteContext,
@@ -135,17 +135,17 @@ fn stand_in(
         kind: StepKind::new(StepType::Solution, Cost::default(), None, None)?,
         content: StepContent::default(),
     };
-    let no_overlays = BTreeMap::<Language, OverlayState>::new;
+    let no_translations = BTreeMap::<Language, TranslationState>::new;
     let step = SourceStep {
         step: Step::create(new, write),
         has_body: false,
         body_bytes: 0,
-        overlays: no_overlays(),
+        translations: no_translations(),
         origin: None,
     };
     let source = SourceTask {
         task,
-        overlays: no_overlays(),
+        translations: no_translations(),
         origin: None,
     };
     Some((source, Some(vec![step])))

@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, OverlayState},
+    analysis::{Guide, GuideStep, TranslationState},
     feedback::Feedback,
     step::StepType,
-    translation::{Language, MAX_LANGUAGES, StepOverlay},
+    translation::{Language, MAX_LANGUAGES, StepTranslation},
 };
 
 use super::{
@@ -101,16 +101,22 @@ fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
 fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &Language) {
     let source = &own.task.source;
     let path = translation_path(language);
-    let overlay = source.task.content.translations.get(language);
-    if overlay.is_none_or(|overlay| overlay.name.is_none()) {
+    let translation = source.task.content.translations.get(language);
+    if translation.is_none_or(|translation| translation.name.is_none()) {
         let (facts, message) = missing(language, &["name"]);
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    let Some(overlay) = overlay else { return };
-    let state = source.overlays.get(language).copied().unwrap_or_default();
+    let Some(translation) = translation else {
+        return;
+    };
+    let state = source
+        .translations
+        .get(language)
+        .copied()
+        .unwrap_or_default();
     if state.outdated_title {
-        let (rule, facts, message) = outdated(language, overlay.locked);
+        let (rule, facts, message) = outdated(language, translation.locked);
         let finding = own.finding(rule, &path, facts, message);
         report.add(in_language(finding, language));
     }
@@ -119,23 +125,29 @@ fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &
 fn check_step_translation(report: &mut Report<'_>, own: OwnStep<'_>, language: &Language) {
     let source = &own.step.source;
     let path = translation_path(language);
-    let overlay = source.step.content.translations.get(language);
-    let state = source.overlays.get(language).copied().unwrap_or_default();
-    let fields = missing_fields(own.step, overlay, state);
+    let translation = source.step.content.translations.get(language);
+    let state = source
+        .translations
+        .get(language)
+        .copied()
+        .unwrap_or_default();
+    let fields = missing_fields(own.step, translation, state);
     if !fields.is_empty() && !report.skips(Rule::TranslationMissing) {
         let (facts, message) = missing(language, &fields);
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    let Some(overlay) = overlay else { return };
+    let Some(translation) = translation else {
+        return;
+    };
     // The title of a subtask step is not its own.
     let title = state.outdated_title && step_type(own.step) != StepType::Subtask;
     if title || state.outdated_rest {
-        let (rule, facts, message) = outdated(language, overlay.locked);
+        let (rule, facts, message) = outdated(language, translation.locked);
         let finding = own.finding(rule, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    if let Some(translated) = &overlay.feedback {
+    if let Some(translated) = &translation.feedback {
         check_keys(report, own, language, translated);
     }
 }
@@ -143,20 +155,20 @@ fn check_step_translation(report: &mut Report<'_>, own: OwnStep<'_>, language: &
 /// The texts that the source has and the translation lacks.
 fn missing_fields(
     step: &GuideStep,
-    overlay: Option<&StepOverlay>,
-    state: OverlayState,
+    translation: Option<&StepTranslation>,
+    state: TranslationState,
 ) -> Vec<&'static str> {
     let source = &step.source;
     let content = &source.step.content;
     // Each field is named, so that a new text is not forgotten.
-    let has_texts = overlay.map(|overlay| {
-        let StepOverlay {
+    let has_texts = translation.map(|translation| {
+        let StepTranslation {
             title,
             body: _,
             instructions,
             feedback,
             locked: _,
-        } = overlay;
+        } = translation;
         (
             title.is_some(),
             !instructions.is_empty(),

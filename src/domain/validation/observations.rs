@@ -90,9 +90,9 @@ fn check_answers(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback)
 
 fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
     let translations = &own.step.source.step.content.translations;
-    let translated = translations.iter().filter_map(|(language, overlay)| {
+    let translated = translations.iter().filter_map(|(language, translation)| {
         let prefix = format!("translations[\"{language}\"].");
-        Some((Some(language), prefix, overlay.feedback.as_ref()?))
+        Some((Some(language), prefix, translation.feedback.as_ref()?))
     });
     let source = (None, String::new(), feedback);
     for (language, prefix, feedback) in [source].into_iter().chain(translated) {

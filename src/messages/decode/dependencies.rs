@@ -17,7 +17,7 @@ use crate::{
         text::check,
         violation::Reason,
     },
-    messages::mask::{Mask, Selects},
+    messages::mask::{FieldSelection, Mask},
     proto::v1::{self, dependency_node},
 };
 

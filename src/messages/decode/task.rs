@@ -17,7 +17,7 @@ use crate::{
     },
     messages::{
         ignored::Ignored,
-        mask::{Mask, MaskFields, Selects, TRANSLATIONS},
+        mask::{FieldSelection, Mask, MaskFields, TRANSLATIONS},
     },
     proto::v1,
 };

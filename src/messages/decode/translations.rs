@@ -7,40 +7,44 @@ use super::{Field, feedback, field, json};
 use crate::{
     domain::{
         translation::{
-            Language, MAX_LANGUAGES, Overlay, RowEdit, StepOverlay, StepOverlayEdit, TaskOverlay,
-            TaskOverlayEdit, TranslationsEdit,
+            Language, MAX_LANGUAGES, RowEdit, StepTranslation, StepTranslationEdit,
+            TaskTranslation, TaskTranslationEdit, Translation, TranslationsEdit,
         },
         violation::{Reason, Violations},
     },
-    messages::mask::{LanguageMask, Selects, TranslationsMask},
+    messages::mask::{FieldSelection, LanguageMask, TranslationsMask},
     proto::v1,
 };
 
 /// A translation as it is sent.
-pub trait Translation: Sized + Default {
+pub trait TranslationMessage: Sized + Default {
     /// The translation as it is stored.
-    type Overlay: Overlay;
+    type Translation: Translation;
 
     /// The fields that the mask selects; the others are not decoded.
-    fn edits(self, mask: &LanguageMask, at: Field<'_>) -> <Self::Overlay as Overlay>::Fields;
+    fn edits(
+        self,
+        mask: &LanguageMask,
+        at: Field<'_>,
+    ) -> <Self::Translation as Translation>::Fields;
 }
 
-impl Translation for v1::TaskTranslation {
-    type Overlay = TaskOverlay;
+impl TranslationMessage for v1::TaskTranslation {
+    type Translation = TaskTranslation;
 
-    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskOverlayEdit {
+    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskTranslationEdit {
         let Self { name, locked } = self;
-        TaskOverlayEdit {
+        TaskTranslationEdit {
             name: mask.edit(&mut at, "name", name, field::translated_text),
             locked: mask.locked(locked),
         }
     }
 }
 
-impl Translation for v1::StepTranslation {
-    type Overlay = StepOverlay;
+impl TranslationMessage for v1::StepTranslation {
+    type Translation = StepTranslation;
 
-    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> StepOverlayEdit {
+    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> StepTranslationEdit {
         let Self {
             title,
             body,
@@ -49,7 +53,7 @@ impl Translation for v1::StepTranslation {
             locked,
         } = self;
         let at = &mut at;
-        StepOverlayEdit {
+        StepTranslationEdit {
             title: mask.edit(at, "title", title, field::translated_text),
             body: mask.edit(at, "body", body, field::body),
             instructions: mask.list(at, "instructions", instructions, json::instructions),
@@ -63,17 +67,17 @@ impl Translation for v1::StepTranslation {
 }
 
 /// The stored form of a translation that was sent as a whole.
-fn whole<T: Translation>(translation: T, at: Field<'_>) -> T::Overlay {
-    let mut overlay = T::Overlay::empty();
-    overlay.edit(translation.edits(&LanguageMask::Whole, at));
-    overlay
+fn whole<T: TranslationMessage>(message: T, at: Field<'_>) -> T::Translation {
+    let mut translation = T::Translation::empty();
+    translation.edit(message.edits(&LanguageMask::Whole, at));
+    translation
 }
 
 /// All translations of a resource.
-pub fn all<T: Translation>(
+pub fn all<T: TranslationMessage>(
     sent: BTreeMap<String, T>,
     mut at: Field<'_>,
-) -> BTreeMap<Language, T::Overlay> {
+) -> BTreeMap<Language, T::Translation> {
     let mut decoded = BTreeMap::new();
     if !at.at_most(sent.len(), MAX_LANGUAGES) {
         return decoded;
@@ -86,9 +90,9 @@ pub fn all<T: Translation>(
             None => at.refuse(Reason::FieldInvalid, field::MALFORMED_LANGUAGE),
             Some(language) => refuse_duplicate(language, &mut seen, &mut at),
         }
-        let overlay = whole(translation, at);
+        let translation = whole(translation, at);
         if let Some(language) = language {
-            decoded.insert(language, overlay);
+            decoded.insert(language, translation);
         }
     }
     decoded
@@ -104,15 +108,18 @@ fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut
 
 type Edits<T> = BTreeMap<
     Language,
-    RowEdit<<T as Translation>::Overlay, <<T as Translation>::Overlay as Overlay>::Fields>,
+    RowEdit<
+        <T as TranslationMessage>::Translation,
+        <<T as TranslationMessage>::Translation as Translation>::Fields,
+    >,
 >;
 
 /// What an update does to the translations of a resource.
-pub fn edits<T: Translation>(
+pub fn edits<T: TranslationMessage>(
     sent: BTreeMap<String, T>,
     mask: TranslationsMask<'_>,
     at: Field<'_>,
-) -> TranslationsEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
+) -> TranslationsEdit<T::Translation, <T::Translation as Translation>::Fields> {
     let put = |sent, at| {
         let decoded = all::<T>(sent, at).into_iter();
         decoded
@@ -131,7 +138,7 @@ pub fn edits<T: Translation>(
 }
 
 /// Edits of the masked languages; the others are not decoded.
-fn masked<T: Translation>(
+fn masked<T: TranslationMessage>(
     sent: BTreeMap<String, T>,
     masks: &BTreeMap<Language, LanguageMask>,
     mut at: Field<'_>,
@@ -162,9 +169,9 @@ fn masked<T: Translation>(
 }
 
 /// The edit of a masked language that was not sent.
-fn absent<T: Translation>(
+fn absent<T: TranslationMessage>(
     mask: &LanguageMask,
-) -> RowEdit<T::Overlay, <T::Overlay as Overlay>::Fields> {
+) -> RowEdit<T::Translation, <T::Translation as Translation>::Fields> {
     match mask {
         LanguageMask::Whole => RowEdit::Delete,
         LanguageMask::Fields(_) => {

@@ -5,10 +5,10 @@ use crate::{
     domain::{
         etag::Etag,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
-        revision::Revision,
+        row_version::RowVersion,
         step::{Looping, Step, StepContent},
         text::Tag,
-        translation::StepOverlay,
+        translation::StepTranslation,
     },
     proto::v1,
 };
@@ -24,14 +24,14 @@ pub fn step(step: Step) -> v1::Step {
         content,
         link,
         r_data,
-        revision,
+        row_version,
     } = step;
-    let Revision {
+    let RowVersion {
         version: _,
         dirty,
         created,
         modified,
-    } = revision;
+    } = row_version;
     let StepContent {
         body,
         dependencies,
@@ -73,7 +73,7 @@ pub fn step(step: Step) -> v1::Step {
             .map(|(language, row)| (language.to_string(), translation(row)))
             .collect(),
         link: link.map_or_else(String::new, |link| link.to_string()),
-        etag: Etag::of(guid.0, &revision).into_string(),
+        etag: Etag::of(guid.0, &row_version).into_string(),
         account_id: account.into_string(),
         r_data: json::object(r_data).fields,
         dirty_record: dirty,
@@ -152,8 +152,8 @@ fn tags(list: Vec<Tag>) -> Vec<String> {
     list.into_iter().map(Tag::into_string).collect()
 }
 
-fn translation(row: StepOverlay) -> v1::StepTranslation {
-    let StepOverlay {
+fn translation(row: StepTranslation) -> v1::StepTranslation {
+    let StepTranslation {
         title,
         body,
         instructions,

@@ -4,9 +4,9 @@ use super::{json, timestamp};
 use crate::{
     domain::{
         etag::Etag,
-        revision::Revision,
+        row_version::RowVersion,
         task::{IndexState, ManagedBy, Task, TaskContent},
-        translation::TaskOverlay,
+        translation::TaskTranslation,
     },
     proto::v1,
 };
@@ -28,14 +28,14 @@ pub fn task(task: Task) -> v1::Task {
         steps,
         numbering: _,
         index,
-        revision,
+        row_version,
     } = task;
-    let Revision {
+    let RowVersion {
         version: _,
         dirty,
         created,
         modified,
-    } = revision;
+    } = row_version;
     let IndexState {
         indexed,
         version: indexed_version,
@@ -61,7 +61,7 @@ pub fn task(task: Task) -> v1::Task {
             .collect(),
         r#type: Some(kind.into()),
         steps: steps.iter().map(ToString::to_string).collect(),
-        etag: Etag::of(guid.0, &revision).into_string(),
+        etag: Etag::of(guid.0, &row_version).into_string(),
         account_id: account.into_string(),
         parent_guid,
         idx,
@@ -75,8 +75,8 @@ pub fn task(task: Task) -> v1::Task {
     }
 }
 
-fn translation(row: TaskOverlay) -> v1::TaskTranslation {
-    let TaskOverlay { name, locked } = row;
+fn translation(row: TaskTranslation) -> v1::TaskTranslation {
+    let TaskTranslation { name, locked } = row;
     v1::TaskTranslation {
         name: name.map(|name| name.into_string()),
         locked: Some(locked),

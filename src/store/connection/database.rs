@@ -13,7 +13,7 @@ use tracing::Instrument;
 use super::{
     driver::DriverPool,
     pool::{Generation, Pool, PooledConnection},
-    transaction::{Purpose, Transaction},
+    transaction::{Transaction, TransactionMode},
 };
 use crate::{
     call_context::CallSpans,
@@ -86,8 +86,8 @@ impl Database {
     }
 
     /// Begins a transaction in one round trip.
-    pub async fn begin(&self, purpose: Purpose) -> Result<Transaction, DbErr> {
-        let mut sql = purpose.begin_sql(self.pool.backend()).to_owned();
+    pub async fn begin(&self, mode: TransactionMode) -> Result<Transaction, DbErr> {
+        let mut sql = mode.begin_sql(self.pool.backend()).to_owned();
         if self.pooling == Pooling::Transaction {
             sql.push_str("; ");
             sql.push_str(TRANSACTION_SETTINGS);
@@ -132,7 +132,7 @@ impl Database {
     {
         let database = self.clone();
         let task = async move {
-            let transaction = database.begin(Purpose::Statement).await?;
+            let transaction = database.begin(TransactionMode::Statement).await?;
             let outcome = run(&transaction).await;
             match outcome {
                 Ok(_) => transaction.commit().await?,

@@ -293,7 +293,7 @@ impl ReplicaReader<'_> {
     fn handle_error(&self, error: &StoreError) {
         let is_lost = matches!(
             error,
-            StoreError::Unavailable(Outage::Away) | StoreError::Refused(_)
+            StoreError::Unavailable(Outage::Unreachable) | StoreError::Refused(_)
         );
         if is_lost {
             self.replica.current.send_if_modified(|current| {

@@ -12,7 +12,7 @@ use crate::store::metrics::{StatementKind, StoreMetrics, measure_statement};
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum TransactionMode {
     /// All statements read one state of the database.
     Snapshot,
     /// It writes. SQLite takes its write lock at BEGIN.
@@ -21,7 +21,7 @@ pub enum Purpose {
     Statement,
 }
 
-impl Purpose {
+impl TransactionMode {
     /// The statement that begins the transaction.
     pub fn begin_sql(self, backend: DbBackend) -> &'static str {
         match (self, backend) {

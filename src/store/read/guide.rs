@@ -454,12 +454,12 @@ impl Account {
         budget.take_row(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         let depth: i32 = row.take()?;
         let steps: i64 = row.take()?;
-        let overlays = json_columns::read_overlay_states(row.take()?)?;
+        let translations = json_columns::read_translation_states(row.take()?)?;
         let task = tasks::read_task(&mut row, &self.id)?;
         Ok(TaskHeadRow {
             source: SourceTask {
                 task,
-                overlays,
+                translations,
                 origin: None,
             },
             depth: usize::try_from(depth).unwrap_or_default(),
@@ -476,13 +476,13 @@ fn read_step_row(
     let bytes: i64 = row.take()?;
     let has_body = row.take()?;
     let body_bytes: i64 = row.take()?;
-    let overlays = json_columns::read_overlay_states(row.take()?)?;
+    let translations = json_columns::read_translation_states(row.take()?)?;
     let (step, _) = read_step(&mut row, account)?;
     let step = SourceStep {
         step,
         has_body,
         body_bytes: usize::try_from(body_bytes).unwrap_or(usize::MAX),
-        overlays,
+        translations,
         origin: None,
     };
     Ok((step, usize::try_from(bytes).unwrap_or(usize::MAX)))
@@ -519,9 +519,9 @@ fn head_columns(backend: DbBackend, level: &str) -> String {
     format!(
         "CAST({level} AS integer) AS level, t.step_count, \
          CASE WHEN t.language_count > 0 THEN \
-           (SELECT {aggregate}({array}(l.language, false, l.made_name <> t.name, false)){cast} \
+           (SELECT {aggregate}({array}(l.language, false, l.translated_from_name <> t.name, false)){cast} \
             FROM task_translations l \
-            WHERE l.account_id = $1 AND l.task = t.guid) END AS overlays, \
+            WHERE l.account_id = $1 AND l.task = t.guid) END AS translations, \
          {columns}"
     )
 }
@@ -537,10 +537,10 @@ fn step_columns(backend: DbBackend) -> String {
     format!(
         "(s.body IS NOT NULL) AS has_body, s.body_size, \
          CASE WHEN s.language_count > 0 THEN \
-           (SELECT {aggregate}({array}(l.language, l.body IS NOT NULL, l.made_title <> s.title, \
-                                  l.made_rest <> s.rest_digest)){cast} \
+           (SELECT {aggregate}({array}(l.language, l.body IS NOT NULL, l.translated_from_title <> s.title, \
+                                  l.translated_from_rest <> s.rest_digest)){cast} \
             FROM step_translations l \
-            WHERE l.account_id = $1 AND l.step = s.guid) END AS overlays, \
+            WHERE l.account_id = $1 AND l.step = s.guid) END AS translations, \
          {columns}"
     )
 }

@@ -17,7 +17,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::{Database, Purpose, ReplicaOrPrimary},
+        connection::{Database, ReplicaOrPrimary, TransactionMode},
         error::StoreError,
         row_reader::RowReader,
         statement,
@@ -86,7 +86,7 @@ impl Account {
         database: &Database,
         page: &StepPageRequest,
     ) -> Result<StepPageRead, StoreError> {
-        let db = &database.begin(Purpose::Snapshot).await?;
+        let db = &database.begin(TransactionMode::Snapshot).await?;
         let mut read = StepPageRead::empty();
         for row in rows(db, &self.id, page, Some(LARGE_STEP_BYTES)).await? {
             let LeadingColumns {

@@ -13,7 +13,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::Purpose,
+        connection::TransactionMode,
         error::StoreError,
         json_columns,
         row_reader::RowReader,
@@ -47,7 +47,7 @@ impl Account {
     }
 
     async fn get_in_transaction(&self, guid: StepId) -> Result<Option<Step>, StoreError> {
-        let db = self.reader().begin(Purpose::Snapshot).await?;
+        let db = self.reader().begin(TransactionMode::Snapshot).await?;
         let found = find_whole(&db, &self.id, guid).await?;
         Ok(found.map(|(step, _)| step))
     }

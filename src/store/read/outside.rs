@@ -12,7 +12,7 @@ use crate::{
     domain::{
         Error,
         analysis::{
-            NameUse, OutsideSetter, OutsideSetters, Symbol, TargetSet, account_name, full_name,
+            NameDigest, NameUse, OutsideSetter, OutsideSetters, TargetSet, account_name, full_name,
         },
         dependency::Group,
         ids::{AccountId, StepId, TaskId},
@@ -87,23 +87,23 @@ impl AccountNames<'_> {
         self.read.is_empty() && self.set.is_empty()
     }
 
-    /// A WITH clause with the table `given`: the symbols to search for, those of setters for
+    /// A WITH clause with the table `given`: the digests to search for, those of setters for
     /// names that the guide reads, and the reverse. `used` is the use as a number.
     fn bind(&self, values: &mut Values) -> String {
         let read = self.read.iter().map(|name| (name, NameUse::Sets));
         let set = self.set.iter().map(|name| (name, NameUse::Reads));
         let rows = list(read.chain(set).map(|(name, used)| {
-            let Symbol(symbol) = Symbol::new(used, name);
-            format!("({}, {})", values.bind(symbol), use_number(used))
+            let NameDigest(digest) = NameDigest::new(used, name);
+            format!("({}, {})", values.bind(digest), use_number(used))
         }));
-        format!("WITH given (symbol, used) AS (VALUES {rows})")
+        format!("WITH given (digest, used) AS (VALUES {rows})")
     }
 
-    /// Keeps the names whose symbols something outside has.
-    fn retain(&mut self, outside: &HashSet<Symbol>) {
-        // Without symbols to keep, no name is hashed.
+    /// Keeps the names whose digests something outside has.
+    fn retain(&mut self, outside: &HashSet<NameDigest>) {
+        // Without digests to keep, no name is hashed.
         let is_kept =
-            |used, name| !outside.is_empty() && outside.contains(&Symbol::new(used, name));
+            |used, name| !outside.is_empty() && outside.contains(&NameDigest::new(used, name));
         self.read.retain(|name| is_kept(NameUse::Sets, name));
         self.set.retain(|name| is_kept(NameUse::Reads, name));
     }
@@ -125,17 +125,10 @@ pub async fn retain_used_outside(
     let limit = MAX_SETTERS + MAX_READERS + MAX_INDEX_ROWS_OF_AN_ID * inside.ids.len();
     let mut values = Values::in_order();
     let given = names.bind(&mut values);
-    let mut select = |kind: &str| {
-        let account = values.bind(account.as_str());
-        format!(
-            "SELECT y.symbol, y.{kind} FROM given g CROSS JOIN {kind}_symbols y \
-             WHERE y.account_id = {account} AND y.symbol = g.symbol"
-        )
-    };
+    let of_account = values.bind(account.as_str());
     let sql = format!(
-        "{given} {} UNION ALL {} LIMIT {limit}",
-        select("step"),
-        select("task")
+        "{given} SELECT y.name_digest, y.guid FROM given g CROSS JOIN name_uses y \
+         WHERE y.account_id = {of_account} AND y.name_digest = g.digest LIMIT {limit}"
     );
     let statement = values.statement(sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;
@@ -146,9 +139,9 @@ pub async fn retain_used_outside(
     let mut outside = HashSet::new();
     for row in rows {
         let mut row = RowReader::new(&row);
-        let symbol = Symbol(row.take()?);
+        let digest = NameDigest(row.take()?);
         if !inside.ids.contains(&row.take()?) {
-            outside.insert(symbol);
+            outside.insert(digest);
         }
     }
     names.retain(&outside);
@@ -315,7 +308,7 @@ impl FoundRows {
     }
 }
 
-/// The query for the steps or tasks that the index has for the `given` symbols of a use, without
+/// The query for the steps or tasks that the index has for the `given` digests of a use, without
 /// their texts.
 fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values) -> String {
     let (in_step, task) = match kind {
@@ -323,13 +316,13 @@ fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values
         _ => (1, "r.task"),
     };
     let used = use_number(used);
-    let of_symbols = values.bind(account.as_str());
+    let of_digests = values.bind(account.as_str());
     let of_rows = values.bind(account.as_str());
     format!(
         "SELECT {used} AS used, {in_step} AS in_step, r.guid, {task} AS task, r.size FROM ( \
-           SELECT DISTINCT {kind} AS guid FROM {kind}_symbols \
-           WHERE account_id = {of_symbols} \
-             AND symbol IN (SELECT symbol FROM given WHERE used = {used}) \
+           SELECT DISTINCT guid FROM name_uses \
+           WHERE account_id = {of_digests} AND in_step = {in_step} \
+             AND name_digest IN (SELECT digest FROM given WHERE used = {used}) \
          ) y CROSS JOIN {kind}s r WHERE r.account_id = {of_rows} AND r.guid = y.guid \
          ORDER BY r.guid"
     )

@@ -23,7 +23,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::Purpose,
+        connection::TransactionMode,
         error::StoreError,
         json_columns,
         row_reader::RowReader,
@@ -107,7 +107,7 @@ impl Account {
             size,
         } = call;
         // Ends on return, so that no wait for a permit holds the connection.
-        let db = self.reader().begin(Purpose::Snapshot).await?;
+        let db = self.reader().begin(TransactionMode::Snapshot).await?;
         let field = match source.as_ref() {
             GuideSource::Stored(_) => "guid",
             GuideSource::Document(_) => "document",
@@ -155,7 +155,7 @@ impl Account {
         permit: Option<&OwnedSemaphorePermit>,
     ) -> Result<(), StoreError> {
         let mut sources: Vec<Uuid> = Vec::new();
-        let mut overlays: Vec<(Uuid, String)> = Vec::new();
+        let mut translations: Vec<(Uuid, String)> = Vec::new();
         let mut bytes = 0_usize;
         for listed in page.preview.steps.iter().skip(page.start).take(page.count) {
             let Some(step) = page.preview.guide.step(listed.position) else {
@@ -169,11 +169,11 @@ impl Account {
             bytes = bytes.saturating_add(step.source.body_bytes);
             match shown.language {
                 None => sources.push(guid),
-                Some(language) => overlays.push((guid, language.as_str().to_owned())),
+                Some(language) => translations.push((guid, language.as_str().to_owned())),
             }
         }
         let mut values = Values::new();
-        let Some(sql) = bodies_sql(sources, overlays, &mut values) else {
+        let Some(sql) = bodies_sql(sources, translations, &mut values) else {
             return Ok(());
         };
         if bytes > LARGE_PAGE_BYTES && permit.is_none() {
@@ -196,7 +196,7 @@ impl Account {
 /// SQL that reads bodies of sources and translations; `None` without any.
 pub(super) fn bodies_sql(
     sources: Vec<Uuid>,
-    overlays: Vec<(Uuid, String)>,
+    translations: Vec<(Uuid, String)>,
     values: &mut Values,
 ) -> Option<String> {
     let mut parts = Vec::new();
@@ -207,8 +207,8 @@ pub(super) fn bodies_sql(
              WHERE s.account_id = $1 AND s.guid IN ({sources})"
         ));
     }
-    if !overlays.is_empty() {
-        let pairs = overlays.into_iter();
+    if !translations.is_empty() {
+        let pairs = translations.into_iter();
         let pairs =
             list(pairs.map(|(step, language)| values.bind_row([step.into(), language.into()])));
         parts.push(format!(

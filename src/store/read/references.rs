@@ -1,5 +1,5 @@
 //! Lists where a task or a variable is used. References are read from the tasks and steps;
-//! the index of symbols only finds the rows.
+//! the index of digests only finds the rows.
 //!
 //! A call sends at most four statements and examines a bounded number of tasks and steps.
 

@@ -26,7 +26,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::{Database, Purpose, ReplicaOrPrimary},
+        connection::{Database, ReplicaOrPrimary, TransactionMode},
         error::StoreError,
         row_reader::RowReader,
         schema::entity::{OfAccount, step},
@@ -188,7 +188,7 @@ async fn check_unchanged(
 ) -> Result<(), StoreError> {
     let read = steps.by_task.values().flatten();
     let read: BTreeMap<Uuid, i64> = read
-        .map(|(step, _)| (step.guid.0, step.revision.version))
+        .map(|(step, _)| (step.guid.0, step.row_version.version))
         .collect();
     for tasks in tasks.ids.chunks(MAX_IDS_PER_STATEMENT) {
         let stored: Vec<(Uuid, i64)> = step::Entity::select(account)
@@ -236,8 +236,8 @@ pub async fn outdated_translations<'t>(
         let mut values = Values::new();
         let ids = values.bind_all(tasks.iter().copied());
         let sql = format!(
-            "SELECT l.task, l.language, l.made_name FROM tasks t JOIN task_translations l \
-             ON l.account_id = $1 AND l.task = t.guid AND l.made_name <> t.name \
+            "SELECT l.task, l.language, l.translated_from_name FROM tasks t JOIN task_translations l \
+             ON l.account_id = $1 AND l.task = t.guid AND l.translated_from_name <> t.name \
              WHERE t.account_id = $1 AND t.guid IN ({ids})"
         );
         let statement = values.statement(sql, backend(db), account);
@@ -251,9 +251,9 @@ pub async fn outdated_translations<'t>(
         let mut values = Values::new();
         let ids = values.bind_all(tasks.iter().copied());
         let sql = format!(
-            "SELECT l.step, l.language, l.made_title, l.made_rest \
+            "SELECT l.step, l.language, l.translated_from_title, l.translated_from_rest \
              FROM steps s JOIN step_translations l ON l.account_id = $1 AND l.step = s.guid \
-               AND (l.made_title <> s.title OR l.made_rest <> s.rest_digest) \
+               AND (l.translated_from_title <> s.title OR l.translated_from_rest <> s.rest_digest) \
              WHERE s.account_id = $1 AND s.task IN ({ids}) AND s.language_count > 0"
         );
         let statement = values.statement(sql, backend(db), account);
@@ -264,7 +264,7 @@ pub async fn outdated_translations<'t>(
             let rest: Vec<u8> = row.take()?;
             let rest = rest
                 .try_into()
-                .map_err(|_| StoreError::Corrupt("made_rest"))?;
+                .map_err(|_| StoreError::Corrupt("translated_from_rest"))?;
             outdated.steps.insert(key, (title, SourceDigest(rest)));
         }
     }
@@ -469,7 +469,7 @@ impl Account {
         guid: TaskId,
         texts: TaskTexts,
     ) -> Result<TaskTree, StoreError> {
-        let db = &database.begin(Purpose::Snapshot).await?;
+        let db = &database.begin(TransactionMode::Snapshot).await?;
         let tasks = read_tasks(db, &self.id, &[guid], texts).await;
         if texts == TaskTexts::Small {
             let (ids, of_tasks) = match &tasks {

@@ -11,7 +11,7 @@ use crate::{
         ids::{AccountId, StepId, TaskId},
         order::Numbering,
         page::{PAGE_BYTES, Page, PageSize},
-        revision::Revision,
+        row_version::RowVersion,
         size::STEP_ID_BYTES,
         task::{IndexState, ManagedBy, Published, Task, TaskContent, TaskFilter},
         text::Name,
@@ -346,7 +346,7 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
         info: row.take()?,
         at: row.take::<Option<i64>>()?.map(Timestamp),
     };
-    let revision = Revision {
+    let row_version = RowVersion {
         version,
         dirty,
         created: Timestamp(row.take()?),
@@ -372,6 +372,6 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
         steps: steps.into_iter().map(StepId).collect(),
         numbering,
         index,
-        revision,
+        row_version,
     })
 }

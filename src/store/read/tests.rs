@@ -82,9 +82,9 @@ async fn sqlite_finds_what_one_task_names_among_its_steps() {
 #[tokio::test]
 async fn sqlite_finds_bodies_of_translations_by_their_keys() {
     let account = Account::for_tests().await;
-    let overlays = ["de", "fr"].map(|language| (Uuid::now_v7(), language.to_owned()));
+    let translations = ["de", "fr"].map(|language| (Uuid::now_v7(), language.to_owned()));
     let mut values = Values::new();
-    let sql = bodies_sql(Vec::new(), overlays.into(), &mut values).expect("a statement");
+    let sql = bodies_sql(Vec::new(), translations.into(), &mut values).expect("a statement");
     let plan = plan(&account, &sql).await;
     let by_key = "(account_id=? AND step=? AND language=?)";
     assert!(plan.iter().any(|line| line.contains(by_key)), "{plan:#?}");

@@ -253,13 +253,13 @@ impl Account {
 /// list of placeholders.
 fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str) -> String {
     let (array, aggregate, cast) = json_functions(backend);
-    let (table, overlays, key, bytes, fresh) = if steps {
+    let (table, translations, key, bytes, fresh) = if steps {
         (
             "steps",
             "step_translations",
             "step",
             "r.size + r.body_size",
-            "l.made_title = r.title AND l.made_rest = r.rest_digest",
+            "l.translated_from_title = r.title AND l.translated_from_rest = r.rest_digest",
         )
     } else {
         (
@@ -267,13 +267,13 @@ fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str
             "task_translations",
             "task",
             "r.size",
-            "l.made_name = r.name",
+            "l.translated_from_name = r.name",
         )
     };
     format!(
         "SELECT r.guid, {bytes} AS bytes, r.language_count AS languages, \
            CASE WHEN r.language_count > 0 THEN \
-             (SELECT {aggregate}({array}(l.language, l.locked, {fresh})){cast} FROM {overlays} l \
+             (SELECT {aggregate}({array}(l.language, l.locked, {fresh})){cast} FROM {translations} l \
               WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) \
            END AS translations \
          FROM {table} r WHERE r.account_id = $1 AND {condition} \

@@ -22,7 +22,7 @@ use crate::{
             ValidationSubject, too_large, validate,
         },
     },
-    store::{Account, connection::Purpose, error::StoreError},
+    store::{Account, connection::TransactionMode, error::StoreError},
 };
 
 /// A call validates tasks until their costs reach this many steps.
@@ -298,7 +298,7 @@ impl Account {
         let account = self.clone();
         let known = options.known_variables.clone();
         run_to_end(async move {
-            let db = account.reader().begin(Purpose::Snapshot).await;
+            let db = account.reader().begin(TransactionMode::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
             let source = Arc::new(source);
             let read = account.read_guide_and_readers(&db, &source, replaced, &known);

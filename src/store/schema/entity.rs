@@ -8,17 +8,16 @@ pub mod account;
 pub mod change;
 pub mod change_feed;
 pub mod index_deletion;
+pub mod name_use;
 pub mod request_outcome;
 pub mod revision_alias;
 pub mod role;
 pub mod server_key;
 pub mod step;
-pub mod step_symbol;
 pub mod step_translation;
 pub mod task;
 pub mod task_history;
 pub mod task_revision;
-pub mod task_symbol;
 pub mod task_translation;
 
 /// The relations of every entity: none, as each query writes its own joins.
@@ -88,15 +87,14 @@ of_account!(
     change,
     change_feed,
     index_deletion,
+    name_use,
     request_outcome,
     revision_alias,
     role,
     step,
-    step_symbol,
     step_translation,
     task,
     task_history,
     task_revision,
-    task_symbol,
     task_translation
 );

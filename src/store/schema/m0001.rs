@@ -20,7 +20,7 @@ const PAGE_KEY: &str = "page_token";
 /// than all that were drawn before, and `{seq_key}` the key with it, which SQLite's is alone.
 /// `{by_key}` makes SQLite store rows in the key only.
 /// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 15] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
         last_role_id bigint NOT NULL
@@ -76,7 +76,7 @@ const TABLES: [&str; 16] = [
         language {text} NOT NULL,
         locked boolean NOT NULL,
         name text,
-        made_name text NOT NULL,
+        translated_from_name text NOT NULL,
         PRIMARY KEY (account_id, task, language){foreign_keys}
     )",
     // The body comes last, so that SQLite reads the other columns without reading it. A link is
@@ -124,24 +124,19 @@ const TABLES: [&str; 16] = [
         title text,
         instructions text,
         feedback_config text,
-        made_title text NOT NULL,
-        made_rest {bytes} NOT NULL,
+        translated_from_title text NOT NULL,
+        translated_from_rest {bytes} NOT NULL,
         body text,
         PRIMARY KEY (account_id, step, language){foreign_keys}
     )",
     // Without foreign keys, which PostgreSQL checks row by row: the write that deletes a task or
     // step deletes its rows.
-    "CREATE TABLE task_symbols (
+    "CREATE TABLE name_uses (
         account_id {text} NOT NULL,
-        symbol {uuid} NOT NULL,
-        task {uuid} NOT NULL,
-        PRIMARY KEY (account_id, symbol, task)
-    ){by_key}",
-    "CREATE TABLE step_symbols (
-        account_id {text} NOT NULL,
-        symbol {uuid} NOT NULL,
-        step {uuid} NOT NULL,
-        PRIMARY KEY (account_id, symbol, step)
+        name_digest {uuid} NOT NULL,
+        in_step smallint NOT NULL,
+        guid {uuid} NOT NULL,
+        PRIMARY KEY (account_id, name_digest, in_step, guid)
     ){by_key}",
     // The history of a task outlives it, so that these have no foreign keys.
     "CREATE TABLE task_histories (
@@ -226,7 +221,7 @@ pub const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 12] = [
+const INDEXES: [&str; 11] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
@@ -237,10 +232,8 @@ const INDEXES: [&str; 12] = [
     // It holds `is_link`, so that wiring steps are found without reading other subtask steps.
     "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid, is_link)
      WHERE subtask_id IS NOT NULL",
-    "CREATE INDEX task_symbols_task ON task_symbols (account_id, task)
-     WHERE task IS NOT NULL",
-    "CREATE INDEX step_symbols_step ON step_symbols (account_id, step)
-     WHERE step IS NOT NULL",
+    "CREATE INDEX name_uses_guid ON name_uses (account_id, guid)
+     WHERE guid IS NOT NULL",
     "CREATE INDEX task_histories_deleted_ts ON task_histories (account_id, deleted_ts, task)
      WHERE deleted_ts IS NOT NULL",
     "CREATE INDEX tasks_dirty ON tasks (account_id, guid) WHERE dirty_record",
@@ -269,10 +262,8 @@ const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUE
         ('steps', 'steps_order', '1000000 1000000 100 1 1 1'),
         ('steps', 'steps_subtask_id', '100000 100000 10 1 1'),
         ('step_translations', 'sqlite_autoindex_step_translations_1', '1000000 1000000 10 1'),
-        ('task_symbols', 'task_symbols', '10000 10000 100 1'),
-        ('task_symbols', 'task_symbols_task', '10000 10000 2 1'),
-        ('step_symbols', 'step_symbols', '1000000 1000000 100 1'),
-        ('step_symbols', 'step_symbols_step', '1000000 1000000 2 1'),
+        ('name_uses', 'name_uses', '1000000 1000000 100 100 1'),
+        ('name_uses', 'name_uses_guid', '1000000 1000000 2 1 1'),
         ('task_histories', 'sqlite_autoindex_task_histories_1', '10000 10000 1'),
         ('task_histories', 'task_histories_deleted_ts', '1000 1000 1 1'),
         ('task_revisions', 'sqlite_autoindex_task_revisions_1', '100000 100000 10 1'),

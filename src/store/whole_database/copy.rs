@@ -15,7 +15,7 @@ use crate::{
     config::DatabaseUrl,
     store::{
         backend,
-        connection::{Database, DatabaseConnections, Purpose, Transaction},
+        connection::{Database, DatabaseConnections, Transaction, TransactionMode},
         schema::{self, entity::TableColumns},
     },
 };
@@ -66,7 +66,7 @@ async fn copy_tables(
             return Err(WholeDatabaseError::NotEmpty(table.name));
         }
     }
-    let mut snapshot = source.reader.begin(Purpose::Snapshot).await?;
+    let mut snapshot = source.reader.begin(TransactionMode::Snapshot).await?;
     if backend(&snapshot) == DbBackend::Postgres {
         // PostgreSQL waits while a batch is written.
         let without_limits = "SET LOCAL idle_in_transaction_session_timeout = 0; \
@@ -181,7 +181,7 @@ async fn write_batch(
         let row = insert.values(row.into_iter().map(Expr::value));
         row.map_err(|error| DbErr::Custom(error.to_string()))?;
     }
-    let transaction = target.begin(Purpose::Write).await?;
+    let transaction = target.begin(TransactionMode::Write).await?;
     if !table.is_of_accounts {
         let delete = format!("DELETE FROM {}", table.name);
         transaction.execute_unprepared(&delete).await?;

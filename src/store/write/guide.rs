@@ -14,7 +14,7 @@ use crate::{
         history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent},
         ids::TaskId,
         import::TaskTree,
-        task::TaskHead,
+        task::LockedTask,
     },
     store::{
         error::StoreError,
@@ -57,7 +57,7 @@ impl GuideMemory {
     /// Holds memory for stored tasks and their steps of so many bytes.
     pub fn hold<'h>(
         &self,
-        tasks: impl IntoIterator<Item = &'h TaskHead>,
+        tasks: impl IntoIterator<Item = &'h LockedTask>,
         step_bytes: usize,
     ) -> Result<()> {
         let (mut bytes, mut steps) = (step_bytes, 0_usize);
@@ -94,12 +94,12 @@ impl Tx {
     pub async fn read_exportable_guide(
         &self,
         root: TaskId,
-        locked: &[TaskHead],
+        locked: &[LockedTask],
         memory: &GuideMemory,
     ) -> Result<Option<KeptGuide>, StoreError> {
-        let ids: Vec<TaskId> = locked.iter().map(|head| head.guid).collect();
+        let ids: Vec<TaskId> = locked.iter().map(|locked_task| locked_task.guid).collect();
         let of_steps = task_tree::bytes_of_steps(&self.db, self.account(), &ids).await?;
-        let of_tasks: i64 = locked.iter().map(|head| head.size).sum();
+        let of_tasks: i64 = locked.iter().map(|locked_task| locked_task.size).sum();
         let bytes = of_steps.saturating_add(usize::try_from(of_tasks).unwrap_or_default());
         if bytes > self.context.max_message_bytes {
             return Ok(None);

@@ -21,7 +21,7 @@ use crate::{
             PlannedGuide, TaskTree, plan,
         },
         step::ReferencedTask,
-        task::{Task, TaskHead},
+        task::{LockedTask, Task},
         translation_work::ResourceId,
     },
     store::{
@@ -156,14 +156,17 @@ impl Operation for ImportWrite {
             .chain(below.iter().copied())
             .collect();
         let all: Vec<TaskId> = all.into_iter().collect();
-        let heads = tx.lock_tasks(&all).await?;
-        let referenced = heads.iter().map(|head| (head.guid, head.referenced()));
+        let locked_tasks = tx.lock_tasks(&all).await?;
+        let referenced = locked_tasks
+            .iter()
+            .map(|locked_task| (locked_task.guid, locked_task.referenced()));
         let referenced = referenced.collect();
         let existing = match target {
             None => None,
             Some(root) => {
-                let is_of_guide = |head: &&TaskHead| below.binary_search(&head.guid).is_ok();
-                let of_guide: Vec<&TaskHead> = heads.iter().filter(is_of_guide).collect();
+                let is_of_guide =
+                    |locked_task: &&LockedTask| below.binary_search(&locked_task.guid).is_ok();
+                let of_guide: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guide).collect();
                 if self.locks_all_steps.load(Ordering::Relaxed) {
                     tx.lock_steps_of(&below).await?;
                 }

@@ -50,9 +50,9 @@ impl Operation for Acknowledge {
         // A deletion locks the task of a step, and then notes what the index holds.
         let mut tasks = tx.tasks_of_steps(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
-        for head in tx.lock_tasks(&tasks).await? {
-            let etag = head.etag().into_string();
-            stored.insert(head.guid.0, (Some(IndexKind::Task), etag));
+        for locked_task in tx.lock_tasks(&tasks).await? {
+            let etag = locked_task.etag().into_string();
+            stored.insert(locked_task.guid.0, (Some(IndexKind::Task), etag));
         }
         let steps: Vec<(Uuid, i64, i64)> = tx
             .select::<step::Entity>()

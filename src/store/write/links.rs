@@ -11,8 +11,8 @@ use crate::{
         decide::{ManagedTasks, StepSnapshot, StepToDelete},
         ids::{StepId, TaskId},
         link::linked_tasks,
-        revision::Revision,
-        task::TaskHead,
+        row_version::RowVersion,
+        task::LockedTask,
         time::Timestamp,
     },
     store::{
@@ -37,7 +37,7 @@ pub enum WithManaged {
 /// What [`Tx::lock_step`] has locked.
 pub struct LockedStep {
     /// The given tasks and the managed ones, as far as they exist.
-    pub heads: Vec<TaskHead>,
+    pub locked_tasks: Vec<LockedTask>,
     with_managed: WithManaged,
     /// The tasks that the step managed when they were looked up.
     managed: Vec<TaskId>,
@@ -88,7 +88,7 @@ impl Tx {
         Ok(Some(StepToDelete {
             task,
             link,
-            revision: Revision {
+            row_version: RowVersion {
                 version: row.take()?,
                 dirty: row.take()?,
                 created: Timestamp(row.take()?),
@@ -112,7 +112,7 @@ impl Tx {
             WithManaged::Skip => Vec::new(),
         };
         let all: Vec<TaskId> = managed.iter().chain(tasks).copied().collect();
-        let heads = self.lock_tasks(&all).await?;
+        let locked_tasks = self.lock_tasks(&all).await?;
         let step = step::Column::Guid.eq(guid.0);
         let wiring = || {
             let leads_to_managed = step::Column::SubtaskId.is_in(managed.iter().map(|task| task.0));
@@ -124,7 +124,7 @@ impl Tx {
         };
         locked.retain(|step| *step != guid.0);
         Ok(LockedStep {
-            heads,
+            locked_tasks,
             with_managed,
             managed,
             wiring: locked,
@@ -139,7 +139,7 @@ impl Tx {
         current: &[TaskId],
     ) -> Result<ManagedTasks, StoreError> {
         let LockedStep {
-            heads: _,
+            locked_tasks: _,
             with_managed,
             managed,
             wiring,

@@ -21,8 +21,8 @@ use crate::{
         changes::Changes,
         ids::{StepId, TaskId},
         order::{Neighbours, Numbering, Place},
-        revision::Revision,
-        task::{Task, TaskHead},
+        row_version::RowVersion,
+        task::{LockedTask, Task},
         text::Name,
         time::Timestamp,
     },
@@ -46,11 +46,11 @@ const NEIGHBOURS: &str = "SELECT s.position, s.fraction, t.version FROM steps s 
 
 impl Tx {
     /// Locks tasks in the order of their ids and returns those that exist.
-    pub async fn lock_tasks(&self, guids: &[TaskId]) -> Result<Vec<TaskHead>, StoreError> {
+    pub async fn lock_tasks(&self, guids: &[TaskId]) -> Result<Vec<LockedTask>, StoreError> {
         let mut guids = guids.to_vec();
         guids.sort_unstable();
         guids.dedup();
-        let mut heads = Vec::with_capacity(guids.len());
+        let mut locked_tasks = Vec::with_capacity(guids.len());
         for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
             let statement = self
                 .select::<task::Entity>()
@@ -61,10 +61,10 @@ impl Tx {
                 .lock_exclusive()
                 .build(self.backend());
             for row in self.db.query_all_raw(statement).await? {
-                heads.push(task_head(&mut RowReader::new(&row))?);
+                locked_tasks.push(task_head(&mut RowReader::new(&row))?);
             }
         }
-        Ok(heads)
+        Ok(locked_tasks)
     }
 
     /// The tasks of these steps. A step never changes its task, so they can be looked up before
@@ -122,16 +122,16 @@ impl Tx {
     }
 
     /// Locks the stored steps that change, in the order of their ids. Fails with a conflict
-    /// if one that is updated or deleted has another revision than the decision is based
-    /// on. A moved step needs no revision check: places change only under the task's lock.
+    /// if one that is updated or deleted has another version than the decision is based
+    /// on. A moved step needs no version check: places change only under the task's lock.
     pub async fn lock_changed_steps(&self, changes: &Changes) -> Result<(), StoreError> {
         let updated = changes.steps.iter().filter_map(|step| step.before.as_ref());
-        let updated = updated.map(|step| (step.guid, Some(step.revision)));
+        let updated = updated.map(|step| (step.guid, Some(step.row_version)));
         let deleted = changes.deleted_steps.iter();
-        let deleted = deleted.map(|deleted| (deleted.step, Some(deleted.revision)));
+        let deleted = deleted.map(|deleted| (deleted.step, Some(deleted.row_version)));
         let moved = changes.moved.iter().map(|(step, _)| (*step, None));
         // The last entry of a step counts: one that moves and is updated is checked.
-        let expected: BTreeMap<StepId, Option<Revision>> =
+        let expected: BTreeMap<StepId, Option<RowVersion>> =
             moved.chain(updated).chain(deleted).collect();
         let ids: Vec<StepId> = expected.keys().copied().collect();
         let mut locked = 0;
@@ -152,11 +152,11 @@ impl Tx {
                 let mut row = RowReader::new(&row);
                 let step = StepId(row.take()?);
                 let (version, modified): (i64, i64) = (row.take()?, row.take()?);
-                let is_same = |expected: &Revision| {
+                let is_same = |expected: &RowVersion| {
                     (expected.version, expected.modified) == (version, Timestamp(modified))
                 };
                 match expected.get(&step) {
-                    Some(revision) if revision.as_ref().is_none_or(is_same) => locked += 1,
+                    Some(row_version) if row_version.as_ref().is_none_or(is_same) => locked += 1,
                     Some(_) | None => return Err(StoreError::Conflict),
                 }
             }
@@ -262,8 +262,8 @@ const TASK_HEAD: [task::Column; 13] = [
     task::Column::ModifiedTs,
 ];
 
-fn task_head(row: &mut RowReader<'_>) -> Result<TaskHead, StoreError> {
-    Ok(TaskHead {
+fn task_head(row: &mut RowReader<'_>) -> Result<LockedTask, StoreError> {
+    Ok(LockedTask {
         guid: TaskId(row.take()?),
         name: json_columns::valid(Name::parse(row.take()?), "name")?,
         product: json_columns::product(row.take()?)?,
@@ -275,7 +275,7 @@ fn task_head(row: &mut RowReader<'_>) -> Result<TaskHead, StoreError> {
         },
         languages: usize::try_from(row.take::<i64>()?).unwrap_or_default(),
         size: row.take()?,
-        revision: Revision {
+        row_version: RowVersion {
             version: row.take()?,
             dirty: row.take()?,
             created: Timestamp(row.take()?),

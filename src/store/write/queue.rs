@@ -32,7 +32,7 @@ use crate::{
     domain::{Error, Outage},
     store::{
         Account, WriteMode, WriteOutcome,
-        connection::{Database, Purpose, Transaction},
+        connection::{Database, Transaction, TransactionMode},
         error::StoreError,
     },
 };
@@ -125,7 +125,7 @@ impl WriteQueue {
             outcome: None,
             outcome_sender,
         };
-        let closed = || StoreError::Unavailable(Outage::Away);
+        let closed = || StoreError::Unavailable(Outage::Unreachable);
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
         if let Ok(outcome) = timeout(self.wait_timeout, &mut outcome).await {
             return outcome.map_err(|_| closed())?;
@@ -155,7 +155,7 @@ async fn run_group(
     first: Box<dyn Job>,
     mut queue: Option<&mut mpsc::UnboundedReceiver<Box<dyn Job>>>,
 ) -> Vec<Box<dyn Job>> {
-    let transaction = match writer.begin(Purpose::Write).await {
+    let transaction = match writer.begin(TransactionMode::Write).await {
         Ok(transaction) => Arc::new(transaction),
         Err(err) => {
             first.end(Err(not_begun(err.into())));

@@ -26,7 +26,7 @@ use crate::{
         import::{ImportOutcome, RestoreContext, RestorePlan, TaskTree, restore},
         size::stored_count,
         step::ReferencedTask,
-        task::{Task, TaskHead},
+        task::{LockedTask, Task},
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
@@ -240,12 +240,17 @@ impl Operation for CreateRevision {
         } = &self.request;
         let task = *task;
         let ids = task_tree::ids(&tx.db, tx.account(), &[task]).await?;
-        let heads = tx.lock_tasks(&ids).await?;
-        if !heads.iter().any(|head| head.guid == task) {
+        let locked_tasks = tx.lock_tasks(&ids).await?;
+        if !locked_tasks
+            .iter()
+            .any(|locked_task| locked_task.guid == task)
+        {
             return Err(Error::task_not_found(task, "task").into());
         }
         let history = tx.lock_history(task).await?;
-        let guide = tx.read_exportable_guide(task, &heads, &self.memory).await?;
+        let guide = tx
+            .read_exportable_guide(task, &locked_tasks, &self.memory)
+            .await?;
         let guide = guide.ok_or(Error::TooLarge {
             resource: SizedResource::Guide,
             limit: tx.context.max_message_bytes,
@@ -509,9 +514,10 @@ impl Operation for RestoreWrite {
         let guides = task_tree::ids(db, account, &roots).await?;
         subtasks.extend(guides.iter().copied());
         let all: Vec<TaskId> = subtasks.into_iter().collect();
-        let heads = tx.lock_tasks(&all).await?;
-        let is_of_guides = |head: &&TaskHead| guides.binary_search(&head.guid).is_ok();
-        let of_guides: Vec<&TaskHead> = heads.iter().filter(is_of_guides).collect();
+        let locked_tasks = tx.lock_tasks(&all).await?;
+        let is_of_guides =
+            |locked_task: &&LockedTask| guides.binary_search(&locked_task.guid).is_ok();
+        let of_guides: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guides).collect();
         if self.locks_all_steps.load(Ordering::Relaxed) || self.request.expected.is_set() {
             tx.lock_steps_of(&guides).await?;
         }
@@ -531,9 +537,9 @@ impl Operation for RestoreWrite {
             stored,
             others,
             outdated,
-            referenced: heads
+            referenced: locked_tasks
                 .iter()
-                .map(|head| (head.guid, head.referenced()))
+                .map(|locked_task| (locked_task.guid, locked_task.referenced()))
                 .collect(),
             history,
         })

@@ -15,7 +15,7 @@ use crate::{
         size::{stored_count, task_size},
         step::Step,
         task::{Task, TaskContent},
-        translation::{Language, StepOverlay, TaskOverlay},
+        translation::{Language, StepTranslation, TaskTranslation},
         translation_work::SourceDigest,
     },
     store::{
@@ -43,7 +43,7 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         steps,
         numbering,
         index,
-        revision,
+        row_version,
     } = task;
     task::Model {
         account_id: account.as_str().to_owned(),
@@ -62,14 +62,14 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         order_epoch: numbering.epoch,
         size: task_size(task),
         language_count: stored_count(translations.len()),
-        version: revision.version,
-        dirty_record: revision.dirty,
+        version: row_version.version,
+        dirty_record: row_version.dirty,
         mvn_indexed: index.indexed,
         mvn_version: index.version,
         mvn_info: index.info.clone(),
         mvn_ts: index.at.map(|at| at.0),
-        created_ts: revision.created.0,
-        modified_ts: revision.modified.0,
+        created_ts: row_version.created.0,
+        modified_ts: row_version.modified.0,
     }
     .into_active_model()
 }
@@ -104,14 +104,14 @@ impl<M> TranslationRows<M> {
         has_new_source: impl Fn(&Language) -> bool,
         row: impl Fn(&Language, &O) -> M,
     ) {
-        for (language, overlay) in after {
+        for (language, translation) in after {
             match before.and_then(|rows| rows.get(language)) {
-                _ if has_new_source(language) => self.texts.push(row(language, overlay)),
-                Some(known) if known == overlay => {}
-                Some(known) if same_texts(known, overlay) => {
-                    self.locks.push(row(language, overlay))
+                _ if has_new_source(language) => self.texts.push(row(language, translation)),
+                Some(known) if known == translation => {}
+                Some(known) if same_texts(known, translation) => {
+                    self.locks.push(row(language, translation))
                 }
-                Some(_) | None => self.texts.push(row(language, overlay)),
+                Some(_) | None => self.texts.push(row(language, translation)),
             }
         }
         let known = before.into_iter().flat_map(BTreeMap::keys);
@@ -134,8 +134,14 @@ impl TranslationRows<task_translation::ActiveModel> {
                 version: _,
             } = translated;
             let rows = by_language.iter();
-            self.texts.extend(rows.map(|(language, overlay)| {
-                task_translation_row(&context.account, *task, name.as_str(), language, overlay)
+            self.texts.extend(rows.map(|(language, translation)| {
+                task_translation_row(
+                    &context.account,
+                    *task,
+                    name.as_str(),
+                    language,
+                    translation,
+                )
             }));
         }
     }
@@ -150,9 +156,9 @@ impl TranslationRows<task_translation::ActiveModel> {
             &after.content.translations,
             |a, b| a.name == b.name,
             |language| !from.is_empty() && source(language).is_some(),
-            |language, overlay| {
+            |language, translation| {
                 let name = source(language).map_or(after.name.as_str(), String::as_str);
-                task_translation_row(&after.account, after.guid, name, language, overlay)
+                task_translation_row(&after.account, after.guid, name, language, translation)
             },
         );
     }
@@ -174,8 +180,8 @@ impl TranslationRows<step_translation::ActiveModel> {
             } = translated;
             let source = (title.as_str(), *content_digest);
             let rows = by_language.iter();
-            self.texts.extend(rows.map(|(language, overlay)| {
-                step_translation_row(&context.account, *step, source, language, overlay)
+            self.texts.extend(rows.map(|(language, translation)| {
+                step_translation_row(&context.account, *step, source, language, translation)
             }));
         }
     }
@@ -190,8 +196,8 @@ impl TranslationRows<step_translation::ActiveModel> {
         }
         let own = (after.title.as_str(), SourceDigest::of_step_content(after));
         let source = |language: &Language| from.steps.get(&(after.guid, language.clone()));
-        let same_texts = |a: &StepOverlay, b: &StepOverlay| {
-            let relocked = StepOverlay {
+        let same_texts = |a: &StepTranslation, b: &StepTranslation| {
+            let relocked = StepTranslation {
                 locked: b.locked,
                 ..a.clone()
             };
@@ -203,50 +209,50 @@ impl TranslationRows<step_translation::ActiveModel> {
             &after.content.translations,
             same_texts,
             |language| !from.is_empty() && source(language).is_some(),
-            |language, overlay| {
+            |language, translation| {
                 let source = source(language).map_or(own, |(title, rest)| (title, *rest));
-                step_translation_row(&after.account, after.guid, source, language, overlay)
+                step_translation_row(&after.account, after.guid, source, language, translation)
             },
         );
     }
 }
 
-/// The row of a task's texts in one language, which are translated from the name `made_from`.
+/// The row of a task's texts in one language, which are translated from the name `translated_from`.
 fn task_translation_row(
     account: &AccountId,
     task: TaskId,
-    made_from: &str,
+    translated_from: &str,
     language: &Language,
-    overlay: &TaskOverlay,
+    translation: &TaskTranslation,
 ) -> task_translation::ActiveModel {
-    let TaskOverlay { name, locked } = overlay;
+    let TaskTranslation { name, locked } = translation;
     task_translation::ActiveModel {
         account_id: Set(account.as_str().to_owned()),
         task: Set(task.0),
         language: Set(language.as_str().to_owned()),
         locked: Set(*locked),
         name: Set(name.as_ref().map(|name| name.as_str().to_owned())),
-        made_name: Set(made_from.to_owned()),
+        translated_from_name: Set(translated_from.to_owned()),
     }
 }
 
-/// The row of a step's texts in one language, which are translated from `made_from`: the
+/// The row of a step's texts in one language, which are translated from `translated_from`: the
 /// title, and the digest of the other texts.
 fn step_translation_row(
     account: &AccountId,
     step: StepId,
-    made_from: (&str, SourceDigest),
+    translated_from: (&str, SourceDigest),
     language: &Language,
-    overlay: &StepOverlay,
+    translation: &StepTranslation,
 ) -> step_translation::ActiveModel {
-    let StepOverlay {
+    let StepTranslation {
         title,
         body,
         instructions,
         feedback,
         locked,
-    } = overlay;
-    let (made_title, made_rest) = made_from;
+    } = translation;
+    let (translated_from_title, translated_from_rest) = translated_from;
     step_translation::ActiveModel {
         account_id: Set(account.as_str().to_owned()),
         step: Set(step.0),
@@ -255,8 +261,8 @@ fn step_translation_row(
         title: Set(title.as_ref().map(|title| title.as_str().to_owned())),
         instructions: Set(json_columns::write_list(instructions)),
         feedback_config: Set(json_columns::write_feedback(feedback.as_ref())),
-        made_title: Set(made_title.to_owned()),
-        made_rest: Set(made_rest.0.to_vec()),
+        translated_from_title: Set(translated_from_title.to_owned()),
+        translated_from_rest: Set(translated_from_rest.0.to_vec()),
         body: Set(body.as_ref().map(|body| body.as_str().to_owned())),
     }
 }

@@ -13,10 +13,10 @@ use sea_orm::{ActiveModelTrait, DbBackend};
 use uuid::Uuid;
 
 use super::{
+    name_uses::name_use_changes,
     request_outcomes::{KeptOutcome, delete_expired},
     rows::TranslationRows,
     sql::{Effect, RowChange, Script, Upsert},
-    symbols::symbol_changes,
 };
 use crate::{
     domain::{
@@ -60,7 +60,7 @@ impl DecidedWrite<'_> {
     /// Rows that belong to every write, with or without locks: [`Changes`] name every task and
     /// step.
     ///
-    /// All but those of symbols must insert or delete at least one row: in a script, an effect
+    /// All but those of digests must insert or delete at least one row: in a script, an effect
     /// that changes none skips those behind it on SQLite.
     fn rows_of_every_write(&self) -> Vec<RowChange> {
         let Self {
@@ -76,7 +76,7 @@ impl DecidedWrite<'_> {
         let feed = feed.iter().map(|feed| feed.known(context));
         outcome
             .chain(feed)
-            .chain(symbol_changes(changes, &context.account))
+            .chain(name_use_changes(changes, &context.account))
             .collect()
     }
 

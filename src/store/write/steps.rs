@@ -18,7 +18,7 @@ use crate::{
         order::Insertion,
         patch::Edit,
         step::{NewStep, Placement, ReferencedTask, Step, StepPatch},
-        task::TaskHead,
+        task::LockedTask,
     },
     store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, schema::entity::step},
 };
@@ -86,12 +86,16 @@ impl Operation for CreateStep {
         let task = self.new.task;
         let target = self.new.kind.subtask().map(|subtask| subtask.task);
         let named: Vec<TaskId> = target.into_iter().chain([task]).collect();
-        let heads = tx.lock_tasks(&named).await?;
-        let find = |guid: TaskId| heads.iter().find(|head| head.guid == guid);
+        let locked_tasks = tx.lock_tasks(&named).await?;
+        let find = |guid: TaskId| {
+            locked_tasks
+                .iter()
+                .find(|locked_task| locked_task.guid == guid)
+        };
         let parent = find(task).ok_or_else(|| Error::task_not_found(task, "step.task"))?;
         Ok(NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
-            target: target.and_then(find).map(TaskHead::referenced),
+            target: target.and_then(find).map(LockedTask::referenced),
             step_count: Some(parent.step_count),
         })
     }
@@ -108,7 +112,7 @@ impl Operation for CreateStep {
 /// Where a new step goes in a locked task.
 async fn insertion(
     tx: &Tx,
-    parent: &TaskHead,
+    parent: &LockedTask,
     prevstep: Option<StepId>,
 ) -> Result<Insertion, StoreError> {
     let neighbours = match prevstep {
@@ -160,9 +164,9 @@ impl Operation for UpdateStep {
             let managed = stored.step.managed_tasks();
             stored.managed = tx.read_managed(&locked, &managed).await?;
         }
-        let mut heads = locked.heads.iter();
-        let target = heads.find(|head| Some(head.guid) == target);
-        Ok((stored, target.map(TaskHead::referenced)))
+        let mut locked_tasks = locked.locked_tasks.iter();
+        let target = locked_tasks.find(|locked_task| Some(locked_task.guid) == target);
+        Ok((stored, target.map(LockedTask::referenced)))
     }
 
     fn decide(

@@ -131,8 +131,11 @@ impl Operation for UpdateTaskWrite {
             true => task_tree::ids(&tx.db, tx.account(), &[guid]).await?,
             false => vec![guid],
         };
-        let heads = tx.lock_tasks(&ids).await?;
-        let task = match heads.iter().any(|head| head.guid == guid) {
+        let locked_tasks = tx.lock_tasks(&ids).await?;
+        let task = match locked_tasks
+            .iter()
+            .any(|locked_task| locked_task.guid == guid)
+        {
             true => tx.read_task(guid).await?,
             false => None,
         };
@@ -140,7 +143,9 @@ impl Operation for UpdateTaskWrite {
         let guide = match task.as_ref().is_some_and(keeps_guide) {
             true => {
                 let history = tx.lock_history(guid).await?;
-                let guide = tx.read_exportable_guide(guid, &heads, &self.memory).await?;
+                let guide = tx
+                    .read_exportable_guide(guid, &locked_tasks, &self.memory)
+                    .await?;
                 guide.map(|guide| (guide, history))
             }
             false => None,
@@ -171,8 +176,11 @@ impl Operation for DeleteTaskWrite {
         let guid = self.delete.guid;
         // The tasks that are managed below it are locked with it, in the order of ids.
         let below = task_tree::ids(&tx.db, tx.account(), &[guid]).await?;
-        let heads = tx.lock_tasks(&below).await?;
-        let task = heads.iter().find(|head| head.guid == guid).cloned();
+        let locked_tasks = tx.lock_tasks(&below).await?;
+        let task = locked_tasks
+            .iter()
+            .find(|locked_task| locked_task.guid == guid)
+            .cloned();
         let task = task.ok_or(Error::task_not_found(guid, "guid"))?;
         let managed = managed_by_task(tx, guid).await?;
         if managed
@@ -205,7 +213,9 @@ impl Operation for DeleteTaskWrite {
         let may_have_revision =
             stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
         if may_have_revision && tx.context.keeps_deleted_tasks && !self.delete.purge_history {
-            stored.guide = tx.read_exportable_guide(guid, &heads, &self.memory).await?;
+            stored.guide = tx
+                .read_exportable_guide(guid, &locked_tasks, &self.memory)
+                .await?;
         }
         Ok(stored)
     }

@@ -17,13 +17,13 @@ use crate::{
         change_feed::WriteRpc,
         changes::Changes,
         decide::{
-            StepTranslationSnapshot, StoredOverlay, TaskTranslationSnapshot, TranslationSnapshot,
-            WriteContext, write_translations,
+            StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot,
+            TranslationSnapshot, WriteContext, write_translations,
         },
         ids::TaskId,
         size::StepSize,
         text::{Body, Name, Title},
-        translation::{Language, StepOverlay, TaskOverlay},
+        translation::{Language, StepTranslation, TaskTranslation},
         translation_work::{AutomaticTranslation, SourceDigest, TranslationOutcome},
     },
     store::{
@@ -65,11 +65,11 @@ impl Operation for WriteTranslations {
         let mut locked = tx.tasks_of_steps(&ids).await?;
         locked.extend(self.ids().map(TaskId));
         let translated: Vec<Uuid> = self.ids().collect();
-        for head in tx.lock_tasks(&locked).await? {
-            let guid = head.guid.0;
+        for locked_task in tx.lock_tasks(&locked).await? {
+            let guid = locked_task.guid.0;
             if translated.contains(&guid) {
                 let rows = BTreeMap::new();
-                let task = TaskTranslationSnapshot { head, rows };
+                let task = TaskTranslationSnapshot { locked_task, rows };
                 stored.tasks.insert(guid, task);
             }
         }
@@ -162,13 +162,13 @@ impl WriteTranslations {
             let name = row
                 .name
                 .map(|name| json_columns::valid(Name::parse(name), "name"));
-            let stored = StoredOverlay {
-                overlay: TaskOverlay {
+            let stored = StoredTranslation {
+                translation: TaskTranslation {
                     name: name.transpose()?,
                     locked: row.locked,
                 },
                 body_bytes: 0,
-                source: row.made_name,
+                source: row.translated_from_name,
             };
             if let Some(task) = tasks.get_mut(&row.task) {
                 task.rows.insert(Language::stored(row.language), stored);
@@ -192,8 +192,8 @@ impl WriteTranslations {
             format!("({step}, {})", values.bind(language))
         }));
         let sql = format!(
-            "SELECT step, language, locked, title, instructions, feedback_config, made_title, \
-               made_rest, CAST(COALESCE(octet_length(body), 0) AS bigint) AS body_bytes, \
+            "SELECT step, language, locked, title, instructions, feedback_config, translated_from_title, \
+               translated_from_rest, CAST(COALESCE(octet_length(body), 0) AS bigint) AS body_bytes, \
                CASE WHEN octet_length(body) <= {MAX_COMPARED_BODY_BYTES} THEN body END AS body \
              FROM step_translations \
              WHERE account_id = $1 AND (step, language) IN (VALUES {rows})"
@@ -203,7 +203,7 @@ impl WriteTranslations {
             let mut row = RowReader::new(&row);
             let guid: Uuid = row.take()?;
             let language = Language::stored(row.take()?);
-            let stored = read_step_overlay(&mut row)?;
+            let stored = read_step_translation(&mut row)?;
             if let Some(step) = steps.get_mut(&guid) {
                 step.rows.insert(language, stored);
             }
@@ -219,9 +219,9 @@ fn digest(bytes: &[u8]) -> Result<SourceDigest, StoreError> {
         .map_err(|_| StoreError::Corrupt("digest"))
 }
 
-fn read_step_overlay(
+fn read_step_translation(
     row: &mut RowReader<'_>,
-) -> Result<StoredOverlay<StepOverlay, (String, SourceDigest)>, StoreError> {
+) -> Result<StoredTranslation<StepTranslation, (String, SourceDigest)>, StoreError> {
     const TABLE: &str = "step_translations";
     let locked = row.take()?;
     let title: Option<String> = row.take()?;
@@ -232,8 +232,8 @@ fn read_step_overlay(
     let body_bytes = row.take()?;
     let body: Option<String> = row.take()?;
     let body = body.map(|body| json_columns::valid(Body::parse(body), TABLE));
-    Ok(StoredOverlay {
-        overlay: StepOverlay {
+    Ok(StoredTranslation {
+        translation: StepTranslation {
             title: title.transpose()?,
             body: body.transpose()?,
             instructions,

@@ -119,9 +119,8 @@ fn a_missing_permission_is_named_with_its_table_at_the_start() {
     roles.revoke("INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public");
     roles.assert_refused_with(
         "INSERT, UPDATE, DELETE on accounts, change_feeds, changes, index_deletions, \
-         request_outcomes, revision_aliases, roles, \
-         step_symbols, step_translations, steps, task_histories, task_revisions, task_symbols, \
-         task_translations, tasks\n",
+         name_uses, request_outcomes, revision_aliases, roles, step_translations, steps, \
+         task_histories, task_revisions, task_translations, tasks\n",
     );
     roles.revoke("USAGE ON SEQUENCE changes_seq");
     roles.assert_refused_with("USAGE on changes_seq");

@@ -397,7 +397,7 @@ impl Model {
             }
             let index = *what % count;
             let source = self.resources.get(index).map(|known| known.source.clone());
-            let made_from = match made {
+            let translated_from = match made {
                 NamedSource::Current => source.clone(),
                 NamedSource::Seen(index) => {
                     let seen: Vec<&Source> = self.digests.keys().collect();
@@ -405,7 +405,7 @@ impl Model {
                 }
                 NamedSource::Unknown => None,
             };
-            let digest = made_from
+            let digest = translated_from
                 .as_ref()
                 .map(|source| self.digests[source].clone());
             let mut translation = AutomaticTranslation {
@@ -430,7 +430,7 @@ impl Model {
             let known = resource.rows.get(language);
             expected.push(if known.is_some_and(|known| known.locked) {
                 TranslationResult::SkippedLocked
-            } else if made_from.as_ref() != Some(&resource.source) {
+            } else if translated_from.as_ref() != Some(&resource.source) {
                 TranslationResult::Stale
             } else {
                 let made = resource.source.clone();

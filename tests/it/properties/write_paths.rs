@@ -18,20 +18,19 @@ use crate::kit::{
     snapshot::Names,
     store_server,
     stored_sizes::{
-        stored_sizes_are_those_of_the_content, symbols_are_those_of_stored_tasks_and_steps,
+        name_uses_are_those_of_stored_tasks_and_steps, stored_sizes_are_those_of_the_content,
     },
 };
 
 const CASES: u32 = 8;
 
 /// The tables that hold what an account has, with their keys.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 11] = [
     ("tasks", "guid"),
     ("task_translations", "task, language"),
     ("steps", "guid"),
     ("step_translations", "step, language"),
-    ("task_symbols", "task, symbol"),
-    ("step_symbols", "step, symbol"),
+    ("name_uses", "guid, name_digest"),
     ("roles", "id"),
     ("accounts", "account_id"),
     ("request_outcomes", "created_ts, request_id"),
@@ -79,15 +78,15 @@ fn both_write_paths_leave_equal_rows(url: &str) {
                     lines.push(names.normalised(&format!("{write:?}: {answer}")));
                 }
                 stored_sizes_are_those_of_the_content(&store, url, &account).await;
-                symbols_are_those_of_stored_tasks_and_steps(url, &account).await;
+                name_uses_are_those_of_stored_tasks_and_steps(url, &account).await;
                 let rows = rows(url, &account).await.into_iter();
                 let rows: Vec<String> = rows.map(|row| row.replace(&account, "account")).collect();
                 ends.push((lines, names, rows));
             }
-            let [optimistic, locked] = [&ends[0].2, &ends[1].2].map(|rows| symbols(rows));
+            let [optimistic, locked] = [&ends[0].2, &ends[1].2].map(|rows| digests(rows));
             let shared: BTreeSet<String> = optimistic.intersection(&locked).cloned().collect();
             let ends = ends.into_iter().map(|(mut lines, mut names, rows)| {
-                let rows = rows.iter().map(|row| with_shared_symbols(row, &shared));
+                let rows = rows.iter().map(|row| with_shared_digests(row, &shared));
                 let mut rows: Vec<String> = rows.map(|row| names.normalised(&row)).collect();
                 rows.sort_unstable();
                 lines.append(&mut rows);
@@ -103,22 +102,22 @@ fn both_write_paths_leave_equal_rows(url: &str) {
     }
 }
 
-/// The symbol in a row of the index of names.
-fn symbol(row: &str) -> Option<&str> {
-    let (_, symbol) = row.split_once("\"symbol\":")?;
-    symbol.split('"').nth(1)
+/// The digest in a row of the index of names.
+fn digest(row: &str) -> Option<&str> {
+    let (_, digest) = row.split_once("\"name_digest\":")?;
+    digest.split('"').nth(1)
 }
 
-fn symbols(rows: &[String]) -> BTreeSet<String> {
+fn digests(rows: &[String]) -> BTreeSet<String> {
     rows.iter()
-        .filter_map(|row| symbol(row))
+        .filter_map(|row| digest(row))
         .map(str::to_owned)
         .collect()
 }
 
-/// The row without a symbol that is not shared: those of a task's own names differ with its id.
-fn with_shared_symbols(row: &str, shared: &BTreeSet<String>) -> String {
-    match symbol(row).filter(|symbol| !shared.contains(*symbol)) {
+/// The row without a digest that is not shared: those of a task's own names differ with its id.
+fn with_shared_digests(row: &str, shared: &BTreeSet<String>) -> String {
+    match digest(row).filter(|digest| !shared.contains(*digest)) {
         Some(own) => row.replace(own, "own"),
         None => row.to_owned(),
     }

@@ -11,7 +11,7 @@ use crate::domain::{
     task::Task,
 };
 
-use super::{OverlayState, SourceStep, SourceTask, SourceTasks};
+use super::{SourceStep, SourceTask, SourceTasks, TranslationState};
 
 /// The tasks and steps of a document, from the plan of an import that creates them. They
 /// have the ids of the plan.
@@ -42,9 +42,9 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
 
 fn source_task(task: Task, origins: &mut Origins) -> SourceTask {
     let languages = task.content.translations.keys();
-    let overlays = languages.map(|language| (language.clone(), OverlayState::default()));
+    let translations = languages.map(|language| (language.clone(), TranslationState::default()));
     SourceTask {
-        overlays: overlays.collect(),
+        translations: translations.collect(),
         origin: Some(origins.tasks.remove(&task.guid).unwrap_or_else(unlisted)),
         task,
     }
@@ -52,9 +52,9 @@ fn source_task(task: Task, origins: &mut Origins) -> SourceTask {
 
 fn source_step(step: Step, origins: &mut Origins) -> SourceStep {
     let translations = step.content.translations.iter();
-    let overlays = translations.map(|(language, overlay)| {
-        let state = OverlayState {
-            has_body: overlay.body.is_some(),
+    let translations = translations.map(|(language, translation)| {
+        let state = TranslationState {
+            has_body: translation.body.is_some(),
             outdated_title: false,
             outdated_rest: false,
         };
@@ -63,7 +63,7 @@ fn source_step(step: Step, origins: &mut Origins) -> SourceStep {
     SourceStep {
         has_body: step.content.body.is_some(),
         body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),
-        overlays: overlays.collect(),
+        translations: translations.collect(),
         origin: Some(origins.steps.remove(&step.guid).unwrap_or_else(unlisted)),
         step,
     }

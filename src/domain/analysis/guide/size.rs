@@ -47,13 +47,17 @@ pub(super) fn weight_of_task<'a>(
 ) -> usize {
     let dependencies = task.task.content.dependencies.as_ref();
     let of_steps = steps.map(|source| {
-        let SourceStep { step, overlays, .. } = source;
+        let SourceStep {
+            step, translations, ..
+        } = source;
         let keys = step
             .kind
             .feedback()
             .map_or(0, |feedback| feedback.values.len());
         let dependencies = step.content.dependencies.as_ref();
-        1 + keys * (1 + overlays.len()) + overlays.len() + dependencies.map_or(0, Group::weight)
+        1 + keys * (1 + translations.len())
+            + translations.len()
+            + dependencies.map_or(0, Group::weight)
     });
     1 + dependencies.map_or(0, Group::weight) + of_steps.sum::<usize>()
 }

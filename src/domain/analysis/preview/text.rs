@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::domain::{
-    analysis::{GuideStep, GuideTask, OverlayState},
+    analysis::{GuideStep, GuideTask, TranslationState},
     feedback::FeedbackValue,
     json::Instruction,
-    translation::{Language, StepOverlay},
+    translation::{Language, StepTranslation},
 };
 
 /// The languages of a preview, in the order of preference. The source is the last choice.
@@ -103,9 +103,9 @@ impl TextLanguages {
         let translations = &source.task.content.translations;
         self.choose(
             translations,
-            &source.overlays,
+            &source.translations,
             TextKind::Title,
-            |_, overlay| overlay.name.as_ref().map(|name| name.as_str()),
+            |_, translation| translation.name.as_ref().map(|name| name.as_str()),
             Some(source.task.name.as_str()),
         )
     }
@@ -115,7 +115,7 @@ impl TextLanguages {
         self.of_step(
             step,
             TextKind::Title,
-            |_, overlay| overlay.title.as_ref().map(|title| title.as_str()),
+            |_, translation| translation.title.as_ref().map(|title| title.as_str()),
             Some(step.source.step.title.as_str()),
         )
     }
@@ -139,7 +139,7 @@ impl TextLanguages {
         self.of_step(
             step,
             TextKind::Rest,
-            |_, overlay| non_empty(&overlay.instructions),
+            |_, translation| non_empty(&translation.instructions),
             non_empty(&step.source.step.content.instructions),
         )
     }
@@ -149,9 +149,9 @@ impl TextLanguages {
         let source = &step.source;
         let translations = &source.step.content.translations;
         let wanted = self.0.iter().filter_map(|wanted| {
-            let (language, overlay) = translations.get_key_value(wanted)?;
-            let values = overlay.feedback.as_ref()?.values.iter();
-            let state = source.overlays.get(language);
+            let (language, translation) = translations.get_key_value(wanted)?;
+            let values = translation.feedback.as_ref()?.values.iter();
+            let state = source.translations.get(language);
             Some(TranslatedAnswers {
                 language,
                 is_fallback: self.0.first() != Some(language),
@@ -171,29 +171,29 @@ impl TextLanguages {
         &self,
         step: &'a GuideStep,
         kind: TextKind,
-        pick: impl Fn(Option<&OverlayState>, &'a StepOverlay) -> Option<T>,
+        pick: impl Fn(Option<&TranslationState>, &'a StepTranslation) -> Option<T>,
         source: Option<T>,
     ) -> Option<ChosenText<'a, T>> {
         let translations = &step.source.step.content.translations;
-        self.choose(translations, &step.source.overlays, kind, pick, source)
+        self.choose(translations, &step.source.translations, kind, pick, source)
     }
 
     /// The text in the most preferred language that has one, else that of the source.
     fn choose<'a, O, T>(
         &self,
         translations: &'a BTreeMap<Language, O>,
-        states: &'a BTreeMap<Language, OverlayState>,
+        states: &'a BTreeMap<Language, TranslationState>,
         kind: TextKind,
-        pick: impl Fn(Option<&OverlayState>, &'a O) -> Option<T>,
+        pick: impl Fn(Option<&TranslationState>, &'a O) -> Option<T>,
         source: Option<T>,
     ) -> Option<ChosenText<'a, T>> {
         let asked = self.0.first();
         for wanted in &self.0 {
-            let Some((language, overlay)) = translations.get_key_value(wanted) else {
+            let Some((language, translation)) = translations.get_key_value(wanted) else {
                 continue;
             };
             let state = states.get(language);
-            if let Some(text) = pick(state, overlay) {
+            if let Some(text) = pick(state, translation) {
                 let outdated = state.is_some_and(|state| match kind {
                     TextKind::Title => state.outdated_title,
                     TextKind::Rest => state.outdated_rest,

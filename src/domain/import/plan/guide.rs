@@ -9,7 +9,7 @@ use crate::domain::{
     etag::GuideEtag,
     ids::TaskId,
     import::TaskTree,
-    revision::Revision,
+    row_version::RowVersion,
     size::{StepSize, task_size},
     step::Step,
     task::Task,
@@ -51,10 +51,12 @@ pub(super) fn guide(
         .filter_map(|planned| Some((after(planned)?, planned)))
         .collect();
     let guide = GuideTask::planned(root, &tasks)?;
-    let mut revisions = Vec::new();
-    guide.add_revisions(&tasks, context, &mut revisions);
-    let revisions = revisions.iter().map(|(id, revision)| (*id, revision));
-    let etag = GuideEtag::of_revisions(revisions.collect());
+    let mut row_versions = Vec::new();
+    guide.add_row_versions(&tasks, context, &mut row_versions);
+    let row_versions = row_versions
+        .iter()
+        .map(|(id, row_version)| (*id, row_version));
+    let etag = GuideEtag::of_row_versions(row_versions.collect());
     let Some(max_bytes) = max_bytes else {
         return Some((etag, None));
     };
@@ -117,23 +119,23 @@ impl<'p> GuideTask<'p> {
         }
     }
 
-    /// Adds the revisions of its tasks and steps after the import.
-    fn add_revisions(
+    /// Adds the versions of its tasks and steps after the import.
+    fn add_row_versions(
         &self,
         tasks: &PlannedTasks<'_>,
         context: &WriteContext,
-        revisions: &mut Vec<(Uuid, Revision)>,
+        row_versions: &mut Vec<(Uuid, RowVersion)>,
     ) {
-        revisions.push((self.task.guid.0, self.task.revision));
-        revisions.extend(self.steps.iter().map(|step| {
-            let revision = match new_title(step, tasks) {
-                Some(_) => step.revision.next(context.now),
-                None => step.revision,
+        row_versions.push((self.task.guid.0, self.task.row_version));
+        row_versions.extend(self.steps.iter().map(|step| {
+            let row_version = match new_title(step, tasks) {
+                Some(_) => step.row_version.next(context.now),
+                None => step.row_version,
             };
-            (step.guid.0, revision)
+            (step.guid.0, row_version)
         }));
         for managed in &self.managed {
-            managed.add_revisions(tasks, context, revisions);
+            managed.add_row_versions(tasks, context, row_versions);
         }
     }
 
@@ -176,7 +178,7 @@ fn retitle(tree: &mut TaskTree, tasks: &PlannedTasks<'_>, context: &WriteContext
     for step in &mut tree.steps {
         if let Some(name) = new_title(step, tasks) {
             name.as_str().clone_into(&mut step.title);
-            step.revision = step.revision.next(context.now);
+            step.row_version = step.row_version.next(context.now);
         }
     }
     tree.managed

@@ -16,11 +16,11 @@ use crate::domain::{
     import::{ImportOutcome, TaskTree},
     nesting::{DepthLimit, MAX_NESTED_DOCUMENTS, limits_of_step},
     order::Numbering,
-    revision::Revision,
+    row_version::RowVersion,
     step::{ReferencedTask, Step},
     task::{IndexState, ManagedBy, Task},
     time::Timestamp,
-    translation::{Language, StepOverlay, TaskOverlay},
+    translation::{Language, StepTranslation, TaskTranslation},
     translation_work::SourceDigest,
     violation::Path,
 };
@@ -191,7 +191,7 @@ impl<'a> Restore<'a> {
             steps: Vec::new(),
             numbering: Numbering::default(),
             index: IndexState::default(),
-            revision: self.first_revision(kept.revision.created, target),
+            row_version: self.first_row_version(kept.row_version.created, target),
             ..kept.clone()
         };
         let mut after = match target {
@@ -209,7 +209,7 @@ impl<'a> Restore<'a> {
                 steps: tree.task.steps.clone(),
                 numbering: tree.task.numbering,
                 index: tree.task.index.clone(),
-                revision: tree.task.revision,
+                row_version: tree.task.row_version,
             },
             Target::Undeleted => new(),
             Target::Replaced => {
@@ -250,7 +250,7 @@ impl<'a> Restore<'a> {
             content,
             link,
             r_data,
-            revision,
+            row_version,
         } = kept;
         Step {
             guid,
@@ -262,23 +262,23 @@ impl<'a> Restore<'a> {
             content: content.clone(),
             link: *link,
             r_data: before.map_or(r_data, |before| &before.r_data).clone(),
-            revision: match before {
-                Some(before) => before.revision,
-                None => self.first_revision(revision.created, to),
+            row_version: match before {
+                Some(before) => before.row_version,
+                None => self.first_row_version(row_version.created, to),
             },
         }
     }
 
-    /// The revision of a task or step that is not stored. The version of one that comes back is the
+    /// The row version of a task or step that is not stored. The number of one that comes back is the
     /// present time in microseconds: larger than any number of writes.
-    fn first_revision(&self, created: Timestamp, target: Target<'a>) -> Revision {
+    fn first_row_version(&self, created: Timestamp, target: Target<'a>) -> RowVersion {
         let now = self.context.write.now;
         match target {
-            Target::Replaced => Revision::first(now),
-            Target::Stored(_) | Target::Undeleted => Revision {
+            Target::Replaced => RowVersion::first(now),
+            Target::Stored(_) | Target::Undeleted => RowVersion {
                 version: now.0,
                 created,
-                ..Revision::first(now)
+                ..RowVersion::first(now)
             },
         }
     }
@@ -350,7 +350,7 @@ impl<'a> Restore<'a> {
         fn sources<'s>(
             task: &'s Task,
             from: &'s TranslatedFrom,
-        ) -> Sources<'s, TaskId, TaskOverlay, String> {
+        ) -> Sources<'s, TaskId, TaskTranslation, String> {
             Sources {
                 id: task.guid,
                 translations: &task.content.translations,
@@ -361,7 +361,7 @@ impl<'a> Restore<'a> {
         let stored = before.map(|task| sources(task, self.context.outdated));
         let changed = sources(kept, &self.context.kept.outdated).not_stored(stored.as_ref());
         if let (Some(before), false) = (before, changed.is_empty()) {
-            after.revision = before.revision.next(self.context.write.now);
+            after.row_version = before.row_version.next(self.context.write.now);
         }
         let changed = changed.into_iter();
         let changed = changed.map(|(language, source)| ((after.guid, language), source));
@@ -373,7 +373,7 @@ impl<'a> Restore<'a> {
         fn sources<'s>(
             step: &'s Step,
             from: &'s TranslatedFrom,
-        ) -> Sources<'s, StepId, StepOverlay, StepSource> {
+        ) -> Sources<'s, StepId, StepTranslation, StepSource> {
             Sources {
                 id: step.guid,
                 translations: &step.content.translations,
@@ -387,7 +387,7 @@ impl<'a> Restore<'a> {
         let stored = before.map(|step| sources(step, self.context.outdated));
         let changed = sources(kept, &self.context.kept.outdated).not_stored(stored.as_ref());
         if let (Some(before), false) = (before, changed.is_empty()) {
-            after.revision = before.revision.next(self.context.write.now);
+            after.row_version = before.row_version.next(self.context.write.now);
         }
         let changed = changed.into_iter();
         let changed = changed.map(|(language, source)| ((after.guid, language), source));
@@ -474,11 +474,11 @@ impl<'a> Restore<'a> {
         }
         for planned in &tasks {
             let task = planned.after.iter();
-            revisions.extend(task.map(|task| (task.guid.0, &task.revision)));
+            revisions.extend(task.map(|task| (task.guid.0, &task.row_version)));
             let steps = planned.steps.iter().map(|step| &step.after);
-            revisions.extend(steps.map(|step| (step.guid.0, &step.revision)));
+            revisions.extend(steps.map(|step| (step.guid.0, &step.row_version)));
         }
-        let guide_etag = GuideEtag::of_revisions(revisions);
+        let guide_etag = GuideEtag::of_row_versions(revisions);
         let mut root = None;
         for planned in tasks {
             // What it manages now and the revision does not becomes a standard task.
@@ -527,14 +527,14 @@ impl<Id: Copy + Ord, O: PartialEq, S: Clone + PartialEq> Sources<'_, Id, O, S> {
 
     /// The translations that are not stored so, with their sources.
     fn not_stored(&self, stored: Option<&Self>) -> Vec<(Language, S)> {
-        let is_stored = |language: &Language, overlay: &O| {
+        let is_stored = |language: &Language, translation: &O| {
             stored.is_some_and(|stored| {
-                stored.translations.get(language) == Some(overlay)
+                stored.translations.get(language) == Some(translation)
                     && stored.of(language) == self.of(language)
             })
         };
         let changed = self.translations.iter();
-        let changed = changed.filter(|(language, overlay)| !is_stored(language, overlay));
+        let changed = changed.filter(|(language, translation)| !is_stored(language, translation));
         changed
             .map(|(language, _)| (language.clone(), self.of(language).clone()))
             .collect()

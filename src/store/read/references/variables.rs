@@ -11,8 +11,8 @@ use crate::{
     domain::{
         Error, Result,
         analysis::{
-            NameUse, Reference, ReferenceCursor, ReferenceKind, ReferencePage, ReferencePlace,
-            Symbol, VariableFilter,
+            NameDigest, NameUse, Reference, ReferenceCursor, ReferenceKind, ReferencePage,
+            ReferencePlace, VariableFilter,
         },
         dependency::Group,
         ids::{StepId, TaskId},
@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         Account, backend, error::StoreError, json_columns, read::guide::MEMORY_PER_BYTE,
-        row_reader::RowReader, schema::entity::step_symbol, statement,
+        row_reader::RowReader, schema::entity::name_use, statement,
     },
 };
 
@@ -152,15 +152,15 @@ impl Account {
             task,
             answer: _,
         } = filter;
-        let Symbol(symbol) = Symbol::new(used, name);
+        let NameDigest(digest) = NameDigest::new(used, name);
         let mut values: Vec<Value> = vec![
-            symbol.into(),
+            digest.into(),
             cursor.id.into(),
             limit_value(limit.saturating_add(1)),
         ];
         values.extend(task.map(|task| Value::from(task.0)));
         if let (NameUse::Sets, Some(task)) = (used, task) {
-            let Symbol(own) = Symbol::of_own_name(*task, name);
+            let NameDigest(own) = NameDigest::of_own_name(*task, name);
             values.push(own.into());
         }
         let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some(), large);
@@ -192,24 +192,24 @@ impl Account {
         rows: &mut Vec<NamedRow>,
     ) -> Result<(), StoreError> {
         let tasks: BTreeSet<TaskId> = rows.iter().map(|row| row.place.task).collect();
-        let symbol = |task: TaskId| (Symbol::of_own_name(task, &filter.name), task);
-        let symbols: BTreeMap<Symbol, TaskId> = tasks.into_iter().map(symbol).collect();
-        if symbols.is_empty() {
+        let digest = |task: TaskId| (NameDigest::of_own_name(task, &filter.name), task);
+        let digests: BTreeMap<NameDigest, TaskId> = tasks.into_iter().map(digest).collect();
+        if digests.is_empty() {
             return Ok(());
         }
         let db = self.reader();
-        let given = symbols.keys().map(|Symbol(symbol)| *symbol);
+        let given = digests.keys().map(|NameDigest(digest)| *digest);
         let found: Vec<Uuid> = self
-            .select::<step_symbol::Entity>()
+            .select::<name_use::Entity>()
             .select_only()
-            .column(step_symbol::Column::Symbol)
-            .filter(step_symbol::Column::Symbol.is_in(given))
+            .column(name_use::Column::NameDigest)
+            .filter(name_use::Column::NameDigest.is_in(given))
             .into_tuple()
             .all(db)
             .await?;
         let own = found
             .into_iter()
-            .filter_map(|symbol| symbols.get(&Symbol(symbol)));
+            .filter_map(|digest| digests.get(&NameDigest(digest)));
         let own: BTreeSet<TaskId> = own.copied().collect();
         rows.retain(|row| !own.contains(&row.place.task));
         Ok(())
@@ -218,8 +218,8 @@ impl Account {
 
 /// The statement that reads a page of the rows that the index names.
 ///
-/// Its parameters: account, symbol, the id of the cursor, the number of rows, the task, and
-/// the symbol of the task's own name.
+/// Its parameters: account, digest, the id of the cursor, the number of rows, the task, and
+/// the digest of the task's own name.
 pub fn named_rows_sql(
     used: NameUse,
     in_one_task: bool,
@@ -258,8 +258,8 @@ pub fn named_rows_sql(
 /// The query for the ids and sizes of the rows of one table, `step` or `task`.
 fn index_rows_sql(table: &str, used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
     let named = match used {
-        NameUse::Sets if in_one_task => "y.symbol IN ($2, $6)",
-        NameUse::Sets | NameUse::Reads => "y.symbol = $2",
+        NameUse::Sets if in_one_task => "y.name_digest IN ($2, $6)",
+        NameUse::Sets | NameUse::Reads => "y.name_digest = $2",
     };
     let (in_step, of_task) = match table {
         "step" => (1, "r.task = $5"),
@@ -267,17 +267,17 @@ fn index_rows_sql(table: &str, used: NameUse, in_one_task: bool, with_cursor_row
     };
     // The tables of a CROSS JOIN are read from left to right by SQLite.
     let (from, id) = if in_one_task {
-        let from = format!("{table}s r CROSS JOIN {table}_symbols y WHERE {of_task}");
-        (from, "r.guid".to_owned())
+        let from = format!("{table}s r CROSS JOIN name_uses y WHERE {of_task}");
+        (from, "r.guid")
     } else {
-        let from = format!("{table}_symbols y CROSS JOIN {table}s r WHERE true");
-        (from, format!("y.{table}"))
+        let from = format!("name_uses y CROSS JOIN {table}s r WHERE true");
+        (from, "y.guid")
     };
     let after = if with_cursor_row { ">=" } else { ">" };
     format!(
         "SELECT * FROM (SELECT {id} AS id, {in_step} AS in_step, r.size AS bytes \
-         FROM {from} AND y.account_id = $1 AND {named} AND r.account_id = $1 \
-         AND r.guid = y.{table} AND {id} {after} $3 ORDER BY {id} LIMIT $4) of_{table}"
+         FROM {from} AND y.account_id = $1 AND {named} AND y.in_step = {in_step} \
+         AND r.account_id = $1 AND r.guid = y.guid AND {id} {after} $3 ORDER BY {id} LIMIT $4) of_{table}"
     )
 }
 

@@ -18,9 +18,9 @@ pub struct Model {
     pub instructions: Option<String>,
     pub feedback_config: Option<String>,
     /// The step's title when this was written.
-    pub made_title: String,
+    pub translated_from_title: String,
     /// The step's `rest_digest` when this was written.
-    pub made_rest: Vec<u8>,
+    pub translated_from_rest: Vec<u8>,
     pub body: Option<String>,
 }
 

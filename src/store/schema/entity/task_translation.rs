@@ -16,7 +16,7 @@ pub struct Model {
     pub name: Option<String>,
     pub locked: bool,
     /// The task's name when this was written.
-    pub made_name: String,
+    pub translated_from_name: String,
 }
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -9,7 +9,7 @@ use super::{
     StepTranslationRows, TaskTranslationRows,
     columns::{
         STEP_KEY, TASK_KEY, is_updated_step_column, is_updated_step_or_body_column,
-        is_updated_task_column, next_revision,
+        is_updated_task_column, next_row_version,
     },
     feed::Deleted,
     internal,
@@ -287,10 +287,10 @@ impl Batch {
     pub fn unlink_steps(&mut self, steps: &[StepId], context: &WriteContext) {
         for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let revision = next_revision("steps", &mut values, context);
+            let row_version = next_row_version("steps", &mut values, context);
             let ids = values.bind_all(steps.iter().map(|step| step.0));
             let sql = format!(
-                "UPDATE steps SET {revision}, is_link = false \
+                "UPDATE steps SET {row_version}, is_link = false \
                  WHERE account_id = $1 AND guid IN ({ids})"
             );
             self.push(sql, values);
@@ -298,7 +298,7 @@ impl Batch {
     }
 
     /// Adds the sizes of automatic translations to their tasks and steps, which get a new
-    /// revision.
+    /// version.
     pub fn add_translation_sizes(
         &mut self,
         tasks: &[TranslatedTask],
@@ -337,7 +337,7 @@ impl Batch {
         self.add_to_each("steps", &columns, rows, context);
     }
 
-    /// Adds numbers to columns of rows, which get a new revision. Each of `rows` has an id
+    /// Adds numbers to columns of rows, which get a new version. Each of `rows` has an id
     /// and a number for each column. Ids are listed twice, so that PostgreSQL uses the
     /// primary key even without statistics.
     fn add_to_each(
@@ -352,7 +352,7 @@ impl Batch {
             return;
         }
         let mut values = Values::new();
-        let revision = next_revision(table, &mut values, context);
+        let row_version = next_row_version(table, &mut values, context);
         let mut ids = Vec::new();
         let given = list(rows.map(|row| {
             let row: Vec<Placeholder> = row.into_iter().map(|value| values.bind(value)).collect();
@@ -363,7 +363,7 @@ impl Batch {
             .iter()
             .map(|column| format!("{column} = {table}.{column} + given.{column}"));
         let sql = format!(
-            "WITH given (guid, {}) AS (VALUES {given}) UPDATE {table} SET {revision}, {} \
+            "WITH given (guid, {}) AS (VALUES {given}) UPDATE {table} SET {row_version}, {} \
              FROM given WHERE {table}.account_id = $1 AND {table}.guid IN ({}) \
              AND {table}.guid = given.guid",
             columns.join(", "),
@@ -377,10 +377,10 @@ impl Batch {
     pub fn update_subtask_titles(&mut self, tasks: &[TaskId], context: &WriteContext) {
         for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
-            let revision = next_revision("steps", &mut values, context);
+            let row_version = next_row_version("steps", &mut values, context);
             let ids = values.bind_all(tasks.iter().map(|task| task.0));
             let sql = format!(
-                "UPDATE steps SET {revision}, title = tasks.name, \
+                "UPDATE steps SET {row_version}, title = tasks.name, \
                  size = steps.size + octet_length(tasks.name) - octet_length(steps.title) \
                  FROM tasks WHERE steps.account_id = $1 AND steps.subtask_id IN ({ids}) \
                  AND tasks.account_id = $1 AND tasks.guid = steps.subtask_id \

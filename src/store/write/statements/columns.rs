@@ -30,10 +30,10 @@ pub fn is_updated_translation_column(column: &str) -> bool {
     !matches!(column, "account_id" | "task" | "step" | "language")
 }
 
-/// The assignments that give a row its next revision, as [`Revision::next`] does in memory.
+/// The assignments that give a row its next version, as [`RowVersion::next`] does in memory.
 ///
-/// [`Revision::next`]: crate::domain::revision::Revision::next
-pub fn next_revision(table: &str, values: &mut Values, context: &WriteContext) -> String {
+/// [`RowVersion::next`]: crate::domain::row_version::RowVersion::next
+pub fn next_row_version(table: &str, values: &mut Values, context: &WriteContext) -> String {
     let now = values.bind(context.now.0);
     format!("version = {table}.version + 1, dirty_record = true, modified_ts = {now}")
 }

@@ -16,7 +16,7 @@ use crate::{
         decide::WriteContext,
         history::TranslatedFrom,
         order::Place,
-        revision::Revision,
+        row_version::RowVersion,
         task::Task,
     },
     store::{
@@ -65,12 +65,12 @@ pub fn update_task(before: &Task, after: &Task, backend: DbBackend) -> Script {
     translations.add_task(Some(before), after, &TranslatedFrom::default());
     let mut values = Values::new();
     let before_row = task::ActiveModel {
-        // An index may have cleared it since, which is no new revision.
+        // An index may have cleared it since, which is no new version.
         dirty_record: NotSet,
         ..task_row(before)
     };
     let set = assignments(before_row, task_row(after), &mut values);
-    let mut script = update_guarded("tasks", after.guid.0, before.revision, &set, values);
+    let mut script = update_guarded("tasks", after.guid.0, before.row_version, &set, values);
     translations.add_to(&mut script, &TASK_TRANSLATION_KEY, backend);
     script
 }
@@ -88,17 +88,17 @@ pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, Sto
     let mut translations = StepTranslationRows::default();
     translations.add_step(Some(&before), &after, &TranslatedFrom::default());
     let guid = after.guid.0;
-    let revision = before.revision;
+    let row_version = before.row_version;
     let mut values = Values::new();
     // Renumbering moves a step without a new version. The place is the same in both rows, so
     // the update leaves it as it is.
     let before = step::ActiveModel {
-        // An index may have cleared it since, which is no new revision.
+        // An index may have cleared it since, which is no new version.
         dirty_record: NotSet,
         ..step_row(*before, place.clone())?
     };
     let set = assignments(before, step_row(*after, place)?, &mut values);
-    let mut script = update_guarded("steps", guid, revision, &set, values);
+    let mut script = update_guarded("steps", guid, row_version, &set, values);
     translations.add_to(&mut script, &STEP_TRANSLATION_KEY, backend);
     Ok(script)
 }
@@ -107,7 +107,7 @@ pub fn update_step(change: StepChange, backend: DbBackend) -> Result<Script, Sto
 fn update_guarded(
     table: &str,
     guid: Uuid,
-    expected: Revision,
+    expected: RowVersion,
     set: &str,
     mut values: Values,
 ) -> Script {
@@ -170,8 +170,8 @@ pub fn delete_step(
     let step = format!(
         "account_id = $1 AND guid = {} AND version = {} AND modified_ts = {} AND NOT indexed",
         values.bind(deletion.step.0),
-        values.bind(deletion.revision.version),
-        values.bind(deletion.revision.modified.0),
+        values.bind(deletion.row_version.version),
+        values.bind(deletion.row_version.modified.0),
     );
     let guard = format!("{guard} AND EXISTS (SELECT 1 FROM steps WHERE {step})");
     let guard_row = format!("FROM tasks WHERE account_id = $1 AND guid = {task}");

@@ -1,6 +1,6 @@
 //! The UPDATE of a task whose list of steps changes.
 
-use super::columns::next_revision;
+use super::columns::next_row_version;
 use crate::{
     domain::{
         changes::StepListChange,
@@ -25,7 +25,7 @@ pub fn change_step_list(
         change,
         task_version,
     } = order;
-    let revision = next_revision("tasks", values, context);
+    let row_version = next_row_version("tasks", values, context);
     let (added, numbering): (i64, String) = match change {
         OrderChange::Append => (1, format!(", last_position = last_position + {GAP}")),
         OrderChange::Insert { position } => {
@@ -47,7 +47,7 @@ pub fn change_step_list(
     let added_steps = values.bind(added);
     let task = values.bind(task.0);
     let mut sql = format!(
-        "UPDATE tasks SET {revision}, step_count = step_count + {added_steps}{numbering} \
+        "UPDATE tasks SET {row_version}, step_count = step_count + {added_steps}{numbering} \
          WHERE account_id = $1 AND guid = {task}"
     );
     if added > 0 {

@@ -188,8 +188,8 @@ async fn an_answer_that_a_translation_lacks_comes_from_the_next_in_line(client: 
 
 async fn a_text_made_from_a_source_that_has_changed_is_outdated(client: Client) {
     let mut step = document_step(StepType::Information, "step").with_body("body");
-    let overlay = step_translation("Schritt").with_body("Text");
-    step = step.translated("de", overlay);
+    let translation = step_translation("Schritt").with_body("Text");
+    step = step.translated("de", translation);
     let task = client.imported(document("Guide", vec![step])).await;
     let outdated = async || {
         let request = preview_of(&task.guid)
@@ -211,10 +211,10 @@ async fn a_text_made_from_a_source_that_has_changed_is_outdated(client: Client) 
 
 async fn bodies_are_shown_when_expanded(client: Client) {
     let step = |title: &str| document_step(StepType::Information, title);
-    let overlay = step_translation("zwei").with_body("Zwei");
+    let translation = step_translation("zwei").with_body("Zwei");
     let steps = vec![
         step("one").with_body("One"),
-        step("two").with_body("Two").translated("de", overlay),
+        step("two").with_body("Two").translated("de", translation),
         step("three"),
     ];
     let guide = document("Guide", steps);

@@ -1,5 +1,5 @@
-//! Symbols: digests of the names that tasks and steps read and set, each for one use. The
-//! database indexes symbols, as names can be too long for an index.
+//! NameDigests: digests of the names that tasks and steps read and set, each for one use. The
+//! database indexes digests, as names can be too long for an index.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::names::{account_name, full_name};
 /// The digest of a name and of what is done with it: the first bytes of a SHA-256. They are
 /// kept as a UUID, which both databases store and compare as 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Symbol(pub Uuid);
+pub struct NameDigest(pub Uuid);
 
 /// What a task or step does with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub enum NameUse {
     Reads,
 }
 
-/// The names that a task or step reads and sets, as symbols.
-pub type Symbols = BTreeSet<Symbol>;
+/// The names that a task or step reads and sets, as digests.
+pub type NameDigests = BTreeSet<NameDigest>;
 
-impl Symbol {
-    /// The symbol of a full name and a use.
+impl NameDigest {
+    /// The digest of a full name and a use.
     pub fn new(used: NameUse, name: &str) -> Self {
         Self::of(
             match used {
@@ -39,7 +39,7 @@ impl Symbol {
         )
     }
 
-    /// The symbol of a name that is set within a task. It differs from task to task, so
+    /// The digest of a name that is set within a task. It differs from task to task, so
     /// that a search in one task skips the others.
     pub fn of_own_name(task: TaskId, name: &str) -> Self {
         Self::of(task.0.as_bytes(), name)
@@ -47,22 +47,22 @@ impl Symbol {
 
     fn of(prefix: &[u8], name: &str) -> Self {
         let hash = Sha256::new().chain_update(prefix).chain_update(name);
-        let mut symbol = [0; 16];
-        for (byte, hashed) in symbol.iter_mut().zip(hash.finalize()) {
+        let mut digest = [0; 16];
+        for (byte, hashed) in digest.iter_mut().zip(hash.finalize()) {
             *byte = hashed;
         }
-        Self(Uuid::from_bytes(symbol))
+        Self(Uuid::from_bytes(digest))
     }
 }
 
 /// A task or step, which reads and sets names.
 pub trait NamesVariables {
     /// Whether all fields that name variables are equal in two states of a task or step. Then
-    /// the symbols are equal, too, as its ids and its product never change.
+    /// the digests are equal, too, as its ids and its product never change.
     fn has_same_names(&self, other: &Self) -> bool;
 
-    /// The names that it reads and sets, as symbols.
-    fn symbols(&self) -> Symbols;
+    /// The names that it reads and sets, as digests.
+    fn digests(&self) -> NameDigests;
 }
 
 impl NamesVariables for Task {
@@ -70,10 +70,10 @@ impl NamesVariables for Task {
         self.content.dependencies == other.content.dependencies
     }
 
-    fn symbols(&self) -> Symbols {
-        let mut symbols = Symbols::new();
-        add_read(self.content.dependencies.as_ref(), &mut symbols);
-        symbols
+    fn digests(&self) -> NameDigests {
+        let mut digests = NameDigests::new();
+        add_read(self.content.dependencies.as_ref(), &mut digests);
+        digests
     }
 }
 
@@ -83,15 +83,15 @@ impl NamesVariables for Step {
             && observed_name(self) == observed_name(other)
     }
 
-    fn symbols(&self) -> Symbols {
-        let mut symbols = Symbols::new();
-        add_read(self.content.dependencies.as_ref(), &mut symbols);
+    fn digests(&self) -> NameDigests {
+        let mut digests = NameDigests::new();
+        add_read(self.content.dependencies.as_ref(), &mut digests);
         if let Some(name) = observed_name(self) {
             let of_account = account_name(self.product, name);
-            symbols.insert(Symbol::new(NameUse::Sets, &of_account));
-            symbols.insert(Symbol::of_own_name(self.task, name));
+            digests.insert(NameDigest::new(NameUse::Sets, &of_account));
+            digests.insert(NameDigest::of_own_name(self.task, name));
         }
-        symbols
+        digests
     }
 }
 
@@ -101,31 +101,34 @@ fn observed_name(step: &Step) -> Option<&str> {
         .map(|feedback| feedback.name.as_str())
 }
 
-fn add_read(group: Option<&Group>, symbols: &mut Symbols) {
+fn add_read(group: Option<&Group>, digests: &mut NameDigests) {
     if let Some(group) = group {
         group.for_each_condition(&mut |condition| {
-            symbols.insert(Symbol::new(NameUse::Reads, &full_name(condition)));
+            digests.insert(NameDigest::new(NameUse::Reads, &full_name(condition)));
         });
     }
 }
 
-/// The symbols that a write adds and drops.
+/// The digests that a write adds and drops.
 #[derive(Debug, Default)]
-pub struct ChangedSymbols {
+pub struct ChangedNameDigests {
     /// Those that are new.
-    pub added: Vec<Symbol>,
+    pub added: Vec<NameDigest>,
     /// Those that are gone.
-    pub dropped: Vec<Symbol>,
+    pub dropped: Vec<NameDigest>,
 }
 
-/// How the symbols of a task or step change. Computes no digest if no name changes.
-pub fn changed_symbols<T: NamesVariables>(before: Option<&T>, after: &T) -> ChangedSymbols {
+/// How the digests of a task or step change. Computes no digest if no name changes.
+pub fn changed_name_digests<T: NamesVariables>(
+    before: Option<&T>,
+    after: &T,
+) -> ChangedNameDigests {
     if before.is_some_and(|before| before.has_same_names(after)) {
-        return ChangedSymbols::default();
+        return ChangedNameDigests::default();
     }
-    let before = before.map_or_else(Symbols::new, T::symbols);
-    let after = after.symbols();
-    ChangedSymbols {
+    let before = before.map_or_else(NameDigests::new, T::digests);
+    let after = after.digests();
+    ChangedNameDigests {
         added: after.difference(&before).copied().collect(),
         dropped: before.difference(&after).copied().collect(),
     }
@@ -138,29 +141,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_symbols_of_names_are_fixed() {
+    fn the_digests_of_names_are_fixed() {
         // They are stored: another digest would need every row written again.
-        let hex = |Symbol(symbol)| symbol.simple().to_string();
+        let hex = |NameDigest(digest)| digest.simple().to_string();
         let light = "components.1.light";
         assert_eq!(
-            hex(Symbol::new(NameUse::Sets, light)),
+            hex(NameDigest::new(NameUse::Sets, light)),
             "b211cdfdcfdc82e4b9c2389622d25705"
         );
         assert_eq!(
-            hex(Symbol::new(NameUse::Reads, light)),
+            hex(NameDigest::new(NameUse::Reads, light)),
             "76659f0efdc5cd838663a51fd6ec8fc5"
         );
         assert_eq!(
-            hex(Symbol::of_own_name(TaskId(Uuid::nil()), "light")),
+            hex(NameDigest::of_own_name(TaskId(Uuid::nil()), "light")),
             "73c624edf081ec41b25751a1f38c8704"
         );
     }
 
     #[test]
-    fn own_names_of_two_tasks_have_two_symbols() {
-        let one = Symbol::of_own_name(TaskId(Uuid::nil()), "light");
-        let other = Symbol::of_own_name(TaskId(Uuid::max()), "light");
+    fn own_names_of_two_tasks_have_two_digests() {
+        let one = NameDigest::of_own_name(TaskId(Uuid::nil()), "light");
+        let other = NameDigest::of_own_name(TaskId(Uuid::max()), "light");
         assert_ne!(one, other);
-        assert_ne!(one, Symbol::new(NameUse::Sets, "light"));
+        assert_ne!(one, NameDigest::new(NameUse::Sets, "light"));
     }
 }

@@ -2,9 +2,9 @@
 
 use super::time::Timestamp;
 
-/// The revision of a task or step. Every update creates the next one.
+/// The version of a task or step. Every update creates the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revision {
+pub struct RowVersion {
     /// The version, from 1.
     pub version: i64,
     /// Whether it was changed after the external index read it.
@@ -15,8 +15,8 @@ pub struct Revision {
     pub modified: Timestamp,
 }
 
-impl Revision {
-    /// The revision of a new task or step.
+impl RowVersion {
+    /// The version of a new task or step.
     pub fn first(now: Timestamp) -> Self {
         Self {
             version: 1,
@@ -26,7 +26,7 @@ impl Revision {
         }
     }
 
-    /// The revision after an update.
+    /// The version after an update.
     pub fn next(self, now: Timestamp) -> Self {
         Self {
             version: self.version + 1,
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn an_update_within_the_same_instant_has_a_higher_version() {
         let now = Timestamp(7);
-        let first = Revision::first(now);
+        let first = RowVersion::first(now);
         let second = first.next(now);
         assert!(second.version > first.version);
         assert!(second.next(now).version > second.version);
