@@ -143,7 +143,7 @@ pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let scopes = Scope::parse_list(text);
     (!scopes.is_empty() && text.split_ascii_whitespace().all(known))
         .then_some(scopes)
-        .ok_or("a space-separated list of read, write, translate and admin")
+        .ok_or("a space-separated list of read, write, translate, admin and index")
 }
 
 /// How long a token is valid.

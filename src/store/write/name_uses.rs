@@ -15,8 +15,7 @@ use crate::{
 
 /// The rows in which the names of changed tasks and steps differ, and those of deleted ones.
 /// When no task or step reads or sets other names than before and none is deleted, there are
-/// none. The deletions of deleted tasks and steps come last, as they may find no rows: on SQLite,
-/// a script stops after a statement that changes no row.
+/// none.
 pub fn name_use_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange> {
     let mut added = Vec::new();
     let mut dropped: Vec<Vec<Value>> = Vec::new();
@@ -55,12 +54,17 @@ pub fn name_use_changes(changes: &Changes, account: &AccountId) -> Vec<RowChange
     let deleted = deleted.into_iter().map(|guid| vec![guid.into()]);
     vec![
         RowChange::Upsert(Upsert::new(added)),
-        deletion(&["name_digest", "in_step", "guid"], dropped),
-        deletion(&["guid"], deleted.collect()),
+        RowChange::Delete(Deletion {
+            table: "name_uses",
+            key: &["name_digest", "in_step", "guid"],
+            rows: dropped,
+            may_find_none: false,
+        }),
+        RowChange::Delete(Deletion {
+            table: "name_uses",
+            key: &["guid"],
+            rows: deleted.collect(),
+            may_find_none: true,
+        }),
     ]
-}
-
-fn deletion(key: &'static [&'static str], rows: Vec<Vec<Value>>) -> RowChange {
-    let table = "name_uses";
-    RowChange::Delete(Deletion { table, key, rows })
 }

@@ -249,17 +249,18 @@ pub struct Deletion {
     pub key: &'static [&'static str],
     /// Their values.
     pub rows: Vec<Vec<Value>>,
+    /// Whether there may be no such rows.
+    pub may_find_none: bool,
 }
 
 impl Deletion {
     /// Splits the rows, so that those of one statement are within the limit.
     fn batches(self) -> Vec<Self> {
-        let Self { table, key, rows } = self;
-        let mut rows = rows.into_iter().peekable();
+        let mut rows = self.rows.into_iter().peekable();
         let mut batches = Vec::new();
         while rows.peek().is_some() {
             let rows = rows.by_ref().take(MAX_ROWS).collect();
-            batches.push(Self { table, key, rows });
+            batches.push(Self { rows, ..self });
         }
         batches
     }
@@ -270,6 +271,7 @@ impl Deletion {
             table,
             key,
             mut rows,
+            may_find_none: _,
         } = self;
         if rows.len() == 1 {
             // With a list of one row, SQLite would make a temporary table for it.
@@ -330,7 +332,14 @@ impl RowChange {
         match self {
             Self::Upsert(rows) => rows.insert_if_guarded(values, backend),
             Self::Delete(rows) if rows.rows.is_empty() => None,
-            Self::Delete(rows) => Some(Effect::delete(rows.delete("$1", values))),
+            Self::Delete(rows) => {
+                let may_find_none = rows.may_find_none;
+                let effect = Effect::delete(rows.delete("$1", values));
+                Some(match may_find_none {
+                    true => effect.may_change_none(),
+                    false => effect,
+                })
+            }
         }
     }
 }

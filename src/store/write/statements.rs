@@ -59,9 +59,6 @@ pub struct DecidedWrite<'a> {
 impl DecidedWrite<'_> {
     /// Rows that belong to every write, with or without locks: [`Changes`] name every task and
     /// step.
-    ///
-    /// All but those of digests must insert or delete at least one row: in a script, an effect
-    /// that changes none skips those behind it on SQLite.
     fn rows_of_every_write(&self) -> Vec<RowChange> {
         let Self {
             changes,
@@ -159,7 +156,9 @@ impl DecidedWrite<'_> {
         if let Some(outcome) = outcome {
             outcome.add_retry_check(&mut script);
             let delete = delete_expired(&mut script.values, context);
-            script.effects.push(Effect::delete(delete));
+            script
+                .effects
+                .push(Effect::delete(delete).may_change_none());
         }
         Ok(Some(script))
     }

@@ -11,6 +11,7 @@ pub struct Effect {
     uses: GuardUse,
     after: String,
     must_change: bool,
+    may_change_none: bool,
 }
 
 /// What stands between the two texts of an effect.
@@ -29,6 +30,7 @@ impl Effect {
             uses: GuardUse::Row,
             after: String::new(),
             must_change: false,
+            may_change_none: false,
         }
     }
 
@@ -40,6 +42,7 @@ impl Effect {
             uses: GuardUse::Condition,
             after: on_conflict,
             must_change: false,
+            may_change_none: false,
         }
     }
 
@@ -51,6 +54,7 @@ impl Effect {
             uses: GuardUse::Condition,
             after: String::new(),
             must_change: false,
+            may_change_none: false,
         }
     }
 
@@ -59,6 +63,14 @@ impl Effect {
     pub fn must_change(self) -> Self {
         Self {
             must_change: true,
+            ..self
+        }
+    }
+
+    /// The effect may find no rows. Of one script only one may.
+    pub fn may_change_none(self) -> Self {
+        Self {
+            may_change_none: true,
             ..self
         }
     }
@@ -88,8 +100,7 @@ pub struct Script {
     pub returning: &'static str,
     /// The FROM and WHERE that find the guard's row again.
     pub guard_row: String,
-    /// What happens when the guard has changed a row. On SQLite each runs only if the one before
-    /// has changed a row, so only the last one may change none.
+    /// What happens when the guard has changed a row.
     pub effects: Vec<Effect>,
     /// The values of all statements.
     pub values: Values,
@@ -106,8 +117,8 @@ impl Script {
     }
 
     fn for_sqlite(&self) -> String {
-        // `changes()` counts the rows of the statement before. Nobody else writes
-        // meanwhile, so there is nothing to verify.
+        // `changes()` counts the rows of the statement before, so what may change none comes
+        // last. Nobody else writes meanwhile, so there is nothing to verify.
         let Self {
             guard,
             returning,
@@ -117,7 +128,10 @@ impl Script {
         } = self;
         let changed = format!("(SELECT {returning} {guard_row} AND changes() > 0) AS guard");
         let mut sql = format!("{guard} RETURNING {returning}");
-        for effect in effects {
+        let (last, first): (Vec<&Effect>, Vec<&Effect>) =
+            effects.iter().partition(|effect| effect.may_change_none);
+        debug_assert!(last.len() <= 1, "an effect behind {sql} would be skipped");
+        for effect in first.into_iter().chain(last) {
             sql.push_str("; ");
             effect.push_onto(&mut sql, &changed, "changes() > 0");
         }
