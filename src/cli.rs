@@ -199,8 +199,8 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Preview(preview) => preview::check(preview)?,
         ClientCommand::Apply(apply) => apply::check(apply)?,
         ClientCommand::Restore(restore) => restore::check(restore)?,
-        ClientCommand::Import(_)
-        | ClientCommand::Edit(_)
+        ClientCommand::Import(import) => import::check(import)?,
+        ClientCommand::Edit(_)
         | ClientCommand::Diff(_)
         | ClientCommand::Export(_)
         | ClientCommand::Show(_)
