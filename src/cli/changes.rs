@@ -13,7 +13,7 @@ use crate::{
         FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
     },
     messages::{compared::compared, managed_documents::managed_documents},
-    proto::v1::{Step, TaskDocument},
+    proto::v1::{FeedbackValue, Step, TaskDocument},
 };
 
 /// A difference.
@@ -71,6 +71,16 @@ impl Change {
             before: None,
             after: None,
             subtask_step: None,
+        }
+    }
+
+    /// A task that is managed no longer. `steps` are those of the task that has managed it.
+    fn of_unlinked(value: &FeedbackValue, steps: &[Step]) -> Self {
+        let mut steps = steps.iter();
+        let subtask_step = steps.position(|step| step.subtask_id == value.link);
+        Self {
+            subtask_step: subtask_step.map(|index| index + 1),
+            ..Self::of_task(ChangeKind::Removed, &value.link, &value.value)
         }
     }
 
@@ -140,6 +150,8 @@ fn add_step(
         }),
         (Some((index, step)), None) => {
             changes.push(Change::of_step(ChangeKind::Removed, task, index, step));
+            let unlinked = managed_documents(step);
+            changes.extend(unlinked.map(|(value, _)| Change::of_unlinked(value, &planned.steps)));
         }
         (Some((former, before)), Some((index, after))) => {
             if difference.moved {
@@ -173,12 +185,7 @@ fn add_managed(
             changes.push(Change::of_task(ChangeKind::Added, "", &value.value));
         }
         (ManagedDifference::Removed, Some((value, _)), _) => {
-            let mut steps = steps.iter();
-            let subtask_step = steps.position(|step| step.subtask_id == value.link);
-            changes.push(Change {
-                subtask_step: subtask_step.map(|index| index + 1),
-                ..Change::of_task(ChangeKind::Removed, &value.link, &value.value)
-            });
+            changes.push(Change::of_unlinked(value, steps));
         }
         (ManagedDifference::Changed(task), Some((_, before)), Some((_, after))) => {
             add_task(task, before, after, changes);
