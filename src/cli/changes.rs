@@ -93,6 +93,20 @@ impl Change {
         }
     }
 
+    /// Whether it does the same in the same place of two guides, whose steps may be numbered
+    /// otherwise.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let moved = self.kind == ChangeKind::Moved;
+        let numbered_alike = |change: &Self| Self {
+            place: usize::from(change.place > 0),
+            before: change.before.clone().filter(|_| !moved),
+            after: change.after.clone().filter(|_| !moved),
+            subtask_step: None,
+            ..change.clone()
+        };
+        numbered_alike(self) == numbered_alike(other)
+    }
+
     /// Whether the guide loses a step.
     pub fn removes_step(&self) -> bool {
         self.kind == ChangeKind::Removed && self.place > 0
