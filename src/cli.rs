@@ -25,6 +25,7 @@ mod lint;
 mod list;
 mod manual;
 mod matching;
+mod merge;
 mod out;
 mod place;
 mod preview;
@@ -199,8 +200,8 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Preview(preview) => preview::check(preview)?,
         ClientCommand::Apply(apply) => apply::check(apply)?,
         ClientCommand::Restore(restore) => restore::check(restore)?,
-        ClientCommand::Import(_)
-        | ClientCommand::Edit(_)
+        ClientCommand::Import(import) => import::check(import)?,
+        ClientCommand::Edit(_)
         | ClientCommand::Diff(_)
         | ClientCommand::Export(_)
         | ClientCommand::Show(_)
@@ -214,7 +215,7 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     let client = Client::connect(connection, scopes).await?;
     match command {
         ClientCommand::Import(import) => return import::import(&client, import, *format).await,
-        ClientCommand::Edit(edit) => return edit::edit(&client, edit).await,
+        ClientCommand::Edit(edit) => return edit::edit(&client, edit, *format).await,
         ClientCommand::Diff(diff) => return diff::diff(&client, diff, *format).await,
         ClientCommand::Apply(apply) => return apply::apply(&client, apply, *format).await,
         ClientCommand::Delete(delete) => return delete::delete(&client, delete, *format).await,

@@ -8,6 +8,7 @@ pub mod ignored;
 pub mod kept_guide;
 pub mod managed_documents;
 pub mod mask;
+pub mod merged;
 pub mod message_json;
 
 #[cfg(test)]

@@ -5,15 +5,17 @@
 //! left out of a document returns to its default, and steps that it leaves out are
 //! deleted. So a second run finds every guide unchanged.
 
+mod drift;
 mod guides;
 mod prune;
 mod references;
 mod report;
 mod source;
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use self::{
+    drift::DriftReport,
     guides::DirectoryGuide,
     prune::Pruned,
     references::References,
@@ -23,14 +25,14 @@ use super::{
     CliError, changes, confirm, delete,
     findings::Findings,
     ignored_step_fields::{ignored_lines, need_explanation},
-    out::JsonArray,
+    out::{JsonArray, print_error},
     tasks,
     transfer::{self, StoredGuide},
 };
 use crate::{
-    client::Client,
+    client::{CallError, Client},
     config::{ApplyArgs, Format},
-    proto::v1::{ImportOutcome, ImportTaskResponse, Task, TaskDocument},
+    proto::v1::{ImportOutcome, ImportTaskResponse, Task, TaskDocument, TaskRevision},
 };
 
 /// The error where the command would have to ask and there is no terminal.
@@ -45,8 +47,9 @@ pub(super) fn check(args: &ApplyArgs) -> Result<(), CliError> {
     }
 }
 
-/// Applies a directory. Nothing is written unless every document in it can be read. A
-/// guide that is refused does not stop the others, but nothing is pruned then.
+/// Applies a directory. Nothing is written unless every document in it can be read, and every
+/// guide is as it was last applied, or is to be overwritten or merged. A guide that is refused
+/// does not stop the others, but nothing is pruned then.
 pub(super) async fn apply(
     client: &Client,
     args: &ApplyArgs,
@@ -66,6 +69,11 @@ pub(super) async fn apply(
     let mut guides = guides::pair(sources, &tasks)?;
     for guide in &mut guides {
         guide.read_stored(client, &mut run.references).await?;
+        guide.read_applied(client).await?;
+    }
+    let drifted = drift::check(client, args, &mut guides, &run.references).await?;
+    if !drifted.is_empty() {
+        return run.end_drifted(&drifted);
     }
     for guide in guides.iter_mut().filter(|guide| guide.stored.is_none()) {
         run.create(guide).await?;
@@ -75,7 +83,8 @@ pub(super) async fn apply(
     }
     let surplus = prune::surplus(&guides, tasks);
     if args.prune {
-        run.prune(surplus).await?;
+        let referring = prune::referring_files(&guides, &run.references);
+        run.prune(surplus, &referring).await?;
     } else if format == Format::Text {
         run.counts.surplus = surplus.iter().map(delete::description).collect();
     }
@@ -103,7 +112,7 @@ impl ApplyRun<'_> {
         let pending = self.references.leave_out_pending(&mut document);
         let mut report = ApplyReport::new(guide, ImportOutcome::Created, self.args.dry_run);
         match self.send_new(guide, document, &mut report).await {
-            Ok(()) if pending.is_empty() => {}
+            Ok(()) if pending.is_empty() => self.keep_applied(guide, &mut report).await,
             // It is reported when it has its steps.
             Ok(()) if guide.stored.is_some() => {
                 guide.incomplete = Some(report);
@@ -126,12 +135,16 @@ impl ApplyRun<'_> {
             task.guid.clear();
         }
         let message = transfer::import_of_whole(document.clone(), "");
+        let answer = match self.args.dry_run {
+            true => transfer::dry_run(self.client, message).await,
+            false => transfer::import(self.client, message).await,
+        };
+        let mut answer = answer.map_err(|error| guide.with_places(error, &document))?;
+        report.set_imported(&mut answer);
         if self.args.dry_run {
-            report.set_imported(&mut transfer::dry_run(self.client, message).await?);
-            report.guide.findings = Some(Findings::of(self.client, document).await);
+            report.guide.findings = Some(self.findings(guide, document).await);
             return Ok(());
         }
-        report.set_imported(&mut transfer::import(self.client, message).await?);
         guide.guid = Some(report.guide.guid.clone());
         // The ids of its managed tasks may be needed by other guides.
         let read = guide.read_stored(self.client, &mut self.references).await;
@@ -144,14 +157,16 @@ impl ApplyRun<'_> {
 
     async fn update(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
         let mut report = ApplyReport::new(guide, ImportOutcome::Updated, self.args.dry_run);
-        if let Err(error) = self.send_changes(guide, &mut report).await {
-            report.error = Some(error);
+        match self.send_changes(guide, &mut report).await {
+            Ok(()) => self.keep_applied(guide, &mut report).await,
+            Err(error) => report.error = Some(error),
         }
         let Some(mut created) = guide.incomplete.take() else {
             return self.add(report).await;
         };
         if report.error.is_none() {
             created.guide.steps = report.guide.steps;
+            created.not_kept = report.not_kept;
             return self.add(created).await;
         }
         self.add(created).await?;
@@ -172,13 +187,18 @@ impl ApplyRun<'_> {
             true => self.references.take_pending(&mut document),
             false => Vec::new(),
         };
-        let mut answer = match self.args.dry_run {
+        let answer = match self.args.dry_run {
             true => {
                 let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
-                transfer::dry_run(self.client, message).await?
+                let planned = transfer::dry_run(self.client, message).await;
+                planned.map_err(CliError::from)
             }
-            false => self.import_over(stored, &document).await?,
+            false => self.import_over(stored, &document).await,
         };
+        let mut answer = answer.map_err(|error| match error {
+            CliError::Refused(error) => guide.with_places(error, &document).into(),
+            error => error,
+        })?;
         report.set_imported(&mut answer);
         if !pending.is_empty() {
             report.guide.outcome = ImportOutcome::Updated;
@@ -200,9 +220,37 @@ impl ApplyRun<'_> {
         }
         if self.args.dry_run && is_updated {
             let after = after.unwrap_or_default();
-            report.guide.findings = Some(Findings::of(self.client, after).await);
+            report.guide.findings = Some(self.findings(guide, after).await);
         }
         Ok(())
+    }
+
+    /// The findings of a guide as a dry run leaves it.
+    async fn findings(
+        &self,
+        guide: &DirectoryGuide,
+        planned: TaskDocument,
+    ) -> Result<Findings, CallError> {
+        let sent = guide.sent_text(&planned);
+        let found = Findings::of(self.client, planned).await?;
+        Ok(match sent {
+            Some(sent) => found.with_places_in(sent),
+            None => found,
+        })
+    }
+
+    /// Keeps a guide as it was written or found, so that later changes are noticed. One whose file
+    /// lacks what was merged stays as it was last applied, or the next run would take that back.
+    async fn keep_applied(&self, guide: &DirectoryGuide, report: &mut ApplyReport) {
+        let guid = &report.guide.guid;
+        if self.args.dry_run || !guide.merged.is_empty() {
+            return;
+        }
+        let is_kept = |applied: &TaskRevision| applied.guide_etag == report.guide_etag;
+        if !guide.applied.as_ref().is_some_and(is_kept) {
+            let kept = drift::keep(self.client, guid, &report.guide_etag).await;
+            report.not_kept = kept.err();
+        }
     }
 
     /// Imports a document over a guide that has not changed since it was read, but for titles of
@@ -227,12 +275,16 @@ impl ApplyRun<'_> {
     }
 
     /// Deletes the tasks that the directory does not have.
-    async fn prune(&mut self, surplus: Vec<Task>) -> Result<(), CliError> {
+    async fn prune(
+        &mut self,
+        surplus: Vec<Task>,
+        referring: &BTreeMap<String, PathBuf>,
+    ) -> Result<(), CliError> {
         if surplus.is_empty() {
             return Ok(());
         }
-        let pruned =
-            prune::prune(self.client, self.args, surplus, self.counts.outcomes.failed).await?;
+        let failed = self.counts.outcomes.failed;
+        let pruned = prune::prune(self.client, self.args, surplus, referring, failed).await?;
         let reports = match pruned {
             Pruned::Done(reports) => reports,
             Pruned::Declined => {
@@ -270,6 +322,33 @@ impl ApplyRun<'_> {
             }
             Some(ImportOutcome::Unchanged) | None => false,
         }
+    }
+
+    /// Ends a run that has done nothing, as guides have changed by other means.
+    fn end_drifted(mut self, drifted: &[DriftReport]) -> Result<ExitCode, CliError> {
+        for report in drifted {
+            match self.format {
+                Format::Text => report.print(),
+                Format::Json => self.array.push(report)?,
+            }
+        }
+        if self.format == Format::Json {
+            self.array.end()?;
+        }
+        let advice = match self.args.merge {
+            false => {
+                "--merge keeps what has changed beside the changes of the files, --overwrite takes it back"
+            }
+            true => "write what has changed into the files, or take it back with --overwrite",
+        };
+        let guides = match drifted.len() {
+            1 => "a guide has".to_owned(),
+            count => format!("{count} guides have"),
+        };
+        print_error(&format!(
+            "nothing is applied, as {guides} changed since the last run in ways that the files do not say: {advice}"
+        ));
+        Ok(ExitCode::FAILURE)
     }
 
     fn end(self) -> Result<ExitCode, CliError> {

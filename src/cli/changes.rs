@@ -13,7 +13,7 @@ use crate::{
         FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
     },
     messages::{compared::compared, managed_documents::managed_documents},
-    proto::v1::{Step, TaskDocument},
+    proto::v1::{FeedbackValue, Step, TaskDocument},
 };
 
 /// A difference.
@@ -74,6 +74,16 @@ impl Change {
         }
     }
 
+    /// A task that is managed no longer. `steps` are those of the task that has managed it.
+    fn of_unlinked(value: &FeedbackValue, steps: &[Step]) -> Self {
+        let mut steps = steps.iter();
+        let subtask_step = steps.position(|step| step.subtask_id == value.link);
+        Self {
+            subtask_step: subtask_step.map(|index| index + 1),
+            ..Self::of_task(ChangeKind::Removed, &value.link, &value.value)
+        }
+    }
+
     /// A change of a whole step, which stands at this index.
     fn of_step(kind: ChangeKind, task: &str, index: usize, step: &Step) -> Self {
         Self {
@@ -81,6 +91,20 @@ impl Change {
             place: index + 1,
             ..Self::of_task(kind, task, &step.title)
         }
+    }
+
+    /// Whether it does the same in the same place of two guides, whose steps may be numbered
+    /// otherwise.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let moved = self.kind == ChangeKind::Moved;
+        let numbered_alike = |change: &Self| Self {
+            place: usize::from(change.place > 0),
+            before: change.before.clone().filter(|_| !moved),
+            after: change.after.clone().filter(|_| !moved),
+            subtask_step: None,
+            ..change.clone()
+        };
+        numbered_alike(self) == numbered_alike(other)
     }
 
     /// Whether the guide loses a step.
@@ -140,6 +164,8 @@ fn add_step(
         }),
         (Some((index, step)), None) => {
             changes.push(Change::of_step(ChangeKind::Removed, task, index, step));
+            let unlinked = managed_documents(step);
+            changes.extend(unlinked.map(|(value, _)| Change::of_unlinked(value, &planned.steps)));
         }
         (Some((former, before)), Some((index, after))) => {
             if difference.moved {
@@ -173,12 +199,7 @@ fn add_managed(
             changes.push(Change::of_task(ChangeKind::Added, "", &value.value));
         }
         (ManagedDifference::Removed, Some((value, _)), _) => {
-            let mut steps = steps.iter();
-            let subtask_step = steps.position(|step| step.subtask_id == value.link);
-            changes.push(Change {
-                subtask_step: subtask_step.map(|index| index + 1),
-                ..Change::of_task(ChangeKind::Removed, &value.link, &value.value)
-            });
+            changes.push(Change::of_unlinked(value, steps));
         }
         (ManagedDifference::Changed(task), Some((_, before)), Some((_, after))) => {
             add_task(task, before, after, changes);

@@ -2,7 +2,7 @@
 
 mod references;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use serde::Serialize;
 
@@ -141,7 +141,10 @@ pub(super) struct DeleteReport {
     #[serde(skip_serializing_if = "is_zero")]
     previous_revision: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<CallError>,
+    error: Option<CallError>,
+    /// The file whose guide would keep the task from being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    referring_file: Option<String>,
     /// What keeps the task from being deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     references: Vec<references::Referrer>,
@@ -249,21 +252,34 @@ impl DeleteReport {
             name: task.name,
             previous_revision: 0,
             error: None,
+            referring_file: None,
             references: Vec::new(),
             restore: String::new(),
         }
     }
 
-    /// A task that a dry run would delete.
-    pub fn planned(task: Task) -> Self {
+    /// A task that a dry run would delete, unless the guide of a file refers to it.
+    pub fn planned(task: Task, referring: Option<&Path>) -> Self {
         Self {
+            outcome: referring.map_or("deleted", |_| "failed"),
+            referring_file: referring.map(|file| file.display().to_string()),
             dry_run: true,
             ..Self::new(task)
         }
     }
 
+    /// Whether the task is not deleted.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some() || self.referring_file.is_some()
+    }
+
     /// Prints it for people: a deletion to standard output, a failure to standard error.
     pub fn print(&self) -> Result<(), CliError> {
+        if let Some(file) = &self.referring_file {
+            let (task, file) = (&self.description, out::sanitize(file));
+            out::print_error(&format!("would keep {task}: a step of {file} refers to it"));
+            return Ok(());
+        }
         let Some(error) = &self.error else {
             let done = if self.dry_run {
                 "would delete"

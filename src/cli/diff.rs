@@ -11,6 +11,7 @@ use super::{
     field_line::SentText,
     findings::Findings,
     ignored_step_fields::ignored_lines,
+    import::has_same_paths,
     out::{escape_formatting, print, print_error, sanitize},
     revisions,
     tasks::{self, FoundGuide},
@@ -144,6 +145,10 @@ async fn diff_file(
     let findings = match &stored {
         Some(_) => Findings::compared(client, planned.clone()).await,
         None => Findings::of(client, document.clone()).await,
+    };
+    let findings = match stored.is_none() || has_same_paths(&planned, &document) {
+        true => findings.map(|found| found.with_places_in(sent)),
+        false => findings,
     };
     let name = transfer::name(&planned);
     match format {

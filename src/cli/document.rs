@@ -228,10 +228,7 @@ pub(super) fn from_json<M: Message + Default>(
     name: &str,
     value: &Value,
 ) -> Result<M, DocumentError> {
-    let descriptor = descriptor(name)?;
-    let message = DynamicMessage::deserialize(descriptor, value);
-    let message = message.map_err(|_| DocumentError::Contract)?;
-    message.transcode_to().map_err(|_| DocumentError::Contract)
+    message_json::from_json(descriptor(name)?, value).ok_or(DocumentError::Contract)
 }
 
 /// A value of a message on one line.

@@ -2,81 +2,126 @@
 
 mod conditions;
 mod file;
+mod outdated;
 
 use std::process::{Command, ExitCode};
 
 use console::Term;
+use serde_json::{Value, json};
 use tokio::signal::{
     self,
     unix::{Signal, SignalKind},
 };
 
-use self::{conditions::keep_edited_conditions, file::EditedFile};
+use self::{conditions::keep_edited_conditions, file::EditedFile, outdated::OutdatedTranslations};
 use super::{
-    CliError, changes, confirm, document,
+    CliError,
+    changes::{self, Change},
+    confirm,
+    document::{self, DocumentError},
     field_line::SentText,
     findings::Findings,
     ignored_step_fields::ignored_lines,
+    imported_guide::outcome_name,
     matching::{Matching, TaskIds, match_to_stored},
-    out::{print, print_error, print_message, sanitize, step_count},
+    merge::{self, MergeConflict, MergeOutcome, MergedGuides},
+    out::{self, print, print_error, print_message, sanitize, step_count},
     revisions::undo_note,
     tasks,
     transfer::{self, StoredGuide},
 };
-use crate::{client::Client, config::EditArgs, proto::v1::TaskDocument};
+use crate::{
+    client::{CallError, Client},
+    config::{EditArgs, Format},
+    proto::v1::{ImportOutcome, ImportTaskResponse, TaskDocument},
+};
 
 /// How often a text may be refused where nobody is at a terminal: a script in place of an
 /// editor could go on for ever.
 const MAX_UNATTENDED_REFUSALS: u32 = 5;
 
+/// How often changes that others make while a text is written are merged.
+const MAX_MERGES: u32 = 5;
+
 /// Edits a guide as a document in an editor. A text that is refused comes back to the
 /// editor with the errors. One that is given up stays in a file.
-pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, CliError> {
+pub(super) async fn edit(
+    client: &Client,
+    args: &EditArgs,
+    format: Format,
+) -> Result<ExitCode, CliError> {
     let guid = tasks::find(client, &args.task).await?.to_string();
     let stored = transfer::export_with_etag(client, &guid).await?;
-    let mut file = EditedFile::new(&document::text(&stored.document)?)?;
+    let file = EditedFile::new(&document::text(&stored.document)?)?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
+    let result = edit_file(client, args.editor(), &stored, file).await?;
+    match format {
+        Format::Text => print(&result.text)?,
+        Format::Json => out::print_json(&result.json)?,
+    }
+    Ok(result.exit_code)
+}
+
+/// How the command ends.
+struct EditResult {
+    /// What is printed for people.
+    text: String,
+    /// What is printed for scripts.
+    json: Value,
+    exit_code: ExitCode,
+}
+
+async fn edit_file(
+    client: &Client,
+    editor: &str,
+    stored: &StoredGuide,
+    mut file: EditedFile,
+) -> Result<EditResult, CliError> {
+    let guid = transfer::guid(&stored.document);
+    let give_up = |file: &EditedFile, reason: &str, advice: &str| {
+        give_up(client, file, reason, advice);
+        not_imported(guid, file, &[])
+    };
     let mut advice = "";
     let mut refusals = 0;
     loop {
         let before = file.read()?;
-        if let Err(failure) = run_editor(args.editor(), &file) {
-            return Err(editor_error(args.editor(), failure, file));
+        if let Err(failure) = run_editor(editor, &file) {
+            return Err(editor_error(editor, failure, file));
         }
         let text = file.read()?;
         if !file.is_changed(&text) {
-            file.remove();
-            print_error("nothing is changed");
-            return Ok(ExitCode::SUCCESS);
+            return Ok(unchanged(&stored.document, file));
         }
         if file.is_refused() && text == before {
-            return Ok(give_up(
-                client,
-                &file,
-                "the refused text was not corrected, and nothing is imported",
-                advice,
-            ));
+            let reason = "the refused text was not corrected, and nothing is imported";
+            return Ok(give_up(&file, reason, advice));
         }
-        match write_until_interrupted(client, &stored, &text).await {
-            Ok(EditOutcome::Done(line)) => {
+        match write_until_interrupted(client, stored, &text).await {
+            Ok(EditOutcome::Done(report)) => {
                 file.remove();
-                print(&line)?;
-                return Ok(ExitCode::SUCCESS);
+                return Ok(report.result());
             }
-            Ok(EditOutcome::Unchanged) => {
-                file.remove();
-                print_error("nothing is changed");
-                return Ok(ExitCode::SUCCESS);
+            Ok(EditOutcome::Unchanged) => return Ok(unchanged(&stored.document, file)),
+            Ok(EditOutcome::Ignored) => {
+                give_up_ignored(&file);
+                return Ok(not_imported(guid, &file, &[]));
             }
-            Ok(EditOutcome::Ignored) => return Ok(give_up_ignored(&file)),
+            Ok(EditOutcome::Conflicts(conflicts)) => {
+                let terminal = Term::stderr();
+                let texts = conflicts.iter().map(|it| it.text("your text", &terminal));
+                texts.collect::<String>().lines().for_each(print_error);
+                give_up_conflicts(client, &file, guid);
+                return Ok(not_imported(guid, &file, &conflicts));
+            }
             Ok(EditOutcome::Refused(reason)) => {
                 print_error(&reason);
                 advice = "correct it, then ";
                 refusals += 1;
                 if refusals == MAX_UNATTENDED_REFUSALS && !confirm::is_terminal() {
                     let reason = "the text was refused too often, and nothing is imported";
-                    return Ok(give_up(client, &file, reason, advice));
+                    return Ok(give_up(&file, reason, advice));
                 }
                 file.refuse(&text, &reason)?;
             }
@@ -84,88 +129,215 @@ pub(super) async fn edit(client: &Client, args: &EditArgs) -> Result<ExitCode, C
                 file.refuse(&text, "you chose to edit it again")?;
                 advice = "";
             }
-            Ok(EditOutcome::Stopped) => {
-                return Ok(give_up(client, &file, "it is not imported", ""));
-            }
+            Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
             Err(error) => {
                 print_message(&error);
-                if let CliError::ChangedSince(guid) = &error {
-                    return Ok(give_up_changed(client, &file, guid));
-                }
-                return Ok(give_up(
-                    client,
-                    &file,
-                    "it is not imported, or not completely",
-                    "",
-                ));
+                let reason = "it is not imported, or not completely";
+                return Ok(give_up(&file, reason, ""));
             }
         }
     }
 }
 
+fn unchanged(stored: &TaskDocument, file: EditedFile) -> EditResult {
+    file.remove();
+    print_error("nothing is changed");
+    EditResult {
+        text: String::new(),
+        json: json!({
+            "outcome": outcome_name(ImportOutcome::Unchanged),
+            "guid": transfer::guid(stored),
+            "name": transfer::name(stored),
+        }),
+        exit_code: ExitCode::SUCCESS,
+    }
+}
+
+fn not_imported(guid: &str, file: &EditedFile, conflicts: &[MergeConflict]) -> EditResult {
+    EditResult {
+        text: String::new(),
+        json: json!({
+            "outcome": "failed",
+            "guid": guid,
+            "text_kept_in": file.path().display().to_string(),
+            "conflicts": conflicts,
+        }),
+        exit_code: ExitCode::FAILURE,
+    }
+}
+
 /// What became of an edited text.
 enum EditOutcome {
-    /// It is imported; the line says so.
-    Done(String),
+    /// It is imported.
+    Done(EditReport),
     /// It changes nothing in the guide.
     Unchanged,
     /// It differs only in what cannot be changed.
     Ignored,
     /// It is refused, for these reasons.
     Refused(String),
+    /// Somebody else has changed the same.
+    Conflicts(Vec<MergeConflict>),
     /// It is to be edited again.
     EditAgain,
     /// It is not to be imported.
     Stopped,
 }
 
+/// A text that is imported.
+struct EditReport {
+    answer: ImportTaskResponse,
+    /// What it has changed in the guide.
+    changes: Vec<Change>,
+    /// What others have changed meanwhile.
+    merged: Vec<Change>,
+    outdated: Vec<OutdatedTranslations>,
+}
+
+impl EditReport {
+    fn result(self) -> EditResult {
+        let Self {
+            answer,
+            changes,
+            merged,
+            outdated,
+        } = self;
+        let task = answer.task.unwrap_or_default();
+        let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
+        let undo = undo_note(&task.guid, answer.previous_revision);
+        EditResult {
+            text: format!("updated {}: {name}, {steps}{undo}\n", task.guid),
+            json: json!({
+                "outcome": outcome_name(ImportOutcome::Updated),
+                "guid": task.guid,
+                "name": task.name,
+                "steps": task.steps.len(),
+                "changes": changes,
+                "merged": merged,
+                "outdated_translations": outdated,
+                "ignored_paths": answer.ignored_paths,
+                "previous_revision": answer.previous_revision,
+            }),
+            exit_code: ExitCode::SUCCESS,
+        }
+    }
+}
+
 /// Imports a text unless Ctrl-C ends that.
 async fn write_until_interrupted(
     client: &Client,
-    stored: &StoredGuide,
+    opened: &StoredGuide,
     text: &str,
 ) -> Result<EditOutcome, CliError> {
     tokio::select! {
-        written = write(client, stored, text) => written,
+        written = write(client, opened, text) => written,
         Ok(()) = signal::ctrl_c() => Err(CliError::Interrupted),
     }
 }
 
-/// Checks a text and imports it. An error is one that another edit would not correct.
-async fn write(
-    client: &Client,
-    StoredGuide {
-        document: stored,
-        guide_etag,
-    }: &StoredGuide,
-    text: &str,
-) -> Result<EditOutcome, CliError> {
+/// Checks a text and imports it. What has changed since the guide was opened is merged. An error
+/// is one that another edit would not correct.
+async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<EditOutcome, CliError> {
     let mut document = match document::parse(text.as_bytes()) {
         Ok(document) => document,
         Err(error) => return Ok(EditOutcome::Refused(error.to_string())),
     };
-    let guid = transfer::guid(stored).to_owned();
-    if !transfer::guid(&document).eq_ignore_ascii_case(&guid) {
+    let guid = transfer::guid(&opened.document);
+    if !transfer::guid(&document).eq_ignore_ascii_case(guid) {
         let reason = format!("task.guid must stay {guid}: use `expertise import` for other tasks");
         return Ok(EditOutcome::Refused(reason));
     }
-    match_to_stored(&mut document, stored, Matching::ById, &mut TaskIds::new());
-    keep_edited_conditions(&mut document, stored);
+    let ids = &mut TaskIds::new();
+    match_to_stored(&mut document, &opened.document, Matching::ById, ids);
+    keep_edited_conditions(&mut document, &opened.document);
     let sent = SentText {
         text,
         document: &document,
     };
-    let message = transfer::import_of_whole(document.clone(), guide_etag);
-    let checked = match transfer::dry_run(client, message.clone()).await {
-        Ok(checked) => checked,
-        Err(error) if ["INVALID_ARGUMENT", "NOT_FOUND"].contains(&error.code) => {
-            return Ok(EditOutcome::Refused(sent.with_places(error).to_string()));
+    let refused = |error: CallError| match error.code {
+        "INVALID_ARGUMENT" | "NOT_FOUND" => {
+            Ok(EditOutcome::Refused(sent.with_places(error).to_string()))
         }
-        Err(error) => return Err(changed_since(error.into(), &guid)),
+        _ => Err(error.into()),
     };
+    match write_over(client, opened, &document, &[]).await {
+        Err(WriteError::Changed) => {}
+        Err(WriteError::Refused(error)) => return refused(error),
+        Err(WriteError::Other(error)) => return Err(error),
+        Ok(outcome) => return Ok(outcome),
+    }
+    for _ in 0..MAX_MERGES {
+        let now = transfer::export_with_etag(client, guid).await?;
+        let planned = match merge::planned(client, &opened.document, &document, &now).await {
+            Ok(planned) => planned,
+            Err(error) if error.reason == "ETAG_MISMATCH" => continue,
+            Err(error) => return refused(error),
+        };
+        let guides = MergedGuides {
+            base: &opened.document,
+            ours: &planned,
+            theirs: &now.document,
+        };
+        let merged = match guides.merge()? {
+            MergeOutcome::Merged { document, .. } => document,
+            MergeOutcome::Conflicts(conflicts) => {
+                let conflicts = conflicts.into_iter();
+                let conflicts = conflicts.map(|it| it.with_line(text, &document));
+                return Ok(EditOutcome::Conflicts(conflicts.collect()));
+            }
+        };
+        let theirs = guides.changes_of(&now.document)?;
+        if !theirs.is_empty() {
+            print_error("merged with what has changed since the guide was opened:");
+            print_error(changes::text(&theirs, &Term::stderr(), 2).trim_end());
+            print_error("your changes:");
+        }
+        match write_over(client, &now, &merged, &theirs).await {
+            Err(WriteError::Changed) => {}
+            Err(WriteError::Refused(error)) => return Err(error.into()),
+            Err(WriteError::Other(error)) => return Err(error),
+            Ok(outcome) => return Ok(outcome),
+        }
+    }
+    Err(CliError::ChangedSince(guid.to_owned()))
+}
+
+/// Why a document could not be written.
+enum WriteError {
+    /// The guide has changed since it was read.
+    Changed,
+    /// The server refuses the document.
+    Refused(CallError),
+    Other(CliError),
+}
+
+impl From<CallError> for WriteError {
+    fn from(error: CallError) -> Self {
+        match error.reason.as_str() {
+            "ETAG_MISMATCH" => Self::Changed,
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+impl From<DocumentError> for WriteError {
+    fn from(error: DocumentError) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+/// Shows what a document changes, and imports it. `merged` is what it has of others.
+async fn write_over(
+    client: &Client,
+    stored: &StoredGuide,
+    document: &TaskDocument,
+    merged: &[Change],
+) -> Result<EditOutcome, WriteError> {
+    let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
+    let checked = transfer::dry_run(client, message.clone()).await?;
     let planned = checked.document.unwrap_or_default();
-    let changes = changes::between(stored, &planned)?;
-    let ignored = ignored_lines(&checked.ignored_paths, &document, &planned);
+    let changes = changes::between(&stored.document, &planned)?;
+    let ignored = ignored_lines(&checked.ignored_paths, document, &planned);
     for line in &ignored {
         print_error(&format!("ignored: {line}"));
     }
@@ -175,28 +347,21 @@ async fn write(
         (false, _) => {}
     }
     print_error(changes::text(&changes, &Term::stderr(), 0).trim_end());
+    let outdated = outdated::translations(&changes, &planned);
+    for line in &outdated {
+        print_error(&line.to_string());
+    }
     match show_findings(client, &planned).await {
         FindingsDecision::Import => {}
         FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
         FindingsDecision::Stop => return Ok(EditOutcome::Stopped),
     }
-    let answer = transfer::import(client, message).await;
-    let answer = answer.map_err(|error| changed_since(error.into(), &guid))?;
-    let task = answer.task.unwrap_or_default();
-    let (name, steps) = (sanitize(&task.name), step_count(task.steps.len()));
-    let undo = undo_note(&guid, answer.previous_revision);
-    Ok(EditOutcome::Done(format!(
-        "updated {guid}: {name}, {steps}{undo}\n"
-    )))
-}
-
-fn changed_since(error: CliError, guid: &str) -> CliError {
-    match error {
-        CliError::Refused(error) if error.reason == "ETAG_MISMATCH" => {
-            CliError::ChangedSince(guid.to_owned())
-        }
-        error => error,
-    }
+    Ok(EditOutcome::Done(EditReport {
+        answer: transfer::import(client, message).await?,
+        changes,
+        merged: merged.to_vec(),
+        outdated,
+    }))
 }
 
 /// What to do with a text in spite of its findings.
@@ -271,13 +436,12 @@ fn editor_error(editor: &str, failure: String, file: EditedFile) -> CliError {
 }
 
 /// Keeps a text of which nothing can be imported.
-fn give_up_ignored(file: &EditedFile) -> ExitCode {
+fn give_up_ignored(file: &EditedFile) {
     file.remove_comments();
     print_error(&format!(
         "nothing is changed, as everything that was edited is ignored: the text is kept in {}",
         file.path().display()
     ));
-    ExitCode::FAILURE
 }
 
 /// The path of a file in a command for a shell, in single quotes unless all its characters
@@ -292,20 +456,19 @@ fn shell_path(file: &EditedFile) -> String {
 }
 
 /// Keeps the text. An import of it would undo the changes that somebody else made.
-fn give_up_changed(client: &Client, file: &EditedFile, guid: &str) -> ExitCode {
+fn give_up_conflicts(client: &Client, file: &EditedFile, guid: &str) {
     file.remove_comments();
     let path = file.path().display();
     let diff = client.command(&format!("diff {}", shell_path(file)));
     let edit = client.command(&format!("edit {guid}"));
     print_error(&format!(
-        "the text is kept in {path}: `{diff}` compares it with the guide; make your changes again in \
-         `{edit}`"
+        "nothing is imported, as somebody else has changed the same meanwhile: the text is kept in \
+         {path}; `{diff}` compares it with the guide; make your changes again in `{edit}`"
     ));
-    ExitCode::FAILURE
 }
 
 /// Keeps the text and says how to import it. `advice` is what to do before.
-fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) -> ExitCode {
+fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) {
     file.remove_comments();
     let (path, word) = (file.path().display(), shell_path(file));
     let diff = client.command(&format!("diff {word}"));
@@ -314,5 +477,4 @@ fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) -> Ex
         "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
          {advice}`{import}` imports it, but keeps fields that it leaves out"
     ));
-    ExitCode::FAILURE
 }

@@ -76,7 +76,7 @@ impl IgnoredFields {
 
 /// The steps of a document, each with what it has become. New steps have got other ids and are in
 /// the same order, among wiring steps that the document may not list.
-fn pairs<'a>(
+pub(super) fn pairs<'a>(
     document: &'a TaskDocument,
     after: &'a TaskDocument,
 ) -> impl Iterator<Item = (&'a Step, Option<&'a Step>)> {

@@ -42,6 +42,16 @@ use crate::{
     },
 };
 
+/// Fails where an etag is given for several guides.
+pub(super) fn check(args: &ImportArgs) -> Result<(), CliError> {
+    match args.if_unchanged.is_some() && args.files.len() != 1 {
+        true => Err(CliError::Argument(
+            "--if-unchanged is the etag of one guide: import one file with it".to_owned(),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Imports each file in turn, and continues after one that fails. Ctrl-C ends the run
 /// after the current file.
 pub(super) async fn import(
@@ -127,6 +137,7 @@ impl FileImporter<'_> {
             files: _,
             as_new,
             absent_steps,
+            if_unchanged,
             dry_run,
             max_file_bytes,
             request_id: _,
@@ -145,7 +156,7 @@ impl FileImporter<'_> {
             request_id: String::new(),
             validate_only: *dry_run,
             absent_fields: i32::from(AbsentFields::Keep),
-            guide_etag: String::new(),
+            guide_etag: if_unchanged.clone().unwrap_or_default(),
         };
         let request_id = self.request_ids.next(&message);
         if !dry_run {
@@ -280,7 +291,7 @@ impl FileImporter<'_> {
 
 /// Whether both have equally many steps, and each step as many managed tasks. Then no wiring step
 /// was added, and paths of both lead to the same fields.
-fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
+pub(super) fn has_same_paths(after: &TaskDocument, sent: &TaskDocument) -> bool {
     fn managed(step: &Step) -> Vec<&TaskDocument> {
         managed_documents(step)
             .map(|(_, document)| document)

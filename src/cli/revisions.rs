@@ -32,6 +32,25 @@ pub(super) async fn get(
     ))
 }
 
+/// Reads a revision without its document.
+pub(super) async fn head(
+    client: &Client,
+    task: &str,
+    revision: &str,
+) -> Result<TaskRevision, CallError> {
+    let message = GetRevisionRequest {
+        task: task.to_owned(),
+        revision: revision.to_owned(),
+        without_document: true,
+    };
+    let answer = client
+        .call_revisions(message, |mut revisions, request| async move {
+            revisions.get_revision(request).await
+        })
+        .await?;
+    Ok(answer.revision.unwrap_or_default())
+}
+
 /// The document of a guide as it is now, or as a revision keeps it.
 pub(super) async fn document(
     client: &Client,

@@ -156,11 +156,6 @@ pub(super) fn in_plain_words(reason: io::Error) -> io::Error {
     }
 }
 
-/// Reads the document in a file.
-pub(super) fn read_document(file: &Path) -> Result<TaskDocument, CliError> {
-    read_text_and_document(file).map(|(_, document)| document)
-}
-
 /// Reads the text in a file, and the document that it is.
 pub(super) fn read_text_and_document(file: &Path) -> Result<(String, TaskDocument), CliError> {
     let text = read_file(file, MAX_DOCUMENT_BYTES).map_err(|reason| CliError::Read {

@@ -206,6 +206,14 @@ pub struct ImportArgs {
         ignore_case = true
     )]
     pub absent_steps: Option<AbsentSteps>,
+    /// Only if the guide has this etag, as `export --format json` prints it; for one file
+    #[arg(
+        long,
+        value_name = "GUIDE_ETAG",
+        value_parser = value::text,
+        conflicts_with = "as_new"
+    )]
+    pub if_unchanged: Option<String>,
     /// Check everything and store nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -1,6 +1,10 @@
 //! The differences between two guides, such as a stored one and what an import makes of it.
 
+mod merge;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use self::merge::{Conflict, ConflictSubject, Side, merge};
 
 /// A task of a guide with its steps. `V` is the value of a field.
 #[derive(Clone, Debug)]

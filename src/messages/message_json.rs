@@ -28,6 +28,12 @@ pub fn json(descriptor: MessageDescriptor, message: &impl Message) -> Option<Val
     dynamic.serialize_with_options(json, &options).ok()
 }
 
+/// A message of this type from its JSON; `None` if it is of another type.
+pub fn from_json<M: Message + Default>(descriptor: MessageDescriptor, json: &Value) -> Option<M> {
+    let message = DynamicMessage::deserialize(descriptor, json).ok()?;
+    message.transcode_to().ok()
+}
+
 /// The fields of a JSON object that are set, in the order of the contract.
 pub fn fields(descriptor: &MessageDescriptor, json: Value) -> Vec<(String, Value)> {
     let Value::Object(mut members) = json else {

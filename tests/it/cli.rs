@@ -10,6 +10,7 @@ mod database_permissions;
 mod databases;
 mod delete;
 mod diff;
+mod drift;
 mod edit;
 mod export;
 mod health;

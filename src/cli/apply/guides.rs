@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    drift,
     references::References,
     report::ApplyReport,
     source::{DocumentFile, nothing_is_applied},
@@ -13,23 +14,33 @@ use super::{
 use crate::{
     cli::{
         CliError,
+        changes::Change,
+        field_line::SentText,
+        import::has_same_paths,
         matching::{Matching, match_to_stored},
         out::{print_error, sanitize},
         transfer::{self, StoredGuide},
     },
-    client::Client,
-    proto::v1::{Task, TaskDocument, TaskType},
+    client::{CallError, Client},
+    proto::v1::{Task, TaskDocument, TaskRevision, TaskType},
 };
 
 /// A guide of the directory.
 pub(super) struct DirectoryGuide {
     pub file: PathBuf,
+    pub text: String,
+    /// The document as the file has it.
+    pub source: TaskDocument,
     /// The document; it has the account's ids as far as the account has the guide.
     pub document: TaskDocument,
     /// The id of its task in the account, if it has one.
     pub guid: Option<String>,
     /// The guide as the account has it.
     pub stored: Option<StoredGuide>,
+    /// The revision that keeps it as it was last applied.
+    pub applied: Option<TaskRevision>,
+    /// What has changed by other means and is merged with the document.
+    pub merged: Vec<Change>,
     /// The report of its creation, if it was created without some of its steps.
     pub incomplete: Option<ApplyReport>,
     /// Whether the account had it before.
@@ -57,6 +68,31 @@ impl DirectoryGuide {
         );
         self.stored = Some(stored);
         Ok(())
+    }
+
+    /// Reads the revision that keeps it as it was last applied, if the account has it.
+    pub async fn read_applied(&mut self, client: &Client) -> Result<(), CallError> {
+        if let Some(guid) = &self.guid {
+            self.applied = drift::applied(client, guid).await?;
+        }
+        Ok(())
+    }
+
+    /// The file, if paths in this document lead to the same fields there.
+    pub fn sent_text(&self, document: &TaskDocument) -> Option<SentText<'_>> {
+        let is_as_in_file = self.merged.is_empty() && has_same_paths(document, &self.source);
+        is_as_in_file.then_some(SentText {
+            text: &self.text,
+            document: &self.source,
+        })
+    }
+
+    /// Adds the places in the file to the fields of this document that a server refuses.
+    pub fn with_places(&self, error: CallError, sent: &TaskDocument) -> CallError {
+        match self.sent_text(sent) {
+            Some(text) => text.with_places(error),
+            None => error,
+        }
     }
 
     pub fn needs_update(&self) -> bool {
@@ -94,9 +130,13 @@ pub(super) fn pair(
         DirectoryGuide {
             was_stored: guid.is_some(),
             file: source.file,
+            text: source.text,
+            source: source.document.clone(),
             document: source.document,
             guid,
             stored: None,
+            applied: None,
+            merged: Vec::new(),
             incomplete: None,
         }
     };

@@ -1,8 +1,11 @@
 //! Tasks of the account that the directory does not have.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
-use super::guides::DirectoryGuide;
+use super::{guides::DirectoryGuide, references::References};
 use crate::{
     cli::{
         CliError, confirm,
@@ -11,7 +14,8 @@ use crate::{
     },
     client::Client,
     config::ApplyArgs,
-    proto::v1::{Task, TaskType},
+    messages::managed_documents::managed_documents,
+    proto::v1::{Task, TaskDocument, TaskType},
 };
 
 /// The tasks that no document is of. Managed tasks belong to the guides that manage them.
@@ -30,17 +34,42 @@ pub(super) enum Pruned {
     Declined,
 }
 
-/// Lists the tasks and deletes them if that is wanted. After failures nothing is deleted,
+/// The files whose guides refer to tasks, by the ids of these.
+pub(super) fn referring_files(
+    guides: &[DirectoryGuide],
+    references: &References,
+) -> BTreeMap<String, PathBuf> {
+    fn add(document: &TaskDocument, file: &Path, files: &mut BTreeMap<String, PathBuf>) {
+        for step in &document.steps {
+            files.insert(step.subtask_id.to_ascii_lowercase(), file.to_owned());
+            managed_documents(step).for_each(|(_, managed)| add(managed, file, files));
+        }
+    }
+    let mut files = BTreeMap::new();
+    for guide in guides {
+        let mut document = guide.document.clone();
+        references.resolve(&mut document);
+        add(&document, &guide.file, &mut files);
+    }
+    files
+}
+
+/// Lists the tasks and deletes them if that is wanted. `referring` are the files whose guides
+/// refer to tasks, which the server keeps for that. After failures nothing is deleted,
 /// as a guide that could not be written may be one of them under another name.
 pub(super) async fn prune(
     client: &Client,
     args: &ApplyArgs,
     surplus: Vec<Task>,
+    referring: &BTreeMap<String, PathBuf>,
     failed: usize,
 ) -> Result<Pruned, CliError> {
     let directory = args.directory.display();
     if args.dry_run {
-        let planned = surplus.into_iter().map(DeleteReport::planned);
+        let planned = surplus.into_iter().map(|task| {
+            let referring = referring.get(&task.guid).map(PathBuf::as_path);
+            DeleteReport::planned(task, referring)
+        });
         return Ok(Pruned::Done(planned.collect()));
     }
     if failed > 0 {

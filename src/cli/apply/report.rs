@@ -15,6 +15,7 @@ use crate::{
         imported_guide::{ImportedGuide, OutcomeCounts, outcome_name},
         out::{print, print_error, sanitize},
     },
+    client::CallError,
     config::ApplyArgs,
     proto::v1::{ImportOutcome, ImportTaskResponse},
 };
@@ -26,6 +27,12 @@ pub(super) struct ApplyReport {
     pub guide: ImportedGuide,
     pub changes: Vec<Change>,
     pub error: Option<CliError>,
+    /// The etag of the guide after the import.
+    pub guide_etag: String,
+    /// What has changed by other means and is merged with the document.
+    merged: Vec<Change>,
+    /// Why the guide is not kept as it was applied.
+    pub not_kept: Option<CallError>,
     dry_run: bool,
 }
 
@@ -41,6 +48,9 @@ impl ApplyReport {
             },
             changes: Vec::new(),
             error: None,
+            guide_etag: String::new(),
+            merged: guide.merged.clone(),
+            not_kept: None,
             dry_run,
         }
     }
@@ -49,6 +59,7 @@ impl ApplyReport {
     pub fn set_imported(&mut self, answer: &mut ImportTaskResponse) {
         let task = answer.task.take().unwrap_or_default();
         let ignored_paths = std::mem::take(&mut answer.ignored_paths);
+        self.guide_etag = std::mem::take(&mut answer.guide_etag);
         self.guide = ImportedGuide {
             ignored_lines: ignored_paths.iter().map(|path| sanitize(path)).collect(),
             ignored_paths,
@@ -72,14 +83,25 @@ impl ApplyReport {
             print_error(&format!("failed {file}: {error}"));
             return Ok(());
         }
+        if let Some(error) = &self.not_kept {
+            print_error(&format!(
+                "warning: {file}: the next run may not notice, or may list too much of, what changes \
+                 by other means, as the guide could not be kept as it was applied: {error}"
+            ));
+        }
         let is_unchanged = self.guide.outcome == ImportOutcome::Unchanged;
-        if is_unchanged && quiet && self.guide.ignored_paths.is_empty() {
+        let is_brief = quiet || self.dry_run;
+        if is_unchanged && is_brief && self.guide.ignored_paths.is_empty() {
             return Ok(());
         }
-        let changes = match self.dry_run {
+        let mut changes = match self.dry_run {
             true => changes::text(&self.changes, &Term::stdout(), 2),
             false => String::new(),
         };
+        if !self.merged.is_empty() {
+            changes.push_str("  merged, and missing in the file:\n");
+            changes.push_str(&changes::text(&self.merged, &Term::stdout(), 4));
+        }
         print(&self.guide.text(&file, &changes, self.dry_run))
     }
 }
@@ -97,6 +119,12 @@ impl Serialize for ApplyReport {
         };
         object.serialize_entry("outcome", outcome)?;
         object.serialize_entry("changes", &self.changes)?;
+        if !self.merged.is_empty() {
+            object.serialize_entry("merged", &self.merged)?;
+        }
+        if let Some(error) = &self.not_kept {
+            object.serialize_entry("not_kept", error)?;
+        }
         self.guide.serialize_into(self.dry_run, &mut object)?;
         match &self.error {
             Some(CliError::Refused(error)) => object.serialize_entry("error", error)?,
@@ -124,9 +152,9 @@ pub(super) struct ApplyCounts {
 
 impl ApplyCounts {
     pub fn add_pruned(&mut self, report: &DeleteReport) {
-        *match report.error {
-            None => &mut self.deleted,
-            Some(_) => &mut self.outcomes.failed,
+        *match report.has_failed() {
+            false => &mut self.deleted,
+            true => &mut self.outcomes.failed,
         } += 1;
     }
 

@@ -14,6 +14,7 @@ use crate::{
 /// A document and the file that it is in.
 pub(super) struct DocumentFile {
     pub file: PathBuf,
+    pub text: String,
     pub document: TaskDocument,
 }
 
@@ -46,8 +47,12 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliE
     let mut sources = Vec::with_capacity(files.len());
     let mut errors = Vec::new();
     for file in files {
-        match transfer::read_document(&file) {
-            Ok(document) => sources.push(DocumentFile { file, document }),
+        match transfer::read_text_and_document(&file) {
+            Ok((text, document)) => sources.push(DocumentFile {
+                file,
+                text,
+                document,
+            }),
             Err(error) => errors.push(error.to_string()),
         }
     }
@@ -93,7 +98,7 @@ fn unreadable(path: &Path, reason: io::Error) -> CliError {
 /// Refuses two documents of one guide, of which the one would undo the other.
 fn check_ids(sources: &[DocumentFile]) -> Result<(), CliError> {
     let mut files: BTreeMap<String, &Path> = BTreeMap::new();
-    for DocumentFile { file, document } in sources {
+    for DocumentFile { file, document, .. } in sources {
         let guid = transfer::guid(document).to_ascii_lowercase();
         if guid.is_empty() {
             continue;

@@ -8,7 +8,8 @@ use std::{
 
 use crate::cli::CliError;
 
-/// The start of the lines above a refused text, which say why it was refused.
+/// The start of the lines that say why a text was refused. They stand behind the text, so that
+/// tools read the JSON before them. No JSON has a line that starts so.
 const COMMENT: &str = "#";
 
 /// A file that only this user can read, in the directory for temporary files.
@@ -42,13 +43,13 @@ impl EditedFile {
         &self.path
     }
 
-    /// The text without the comments above it.
+    /// The text without comments.
     pub fn read(&self) -> Result<String, CliError> {
         let text = fs::read(&self.path).map_err(|reason| CliError::Read {
             place: self.path.display().to_string(),
             reason,
         })?;
-        Ok(without_comments(&String::from_utf8_lossy(&text)).to_owned())
+        Ok(without_comments(&String::from_utf8_lossy(&text)))
     }
 
     /// Whether the text is another than at the start.
@@ -61,17 +62,14 @@ impl EditedFile {
         self.is_refused
     }
 
-    /// Writes the reason above the text, as comments. Its line numbers count from the start of
-    /// the text, and are raised to count from the start of the file.
+    /// Writes the reason behind the text, as comments.
     pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
         self.is_refused = true;
-        let lines_above = reason.lines().count() + 1;
-        let comments: String = reason
-            .lines()
-            .map(|line| format!("{COMMENT} {}\n", with_raised_line(line, lines_above)))
-            .collect();
-        let help = format!("{COMMENT} Leave the text as it is to give it up.\n");
-        self.write(&format!("{comments}{help}{text}"))
+        let help = "Leave the text as it is to give it up.";
+        let comments = reason.lines().chain([help]);
+        let comments: String = comments.map(|line| format!("{COMMENT} {line}\n")).collect();
+        let text = text.trim_end();
+        self.write(&format!("{text}\n\n{comments}"))
             .map_err(|reason| CliError::Write {
                 place: self.path.display().to_string(),
                 reason,
@@ -81,7 +79,7 @@ impl EditedFile {
     /// Removes the comments, so that other commands can read the file.
     pub fn remove_comments(&self) {
         if let Ok(text) = self.read() {
-            // If it fails, the file has the text all the same, below the comments.
+            // If it fails, the file has the text all the same, before the comments.
             let _ = self.write(&text);
         }
     }
@@ -95,34 +93,18 @@ impl EditedFile {
     }
 }
 
-/// A line of a reason, with the line number in it raised: the one after `line ` at its start,
-/// or else after its last ` at line `.
-fn with_raised_line(text: &str, by: usize) -> String {
-    const LINE: &str = "line ";
-    const AT_LINE: &str = " at line ";
-    let start = text.len() - text.trim_start().len();
-    let number = match text.rfind(AT_LINE) {
-        _ if text.trim_start().starts_with(LINE) => start + LINE.len(),
-        Some(at) => at + AT_LINE.len(),
-        None => return text.to_owned(),
-    };
-    let Some((before, from_number)) = text.split_at_checked(number) else {
-        return text.to_owned();
-    };
-    let end = from_number.find(|c: char| !c.is_ascii_digit());
-    let (digits, after) = from_number.split_at(end.unwrap_or(from_number.len()));
-    match digits.parse::<usize>() {
-        Ok(line) => format!("{before}{}{after}", line + by),
-        Err(_) => text.to_owned(),
+/// A text without its comments. Lines before them keep their numbers.
+fn without_comments(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    let lines = lines.map(|line| match line.starts_with(COMMENT) {
+        true => "\n",
+        false => line,
+    });
+    let lines: String = lines.collect();
+    match lines == text {
+        true => lines,
+        false => lines.trim_end().to_owned() + "\n",
     }
-}
-
-fn without_comments(text: &str) -> &str {
-    let mut rest = text;
-    while rest.starts_with(COMMENT) {
-        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-    }
-    rest
 }
 
 #[cfg(test)]
@@ -130,33 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_number_of_the_line_is_raised() {
-        for (text, raised) in [
-            (
-                "  line 7, step 2 \"line 3\": is required",
-                "  line 10, step 2 \"line 3\": is required",
-            ),
-            (
-                "line 7: task.name: is required",
-                "line 10: task.name: is required",
-            ),
-            (
-                "steps[1]: expected `,` at line 12, column 4",
-                "steps[1]: expected `,` at line 15, column 4",
-            ),
-            (
-                "task.guid must stay the same",
-                "task.guid must stay the same",
-            ),
+    fn comments_are_removed_and_lines_keep_their_numbers() {
+        for (text, read) in [
+            ("{}\n", "{}\n"),
+            ("{}\n\n# a\n# b\n", "{}\n"),
+            ("{\n# a\n\"b\": \"# c\"}", "{\n\n\"b\": \"# c\"}\n"),
+            ("{}\n\n# a\noops\n", "{}\n\n\noops\n"),
         ] {
-            assert_eq!(with_raised_line(text, 3), raised);
+            assert_eq!(without_comments(text), read);
         }
-    }
-
-    #[test]
-    fn comments_are_above_the_text_only() {
-        assert_eq!(without_comments("# a\n#b\n{\n# c\n}"), "{\n# c\n}");
-        assert_eq!(without_comments("{}\n"), "{}\n");
-        assert_eq!(without_comments("# a"), "");
     }
 }

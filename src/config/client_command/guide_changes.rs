@@ -95,6 +95,12 @@ pub struct ApplyArgs {
     /// Show what would be done, and store nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Overwrite guides that have changed by other means since they were last applied
+    #[arg(long, conflicts_with = "merge")]
+    pub overwrite: bool,
+    /// Merge what has changed by other means since a guide was last applied with its document
+    #[arg(long)]
+    pub merge: bool,
     /// Delete standard tasks that no document describes; lists them first
     #[arg(long)]
     pub prune: bool,

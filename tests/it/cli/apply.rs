@@ -17,6 +17,7 @@ on_one_database![
     a_changed_document_changes_its_guide_and_no_other,
     what_a_document_leaves_out_returns_to_its_default,
     a_required_text_that_is_left_out_is_refused,
+    an_error_in_a_document_names_its_line,
     a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed,
     a_guide_without_an_id_is_found_by_its_name,
     a_dry_run_shows_changes_and_findings_and_stores_nothing,
@@ -226,6 +227,28 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
     );
 }
 
+fn an_error_in_a_document_names_its_line(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut document = guide("A");
+    document["steps"][0]["cost"] = json!(1);
+    let text = serde_json::to_string_pretty(&document).expect("a text");
+    fs::write(directory.path().join("a.json"), &text).expect("a file");
+    let line = 1 + text
+        .lines()
+        .position(|it| it.contains("\"cost\""))
+        .expect("its line");
+    let refused = format!("line {line}, step 1 \"Read\": document.steps[0].cost: ");
+    // When it creates the guide, and when it changes it.
+    for _ in 0..2 {
+        for args in [&[][..], &["--dry-run"]] {
+            let output = apply(&cli, directory.path(), args);
+            assert_eq!(output.code, Some(1), "{}", output.stderr);
+            assert!(output.stderr.contains(&refused), "{}", output.stderr);
+        }
+        cli.import(&guide("A"));
+    }
+}
+
 fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
     let target = cli.import(&guide("Target"));
     let guid = cli.import(&guide("Guide"));
@@ -380,6 +403,20 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
         let line = format!("would delete {guid}: ");
         assert!(output.stdout.contains(&line), "{}", output.stdout);
     }
+    // What is there and stays is only counted.
+    assert_eq!(output.stdout.lines().count(), 2, "{}", output.stdout);
+    let mut keeps = guide("Keeps");
+    let steps = keeps["steps"].as_array_mut().expect("steps");
+    steps.push(subtask_step(&target, 7));
+    write(&directory, "keeps.json", &keeps);
+    let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let kept = format!("would keep {target}: Target, 2 steps: a step of ");
+    let line = output.stderr.lines().find(|line| line.starts_with(&kept));
+    let line = line.expect(&output.stderr);
+    assert!(line.ends_with("keeps.json refers to it"), "{line}");
+    assert!(!output.stdout.contains(&target), "{}", output.stdout);
+    fs::remove_file(directory.path().join("keeps.json")).expect("it is there");
     let output = apply(&cli, directory.path(), &["--prune", "--force"]).succeeded();
     let (listed, _) = output.stderr.split_once("0 created").expect("the counts");
     for guid in [&target, &referring] {

@@ -16,6 +16,8 @@ on_one_database![
     changes_are_shown_by_step_and_field,
     changes_of_managed_tasks_are_shown,
     a_step_that_leads_to_a_task_no_longer_managed_is_named,
+    tasks_of_an_observation_that_is_deleted_are_named,
+    findings_have_the_line_in_the_file,
     left_out_fields_stay_as_an_import_leaves_them,
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
@@ -135,6 +137,41 @@ fn a_step_that_leads_to_a_task_no_longer_managed_is_named(cli: Cli) {
     steps.remove(place - 1);
     let output = diff(&cli, &document, &["--absent-steps=DELETE"]);
     assert!(!output.stdout.contains("still leads"), "{}", output.stdout);
+}
+
+fn tasks_of_an_observation_that_is_deleted_are_named(cli: Cli) {
+    let mut document = given_document(&cli, "laptop-will-not-start.json");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let linked = |step: &Value| step["feedback_config"][0]["linked"] == json!(true);
+    let place = steps.iter().position(linked).expect("a linked observation");
+    let removed = steps.remove(place);
+    let output = diff(&cli, &document, &["--absent-steps=DELETE"]);
+    let values = removed["feedback_config"][0]["values"].as_array();
+    for value in values.expect("values") {
+        let link = text(&value["link"]);
+        let mut lines = output.stdout.lines();
+        let line = lines.find(|line| line.ends_with(&link)).expect(&link);
+        let unlinked = "is no longer managed, and stays as a task of its own; step ";
+        assert!(line.contains(unlinked), "{line}");
+    }
+}
+
+fn findings_have_the_line_in_the_file(cli: Cli) {
+    let mut document = given_document(&cli, "restart-safely.json");
+    let product = document["steps"][0]["product_id"].clone();
+    let steps = document["steps"].as_array_mut().expect("steps");
+    steps.push(json!({
+        "title": "Added", "product_id": product, "type": "STEP_TYPE_INFORMATION",
+    }));
+    let text = serde_json::to_string_pretty(&document).expect("a text");
+    let output = cli.command(&["diff", "-"]).stdin(&text).run();
+    let mut lines = text.lines();
+    let line = 1 + lines
+        .position(|it| it.contains("\"Added\""))
+        .expect("its line");
+    // The step begins two lines above its title: its members are sorted by name.
+    let at = format!("at line {}: document.steps[6]", line - 2);
+    assert!(output.stderr.contains(&at), "{at}: {}", output.stderr);
 }
 
 fn left_out_fields_stay_as_an_import_leaves_them(cli: Cli) {

@@ -7,8 +7,10 @@ use tempfile::TempDir;
 
 use crate::kit::{
     command::{Cli, CommandOutput, text},
-    on_one_database,
+    on_both_databases, on_one_database,
 };
+
+on_both_databases![what_others_have_changed_meanwhile_is_merged];
 
 on_one_database![
     an_edited_text_is_imported,
@@ -20,7 +22,10 @@ on_one_database![
     the_id_of_the_guide_stays,
     a_failed_editor_keeps_the_text,
     a_failed_editor_that_changed_nothing_leaves_no_file,
-    a_guide_that_has_changed_meanwhile_is_not_overwritten,
+    what_both_have_changed_is_a_conflict_and_the_text_is_kept,
+    a_step_that_others_deleted_is_merged,
+    translations_that_an_edit_outdates_are_named,
+    json_output_has_the_result,
     the_editor_is_that_of_the_flag_or_the_environment,
     findings_are_shown_before_the_import,
     an_edited_shorthand_changes_the_conditions,
@@ -196,13 +201,19 @@ fn a_script_in_place_of_an_editor_ends(cli: Cli) {
     );
     let given_up = "the text was refused too often, and nothing is imported: the text is kept in ";
     assert!(output.stderr.contains(given_up), "{}", output.stderr);
-    // The line number in the comment counts the comment lines, too.
+    // The text stands in front of the comments.
     let seen = fs::read_to_string(directory.path().join("seen")).expect("a file");
-    let first = seen.lines().next().expect("a comment");
-    let (_, number) = first.split_once(" at line ").expect(first);
-    let (number, _) = number.split_once(',').expect(first);
-    let at: usize = number.parse().expect(first);
+    let reason = seen
+        .lines()
+        .find(|line| line.starts_with("# it is not a guide"));
+    let (_, number) = reason.expect(&seen).split_once(" at line ").expect(&seen);
+    let (number, _) = number.split_once(',').expect(&seen);
+    let at: usize = number.parse().expect(&seen);
     assert_eq!(seen.lines().nth(at - 1), Some("oops"), "{seen}");
+    assert_eq!(seen.matches("# it is not a guide").count(), 1, "{seen}");
+    let mut values = serde_json::Deserializer::from_str(&seen).into_iter::<Value>();
+    let guide = values.next().expect("a value").expect("JSON");
+    assert_eq!(guide["task"]["guid"], guid.as_str());
 }
 
 fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
@@ -242,42 +253,192 @@ fn a_failed_editor_that_changed_nothing_leaves_no_file(cli: Cli) {
     assert!(kept(directory.path()).is_empty());
 }
 
-fn a_guide_that_has_changed_meanwhile_is_not_overwritten(cli: Cli) {
-    let (guid, directory) = given_guide(&cli);
-    let document = cli.export(&guid);
-    // Somebody else changes one step, which leaves the etag of the task as it is.
-    let others = document.replacen("<p>", "<p>Somebody wrote: ", 1);
-    assert_ne!(others, document);
+/// An editor that runs these lines of Python on the guide, after somebody else has changed it.
+fn python_after(
+    cli: &Cli,
+    directory: &TempDir,
+    guid: &str,
+    others: impl FnOnce(&mut Value),
+    lines: &str,
+) -> String {
+    let mut document = cli.exported(guid);
+    others(&mut document);
     let path = directory.path().join("others");
-    fs::write(&path, &others).expect("a file");
-    let editor = shell(&format!(
-        "{} import {} > /dev/null; sed -i \"s/{NAME}/Mine/\" \"$1\"",
-        env!("CARGO_BIN_EXE_expertise"),
-        path.display()
-    ));
-    let output = edit(&cli, &guid, &editor, &directory);
-    assert_eq!(output.code, Some(1), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("has changed since it was read"),
-        "{}",
-        output.stderr
+    fs::write(&path, document.to_string()).expect("a file");
+    let program = env!("CARGO_BIN_EXE_expertise");
+    let path = path.display().to_string();
+    let import = format!(
+        "import subprocess
+subprocess.run([\"{program}\", \"import\", \"--absent-steps=delete\", \"{path}\"], \
+         check=True, stdout=subprocess.DEVNULL)
+{lines}"
     );
-    let after = cli.export(&guid);
-    assert!(after.contains("Somebody wrote: ") && after.contains(NAME));
-    // An import of the text would overwrite what the other person wrote.
-    assert!(
-        !output.stderr.contains("expertise import"),
-        "{}",
-        output.stderr
-    );
+    python(directory, &import)
+}
+
+fn what_others_have_changed_meanwhile_is_merged(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let others = |guide: &mut Value| {
+        guide["steps"][0]["title"] = json!("Theirs");
+        guide["steps"][4]["translations"]["es"] = json!({"title": "Suyo"});
+        let steps = guide["steps"].as_array_mut().expect("steps");
+        let last = steps.pop().expect("a step");
+        steps.insert(1, last);
+    };
+    let lines = "steps[0][\"body\"] = \"<p>Mine</p>\"
+steps.insert(2, {\"product_id\": 1204, \"type\": \"STEP_TYPE_INFORMATION\", \"title\": \"New\"})
+del steps[4]";
+    let editor = python_after(&cli, &directory, &guid, others, lines);
+    let output = edit(&cli, &guid, &editor, &directory).succeeded();
     for part in [
-        "`expertise diff ",
+        "merged with what has changed since the guide was opened:\n  ~ step 1 Save first  ",
+        "    title: \"Save first\" -> \"Theirs\"",
+        "your changes:\n~ step 1 Theirs  ",
+        "+ step 4 New",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    assert!(output.stdout.starts_with(&format!("updated {guid}: ")));
+    let after = cli.exported(&guid);
+    let steps = after["steps"].as_array().expect("steps");
+    let titles: Vec<&str> = steps.iter().filter_map(|it| it["title"].as_str()).collect();
+    assert_eq!(
+        titles,
+        [
+            "Theirs",
+            "Restarted",
+            "Does the mouse or the keyboard still react?",
+            "New",
+            "Restart through the menu",
+            "After the restart",
+        ]
+    );
+    assert_eq!(steps[0]["body"], "<p>Mine</p>");
+    assert_eq!(steps[5]["translations"]["es"]["title"], "Suyo");
+    assert_eq!(steps[5]["translations"]["de"]["locked"], false);
+}
+
+fn what_both_have_changed_is_a_conflict_and_the_text_is_kept(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let others = |guide: &mut Value| guide["task"]["name"] = json!("Theirs");
+    let lines = "guide[\"task\"][\"name\"] = \"Mine\"";
+    let editor = python_after(&cli, &directory, &guid, others, lines);
+    let output = edit(&cli, &guid, &editor, &directory);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    for part in [
+        "conflict at line 1:\n  your text:\n",
+        &format!("      name: \"{NAME}\" -> \"Mine\""),
+        "  the stored guide:\n",
+        &format!("      name: \"{NAME}\" -> \"Theirs\""),
+        "the text is kept in ",
         &format!("again in `expertise edit {guid}`"),
     ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
+    // An import of the text would overwrite what the other person wrote.
+    let import = "expertise import";
+    assert!(!output.stderr.contains(import), "{}", output.stderr);
+    assert_eq!(cli.exported(&guid)["task"]["name"], "Theirs");
     let kept = kept(directory.path());
-    assert!(kept.iter().any(|text| text.contains("Mine")));
+    assert!(kept.iter().any(|text| text.contains("\"Mine\"")));
+}
+
+fn a_step_that_others_deleted_is_merged(cli: Cli) {
+    // What is done with step 3, of which others have deleted number 2 and 3.
+    for (lines, conflict) in [
+        ("steps[0][\"title\"] = \"Mine\"", None),
+        ("del steps[2]", None),
+        ("steps[2][\"title\"] = \"Mine\"", Some("    - step 3 ")),
+        ("steps.insert(0, steps.pop(2))", Some("becomes step 1")),
+    ] {
+        let (guid, directory) = given_guide(&cli);
+        let others = |guide: &mut Value| {
+            let steps = guide["steps"].as_array_mut().expect("steps");
+            steps.drain(1..3);
+        };
+        let editor = python_after(&cli, &directory, &guid, others, lines);
+        let output = edit(&cli, &guid, &editor, &directory);
+        assert_eq!(
+            output.code,
+            Some(conflict.map_or(0, |_| 1)),
+            "{}",
+            output.stderr
+        );
+        let steps = cli.exported(&guid)["steps"]
+            .as_array()
+            .expect("steps")
+            .len();
+        assert_eq!(steps, 4, "{lines}");
+        let part = conflict.unwrap_or("merged with");
+        let is_named = output.stderr.contains(part) || lines == "del steps[2]";
+        assert!(is_named, "{lines}: {}", output.stderr);
+    }
+}
+
+fn translations_that_an_edit_outdates_are_named(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let lines = "steps[0][\"title\"] = \"Save\"
+steps[2][\"title\"] = \"Restart\"
+steps[2][\"translations\"][\"de\"][\"title\"] = \"Neu starten\"
+steps[3][\"translations\"][\"es\"] = {\"body\": \"<p>Pulse</p>\"}
+guide[\"task\"][\"name\"] = \"Restart it\"";
+    let editor = python(&directory, lines);
+    let output = edit(&cli, &guid, &editor, &directory).succeeded();
+    let outdates = "outdates the translations of ";
+    let lines = output
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with(outdates));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(
+        lines,
+        [
+            format!("{outdates}task \"{NAME}\": de"),
+            format!("{outdates}step 1 \"Save first\": de"),
+        ]
+    );
+    // A title outdates no translation that has only a body.
+    let editor = python(&directory, "steps[3][\"title\"] = \"Switch off\"");
+    let output = cli
+        .command(&["edit", &guid, "--editor", &editor, "--format=json"])
+        .env("TMPDIR", &directory.path().display().to_string())
+        .run()
+        .succeeded();
+    let outdated = output.json()["outdated_translations"].clone();
+    assert_eq!(outdated.as_array().expect("an array").len(), 1);
+    assert_eq!(outdated[0]["languages"], json!(["de"]));
+}
+
+fn json_output_has_the_result(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let run = |editor: &str, code: i32| {
+        let output = cli
+            .command(&["edit", &guid, "--editor", editor, "--format=json"])
+            .env("TMPDIR", &directory.path().display().to_string())
+            .run();
+        assert_eq!(output.code, Some(code), "{}", output.stderr);
+        output.json()
+    };
+    let report = run("true", 0);
+    assert_eq!(
+        report,
+        json!({"outcome": "unchanged", "guid": guid, "name": NAME})
+    );
+    let report = run(&python(&directory, "steps[0][\"title\"] = \"Save\""), 0);
+    assert_eq!(
+        (&report["outcome"], &report["steps"]),
+        (&json!("updated"), &json!(6))
+    );
+    assert_eq!(report["previous_revision"], 1);
+    assert_eq!(report["changes"][0]["after"], "Save");
+    assert_eq!(report["merged"], json!([]));
+    let others = |guide: &mut Value| guide["task"]["name"] = json!("Theirs");
+    let lines = "guide[\"task\"][\"name\"] = \"Mine\"";
+    let report = run(&python_after(&cli, &directory, &guid, others, lines), 1);
+    assert_eq!(report["outcome"], "failed");
+    assert_eq!(report["conflicts"][0]["theirs"][0]["after"], "Theirs");
+    let kept = fs::read_to_string(text(&report["text_kept_in"])).expect("the text");
+    assert!(kept.contains("\"Mine\""), "{kept}");
 }
 
 fn the_editor_is_that_of_the_flag_or_the_environment(cli: Cli) {
@@ -321,7 +482,7 @@ fn python(directory: &TempDir, lines: &str) -> String {
         "import json, sys
 path = sys.argv[1]
 text = open(path).read()
-if text.startswith(\"#\"):
+if \"\\n# \" in text:
     sys.exit()  # It was refused, and is given up.
 guide = json.loads(text)
 steps = guide[\"steps\"]

@@ -23,6 +23,7 @@ on_one_database![
     a_document_may_come_from_standard_input,
     left_out_steps_need_the_option_absent_steps,
     an_export_of_another_account_needs_as_new,
+    an_etag_guards_the_import_of_a_file,
     a_byte_order_mark_is_skipped,
     a_too_large_file_is_refused_without_reading_it_all,
     a_fifo_is_refused_by_every_command_that_reads_files,
@@ -417,6 +418,27 @@ fn an_export_of_another_account_needs_as_new(cli: Cli) {
     let created = import(&["--as-new"]).succeeded();
     assert!(created.stdout.starts_with("created "), "{}", created.stdout);
     assert_eq!(count_standard_tasks(&elsewhere), 1);
+}
+
+fn an_etag_guards_the_import_of_a_file(cli: Cli) {
+    let guid = cli.import_guides(&["restart-safely.json"]).remove(0);
+    let keep = cli.command(&["keep", &guid, "--format=json"]).run();
+    let etag = text(&keep.json()["revision"]["guide_etag"]);
+    let mut document = cli.exported(&guid);
+    document["task"]["name"] = json!("Restart it");
+    let run = |args: &[&str]| {
+        let args = [&["import", "--if-unchanged", &etag], args].concat();
+        cli.command(&args).stdin(&document.to_string()).run()
+    };
+    run(&["-"]).succeeded();
+    let output = run(&["-"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("ETAG_MISMATCH"), "{}", output.stderr);
+    // A file that was exported names no state of the guide, and is imported as it is.
+    let import = cli.command(&["import", "-"]).stdin(&document.to_string());
+    import.run().succeeded();
+    run(&["-", "-"]).fails_with(2, &["--if-unchanged is the etag of one guide"]);
+    assert_eq!(run(&["-", "--as-new"]).code, Some(2));
 }
 
 #[test]

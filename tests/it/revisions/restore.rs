@@ -10,6 +10,7 @@ on_both_databases![
     restoring_the_previous_revision_undoes,
     an_unlinked_task_is_managed_again,
     an_unlinked_task_that_was_changed_is_left_alone,
+    what_nests_too_deep_for_a_managed_task_is_named,
     a_deleted_managed_task_comes_back,
     missing_subtasks_are_named_or_skipped,
     translations_come_back_with_their_state,
@@ -167,6 +168,35 @@ async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
     assert_eq!(client.get_step(new_step).await.accepted().title, "Below");
     let wiring = client.get_step(&guide.steps[1]).await.accepted();
     assert_eq!((&wiring.link, &wiring.subtask_id), (new_task, new_task));
+}
+
+async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    let below = client.get_task(&managed).await.accepted();
+    let below = client.given_step(information_step(&below, "Below")).await;
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    // Nobody manages it, so its values may nest deeper.
+    let with = |instructions| Step {
+        instructions,
+        ..step_of(&below.guid)
+    };
+    let deep = with(vec![objects_deep(1), objects_deep(32)]);
+    client.updated_step(deep, &["instructions"]).await;
+    let kept = client.kept_revision(&managed).await;
+    client
+        .updated_step(with(Vec::new()), &["instructions"])
+        .await;
+    let revision = deleted.previous_revision;
+    let restored = client.restored(&guide.guid, revision).await;
+    assert!(restored.replaced_ids.is_empty(), "{restored:?}");
+    let restore = client.restore_revision(&managed, kept.revision).await;
+    let failure = restore.refused();
+    failure.violates(&[("revision", "NESTING_TOO_DEEP")]);
+    let named = format!("step {}.instructions[1] nests too deep", below.guid);
+    let description = failure.description();
+    assert!(description.starts_with(&named), "{description}");
 }
 
 async fn a_deleted_managed_task_comes_back(client: Client) {

@@ -22,7 +22,7 @@ use crate::domain::{
     time::Timestamp,
     translation::{Language, StepTranslation, TaskTranslation},
     translation_work::SourceDigest,
-    violation::Path,
+    violation::{Path, Violation},
 };
 
 use super::planned::{PlannedStep, PlannedTask};
@@ -324,23 +324,29 @@ impl<'a> Restore<'a> {
     }
 
     /// Limits the depth of a managed root, so that the step's JSON and the tasks that it manages
-    /// stay within the limits of nesting.
+    /// stay within the limits of nesting. The request has no field for them but the revision, so
+    /// the description names them.
     fn limit_depth(&mut self, kept: &Step, depth: usize) {
         let is_managed = |tree: &TaskTree| tree.task.managed.is_some();
         if !self.context.stored.is_some_and(is_managed) {
             return;
         }
-        let at = Path::root("revision");
+        let step = format!("step {}", kept.guid);
+        let at = Path::root(&step);
         let mut limits = limits_of_step(&kept.content, &at);
         if !kept.managed_tasks().is_empty() {
             limits.push(DepthLimit::of_managing_task(&at));
         }
         let above = depth - 1;
-        self.limits
-            .extend(limits.into_iter().map(|limit| DepthLimit {
-                max_depth: limit.max_depth.saturating_sub(above),
-                ..limit
-            }));
+        let limits = limits.into_iter().map(|limit| DepthLimit {
+            max_depth: limit.max_depth.saturating_sub(above),
+            violation: Violation {
+                path: "revision".to_owned(),
+                description: format!("{} {}", limit.violation.path, limit.violation.description),
+                ..limit.violation
+            },
+        });
+        self.limits.extend(limits);
         debug_assert!(depth <= MAX_NESTED_DOCUMENTS);
     }
 

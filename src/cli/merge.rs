@@ -1,0 +1,388 @@
+//! The merge of a document with the stored guide, where both have changed since the document was
+//! made.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use console::Term;
+use serde::Serialize;
+
+use super::{
+    changes::{self, Change, ChangeKind},
+    document::DocumentError,
+    field_line::FieldLines,
+    ignored_step_fields::pairs,
+    layout,
+    transfer::{self, StoredGuide},
+};
+use crate::{
+    client::{CallError, Client},
+    domain::compare::{Conflict, ConflictSubject, compare, merge},
+    messages::{
+        compared::compared,
+        managed_documents::{managed_document, managed_documents, managed_documents_mut},
+        merged::merged_document,
+    },
+    proto::v1::{Step, StepType, TaskDocument},
+};
+
+/// What a document and the stored guide were made from, and what they are now. Their steps have
+/// the same ids.
+#[derive(Clone, Copy)]
+pub(super) struct MergedGuides<'a> {
+    pub base: &'a TaskDocument,
+    /// What the document would make of the guide.
+    pub ours: &'a TaskDocument,
+    /// The stored guide.
+    pub theirs: &'a TaskDocument,
+}
+
+/// The document in which the stored guide and the changes of a document are merged, or what
+/// keeps it from being made.
+pub(super) enum MergeOutcome {
+    Merged {
+        document: Box<TaskDocument>,
+        /// Whether it is as the document says, which has all that has changed in the guide.
+        is_ours: bool,
+    },
+    Conflicts(Vec<MergeConflict>),
+}
+
+impl MergedGuides<'_> {
+    /// Makes the changes of the document on the stored guide.
+    pub fn merge(self) -> Result<MergeOutcome, DocumentError> {
+        let Self { base, ours, theirs } = self;
+        let compared = |guide| compared(guide, |value| value).ok_or(DocumentError::Contract);
+        let guides = [compared(base)?, compared(ours)?, compared(theirs)?];
+        let [base, mine, other] = &guides;
+        let conflicts = match merge(base, mine, other) {
+            Ok(merged) => {
+                let document = merged_document(&merged, ours, theirs);
+                let document = document.ok_or(DocumentError::Contract)?;
+                return Ok(MergeOutcome::Merged {
+                    document: Box::new(document),
+                    is_ours: compare(mine, &merged).is_empty(),
+                });
+            }
+            Err(conflicts) => conflicts,
+        };
+        let (by_ours, by_theirs) = (self.changes_of(ours)?, self.changes_of(theirs)?);
+        let conflicts = conflicts.iter().map(|conflict| {
+            let of_conflict = |changes: &[Change]| {
+                let changes = changes.iter();
+                let part = changes.filter(|change| self.is_part(conflict, change));
+                part.cloned().collect()
+            };
+            MergeConflict {
+                task: conflict.task.to_owned(),
+                step: conflict.step.to_owned(),
+                path: path_of(conflict),
+                line: None,
+                ours: of_conflict(&by_ours),
+                theirs: of_conflict(&by_theirs),
+            }
+        });
+        Ok(MergeOutcome::Conflicts(conflicts.collect()))
+    }
+
+    /// What has changed from the base to one of the others.
+    pub fn changes_of(self, guide: &TaskDocument) -> Result<Vec<Change>, DocumentError> {
+        changes::between(self.base, guide)
+    }
+
+    /// Whether a change is one of those that conflict.
+    fn is_part<V>(self, conflict: &Conflict<'_, V>, change: &Change) -> bool {
+        let is_of_step = change.task == conflict.task && change.step == conflict.step;
+        match conflict.subject {
+            ConflictSubject::Field { path, .. } => is_of_step && change.path == path,
+            ConflictSubject::Place { .. } => is_of_step && change.kind == ChangeKind::Moved,
+            ConflictSubject::Deleted { .. } => {
+                is_of_step || self.is_managed_below(&change.task, conflict.step)
+            }
+            ConflictSubject::Managed {
+                key, deleted_by, ..
+            } => match (deleted_by, managed_by(self.base, conflict.step, key)) {
+                (Some(_), Some(task)) => change.task == transfer::guid(task),
+                (Some(_), None) | (None, _) => {
+                    let of = |guide| managed_by(guide, conflict.step, key).map(transfer::name);
+                    let names = [of(self.ours), of(self.theirs)];
+                    change.kind == ChangeKind::Added
+                        && change.place == 0
+                        && names.contains(&Some(change.title.as_str()))
+                }
+            },
+        }
+    }
+
+    fn is_managed_below(self, task: &str, step: &str) -> bool {
+        fn manages(step: &Step, task: &str) -> bool {
+            managed_documents(step).any(|(_, managed)| {
+                transfer::guid(managed) == task || managed.steps.iter().any(|it| manages(it, task))
+            })
+        }
+        find_step(self.base, step).is_some_and(|step| manages(step, task))
+    }
+}
+
+fn path_of<V>(conflict: &Conflict<'_, V>) -> String {
+    match &conflict.subject {
+        ConflictSubject::Field { path, .. } => (*path).to_owned(),
+        ConflictSubject::Managed { key, .. } => {
+            format!("feedback_config.values[\"{key}\"].task_json")
+        }
+        ConflictSubject::Place { .. } | ConflictSubject::Deleted { .. } => String::new(),
+    }
+}
+
+fn managed_by<'d>(guide: &'d TaskDocument, step: &str, key: &str) -> Option<&'d TaskDocument> {
+    managed_document(find_step(guide, step)?, key)
+}
+
+/// The step with this id, at every depth.
+pub(super) fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
+    guide.steps.iter().find_map(|step| {
+        let below = || managed_documents(step).find_map(|(_, managed)| find_step(managed, guid));
+        match step.guid == guid {
+            true => Some(step),
+            false => below(),
+        }
+    })
+}
+
+/// What a document and the stored guide have both changed, and differently.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct MergeConflict {
+    /// The guid of the task.
+    task: String,
+    /// The guid of the step; empty for the task itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    step: String,
+    /// The path of the field; empty for the place of a step, or the whole step.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    path: String,
+    /// The line in the text of the document, if it has the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    /// The changes of the document.
+    ours: Vec<Change>,
+    /// The changes of the stored guide.
+    theirs: Vec<Change>,
+}
+
+impl MergeConflict {
+    /// Adds the line in the text of a document, whose steps have the ids of the others.
+    pub fn with_line(mut self, text: &str, document: &TaskDocument) -> Self {
+        let above = match self.step.as_str() {
+            "" => Some("task".to_owned()),
+            step => path_to(document, step),
+        };
+        let path = above.map(|above| format!("{above}.{}", self.path));
+        self.line = path.and_then(|path| FieldLines::new(text).line(&path));
+        self
+    }
+
+    /// The lines for people. `ours` is what the document is called.
+    pub fn text(&self, ours: &str, terminal: &Term) -> String {
+        let at = match self.line {
+            Some(line) => format!(" at line {line}"),
+            None => String::new(),
+        };
+        let mut text = format!("conflict{at}:\n");
+        for (side, changes) in [(ours, &self.ours), ("the stored guide", &self.theirs)] {
+            text.push_str(&layout::indented(terminal, &format!("{side}:"), 2));
+            text.push_str(&changes::text(changes, terminal, 4));
+        }
+        text
+    }
+}
+
+/// The path of the step with this id in a document.
+fn path_to(document: &TaskDocument, guid: &str) -> Option<String> {
+    let mut steps = document.steps.iter().enumerate();
+    steps.find_map(|(index, step)| {
+        let own = format!("steps[{index}]");
+        if step.guid == guid {
+            return Some(own);
+        }
+        let configs = step.feedback_config.iter().enumerate();
+        let values = configs.flat_map(|(at, config)| {
+            let values = config.values.iter().enumerate();
+            values.map(move |(index, value)| (at, index, value))
+        });
+        values.into_iter().find_map(|(at, index, value)| {
+            let below = path_to(value.task_json.as_ref()?, guid)?;
+            Some(format!(
+                "{own}.feedback_config[{at}].values[{index}].task_json.{below}"
+            ))
+        })
+    })
+}
+
+/// What a document would make of the stored guide. Steps of the base that this lacks keep their
+/// ids.
+pub(super) async fn planned(
+    client: &Client,
+    base: &TaskDocument,
+    document: &TaskDocument,
+    stored: &StoredGuide,
+) -> Result<TaskDocument, CallError> {
+    let ids = |guide| {
+        let mut ids = BTreeSet::new();
+        add_step_ids(guide, &mut ids);
+        ids
+    };
+    let deleted = &ids(base) - &ids(&stored.document);
+    let mut sent = document.clone();
+    clear_ids(&mut sent, &deleted);
+    let message = transfer::import_of_whole(sent.clone(), &stored.guide_etag);
+    let mut planned = transfer::dry_run(client, message)
+        .await?
+        .document
+        .unwrap_or_default();
+    let mut former_ids = BTreeMap::new();
+    add_former_ids(document, &sent, &planned, &mut former_ids);
+    set_ids(&mut planned, &former_ids);
+    Ok(planned)
+}
+
+fn add_step_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
+    for step in &document.steps {
+        ids.insert(step.guid.clone());
+        managed_documents(step).for_each(|(_, managed)| add_step_ids(managed, ids));
+    }
+}
+
+fn clear_ids(document: &mut TaskDocument, deleted: &BTreeSet<String>) {
+    for step in &mut document.steps {
+        if deleted.contains(&step.guid) {
+            step.guid.clear();
+        }
+        managed_documents_mut(step).for_each(|managed| clear_ids(managed, deleted));
+    }
+}
+
+/// Adds the ids that steps have in a document, by those that were made up for them as they were
+/// sent without.
+fn add_former_ids(
+    document: &TaskDocument,
+    sent: &TaskDocument,
+    planned: &TaskDocument,
+    ids: &mut BTreeMap<String, String>,
+) {
+    let steps = document.steps.iter().zip(pairs(sent, planned));
+    for (former, (sent, planned)) in steps {
+        let Some(planned) = planned else { continue };
+        if sent.guid.is_empty() && !former.guid.is_empty() {
+            ids.insert(planned.guid.clone(), former.guid.clone());
+        }
+        for (value, managed) in managed_documents(former) {
+            let [sent, planned] = [sent, planned].map(|it| managed_document(it, &value.key));
+            if let (Some(sent), Some(planned)) = (sent, planned) {
+                add_former_ids(managed, sent, planned, ids);
+            }
+        }
+    }
+}
+
+fn set_ids(document: &mut TaskDocument, ids: &BTreeMap<String, String>) {
+    for step in &mut document.steps {
+        if let Some(former) = ids.get(&step.guid) {
+            step.guid.clone_from(former);
+        }
+        managed_documents_mut(step).for_each(|managed| set_ids(managed, ids));
+    }
+}
+
+/// A type that no step of a document has.
+const NO_TYPE: i32 = -1;
+
+/// A guide to find the steps of a document in: by content among the steps of `base`, and those
+/// that `stored` alone has by their ids.
+pub(super) fn with_steps_of(base: &TaskDocument, stored: &TaskDocument) -> TaskDocument {
+    let mut guide = base.clone();
+    let others = stored.steps.iter().map(|step| (step.guid.as_str(), step));
+    let mut others: BTreeMap<&str, &Step> = others.collect();
+    for step in &mut guide.steps {
+        let Some(other) = others.remove(step.guid.as_str()) else {
+            continue;
+        };
+        let configs = step.feedback_config.iter_mut();
+        for value in configs.flat_map(|config| &mut config.values) {
+            if let Some(managed) = &mut value.task_json
+                && let Some(other) = managed_document(other, &value.key)
+            {
+                **managed = with_steps_of(managed, other);
+            }
+        }
+    }
+    guide.steps.extend(others.into_values().map(|step| Step {
+        r#type: NO_TYPE,
+        ..step.clone()
+    }));
+    guide
+}
+
+/// Gives steps of a document that the stored guide has got since the base, such as those of an
+/// earlier merge, their ids: they have the type and title of such a step, and of no step of the
+/// base that is left.
+pub(super) fn match_added(document: &mut TaskDocument, base: &TaskDocument, stored: &TaskDocument) {
+    fn by_guid(guide: &TaskDocument) -> BTreeMap<&str, &Step> {
+        let steps = guide.steps.iter();
+        steps.map(|step| (step.guid.as_str(), step)).collect()
+    }
+    let (in_base, in_stored) = (by_guid(base), by_guid(stored));
+    let named: BTreeSet<String> = document.steps.iter().map(|it| it.guid.clone()).collect();
+    let mut of_base = StepsByContent::default();
+    let unnamed = |step: &&Step| !named.contains(&step.guid);
+    of_base.add(base.steps.iter().filter(unnamed));
+    let mut added = StepsByContent::default();
+    let is_added = |step: &&Step| !in_base.contains_key(step.guid.as_str());
+    added.add(stored.steps.iter().filter(unnamed).filter(is_added));
+    for step in &mut document.steps {
+        let former = match in_base.get(step.guid.as_str()) {
+            Some(former) => Some(*former),
+            None if in_stored.contains_key(step.guid.as_str()) => continue,
+            None => of_base.take(step),
+        };
+        let Some(former) = former else {
+            if let Some(added) = added.take(step) {
+                step.guid.clone_from(&added.guid);
+            }
+            continue;
+        };
+        let Some(stored) = in_stored.get(former.guid.as_str()) else {
+            continue;
+        };
+        let configs = step.feedback_config.iter_mut();
+        for value in configs.flat_map(|config| &mut config.values) {
+            let [base, stored] = [former, stored].map(|it| managed_document(it, &value.key));
+            if let (Some(document), Some(base), Some(stored)) = (&mut value.task_json, base, stored)
+            {
+                match_added(document, base, stored);
+            }
+        }
+    }
+}
+
+/// Steps by type, product and title, or the task that they refer to.
+#[derive(Default)]
+struct StepsByContent<'s>(BTreeMap<(i32, Option<i64>, String), VecDeque<&'s Step>>);
+
+impl<'s> StepsByContent<'s> {
+    fn add(&mut self, steps: impl Iterator<Item = &'s Step>) {
+        for step in steps {
+            self.0.entry(Self::key(step)).or_default().push_back(step);
+        }
+    }
+
+    fn take(&mut self, like: &Step) -> Option<&'s Step> {
+        self.0.get_mut(&Self::key(like))?.pop_front()
+    }
+
+    fn key(step: &Step) -> (i32, Option<i64>, String) {
+        let text = match step.r#type() == StepType::Subtask {
+            true => step.subtask_id.to_ascii_lowercase(),
+            false => step.title.clone(),
+        };
+        (step.r#type, step.product_id, text)
+    }
+}

@@ -1,0 +1,433 @@
+//! `apply` where guides have changed by other means since they were last applied.
+
+use std::{fs, path::Path};
+
+use expertise::proto::v1::Task;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::kit::{
+    client::Client,
+    command::{Cli, CommandOutput, example_guide, text},
+    on_both_databases, on_one_database, sample,
+};
+
+on_both_databases![
+    a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it,
+    merged_changes_are_kept_until_the_file_has_them,
+    what_both_have_changed_is_a_conflict_and_nothing_is_applied,
+];
+
+on_one_database![
+    changes_are_overwritten_if_that_is_asked,
+    what_the_file_says_too_is_no_drift,
+    a_guide_that_was_never_applied_is_overwritten,
+    steps_and_managed_tasks_are_merged,
+    the_last_states_that_were_applied_are_kept,
+    references_to_new_guides_are_merged,
+    a_guide_that_cannot_be_kept_is_applied_with_a_warning,
+];
+
+const FIRST: &str = "first.json";
+
+/// A directory with two guides that are applied; the id of the first one.
+fn given_applied(cli: &Cli) -> (TempDir, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, FIRST, &guide("First"));
+    write(&directory, "second.json", &guide("Second"));
+    apply(cli, directory.path(), &[]).succeeded();
+    let guid = guid_of(cli, "First");
+    (directory, guid)
+}
+
+fn guid_of(cli: &Cli, name: &str) -> String {
+    text(&cli.exported(name)["task"]["guid"])
+}
+
+fn guide(name: &str) -> Value {
+    json!({
+        "task": {"name": name, "product_id": 7},
+        "steps": [
+            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read", "body": "<p>a</p>"},
+            {"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Look", "tags": ["a"]},
+            {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
+        ],
+    })
+}
+
+fn write(directory: &TempDir, name: &str, document: &Value) {
+    let text = serde_json::to_string_pretty(document).expect("a text");
+    fs::write(directory.path().join(name), text).expect("a file");
+}
+
+fn apply(cli: &Cli, directory: &Path, args: &[&str]) -> CommandOutput {
+    let directory = directory.display().to_string();
+    cli.command(&[&["apply", &directory], args].concat()).run()
+}
+
+/// Changes a stored guide.
+fn change(cli: &Cli, guid: &str, edit: impl FnOnce(&mut Value)) {
+    let mut document = cli.exported(guid);
+    edit(&mut document);
+    let import = cli.command(&["import", "-", "--absent-steps=delete"]);
+    import.stdin(&document.to_string()).run().succeeded();
+}
+
+fn titles(cli: &Cli, guid: &str) -> Vec<String> {
+    let document = cli.exported(guid);
+    let steps = document["steps"].as_array().expect("steps");
+    steps.iter().map(|step| text(&step["title"])).collect()
+}
+
+fn stopped(output: CommandOutput, parts: &[&str]) -> CommandOutput {
+    assert_eq!(output.code, Some(1), "{}{}", output.stdout, output.stderr);
+    for part in parts {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    output
+}
+
+async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(client: Client) {
+    let cli = Cli {
+        server: format!("http://{}", client.address()),
+        account: client.account().to_owned(),
+    };
+    let (directory, guid) = given_applied(&cli);
+    let ana = client.with_metadata("x-subject", "ana");
+    let mut step = client.exported(&guid).await.steps.remove(0);
+    step.title = "Read all".to_owned();
+    ana.updated_step(step, &["title"]).await;
+    client
+        .updated_task(
+            Task {
+                published: Some(0),
+                ..sample::task_of(&guid)
+            },
+            &["published"],
+        )
+        .await;
+    let mut second = guide("Second");
+    second["steps"][0]["title"] = json!("Read twice");
+    write(&directory, "second.json", &second);
+    let run = |args: &[&str]| {
+        let path = directory.path().display().to_string();
+        let args = [&["apply", path.as_str()], args].concat();
+        cli.command(&args).run_in_background()
+    };
+    for args in [&[][..], &["--dry-run"]] {
+        let output = stopped(
+            run(args).await,
+            &[
+                &format!("first.json: {guid} First has changed since it was last applied, by "),
+                "somebody without a name (",
+                "ana (20",
+                "  ~ step 1 Read  ",
+                "    title: \"Read\" -> \"Read all\"",
+                "    published: 1 -> 0",
+                "nothing is applied, as a guide has changed since the last run",
+                "--merge",
+                "--overwrite",
+            ],
+        );
+        assert_eq!(output.stdout, "");
+    }
+    let reports = run(&["--format=json"]).await.json();
+    let reports = reports.as_array().expect("an array").clone();
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0]["outcome"], "drifted");
+    assert_eq!(reports[0]["guid"], guid.as_str());
+    assert_eq!(reports[0]["changes"][1]["after"], "Read all");
+    assert_eq!(reports[0]["changed_by"][1]["subject"], "ana");
+    assert_eq!(titles(&cli, "Second")[0], "Read", "nothing is applied");
+    // Also if the guide then is as it was.
+    let mut step = client.exported(&guid).await.steps.remove(0);
+    step.title = "Read".to_owned();
+    client.updated_step(step, &["title"]).await;
+    let task = Task {
+        published: Some(1),
+        ..sample::task_of(&guid)
+    };
+    client.updated_task(task, &["published"]).await;
+    run(&[]).await.succeeded();
+    assert_eq!(titles(&cli, "Second")[0], "Read twice");
+}
+
+fn changes_are_overwritten_if_that_is_asked(cli: Cli) {
+    let (directory, guid) = given_applied(&cli);
+    change(&cli, &guid, |guide| {
+        guide["steps"][0]["title"] = json!("Read all")
+    });
+    stopped(apply(&cli, directory.path(), &[]), &["Read all"]);
+    let output = apply(&cli, directory.path(), &["--overwrite"]).succeeded();
+    assert!(output.stdout.contains("updated "), "{}", output.stdout);
+    assert_eq!(titles(&cli, &guid), ["Read", "Look", "Done"]);
+    // The guide is as it was applied, so later runs go on.
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert!(
+        output.stderr.ends_with("2 unchanged, 0 failed\n"),
+        "{}",
+        output.stderr
+    );
+}
+
+fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
+    let (directory, guid) = given_applied(&cli);
+    change(&cli, &guid, |guide| {
+        guide["steps"][0]["title"] = json!("Read all");
+        guide["task"]["translations"] = json!({"de": {"name": "Erster"}});
+    });
+    let mut document = guide("First");
+    document["steps"][1]["tags"] = json!(["a", "b"]);
+    let step = json!({"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Wait"});
+    document["steps"]
+        .as_array_mut()
+        .expect("steps")
+        .insert(1, step);
+    write(&directory, FIRST, &document);
+    let before = cli.export(&guid);
+    let output = apply(&cli, directory.path(), &["--merge", "--dry-run"]).succeeded();
+    for part in [
+        "would update ",
+        "  + step 2 Wait",
+        "    tags: [\"a\"] -> [\"a\",\"b\"]",
+        "  merged, and missing in the file:\n",
+        "      title: \"Read\" -> \"Read all\"",
+    ] {
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
+    }
+    assert_eq!(cli.export(&guid), before);
+    apply(&cli, directory.path(), &["--merge"]).succeeded();
+    assert_eq!(titles(&cli, &guid), ["Read all", "Wait", "Look", "Done"]);
+    let merged = cli.exported(&guid);
+    assert_eq!(merged["steps"][2]["tags"], json!(["a", "b"]));
+    assert_eq!(merged["task"]["translations"]["de"]["name"], "Erster");
+    // The file lacks what was merged, and would take it back.
+    let output = stopped(apply(&cli, directory.path(), &[]), &["\"Read all\""]);
+    assert!(!output.stderr.contains("tags"), "{}", output.stderr);
+    apply(&cli, directory.path(), &["--merge"]).succeeded();
+    assert_eq!(cli.exported(&guid), merged);
+    let file = directory.path().join(FIRST).display().to_string();
+    cli.command(&["export", &guid, "--out", &file])
+        .run()
+        .succeeded();
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert!(
+        output.stderr.ends_with("2 unchanged, 0 failed\n"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(cli.exported(&guid), merged);
+    document = merged;
+    document["steps"][0]["title"] = json!("Read it all");
+    write(&directory, FIRST, &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(titles(&cli, &guid)[0], "Read it all");
+}
+
+fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
+    let (directory, guid) = given_applied(&cli);
+    change(&cli, &guid, |guide| {
+        guide["steps"][0]["title"] = json!("Read theirs");
+        guide["steps"][1]["body"] = json!("<p>theirs</p>");
+    });
+    let mut document = guide("First");
+    document["steps"][0]["title"] = json!("Read ours");
+    document["steps"].as_array_mut().expect("steps").remove(1);
+    write(&directory, FIRST, &document);
+    let text = fs::read_to_string(directory.path().join(FIRST)).expect("a file");
+    let line = 1 + text
+        .lines()
+        .position(|line| line.contains("Read ours"))
+        .expect("its line");
+    let before = cli.export(&guid);
+    stopped(
+        apply(&cli, directory.path(), &["--merge"]),
+        &[
+            &format!("conflict at line {line}:\n  the file:\n"),
+            "      title: \"Read\" -> \"Read ours\"",
+            "  the stored guide:\n",
+            "      title: \"Read\" -> \"Read theirs\"",
+            "    - step 2 Look",
+            "      body: nothing -> \"<p>theirs</p>\"",
+            "nothing is applied",
+        ],
+    );
+    assert_eq!(cli.export(&guid), before);
+    let report = apply(&cli, directory.path(), &["--merge", "--format=json"]).json();
+    let conflict = &report[0]["conflicts"][0];
+    assert_eq!(
+        (&conflict["path"], &conflict["line"]),
+        (&json!("title"), &json!(line))
+    );
+    let values = |side: &str| {
+        let change = &conflict[side][0];
+        (change["before"].clone(), change["after"].clone())
+    };
+    assert_eq!(values("ours"), (json!("Read"), json!("Read ours")));
+    assert_eq!(values("theirs"), (json!("Read"), json!("Read theirs")));
+}
+
+fn what_the_file_says_too_is_no_drift(cli: Cli) {
+    let (directory, guid) = given_applied(&cli);
+    change(&cli, &guid, |guide| {
+        guide["steps"][0]["title"] = json!("Read all");
+        let added = json!({"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "New"});
+        guide["steps"]
+            .as_array_mut()
+            .expect("steps")
+            .insert(0, added);
+    });
+    let mut document = cli.exported(&guid);
+    document["steps"][2]["title"] = json!("Look closely");
+    write(&directory, FIRST, &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        titles(&cli, &guid),
+        ["New", "Read all", "Look closely", "Done"]
+    );
+}
+
+fn a_guide_that_was_never_applied_is_overwritten(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = cli.import(&guide("First"));
+    change(&cli, &guid, |guide| {
+        guide["steps"][0]["title"] = json!("Read all")
+    });
+    write(&directory, FIRST, &guide("First"));
+    apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(titles(&cli, &guid)[0], "Read");
+    // One that was found as its file says counts as applied.
+    let second = cli.import(&guide("Second"));
+    write(&directory, "second.json", &guide("Second"));
+    apply(&cli, directory.path(), &[]).succeeded();
+    change(&cli, &second, |guide| {
+        guide["steps"][0]["title"] = json!("Read all")
+    });
+    stopped(apply(&cli, directory.path(), &[]), &["second.json"]);
+}
+
+fn steps_and_managed_tasks_are_merged(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let example = fs::read_to_string(example_guide("laptop-will-not-start.json"));
+    let mut document: Value = serde_json::from_str(&example.expect("a file")).expect("JSON");
+    write(&directory, "laptop.json", &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    let guid = guid_of(&cli, &text(&document["task"]["name"]));
+    fn managed(guide: &mut Value, answer: usize) -> &mut Value {
+        let steps = guide["steps"].as_array_mut().expect("steps");
+        let linked = |step: &&mut Value| step["feedback_config"][0]["linked"] == json!(true);
+        let step = steps.iter_mut().find(linked).expect("a linked observation");
+        &mut step["feedback_config"][0]["values"][answer]["task_json"]
+    }
+    change(&cli, &guid, |guide| {
+        managed(guide, 0)["steps"][0]["title"] = json!("Theirs in a managed task");
+        let steps = guide["steps"].as_array_mut().expect("steps");
+        let last = steps.pop().expect("a step");
+        steps.insert(0, last);
+        steps.remove(3);
+    });
+    let theirs = titles(&cli, &guid);
+    managed(&mut document, 1)["steps"][0]["title"] = json!("Ours in a managed task");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let added = json!({"product_id": 1204, "type": "STEP_TYPE_INFORMATION", "title": "Ours"});
+    steps.insert(1, added);
+    write(&directory, "laptop.json", &document);
+    apply(&cli, directory.path(), &["--merge"]).succeeded();
+    let mut expected = theirs;
+    expected.insert(2, "Ours".to_owned());
+    assert_eq!(titles(&cli, &guid), expected);
+    let mut merged = cli.exported(&guid);
+    for (answer, title) in [
+        (0, "Theirs in a managed task"),
+        (1, "Ours in a managed task"),
+    ] {
+        assert_eq!(managed(&mut merged, answer)["steps"][0]["title"], title);
+    }
+    // A managed task that one has changed and the other does not manage any more.
+    let value = managed(&mut document, 0).clone();
+    assert!(value.is_object());
+    let steps = document["steps"].as_array_mut().expect("steps");
+    let linked = |step: &Value| step["feedback_config"][0]["linked"] == json!(true);
+    steps.retain(|step| !linked(step));
+    write(&directory, "laptop.json", &document);
+    stopped(
+        apply(&cli, directory.path(), &["--merge"]),
+        &[
+            "conflict",
+            "is no longer managed",
+            "\"Theirs in a managed task\"",
+        ],
+    );
+}
+
+fn the_last_states_that_were_applied_are_kept(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut document = guide("First");
+    for run in 0..24 {
+        document["steps"][0]["title"] = json!(format!("Run {run}"));
+        write(&directory, FIRST, &document);
+        apply(&cli, directory.path(), &["--quiet"]).succeeded();
+    }
+    let history = cli
+        .command(&["history", "First", "--format=json"])
+        .run()
+        .json();
+    let revisions = history.as_array().expect("an array");
+    let kept = revisions
+        .iter()
+        .filter(|it| it["note"] == "kept by expertise apply");
+    assert_eq!(
+        kept.count(),
+        21,
+        "the present one, and twenty to go back to"
+    );
+    assert_eq!(revisions[0]["aliases"], json!(["applied"]));
+    let first = cli.command(&["show", "First@applied"]).run().succeeded();
+    assert!(first.stdout.contains("Run 23"), "{}", first.stdout);
+}
+
+fn references_to_new_guides_are_merged(cli: Cli) {
+    let (directory, guid) = given_applied(&cli);
+    change(&cli, &guid, |guide| {
+        guide["steps"][0]["title"] = json!("Read all")
+    });
+    let third = uuid::Uuid::now_v7().to_string();
+    let mut document = guide("First");
+    let steps = document["steps"].as_array_mut().expect("steps");
+    steps.push(json!({
+        "product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": third, "subtask_pid": 7,
+    }));
+    write(&directory, FIRST, &document);
+    let mut new = guide("Third");
+    new["task"]["guid"] = json!(third);
+    write(&directory, "third.json", &new);
+    apply(&cli, directory.path(), &["--merge"]).succeeded();
+    assert_eq!(titles(&cli, &guid), ["Read all", "Look", "Done", "Third"]);
+}
+
+fn a_guide_that_cannot_be_kept_is_applied_with_a_warning(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let guid = cli.import(&guide("First"));
+    // A task has 20 aliases at most.
+    for number in 0..20 {
+        let alias = format!("a{number}");
+        let keep = cli.command(&["keep", &guid, "--alias", &alias]);
+        keep.run().succeeded();
+    }
+    let mut document = guide("First");
+    document["steps"][0]["title"] = json!("Read all");
+    write(&directory, FIRST, &document);
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    for part in [
+        "warning: ",
+        "could not be kept as it was applied",
+        "TOO_MANY_ELEMENTS",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    assert_eq!(titles(&cli, &guid)[0], "Read all");
+    let report = apply(&cli, directory.path(), &["--format=json"]).json();
+    assert_eq!(report[0]["outcome"], "unchanged");
+    let violation = &report[0]["not_kept"]["violations"][0];
+    assert_eq!(violation["reason"], "TOO_MANY_ELEMENTS");
+}
