@@ -4,6 +4,7 @@ use super::{json, timestamp};
 use crate::{
     domain::{
         etag::Etag,
+        external_id::ExternalId,
         revision::Revision,
         task::{IndexState, ManagedBy, Task, TaskContent},
         translation::TaskOverlay,
@@ -22,6 +23,7 @@ pub fn task(task: Task) -> v1::Task {
                 dependencies,
                 published,
                 roles,
+                external_id,
                 translations,
             },
         managed,
@@ -72,6 +74,7 @@ pub fn task(task: Task) -> v1::Task {
         mvn_ts: at.map(timestamp),
         created_ts: Some(timestamp(created)),
         modified_ts: Some(timestamp(modified)),
+        external_id: external_id.map(ExternalId::into_string),
     }
 }
 

@@ -32,10 +32,11 @@ async fn full_guide(client: &Client) -> TaskDocument {
     let outside = client.given_task(task("Outside")).await;
     let costly = full_step(&Task::default()).with_cost(7);
     let sent = TaskDocument {
-        task: Some(full_task()),
+        task: Some(full_task().with_external_id("guide")),
         steps: vec![
             full_step(&Task::default()),
             Step {
+                external_id: Some("solution".to_owned()),
                 r#type: StepType::Solution.into(),
                 feedback_config: vec![question("tried", &["yes"])],
                 ..costly
@@ -51,10 +52,11 @@ async fn full_guide(client: &Client) -> TaskDocument {
 type Removal = fn(&mut Task, &mut Step);
 
 /// The fields of a task and of a solution.
-const REMOVALS: [(&str, Removal); 15] = [
+const REMOVALS: [(&str, Removal); 17] = [
     ("task.dependencies", |task, _| {
         (task.dependencies, task.dependency_shorthand) = (None, None);
     }),
+    ("task.external_id", |task, _| task.external_id = None),
     ("task.published", |task, _| task.published = None),
     ("task.roles", |task, _| task.roles.clear()),
     ("task.translations", |task, _| task.translations.clear()),
@@ -63,6 +65,7 @@ const REMOVALS: [(&str, Removal); 15] = [
     ("dependencies", |_, step| {
         (step.dependencies, step.dependency_shorthand) = (None, None);
     }),
+    ("external_id", |_, step| step.external_id = None),
     ("feedback_config", |_, step| step.feedback_config.clear()),
     ("instructions", |_, step| step.instructions.clear()),
     ("looping", |_, step| step.looping = None),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::{
     Missing,
     changes::StepDeletion,
+    external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
     import::{AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin, TaskTree},
     nesting::limits_of_step,
@@ -27,6 +28,7 @@ impl<'a> Planner<'a> {
     ) -> (Vec<PlannedStep<'a>>, Vec<StepDeletion>) {
         let stored: &'a [Step] = existing.map_or(&[], |tree| &tree.steps);
         let by_id: BTreeMap<StepId, &Step> = stored.iter().map(|step| (step.guid, step)).collect();
+        let by_external_id = by_external_id(stored, documents);
         let mut listed = BTreeSet::new();
         let mut steps = Vec::with_capacity(documents.len());
         for document in documents {
@@ -50,6 +52,9 @@ impl<'a> Planner<'a> {
                         "is the id of another step of the list",
                     );
                 }
+            }
+            if let Some(id) = &document.matched_id {
+                before = by_external_id.get(id).copied();
             }
             steps.extend(self.plan_step(task, product, document, before, existing));
         }
@@ -109,6 +114,7 @@ impl<'a> Planner<'a> {
         let DocumentStep {
             path,
             guid,
+            matched_id: _,
             task: sent_task,
             link,
             title,
@@ -211,4 +217,15 @@ impl<'a> Planner<'a> {
             }
         }
     }
+}
+
+/// The stored steps with external ids that the documents do not list by their ids.
+fn by_external_id<'a>(
+    stored: &'a [Step],
+    documents: &[DocumentStep],
+) -> BTreeMap<&'a ExternalId, &'a Step> {
+    let listed: BTreeSet<StepId> = documents.iter().filter_map(|step| step.guid).collect();
+    let unlisted = stored.iter().filter(|step| !listed.contains(&step.guid));
+    let with_id = unlisted.filter_map(|step| Some((step.content.external_id.as_ref()?, step)));
+    with_id.collect()
 }
