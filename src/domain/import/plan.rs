@@ -158,6 +158,7 @@ impl Planner<'_> {
             task,
             product,
             title,
+            is_cleared: _,
             path,
         } = reference;
         let sent = self.task_ids.get(&task).copied().unwrap_or(task);

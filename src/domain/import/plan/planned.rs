@@ -53,6 +53,8 @@ pub(super) struct SubtaskReference {
     pub product: Option<ProductId>,
     /// The title that was sent.
     pub title: Option<String>,
+    /// Whether a reset would clear the reference, which only a wiring step may leave out.
+    pub is_cleared: bool,
     /// The path of the step in the request; empty if the document does not list it.
     pub path: String,
 }
@@ -103,6 +105,7 @@ impl SubtaskReference {
             task,
             product: None,
             title: None,
+            is_cleared: false,
             path: String::new(),
         }
     }

@@ -65,7 +65,20 @@ impl<'a> Planner<'a> {
         let mut steps = self.place_wiring_steps(steps, stored);
         let deleted = self.plan_absent_steps(stored, &mut steps, &mut unlinked);
         for step in &mut steps {
-            step.after.link = step.after.link.filter(|task| !unlinked.contains(task));
+            if step.after.link.is_none_or(|task| !unlinked.contains(&task)) {
+                continue;
+            }
+            step.after.link = None;
+            if let Some(reference) = &step.reference
+                && reference.is_cleared
+            {
+                let path = Path::root(&reference.path);
+                self.violations.add(
+                    &path.field("subtask_id"),
+                    Reason::FieldRequired,
+                    "is required",
+                );
+            }
         }
         for tree in unlinked
             .iter()
@@ -167,6 +180,7 @@ impl<'a> Planner<'a> {
         let at = Path::root(path);
         let reference = before.kind.subtask().map(|subtask| {
             let id = std::mem::take(&mut patch.subtask_id).honored(&mut self.violations);
+            let is_cleared = matches!(id, Edit::Clear);
             let task = match id {
                 // A wiring step refers to its managed task, whatever was sent.
                 Edit::Clear if before.link.is_some() => None,
@@ -178,6 +192,7 @@ impl<'a> Planner<'a> {
                 // Without one it follows the task.
                 product: product.value(),
                 title: title.cloned(),
+                is_cleared,
                 path: path.to_owned(),
             }
         });
@@ -195,6 +210,7 @@ impl<'a> Planner<'a> {
             task: subtask.task,
             product: Some(subtask.product),
             title: document.title.clone(),
+            is_cleared: false,
             path: document.path.clone(),
         });
         // The title of a subtask step is set when references are resolved.
