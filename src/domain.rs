@@ -14,6 +14,7 @@ pub mod decide;
 pub mod dependency;
 pub mod error;
 pub mod etag;
+pub mod external_id;
 pub mod feedback;
 pub mod history;
 pub mod ids;

@@ -114,7 +114,7 @@ async fn diff_file(
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let (text, document) = transfer::read_text_and_document(file)?;
-    let guid = transfer::guid(&document).to_owned();
+    let guid = tasks::guid_of_imported(client, &document).await?;
     let stored = match guid.as_str() {
         "" => None,
         guid => Some(transfer::export(client, guid).await.map_err(|error| {
@@ -129,6 +129,7 @@ async fn diff_file(
         document: Some(document.clone()),
         // Without the flag, steps that are left out are shown as deleted.
         absent_steps: absent_steps.unwrap_or(AbsentSteps::Delete).into(),
+        match_external_ids: true,
         ..ImportTaskRequest::default()
     };
     let sent = SentText {

@@ -148,6 +148,7 @@ impl FileImporter<'_> {
         let text = String::from_utf8_lossy(&text);
         if *as_new && let Some(task) = &mut document.task {
             task.guid.clear();
+            task.external_id = None;
         }
         let mut message = ImportTaskRequest {
             document: Some(document.clone()),
@@ -157,6 +158,7 @@ impl FileImporter<'_> {
             validate_only: *dry_run,
             absent_fields: i32::from(AbsentFields::Keep),
             guide_etag: if_unchanged.clone().unwrap_or_default(),
+            match_external_ids: !as_new,
         };
         let request_id = self.request_ids.next(&message);
         if !dry_run {

@@ -1,8 +1,8 @@
 //! Which task or step of an account each part of a document is.
 //!
-//! Ids belong to an account. A document of another account is matched by content: tasks
-//! that observations manage by their keys, steps by type and title, and what is left by
-//! type and order.
+//! Ids belong to an account. A document of another account is matched by external ids, and then
+//! by content: tasks that observations manage by their keys, steps by type and title, and what is
+//! left by type and order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::proto::v1::{FeedbackConfig, Step, StepType, TaskDocument};
 pub(super) enum Matching {
     /// As an import finds them: by their ids. A step without an id is new.
     ById,
-    /// By their ids, or else by content.
+    /// By their ids, or else by their external ids, or else by content.
     ByContent,
 }
 
@@ -75,6 +75,8 @@ impl StepMatcher<'_, '_> {
         let type_and_title = |step: &Step| (step.r#type, step.product_id, step.title.clone());
         let type_only = |step: &Step| (step.r#type, step.product_id, String::new());
         if by_content {
+            let external_id = |step: &Step| Some((0, None, step.external_id.clone()?));
+            self.match_by(&external_id);
             self.match_by(&|step| (!is_subtask(step)).then(|| type_and_title(step)));
             self.match_by(&|step| (!is_subtask(step)).then(|| type_only(step)));
         }

@@ -45,7 +45,7 @@ fn task_lines(task: &Task, texts: &Texts) -> Vec<String> {
     }
     let mut lines = vec![
         style(texts.name(task)).bold().to_string(),
-        style(&task.guid).dim().to_string(),
+        ids(&task.guid, task.external_id()),
         about.join(", "),
     ];
     lines.extend(when(task.dependencies.as_ref()));
@@ -101,6 +101,7 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>, texts: &Texts) 
         subtask_pid: _,
         translations: _,
         link: _,
+        external_id: _,
         // Left out: they follow from the guide or from other fields, or are the system's.
         task: _,
         product_id: _,
@@ -128,7 +129,7 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>, texts: &Texts) 
     let kind = style(format!("{kind}{cost}")).cyan();
     let mut lines = vec![
         format!("{place}. {kind}: {title}{state}"),
-        style(&step.guid).dim().to_string(),
+        ids(&step.guid, step.external_id()),
     ];
     if step.r#type() == StepType::Subtask {
         let task = style(&step.subtask_id).dim();
@@ -144,6 +145,15 @@ fn step_lines(place: usize, step: &Step, manager: Option<usize>, texts: &Texts) 
     let translations = step.translations.iter();
     lines.extend(languages(translations.map(|(tag, it)| (tag, it.locked()))));
     lines
+}
+
+/// The id of a task or step, and the caller's own if it has one.
+fn ids(guid: &str, external_id: &str) -> String {
+    let ids = match external_id {
+        "" => guid.to_owned(),
+        own => format!("{guid}, external id {}", out::sanitize(own)),
+    };
+    style(ids).dim().to_string()
 }
 
 fn when(dependencies: Option<&DependencyGroup>) -> Option<String> {

@@ -9,7 +9,7 @@ use crate::{
     client::{CallError, Client},
     config::{GuideArg, GuideRef, RevisionRef, TaskRef},
     domain::{ids::TaskId, misspelling::closest},
-    proto::v1::{GetTaskRequest, ListTasksRequest, Task, TaskType},
+    proto::v1::{GetTaskRequest, ListTasksRequest, Task, TaskDocument, TaskType},
 };
 
 /// The tasks of the account in the order of their creation.
@@ -28,6 +28,29 @@ pub(super) async fn list_all(
     })
     .await?;
     Ok(tasks)
+}
+
+/// The id of the task that an import of a document changes: the one that the document names, or
+/// else that of the task with its external id. Empty if there is none.
+pub(super) async fn guid_of_imported(
+    client: &Client,
+    document: &TaskDocument,
+) -> Result<String, CliError> {
+    let task = document.task.clone().unwrap_or_default();
+    let mut guid = task.guid;
+    let external_id = task.external_id.unwrap_or_default();
+    if guid.is_empty() && !external_id.is_empty() {
+        let filters = ListTasksRequest {
+            external_id,
+            ..ListTasksRequest::default()
+        };
+        for_each_page(client, filters, |page| {
+            guid.extend(page.into_iter().map(|task| task.guid));
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(guid)
 }
 
 /// Lists the tasks that pass the filters page by page, to the last one.

@@ -121,6 +121,7 @@ pub(super) fn import_of_whole(document: TaskDocument, guide_etag: &str) -> Impor
         validate_only: false,
         absent_fields: i32::from(AbsentFields::Reset),
         guide_etag: guide_etag.to_owned(),
+        match_external_ids: false,
     }
 }
 

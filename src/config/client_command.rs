@@ -195,7 +195,7 @@ pub struct ImportArgs {
     /// A document as `export` writes it or examples/guides holds it; - is standard input
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Create new tasks; ignore the documents' task.guid
+    /// Create new tasks; ignore the documents' task.guid and task.externalId
     #[arg(long)]
     pub as_new: bool,
     /// What to do with stored steps that the document leaves out [default: refuse the document]

@@ -326,6 +326,7 @@ fn changed_task_fields(before: &Task, after: &Task, listed: &ListChanges) -> Opt
                 dependencies,
                 published,
                 roles,
+                external_id,
                 translations,
             },
         managed,
@@ -338,6 +339,7 @@ fn changed_task_fields(before: &Task, after: &Task, listed: &ListChanges) -> Opt
     } = after;
     let mut fields = ChangedFields::default();
     fields.add("dependencies", *dependencies == before.content.dependencies);
+    fields.add("external_id", *external_id == before.content.external_id);
     let parts = |task: &Task| task.managed.map(|managed| (managed.parent, managed.idx));
     let (was, is) = (parts(before), parts(after));
     fields.add(
@@ -412,6 +414,7 @@ fn changed_step_fields(before: &Step, after: &Step) -> String {
             StepContent {
                 body,
                 dependencies,
+                external_id,
                 instructions,
                 looping,
                 parts,
@@ -429,6 +432,7 @@ fn changed_step_fields(before: &Step, after: &Step) -> String {
     fields.add("body", *body == content.body);
     fields.add("cost", kind.cost() == was.cost());
     fields.add("dependencies", *dependencies == content.dependencies);
+    fields.add("external_id", *external_id == content.external_id);
     fields.add("feedback_config", kind.feedback() == was.feedback());
     fields.add("instructions", *instructions == content.instructions);
     fields.add("link", *link == before.link);

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{
     decide::WriteContext,
     error::Result,
+    external_id::ClaimedId,
     history::{HistoryChange, HistoryEdit, TranslatedFrom},
     ids::{RoleId, StepId, TaskId},
     index_work::{Acknowledgement, IndexKind},
@@ -59,6 +60,9 @@ pub struct Changes {
     pub acknowledged: Vec<AcknowledgedItem>,
     /// The change of a task's history.
     pub history: Option<HistoryChange>,
+    /// External ids that tasks and steps get, if no other has them. An import finds out itself
+    /// whether steps have ids of each other.
+    pub claimed_ids: Vec<ClaimedId>,
     /// Tasks that come back after their deletion. They are created, too.
     pub undeleted: Vec<TaskId>,
     /// Limits on the depth of stored tasks. The write fails if a task is deeper.
@@ -330,6 +334,7 @@ impl Changes {
             history,
             // They are among the tasks.
             undeleted: _,
+            claimed_ids: _,
             depth_limits: _,
         } = self;
         tasks.is_empty()

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use super::{
+    external_id::TakenId,
     history::{RevisionAlias, RevisionName},
     ids::{RequestId, RoleId, StepId, TaskId},
     translation_work::ResourceId,
@@ -40,6 +41,9 @@ pub enum Error {
         /// The field of the request that names it.
         field: &'static str,
     },
+    /// Another task or step has the external id.
+    #[error("the external id is taken")]
+    ExternalIdTaken(TakenId),
     /// The state of a resource forbids the call; the caller must change that first.
     #[error("the state of the resource forbids it")]
     Precondition(Precondition),

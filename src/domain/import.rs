@@ -20,6 +20,7 @@ mod plan;
 
 pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
+    ImportTarget,
 };
 pub use plan::{PlannedGuide, RestoreContext, RestorePlan, plan, restore, without_indexes};
 

@@ -9,6 +9,7 @@
 use super::{
     dependency::Group,
     error::{Error, Result, SizedResource},
+    external_id::ExternalId,
     feedback::Feedback,
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
     step::{Step, StepContent},
@@ -52,6 +53,7 @@ impl StepSize {
         let StepContent {
             body,
             dependencies,
+            external_id,
             instructions,
             looping,
             parts,
@@ -72,6 +74,7 @@ impl StepSize {
                 FIXED_BYTES
                     + title.len()
                     + dependencies.as_ref().map_or(0, Group::wire_bytes)
+                    + external_id_bytes(external_id.as_ref())
                     + feedback_bytes(kind.feedback())
                     + instruction_bytes(instructions)
                     + looping
@@ -136,9 +139,16 @@ pub fn task_size(task: &Task) -> i64 {
     let translations: i64 = translations
         .map(|(language, translation)| task_translation_size(language, translation))
         .sum();
-    let dependencies = task.content.dependencies.as_ref().map(Group::wire_bytes);
-    stored_count(FIXED_BYTES + task.name.as_str().len() + dependencies.unwrap_or_default())
-        + translations
+    let dependencies = task.content.dependencies.as_ref();
+    let own = FIXED_BYTES
+        + task.name.as_str().len()
+        + dependencies.map_or(0, Group::wire_bytes)
+        + external_id_bytes(task.content.external_id.as_ref());
+    stored_count(own) + translations
+}
+
+fn external_id_bytes(id: Option<&ExternalId>) -> usize {
+    id.map_or(0, |id| id.as_str().len() + WIRE_OVERHEAD)
 }
 
 /// The size of a task's translation, in bytes.

@@ -7,6 +7,7 @@ use super::{
     dependency::Group,
     error::Error,
     etag::Etag,
+    external_id::ExternalId,
     ids::{AccountId, ProductId, StepId, TaskId},
     link::ManagedTaskUpdate,
     order::Numbering,
@@ -105,6 +106,10 @@ pub struct TaskFilter {
     pub role: Option<AccessLevel>,
     /// Only managed tasks, or only unmanaged ones.
     pub managed: Option<bool>,
+    /// Only the task with this external id.
+    pub external_id: Option<ExternalId>,
+    /// Only tasks of this name.
+    pub name: Option<Name>,
 }
 
 /// A task to create.
@@ -127,17 +132,20 @@ pub struct TaskContent {
     pub published: Published,
     /// Who may see it.
     pub roles: Vec<AccessLevel>,
+    /// The caller's own id; a managed task has none.
+    pub external_id: Option<ExternalId>,
     /// Its texts in other languages.
     pub translations: TaskTranslations,
 }
 
-/// Published, for everybody, and without conditions and translations.
+/// Published, for everybody, and without conditions, external id and translations.
 impl Default for TaskContent {
     fn default() -> Self {
         Self {
             dependencies: None,
             published: Published::default(),
             roles: AccessLevel::ALL.to_vec(),
+            external_id: None,
             translations: TaskTranslations::new(),
         }
     }
@@ -293,9 +301,11 @@ pub struct TaskPatch {
     pub product: Edit<Deferred<ProductId>>,
     /// The name; ignored for a managed task.
     pub name: Edit<Deferred<Name>>,
-    /// Whether the name was sent or is in the mask. A managed task then lists it as
-    /// ignored.
-    pub name_sent: bool,
+    /// The fields that a managed task does not honor and that were sent or are in the mask. It
+    /// lists them as ignored.
+    pub unmanaged_only: Vec<&'static str>,
+    /// The caller's own id; ignored for a managed task.
+    pub external_id: Edit<Deferred<ExternalId>>,
     /// When it is visible.
     pub dependencies: Edit<Group>,
     /// Whether it is shown.
@@ -313,7 +323,8 @@ impl TaskPatch {
             violations: Violations::new(),
             product: Edit::Keep,
             name: Edit::Keep,
-            name_sent: false,
+            unmanaged_only: Vec::new(),
+            external_id: Edit::Clear,
             dependencies: Edit::Clear,
             published: Edit::Clear,
             roles: Edit::Set(AccessLevel::ALL.to_vec()),
@@ -340,7 +351,8 @@ impl TaskPatch {
             violations: _,
             product: _,
             name: _,
-            name_sent: _,
+            unmanaged_only: _,
+            external_id: _,
             dependencies,
             published,
             roles,
@@ -372,6 +384,8 @@ impl NewTask {
         let product = take(&mut patch.product).honored(violations);
         let product = product.required(false, &at.field("product_id"), violations);
         let mut content = TaskContent::default();
+        let external_id = take(&mut patch.external_id).honored(violations);
+        external_id.apply(&mut content.external_id);
         patch.apply(&mut content);
         Some(Self {
             name: name?,
@@ -401,12 +415,14 @@ impl Task {
         let mut task = self.clone();
         let mut ignored = Vec::new();
         if self.managed.is_some() {
-            ignored.extend(patch.name_sent.then_some("name"));
+            ignored.append(&mut patch.unmanaged_only);
         } else {
             let name = take(&mut patch.name).honored(violations);
             if let Some(name) = name.required(true, &at.field("name"), violations) {
                 task.name = name;
             }
+            let external_id = take(&mut patch.external_id).honored(violations);
+            external_id.apply(&mut task.content.external_id);
         }
         if matches!(patch.roles, Edit::Clear) {
             violations.add(

@@ -30,6 +30,12 @@ pub enum TextError {
     /// Contains U+0000.
     #[error("contains U+0000")]
     Nul,
+    /// Contains a control character.
+    #[error("contains a control character")]
+    ControlCharacter,
+    /// Begins or ends in white space.
+    #[error("has white space at an end")]
+    OuterWhiteSpace,
 }
 
 impl TextError {
@@ -38,7 +44,7 @@ impl TextError {
         match self {
             Self::Missing => Reason::FieldRequired,
             Self::TooLong(_) => Reason::FieldTooLong,
-            Self::Nul => Reason::FieldInvalid,
+            Self::Nul | Self::ControlCharacter | Self::OuterWhiteSpace => Reason::FieldInvalid,
         }
     }
 }

@@ -61,6 +61,7 @@ impl SourceDigest {
             body,
             instructions,
             dependencies: _,
+            external_id: _,
             looping: _,
             parts: _,
             published: _,

@@ -27,6 +27,8 @@ pub enum Reason {
     PageTokenInvalid,
     /// A cursor of another account, or a malformed one.
     CursorInvalid,
+    /// An external id that another task or step has.
+    ExternalIdTaken,
 }
 
 impl Reason {
@@ -44,6 +46,7 @@ impl Reason {
             Self::ShorthandConflict => "SHORTHAND_CONFLICT",
             Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
             Self::CursorInvalid => "CURSOR_INVALID",
+            Self::ExternalIdTaken => "EXTERNAL_ID_TAKEN",
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     call_context::CallContext,
     domain::{
         Error, Missing, Outage,
+        external_id::TakenId,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
     },
@@ -68,6 +69,7 @@ pub fn from_error(error: Error) -> Status {
             let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
             with_resource(reason, "TaskRevision", id, field, message)
         }
+        Error::ExternalIdTaken(taken) => external_id_taken(&taken),
         Error::Precondition(failed) => precondition::status(failed),
         Error::EtagMismatch(resource) => etag_mismatch(resource),
         Error::GuideEtagMismatch(task) => etag_mismatch_of(&format!(
@@ -312,6 +314,28 @@ fn with_resource(
     let mut details = info(reason, [("field", field)]);
     details.set_resource_info(format!("{DOMAIN}.{kind}"), id.to_string(), "", &message);
     build(Code::NotFound, message, details)
+}
+
+/// Another task or step has an external id.
+fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
+    let (kind, id) = match owner {
+        ResourceId::Task(id) => ("Task", id.to_string()),
+        ResourceId::Step(id) => ("Step", id.to_string()),
+    };
+    let description = format!(
+        "{} {id} has this external id: change or clear it there first, or send another one",
+        kind.to_lowercase()
+    );
+    let violation = Violation {
+        path: field.to_string(),
+        reason: Reason::ExternalIdTaken,
+        description,
+    };
+    let message = truncate::message(&violation, 1, 1);
+    let mut details = info(ErrorReason::ExternalIdTaken, []);
+    details.set_resource_info(format!("{DOMAIN}.{kind}"), id, "", &message);
+    details.set_bad_request(truncate::violations(&[violation]));
+    build(Code::AlreadyExists, message, details)
 }
 
 fn etag_mismatch(resource: ResourceId) -> Status {

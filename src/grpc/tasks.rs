@@ -186,6 +186,7 @@ impl TaskService for Services {
                 let document = document::document(
                     request.document,
                     absent_fields.unwrap_or(AbsentFields::Keep),
+                    request.match_external_ids,
                     violations,
                     &mut ignored,
                 );
@@ -201,7 +202,8 @@ impl TaskService for Services {
                 for (name, _) in etags.iter().filter(|(_, etag)| !reimport && etag.is_set()) {
                     Field::root(name, violations).refuse(
                         Reason::FieldInvalid,
-                        "needs `document.task.guid`: a new task has no etag to match",
+                        "needs `document.task.guid`, or `document.task.external_id` with \
+                         `match_external_ids`: a new task has no etag to match",
                     );
                 }
                 document::add_violations(&document, reimport, violations);
@@ -321,11 +323,17 @@ fn filter(request: &ListTasksRequest, violations: &mut Violations) -> TaskFilter
     let managed = request
         .r#type
         .and_then(|number| managed(number, violations));
+    let external_id = field::sent_text(request.external_id.clone())
+        .and_then(|id| field::external_id(id, Field::root("external_id", violations)));
+    let name = field::sent_text(request.name.clone())
+        .and_then(|name| field::non_blank_text(name, Field::root("name", violations)));
     TaskFilter {
         product,
         published,
         role,
         managed,
+        external_id,
+        name,
     }
 }
 

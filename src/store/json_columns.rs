@@ -12,6 +12,7 @@ use super::error::StoreError;
 use crate::domain::{
     analysis::TranslationState,
     dependency::Group,
+    external_id::ExternalId,
     feedback::Feedback,
     ids::ProductId,
     step::Looping,
@@ -78,6 +79,12 @@ pub fn write_list<T: Serialize>(list: &[T]) -> Option<String> {
 /// Turns an invalid value into [`StoreError::Corrupt`].
 pub fn valid<T, E>(value: Result<T, E>, what: &'static str) -> Result<T, StoreError> {
     value.map_err(|_| StoreError::Corrupt(what))
+}
+
+/// The external id of a task or step.
+pub fn external_id(id: Option<String>) -> Result<Option<ExternalId>, StoreError> {
+    let id = id.map(ExternalId::parse).transpose();
+    valid(id, "external_id")
 }
 
 pub fn product(id: i64) -> Result<ProductId, StoreError> {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::{
     domain::{
         Error,
+        external_id::ExternalId,
         ids::{AccountId, StepId, TaskId},
         order::Place,
         row_version::RowVersion,
@@ -95,8 +96,8 @@ impl StepColumns {
             false => null,
         };
         format!(
-            "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, s.cost, \
-             s.published, {texts}, s.subtask_id, s.subtask_pid, s.is_link, {r_data}, s.version, \
+            "s.guid, s.task, s.position, s.fraction, s.kind, s.product_id, s.title, \
+             s.external_id, s.cost, s.published, {texts}, s.subtask_id, s.subtask_pid, s.is_link, {r_data}, s.version, \
              s.dirty_record, s.created_ts, s.modified_ts, {body} AS body, \
              {translations} AS translations"
         )
@@ -117,6 +118,7 @@ pub fn read_step(
     let step_type = StepType::from_number(row.take()?).ok_or(StoreError::Corrupt("kind"))?;
     let product = json_columns::product(row.take()?)?;
     let title: String = row.take()?;
+    let external_id = json_columns::external_id(row.take()?)?;
     let cost = Cost::new(row.take()?).ok_or(StoreError::Corrupt("cost"))?;
     let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
     let dependencies = json_columns::optional(row.take()?, "dependencies")?;
@@ -142,6 +144,7 @@ pub fn read_step(
     let content = StepContent {
         body: body.transpose()?,
         dependencies,
+        external_id,
         instructions,
         looping,
         parts,
@@ -210,6 +213,7 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
     let StepContent {
         body: _,
         dependencies,
+        external_id,
         instructions,
         looping,
         parts,
@@ -235,6 +239,7 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         kind: kind.step_type().number(),
         product_id: product.get(),
         title,
+        external_id: external_id.map(ExternalId::into_string),
         cost: kind.cost().get(),
         published: published.get(),
         dependencies: json_columns::write_dependencies(dependencies.as_ref()),

@@ -18,6 +18,7 @@
 
 mod change_feed;
 mod depths;
+mod external_ids;
 mod guide;
 mod imports;
 mod index;
@@ -177,6 +178,7 @@ impl<O: Operation> PendingWrite<O> {
         let stored = self.operation.read_locked(tx).await?;
         let (mut changes, mut answer) = self.operation.decide(stored, &tx.context)?;
         self.operation.lock_changed(tx, &changes).await?;
+        tx.check_claimed_ids(&changes).await?;
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;
         tx.encode_revision(&mut changes).await?;

@@ -30,6 +30,7 @@ mod dirty_record;
 mod document_limits;
 mod error_details;
 mod export_task;
+mod external_ids;
 mod feedback_config;
 mod group_commit;
 mod health_and_reflection;

@@ -84,6 +84,42 @@ async fn a_statement_on_partitions_is_planned_once_outside_a_transaction() {
     assert_eq!(of_one_call, None);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn tasks_are_found_by_external_id_and_name_in_their_indexes() {
+    let cluster = Cluster::start("task_filters", &SETTINGS);
+    let url = cluster.make_database("task_filters");
+    let (_, client) = store_server::serve(&url, 2).await;
+    for n in 0..200 {
+        let name = format!("Task {n}");
+        client
+            .given_task(task(&name).with_external_id(name.clone()))
+            .await;
+    }
+    let mut database = PgConnection::connect(&url).await.expect("PostgreSQL");
+    for (external_id, name, index) in [
+        ("Task 1", "", "tasks_external_id"),
+        ("", "Task 1", "tasks_name"),
+        ("Task 1", "Task 1", "tasks_external_id"),
+    ] {
+        let request = ListTasksRequest {
+            external_id: external_id.to_owned(),
+            name: name.to_owned(),
+            ..ListTasksRequest::default()
+        };
+        let before = cluster.log().len();
+        let listed = client.list_tasks(request).await.accepted();
+        assert_eq!(listed.tasks.len(), 1);
+        let log = cluster.log();
+        let plans = plans(&log[before..]);
+        let sql = plans.iter().map(|plan| statement(plan));
+        let sql = sql.filter(|sql| sql.contains("FROM tasks")).last();
+        let plan = generic_plan(&mut database, &sql.expect("the statement")).await;
+        let plan = plan.expect("a plan");
+        assert!(plan.contains(&format!("using {index} on tasks")), "{plan}");
+    }
+}
+
 async fn every_kind_of_write(client: &Client, guide: &Task) {
     let other = client.given_task(task("Other")).await;
     client.given_step(information_step(guide, "appended")).await;

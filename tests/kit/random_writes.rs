@@ -43,6 +43,8 @@ pub enum Write {
     RenameTask(Index),
     TranslateTask(Index, bool),
     UpdateConditionsOfTask(Index, Conditions),
+    /// The task gets one of the external ids, or none.
+    IdentifyTask(Index, usize),
     DeleteTask(Index, bool),
     AppendStep(Index, Conditions, bool),
     InsertStep(Index, Conditions),
@@ -54,6 +56,8 @@ pub enum Write {
     UpdateConditions(Index, Conditions),
     /// Another question, which unlinks the tasks that the step manages.
     UpdateQuestion(Index, usize),
+    /// The step gets one of the external ids, or none.
+    IdentifyStep(Index, usize),
     ReferTo(Index, Index),
     TranslateStep(Index, bool),
     DropTranslations(Index),
@@ -82,6 +86,7 @@ pub fn write() -> impl Strategy<Value = Write> {
         1 => (index(), flag()).prop_map(|(task, locked)| Write::TranslateTask(task, locked)),
         2 => (index(), conditions())
             .prop_map(|(task, read)| Write::UpdateConditionsOfTask(task, read)),
+        2 => (index(), 0..3_usize).prop_map(|(task, id)| Write::IdentifyTask(task, id)),
         1 => (index(), flag()).prop_map(|(task, force)| Write::DeleteTask(task, force)),
         2 => (own(), conditions()).prop_map(|(own, read)| Write::ImportGuide(own, read)),
         2 => (index(), index(), conditions(), flag())
@@ -103,6 +108,7 @@ pub fn write() -> impl Strategy<Value = Write> {
         3 => (index(), conditions()).prop_map(|(step, read)| Write::UpdateConditions(step, read)),
         2 => (index(), own()).prop_map(|(step, own)| Write::UpdateQuestion(step, own)),
         1 => (index(), index()).prop_map(|(step, task)| Write::ReferTo(step, task)),
+        2 => (index(), 0..3_usize).prop_map(|(step, id)| Write::IdentifyStep(step, id)),
         2 => (index(), flag()).prop_map(|(step, locked)| Write::TranslateStep(step, locked)),
         1 => index().prop_map(Write::DropTranslations),
         1 => index().prop_map(Write::Unlink),
@@ -350,6 +356,13 @@ impl Write {
                 };
                 Call::update_task(task, &["dependencies"])
             }
+            Self::IdentifyTask(task, id) => {
+                let task = Task {
+                    external_id: external_id(*id),
+                    ..task_of(&some!(any_task(task)).guid)
+                };
+                Call::update_task(task, &["external_id"])
+            }
             Self::DeleteTask(task, force) => Call::DeleteTask(DeleteTaskRequest {
                 guid: some!(any_task(task)).guid,
                 force: *force,
@@ -398,6 +411,13 @@ impl Write {
                 let question = question(OWN[*own], &["5", "no"]);
                 let step = step_of(&some!(any_step(step)).guid).with_question(question);
                 Call::update_step(step, &["feedback_config"])
+            }
+            Self::IdentifyStep(step, id) => {
+                let step = Step {
+                    external_id: external_id(*id),
+                    ..step_of(&some!(any_step(step)).guid)
+                };
+                Call::update_step(step, &["external_id"])
             }
             Self::ReferTo(step, task) => {
                 let step = step_of(&some!(any_step(step)).guid);
@@ -471,6 +491,11 @@ impl Write {
 /// Each text has a length of its own, which sizes depend on.
 fn text_of(number: usize) -> String {
     format!("text {}", "x".repeat(number))
+}
+
+/// One of few, so that some are taken; none for 0.
+fn external_id(number: usize) -> Option<String> {
+    (number > 0).then(|| format!("id {number}"))
 }
 
 fn request_id(wanted: bool) -> String {

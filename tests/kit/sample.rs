@@ -452,6 +452,7 @@ macro_rules! setters {
 setters!(TaskSetters of Task {
     named(name: impl Into<String>) name = name.into();
     with_guid(guid: impl Into<String>) guid = guid.into();
+    with_external_id(id: impl Into<String>) external_id = Some(id.into());
     with_etag(etag: impl Into<String>) etag = etag.into();
     with_product(id: i64) product_id = Some(id);
     with_published(published: i32) published = Some(published);
@@ -469,6 +470,7 @@ setters!(StepSetters of Step {
     with_translations(rows: BTreeMap<String, StepTranslation>) translations = rows;
     titled(title: impl Into<String>) title = title.into();
     with_guid(guid: impl Into<String>) guid = guid.into();
+    with_external_id(id: impl Into<String>) external_id = Some(id.into());
     with_etag(etag: impl Into<String>) etag = etag.into();
     with_body(body: impl Into<String>) body = Some(body.into());
     with_cost(cost: i32) cost = Some(cost);

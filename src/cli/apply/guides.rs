@@ -103,17 +103,28 @@ impl DirectoryGuide {
 /// What finds a task without its id: name and product.
 type TaskKey = (String, i64);
 
-/// Finds the task of each document: the one with its id, or else the first standard task
-/// with its name and product that no other document is of. Fails where it is not clear
+/// Finds the task of each document: the one with its id, or else with its external id, or else
+/// the first standard task with its name and product that no other document is of. Fails where it is not clear
 /// which task a document is of.
 pub(super) fn pair(
     sources: Vec<DocumentFile>,
     tasks: &[Task],
 ) -> Result<Vec<DirectoryGuide>, CliError> {
     let ids: BTreeSet<&str> = tasks.iter().map(|task| task.guid.as_str()).collect();
+    let by_external_id: BTreeMap<&str, &str> = tasks
+        .iter()
+        .filter_map(|task| Some((task.external_id.as_deref()?, task.guid.as_str())))
+        .collect();
     let known_id = |source: &DocumentFile| {
         let guid = transfer::guid(&source.document).to_ascii_lowercase();
-        ids.contains(guid.as_str()).then_some(guid)
+        let external_id = source.document.task.as_ref().map(Task::external_id);
+        let by_external_id = || {
+            by_external_id
+                .get(external_id?)
+                .map(|guid| (*guid).to_owned())
+        };
+        let known = ids.contains(guid.as_str()).then_some(guid);
+        known.or_else(by_external_id)
     };
     let with_id = sources.iter();
     let with_id = with_id.filter_map(|source| Some((known_id(source)?, source)));

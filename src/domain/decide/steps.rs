@@ -4,6 +4,7 @@ use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, StepDeletion, StepListChange},
     etag::{Etag, ExpectedEtag},
+    external_id::ClaimedId,
     ids::{StepId, TaskId},
     nesting::limits_of_step,
     order::{Insertion, OrderChange, Place},
@@ -19,6 +20,8 @@ use super::{WriteContext, tasks::violations_or};
 
 /// The path of a step in a request.
 const STEP: Path<'static> = Path::root("step");
+/// Where a request has the external id of a step.
+const EXTERNAL_ID: &str = "step.external_id";
 
 /// A new step.
 #[derive(Clone, Debug)]
@@ -90,6 +93,8 @@ impl CreateStep {
             task_version,
         });
         changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
+        let claimed = ClaimedId::of_step(None, &step, EXTERNAL_ID);
+        changes.claimed_ids.extend(claimed);
         changes.put_step(None, step.clone(), place, context)?;
         Ok((changes, (step, placement)))
     }
@@ -186,6 +191,8 @@ impl UpdateStep {
         }
         managed.unlink(&links.unlinked, &mut changes, context)?;
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
+        let claimed = ClaimedId::of_step(Some(&before), &after, EXTERNAL_ID);
+        changes.claimed_ids.extend(claimed);
         changes.put_step(Some(before), after.clone(), Some(place), context)?;
         Ok((changes, (after, ignored)))
     }

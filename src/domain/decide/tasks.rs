@@ -4,6 +4,7 @@ use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, TaskChange},
     etag::{ExpectedEtag, GuideEtag},
+    external_id::ClaimedId,
     history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
     ids::{StepId, TaskId},
     task::{LockedTask, NewTask, Published, Task, TaskPatch},
@@ -13,10 +14,15 @@ use crate::domain::{
 
 use super::WriteContext;
 
+/// Where a request has the external id of a task.
+const EXTERNAL_ID: &str = "task.external_id";
+
 /// Creates a task without steps.
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
     let mut changes = Changes::default();
+    let claimed = ClaimedId::of_task(None, &task, EXTERNAL_ID);
+    changes.claimed_ids.extend(claimed);
     changes.put_task(None, task.clone(), context)?;
     Ok((changes, task))
 }
@@ -78,6 +84,8 @@ impl UpdateTask {
         let (mut after, ignored) = before.merge(patch)?;
         let mut changes = Changes::default();
         if after.revise(&before, context) {
+            let claimed = ClaimedId::of_task(Some(&before), &after, EXTERNAL_ID);
+            changes.claimed_ids.extend(claimed);
             changes.put_task(Some(before), after.clone(), context)?;
         }
         if let Some((guide, history)) = guide {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use crate::domain::{
+    external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
     step::{NewStep, StepPatch, StepType, SubtaskRef},
     task::{NewTask, TaskPatch},
@@ -32,6 +33,17 @@ pub enum AbsentFields {
     Keep,
     /// Sets their defaults, so that the guide is exactly the document.
     Reset,
+}
+
+/// The task that an import is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportTarget {
+    /// A new task.
+    New,
+    /// The task with this id.
+    Id(TaskId),
+    /// The task with this external id, or a new one if there is none.
+    ExternalId(ExternalId),
 }
 
 /// The path in a request of a task or step that an import writes.
@@ -90,6 +102,9 @@ pub struct DocumentStep {
     pub path: String,
     /// Its id in the document.
     pub guid: Option<StepId>,
+    /// The external id by which the stored step is found; `None` if it is found by its id, or is
+    /// new.
+    pub matched_id: Option<ExternalId>,
     /// The document's id of the task that it belongs to.
     pub task: Option<TaskId>,
     /// The document's id of the task whose wiring step it is.
@@ -172,14 +187,14 @@ impl Document {
     }
 
     /// Adds those violations of decoding that hold whichever tasks and steps are stored.
-    /// `reimport` is whether the document is of an existing task.
+    /// `reimport` is whether the document may be of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
         match reimport {
             true => violations.append(self.task.patch.violations.clone()),
             false => drop(self.task.to_create(violations)),
         }
         for step in &self.steps {
-            match reimport && step.guid.is_some() {
+            match reimport && (step.guid.is_some() || step.matched_id.is_some()) {
                 true => violations.append(step.patch.violations.clone()),
                 false => drop(step.to_create(TaskId(Uuid::nil()), violations)),
             }

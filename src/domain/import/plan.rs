@@ -15,7 +15,7 @@ use crate::domain::{
 };
 
 use super::{
-    AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan, Origins,
+    AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan, Origin, Origins,
 };
 
 mod guide;
@@ -158,6 +158,7 @@ impl Planner<'_> {
             task,
             product,
             title,
+            is_cleared: _,
             path,
         } = reference;
         let sent = self.task_ids.get(&task).copied().unwrap_or(task);
@@ -193,6 +194,11 @@ impl Planner<'_> {
             let steps = self.refused_steps;
             return Err(Precondition::AbsentSteps { steps }.into());
         }
+        let step_id = |step| external_id_at(self.origins.steps.get(&step));
+        let mut taken = self.tasks.iter();
+        if let Some(taken) = taken.find_map(|task| task.taken_step_id(step_id)) {
+            return Err(Error::ExternalIdTaken(taken));
+        }
         let mut changes = Changes::default();
         if let Some(target) = self.managed_target {
             changes.limit_depth(target, self.depth_limits);
@@ -204,6 +210,10 @@ impl Planner<'_> {
         let (guide_etag, guide) = guide.ok_or_else(no_task)?;
         let mut imported = None;
         for planned in self.tasks {
+            let origin = planned.after.as_ref().map(|task| task.guid);
+            let origin = origin.and_then(|task| self.origins.tasks.get(&task));
+            let claimed = planned.claimed_id(external_id_at(origin));
+            changes.claimed_ids.extend(claimed);
             let task = planned.add_to(&mut changes, self.write)?;
             imported = imported.or(task);
         }
@@ -221,6 +231,12 @@ impl Planner<'_> {
             origins: self.origins,
         })
     }
+}
+
+/// Where the request has the external id of a task or step.
+fn external_id_at<Id>(origin: Option<&Origin<Id>>) -> String {
+    let path = origin.map_or("document", |origin| origin.path.as_str());
+    Path::root(path).field("external_id").to_string()
 }
 
 fn no_task() -> Error {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::domain::{
     dependency::Group,
+    external_id::ExternalId,
     json::{Instruction, Json},
     patch::Edit,
     task::Published,
@@ -18,6 +19,8 @@ pub struct StepContent {
     pub body: Option<Body>,
     /// When it is visible; `None` is always.
     pub dependencies: Option<Group>,
+    /// The caller's own id.
+    pub external_id: Option<ExternalId>,
     /// Instructions of the caller's own shape.
     pub instructions: Vec<Instruction>,
     /// How it repeats.
@@ -41,6 +44,8 @@ pub struct ContentPatch {
     pub body: Edit<Body>,
     /// When it is visible.
     pub dependencies: Edit<Group>,
+    /// The caller's own id.
+    pub external_id: Edit<ExternalId>,
     /// Instructions.
     pub instructions: Option<Vec<Instruction>>,
     /// How it repeats.
@@ -63,6 +68,7 @@ impl ContentPatch {
         let Self {
             body,
             dependencies,
+            external_id,
             instructions,
             looping,
             parts,
@@ -73,6 +79,7 @@ impl ContentPatch {
         } = self;
         body.apply(&mut content.body);
         dependencies.apply(&mut content.dependencies);
+        external_id.apply(&mut content.external_id);
         looping.apply(&mut content.looping);
         published.apply_or(&mut content.published, Published::default());
         replace(instructions, &mut content.instructions);

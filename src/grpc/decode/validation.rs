@@ -95,6 +95,8 @@ pub fn list_findings(
             published,
             role: None,
             managed: Some(false),
+            external_id: None,
+            name: None,
         },
         options,
         after,

@@ -3,7 +3,7 @@
 //! A task or step of a document is decoded to a patch. Only the planner knows whether it updates a
 //! stored one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
@@ -14,10 +14,11 @@ use super::{
 };
 use crate::{
     domain::{
+        external_id::ExternalId,
         ids::{ProductId, StepId, TaskId},
         import::{
             AbsentFields, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-            without_indexes,
+            ImportTarget, without_indexes,
         },
         nesting::MAX_NESTED_DOCUMENTS,
         patch::Edit,
@@ -30,9 +31,10 @@ use crate::{
 
 /// The document of an import.
 pub struct ImportDocument {
-    /// The task to update; `None` creates one.
-    pub target: Option<TaskId>,
-    /// Whether the steps may exist: the task has an id, even a malformed one, or is missing.
+    /// The task that it is of.
+    pub target: ImportTarget,
+    /// Whether the steps may exist: the task has an id, even a malformed one, or is missing, or is
+    /// found by its external id.
     pub reimport: bool,
     pub document: Document,
 }
@@ -41,6 +43,7 @@ pub struct ImportDocument {
 pub fn document(
     message: Option<v1::TaskDocument>,
     absent: AbsentFields,
+    match_external_ids: bool,
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<ImportDocument> {
@@ -48,13 +51,28 @@ pub fn document(
     let message = field.required(message)?;
     let root = field.field("task").required(message.task.as_ref());
     // `DocumentReader::task` refuses a malformed id.
-    let target = root.and_then(|root| TaskId::parse(&root.guid));
-    let reimport = root.is_none_or(|root| !root.guid.is_empty());
+    let id = root.and_then(|root| TaskId::parse(&root.guid));
+    let external_id = root
+        .filter(|root| match_external_ids && root.guid.is_empty())
+        .and_then(|root| ExternalId::parse(root.external_id().to_owned()).ok());
+    let reimport = external_id.is_some() || root.is_none_or(|root| !root.guid.is_empty());
     let mask = match absent {
         AbsentFields::Keep => Mask::Document,
         AbsentFields::Reset => Mask::WholeDocument,
     };
-    let document = read_root(message, target, reimport, mask, violations, ignored)?;
+    let reader = DocumentReader {
+        reimport,
+        match_external_ids,
+        mask,
+        violations,
+        ignored,
+    };
+    let document = reader.root(message, id)?;
+    let target = match (id, external_id) {
+        (Some(id), _) => ImportTarget::Id(id),
+        (None, Some(id)) => ImportTarget::ExternalId(id),
+        (None, None) => ImportTarget::New,
+    };
     Some(ImportDocument {
         target,
         reimport,
@@ -76,50 +94,44 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let mut field = Field::root("document", violations);
     let root = field.field("task").required(message.task.as_ref());
     let id = root.and_then(|root| TaskId::parse(&root.guid));
-    let ignored = &mut BTreeSet::new();
-    read_root(message, id, false, Mask::Document, violations, ignored)
-}
-
-/// Decodes the outermost document. `id` is that of its task, if the task has a valid one, and
-/// `reimport` whether the task may exist.
-fn read_root(
-    message: v1::TaskDocument,
-    id: Option<TaskId>,
-    reimport: bool,
-    mask: Mask,
-    violations: &mut Violations,
-    ignored: &mut BTreeSet<String>,
-) -> Option<Document> {
-    // A task to be created has no id, but its steps may name one.
-    let id = id.or_else(|| {
-        let first = message.steps.first();
-        first.and_then(|step| TaskId::parse(&step.task))
-    });
-    let without_task = message.task.is_none();
-    let mut reader = DocumentReader {
-        reimport,
-        mask,
+    let reader = DocumentReader {
+        reimport: false,
+        match_external_ids: false,
+        mask: Mask::Document,
         violations,
-        ignored,
+        ignored: &mut BTreeSet::new(),
     };
-    let mut document = reader.document(message, "document".to_owned(), 1)?;
-    document.task.guid = id;
-    if without_task {
-        // The missing task has been refused, so its fields are not.
-        document.task.patch = TaskPatch::refused();
-    }
-    Some(document)
+    reader.root(message, id)
 }
 
 struct DocumentReader<'a> {
     /// Whether the outermost task may exist, and so the steps that have an id.
     reimport: bool,
+    /// Whether steps without an id are found by their external ids.
+    match_external_ids: bool,
     mask: Mask,
     violations: &'a mut Violations,
     ignored: &'a mut BTreeSet<String>,
 }
 
 impl DocumentReader<'_> {
+    /// Decodes the outermost document. `id` is that of its task, if the task has a valid one.
+    fn root(mut self, message: v1::TaskDocument, id: Option<TaskId>) -> Option<Document> {
+        // A task to be created has no id, but its steps may name one.
+        let id = id.or_else(|| {
+            let first = message.steps.first();
+            first.and_then(|step| TaskId::parse(&step.task))
+        });
+        let without_task = message.task.is_none();
+        let mut document = self.document(message, "document".to_owned(), 1)?;
+        document.task.guid = id;
+        if without_task {
+            // The missing task has been refused, so its fields are not.
+            document.task.patch = TaskPatch::refused();
+        }
+        Some(document)
+    }
+
     fn document(
         &mut self,
         message: v1::TaskDocument,
@@ -142,12 +154,27 @@ impl DocumentReader<'_> {
             &format!("{path}.task"),
             is_managed,
         );
-        let steps = steps
+        let steps: Vec<DocumentStep> = steps
             .into_iter()
             .enumerate()
             .map(|(index, step)| self.step(step, format!("{path}.steps[{index}]"), depth))
             .collect();
+        self.refuse_equal_external_ids(&steps);
         Some(Document { path, task, steps })
+    }
+
+    fn refuse_equal_external_ids(&mut self, steps: &[DocumentStep]) {
+        let mut first: BTreeMap<&ExternalId, &str> = BTreeMap::new();
+        for step in steps {
+            if let Edit::Set(id) = &step.patch.content.external_id
+                && let Some(other) = first.insert(id, &step.path)
+            {
+                let description = format!("equals {other}.external_id");
+                let mut field = Field::root(&step.path, self.violations);
+                let mut field = field.field("external_id");
+                field.refuse(Reason::FieldInvalid, description);
+            }
+        }
     }
 
     fn task(&mut self, message: v1::Task, path: &str, is_managed: bool) -> DocumentTask {
@@ -180,13 +207,17 @@ impl DocumentReader<'_> {
 
     fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
         let mut field = Field::root(&path, self.violations);
-        let is_stored = self.reimport && !message.guid.is_empty();
+        let has_id = self.reimport && !message.guid.is_empty();
+        let matched_id = (self.match_external_ids && message.guid.is_empty())
+            .then(|| ExternalId::parse(message.external_id().to_owned()).ok())
+            .flatten();
+        let may_be_stored = has_id || (self.reimport && matched_id.is_some());
         let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
         let values = self.values(&mut message.feedback_config, &path, depth);
         let task = TaskId::parse(&message.task);
         let link = TaskId::parse(&message.link);
         let is_subtask = message.r#type() == v1::StepType::Subtask;
-        let title = (is_stored || is_subtask).then(|| sent_text(message.title.clone()));
+        let title = (may_be_stored || is_subtask).then(|| sent_text(message.title.clone()));
         let translations = message.translations.values();
         if translations
             .flat_map(|it| &it.feedback_config)
@@ -198,7 +229,7 @@ impl DocumentReader<'_> {
         }
         let mut violations = Violations::new();
         let mut field = Field::root(&path, &mut violations);
-        if is_stored {
+        if may_be_stored {
             expected_etag(&message.etag, field.field("etag"));
         }
         let mut patch = step::patch(message, &self.mask, &mut field);
@@ -206,7 +237,8 @@ impl DocumentReader<'_> {
         DocumentStep {
             path,
             // A malformed id is refused; its step is checked like a stored one.
-            guid: guid.or_else(|| is_stored.then_some(StepId(Uuid::nil()))),
+            guid: guid.or_else(|| has_id.then_some(StepId(Uuid::nil()))),
+            matched_id,
             task,
             link,
             title: title.flatten(),

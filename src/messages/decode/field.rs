@@ -5,6 +5,7 @@
 
 use crate::domain::{
     etag::ExpectedEtag,
+    external_id::ExternalId,
     ids::{ProductId, RequestId},
     page::PageSize,
     task::Published,
@@ -163,6 +164,12 @@ pub fn translated_text<const MAX: usize>(
 pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<BoundedText<MAX>> {
     let text = field.check_text(BoundedText::parse(text));
     field.accept(text)
+}
+
+/// The external id of a task or step.
+pub fn external_id(id: String, mut field: Field<'_>) -> Option<ExternalId> {
+    let id = field.check_text(ExternalId::parse(id));
+    field.accept(id)
 }
 
 /// The body of a step.

@@ -27,6 +27,7 @@ pub const STEP_FIELDS: MaskFields = MaskFields {
         "body",
         "cost",
         "dependencies",
+        "external_id",
         "feedback_config",
         "instructions",
         "looping",
@@ -144,6 +145,7 @@ pub fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
         dirty_record: _,
         created_ts: _,
         modified_ts: _,
+        external_id,
     } = message;
     let mut linked = false;
     let step_type = (r#type != 0).then_some(r#type);
@@ -176,6 +178,10 @@ pub fn patch(message: v1::Step, mask: &Mask, at: &mut Field<'_>) -> StepPatch {
         content: ContentPatch {
             body: mask.edit(at, "body", body, field::body),
             dependencies: dependencies::edit(mask, dependencies, dependency_shorthand, at),
+            external_id: {
+                let sent = external_id.and_then(sent_text);
+                mask.edit(at, "external_id", sent, field::external_id)
+            },
             instructions: mask.list(at, "instructions", instructions, json::instructions),
             looping: mask.edit(at, "looping", looping, self::looping),
             parts: mask.list(at, "parts", parts, self::tags),

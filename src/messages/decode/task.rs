@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     domain::{
+        external_id::ExternalId,
         ids::TaskId,
         patch::Edit,
         task::{AccessLevel, NewTask, TaskPatch},
@@ -24,7 +25,14 @@ use crate::{
 
 /// The fields of a task, as masks name them.
 pub const TASK_FIELDS: MaskFields = MaskFields {
-    honored: &["dependencies", "name", "published", "roles", TRANSLATIONS],
+    honored: &[
+        "dependencies",
+        "external_id",
+        "name",
+        "published",
+        "roles",
+        TRANSLATIONS,
+    ],
     ignored: &[
         "account_id",
         "created_ts",
@@ -74,7 +82,10 @@ pub fn update(
     let expected = expected_etag(&message.etag, at.field("etag"));
     let mut patch = patch(message, mask, &mut at);
     let Some(guid) = guid else {
-        at.check(|_, violations| patch.name.honored(violations));
+        at.check(|_, violations| {
+            patch.name.honored(violations);
+            patch.external_id.honored(violations);
+        });
         return None;
     };
     patch.violations = at.take_violations();
@@ -85,7 +96,26 @@ pub fn update(
     })
 }
 
+/// The fields that a managed task does not have of its own and that were sent or are in the mask.
+fn sent_unmanaged_only(message: &v1::Task, mask: &Mask) -> Vec<&'static str> {
+    let fields = [
+        (
+            "external_id",
+            message
+                .external_id
+                .as_ref()
+                .is_some_and(|id| !id.is_empty()),
+        ),
+        ("name", !message.name.is_empty()),
+    ];
+    let sent = fields
+        .into_iter()
+        .filter(|(field, sent)| *sent || mask.names(field));
+    sent.map(|(field, _)| field).collect()
+}
+
 pub fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
+    let unmanaged_only = sent_unmanaged_only(&message, mask);
     let v1::Task {
         name,
         dependencies,
@@ -108,12 +138,19 @@ pub fn patch(message: v1::Task, mask: &Mask, at: &mut Field<'_>) -> TaskPatch {
         mvn_ts: _,
         created_ts: _,
         modified_ts: _,
+        external_id,
     } = message;
     TaskPatch {
         product: mask.edit(at, "product_id", product_id, |id, field| {
             Some(field.check_product(id))
         }),
-        name_sent: !name.is_empty() || mask.names("name"),
+        unmanaged_only,
+        external_id: mask.edit(
+            at,
+            "external_id",
+            external_id.and_then(sent_text),
+            |id, field| Some(field.check_text(ExternalId::parse(id))),
+        ),
         name: mask.edit(at, "name", sent_text(name), |name, field| {
             Some(field.check_text(Name::parse(name)))
         }),

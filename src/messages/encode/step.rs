@@ -4,6 +4,7 @@ use super::{json, timestamp};
 use crate::{
     domain::{
         etag::Etag,
+        external_id::ExternalId,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
         row_version::RowVersion,
         step::{Looping, Step, StepContent},
@@ -35,6 +36,7 @@ pub fn step(step: Step) -> v1::Step {
     let StepContent {
         body,
         dependencies,
+        external_id,
         instructions,
         looping,
         parts,
@@ -79,6 +81,7 @@ pub fn step(step: Step) -> v1::Step {
         dirty_record: dirty,
         created_ts: Some(timestamp(created)),
         modified_ts: Some(timestamp(modified)),
+        external_id: external_id.map(ExternalId::into_string),
     }
 }
 

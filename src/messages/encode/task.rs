@@ -4,6 +4,7 @@ use super::{json, timestamp};
 use crate::{
     domain::{
         etag::Etag,
+        external_id::ExternalId,
         row_version::RowVersion,
         task::{IndexState, ManagedBy, Task, TaskContent},
         translation::TaskTranslation,
@@ -22,6 +23,7 @@ pub fn task(task: Task) -> v1::Task {
                 dependencies,
                 published,
                 roles,
+                external_id,
                 translations,
             },
         managed,
@@ -72,6 +74,7 @@ pub fn task(task: Task) -> v1::Task {
         mvn_ts: at.map(timestamp),
         created_ts: Some(timestamp(created)),
         modified_ts: Some(timestamp(modified)),
+        external_id: external_id.map(ExternalId::into_string),
     }
 }
 

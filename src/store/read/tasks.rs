@@ -58,7 +58,7 @@ fn own_columns(texts: TaskTexts, aggregate: &str) -> String {
 fn columns_of_task(dependencies: &str) -> String {
     format!(
         "t.guid, t.name, t.product_id, t.kind, t.published, t.roles, {dependencies}, \
-         t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, t.dirty_record, \
+         t.external_id, t.parent_guid, t.idx, t.order_epoch, t.last_position, t.version, t.dirty_record, \
          t.mvn_indexed, t.mvn_version, t.mvn_info, t.mvn_ts, t.created_ts, t.modified_ts"
     )
 }
@@ -299,6 +299,8 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
         published,
         role,
         managed,
+        external_id,
+        name,
     } = filter;
     let mut sql = String::new();
     let mut add = |condition: &str, value: Value| {
@@ -321,6 +323,12 @@ fn conditions(filter: &TaskFilter, values: &mut Vec<Value>) -> String {
         Some(false) => add(" AND kind <> ?", KIND_LINKED.into()),
         None => {}
     }
+    if let Some(id) = external_id {
+        add(" AND external_id = ?", id.as_str().into());
+    }
+    if let Some(name) = name {
+        add(" AND name = ?", name.as_str().into());
+    }
     sql
 }
 
@@ -333,6 +341,7 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
     let published = Published::new(row.take()?).ok_or(StoreError::Corrupt("published"))?;
     let roles = json_columns::read_roles(row.take()?)?;
     let dependencies = json_columns::optional(row.take()?, "dependencies")?;
+    let external_id = json_columns::external_id(row.take()?)?;
     let parent: Option<Uuid> = row.take()?;
     let idx = row.take()?;
     let numbering = Numbering {
@@ -363,6 +372,7 @@ pub fn read_task(row: &mut RowReader<'_>, account: &AccountId) -> Result<Task, S
             dependencies,
             published,
             roles,
+            external_id,
             translations: json_columns::read_task_translations(row.take()?)?,
         },
         managed: managed.map(|parent| ManagedBy {

@@ -53,6 +53,7 @@ const TABLES: [&str; 15] = [
         roles text NOT NULL,
         role_bits integer NOT NULL,
         dependencies text,
+        external_id {text},
         parent_guid {uuid},
         idx integer NOT NULL,
         step_count bigint NOT NULL,
@@ -91,6 +92,7 @@ const TABLES: [&str; 15] = [
         kind integer NOT NULL,
         product_id bigint NOT NULL,
         title text NOT NULL,
+        external_id {text},
         cost integer NOT NULL,
         published integer NOT NULL,
         dependencies text,
@@ -221,14 +223,21 @@ pub const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 11] = [
+const INDEXES: [&str; 14] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
+    "CREATE UNIQUE INDEX tasks_external_id ON tasks (account_id, external_id)
+     WHERE external_id IS NOT NULL",
+    // A name has 800 bytes at most, where PostgreSQL takes 2,704.
+    "CREATE INDEX tasks_name ON tasks (account_id, name, guid)
+     WHERE name IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
      WHERE parent_guid IS NOT NULL",
     // It holds the id, so that the list of a task's steps is read without their rows.
     "CREATE INDEX steps_order ON steps (account_id, task, position, fraction, guid)
      WHERE task IS NOT NULL",
+    "CREATE UNIQUE INDEX steps_external_id ON steps (account_id, task, external_id)
+     WHERE external_id IS NOT NULL",
     // It holds `is_link`, so that wiring steps are found without reading other subtask steps.
     "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid, is_link)
      WHERE subtask_id IS NOT NULL",
@@ -256,10 +265,13 @@ const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUE
         ('request_outcomes', 'request_outcomes_age', '10000 10000 1'),
         ('tasks', 'sqlite_autoindex_tasks_1', '10000 10000 1'),
         ('tasks', 'tasks_product', '10000 10000 100 1'),
+        ('tasks', 'tasks_external_id', '10000 10000 1'),
+        ('tasks', 'tasks_name', '10000 10000 2 1'),
         ('tasks', 'tasks_parent_guid', '1000 1000 5'),
         ('task_translations', 'sqlite_autoindex_task_translations_1', '10000 10000 10 1'),
         ('steps', 'sqlite_autoindex_steps_1', '1000000 1000000 1'),
         ('steps', 'steps_order', '1000000 1000000 100 1 1 1'),
+        ('steps', 'steps_external_id', '1000000 1000000 100 1'),
         ('steps', 'steps_subtask_id', '100000 100000 10 1 1'),
         ('step_translations', 'sqlite_autoindex_step_translations_1', '1000000 1000000 10 1'),
         ('name_uses', 'name_uses', '1000000 1000000 100 100 1'),

@@ -18,7 +18,7 @@ use crate::{
         ids::TaskId,
         import::{
             AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan,
-            PlannedGuide, TaskTree, plan,
+            ImportTarget, PlannedGuide, TaskTree, plan,
         },
         step::ReferencedTask,
         task::{LockedTask, Task},
@@ -34,8 +34,8 @@ use crate::{
 /// What an import is to do.
 #[derive(Debug)]
 pub struct Import {
-    /// The task to bring to the document's state; `None` makes one.
-    pub target: Option<TaskId>,
+    /// The task to make, or to bring to the document's state.
+    pub target: ImportTarget,
     /// The document.
     pub document: Document,
     /// The version that the task must have.
@@ -142,7 +142,12 @@ impl Operation for ImportWrite {
     /// order of ids. Steps that change are locked after the decision; others may change
     /// meanwhile.
     async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
-        let (target, document) = (self.import.target, &self.import.document);
+        let document = &self.import.document;
+        let target = match &self.import.target {
+            ImportTarget::New => None,
+            ImportTarget::Id(id) => Some(*id),
+            ImportTarget::ExternalId(id) => tx.find_task(id).await?,
+        };
         let has_permit = tx.large_read_permit.is_some();
         self.has_large_read_permit
             .store(has_permit, Ordering::Relaxed);
@@ -182,6 +187,13 @@ impl Operation for ImportWrite {
                 }
             }
         };
+        if let (ImportTarget::ExternalId(wanted), Some(_)) = (&self.import.target, target) {
+            let task = existing.as_ref().map(|existing| &existing.guide.tree.task);
+            // It may have lost the id, or be gone, since it was found.
+            if task.and_then(|task| task.content.external_id.as_ref()) != Some(wanted) {
+                return Err(StoreError::Conflict);
+            }
+        }
         Ok(ImportSnapshot {
             existing,
             referenced,
@@ -208,8 +220,10 @@ impl Operation for ImportWrite {
         let import = &self.import;
         let existing = stored.existing.as_ref().map(|stored| &stored.guide.tree);
         let former_etag = existing.map(GuideEtag::of);
-        match (import.target, existing) {
-            (Some(guid), None) => return Err(Error::task_not_found(guid, "document.task.guid")),
+        match (&import.target, existing) {
+            (ImportTarget::Id(guid), None) => {
+                return Err(Error::task_not_found(*guid, "document.task.guid"));
+            }
             (_, Some(TaskTree { task, .. })) => {
                 let guid = task.guid;
                 import
@@ -219,7 +233,7 @@ impl Operation for ImportWrite {
                     .expected_guide
                     .check_guide(former_etag.as_ref(), guid)?;
             }
-            (None, None) => {}
+            (ImportTarget::New | ImportTarget::ExternalId(_), None) => {}
         }
         let plan = plan(
             &import.document,

@@ -13,6 +13,7 @@ use sea_orm::{ActiveModelTrait, DbBackend};
 use uuid::Uuid;
 
 use super::{
+    external_ids,
     name_uses::name_use_changes,
     request_outcomes::{KeptOutcome, delete_expired},
     rows::TranslationRows,
@@ -106,6 +107,7 @@ impl DecidedWrite<'_> {
             acknowledged,
             history,
             undeleted,
+            claimed_ids,
             // They were checked, see `Tx::check_depths`.
             depth_limits: _,
         } = changes;
@@ -149,6 +151,7 @@ impl DecidedWrite<'_> {
             (None, None, None, None, Some(role)) => guarded::change_role(role),
             _ => return Ok(None),
         };
+        external_ids::add_check(&mut script, &claimed_ids);
         for rows in rows_of_every_write {
             let effect = rows.if_guarded(&mut script.values, backend);
             script.effects.extend(effect);
@@ -189,6 +192,8 @@ impl DecidedWrite<'_> {
             acknowledged,
             history,
             undeleted,
+            // They were checked, see `Tx::check_claimed_ids`.
+            claimed_ids: _,
             // A role is always written by a script, see `PendingWrite::run_locked`.
             role: _,
             depth_limits: _,
@@ -202,6 +207,7 @@ impl DecidedWrite<'_> {
         let deleted_tasks = batch.put_tasks(tasks, &mut task_translations, &translated_from);
         let deleted_steps = deleted_steps.into_iter().map(|deleted| deleted.step.0);
         batch.delete_noted(Deleted::STEPS, deleted_steps, context);
+        batch.clear_external_ids(&external_ids::passed_on(&steps));
         batch.put_steps(steps, &mut step_translations, &translated_from)?;
         batch.move_steps(moved);
         batch.unlink_steps(&unlinked, context);

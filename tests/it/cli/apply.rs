@@ -20,6 +20,7 @@ on_one_database![
     an_error_in_a_document_names_its_line,
     a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed,
     a_guide_without_an_id_is_found_by_its_name,
+    a_guide_without_an_id_is_found_by_its_external_id,
     a_dry_run_shows_changes_and_findings_and_stores_nothing,
     tasks_that_the_directory_lacks_are_pruned_if_asked,
     nothing_is_pruned_after_a_failure,
@@ -726,4 +727,39 @@ fn what_is_no_directory_is_refused(cli: Cli) {
     let hostile = apply(&cli, Path::new("a\u{1b}[31m\u{202e}b"), &[]).failure(1);
     let expected = "expertise: there is no directory a [31m b: ";
     assert!(hostile.starts_with(expected), "{hostile}");
+}
+
+fn a_guide_without_an_id_is_found_by_its_external_id(cli: Cli) {
+    let mut document = guide("Before");
+    document["task"]["external_id"] = json!("pump");
+    document["steps"][0]["external_id"] = json!("read");
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "pump.json", &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    let stored = || {
+        let listed = cli.command(&["list", "--format=json"]).run();
+        let listed = listed.succeeded().json();
+        let tasks = listed.as_array().expect("tasks");
+        assert_eq!(tasks.len(), 1);
+        cli.exported(&text(&tasks[0]["guid"]))
+    };
+    let before = stored();
+    // Neither the name nor the title is what it was.
+    document["task"]["name"] = json!("After");
+    document["steps"][0]["title"] = json!("Read on");
+    let mut steps = document["steps"].as_array().expect("steps").clone();
+    steps.insert(
+        0,
+        json!({"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Read"}),
+    );
+    document["steps"] = json!(steps);
+    write(&directory, "pump.json", &document);
+    apply(&cli, directory.path(), &[]).succeeded();
+    let after = stored();
+    assert_eq!(after["task"]["guid"], before["task"]["guid"]);
+    assert_eq!(after["task"]["name"], "After");
+    assert_eq!(after["steps"][1]["guid"], before["steps"][0]["guid"]);
+    assert_eq!(after["steps"][1]["title"], "Read on");
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
 }

@@ -21,6 +21,7 @@ on_one_database![
     left_out_fields_stay_as_an_import_leaves_them,
     left_out_steps_are_shown_with_what_to_do,
     a_document_without_an_id_is_a_new_guide,
+    a_document_is_compared_with_the_guide_of_its_external_id,
     findings_do_not_count_the_stored_form_as_another_guide,
     findings_name_the_number_and_title_of_their_step,
     conditions_are_shown_in_words,
@@ -442,4 +443,34 @@ fn json_output_has_the_values(cli: Cli) {
     assert_eq!(change["path"], "title");
     assert_eq!(change["after"], "Another");
     assert_eq!(report["changes"][1], json!(null));
+}
+
+fn a_document_is_compared_with_the_guide_of_its_external_id(cli: Cli) {
+    let step = json!({
+        "product_id": 7,
+        "type": "STEP_TYPE_END",
+        "title": "Done",
+        "external_id": "done",
+    });
+    let mut document = json!({
+        "task": {"name": "Pump", "product_id": 7, "external_id": "pump"},
+        "steps": [step],
+    });
+    let created = diff(&cli, &document, &[]);
+    assert!(
+        created.stdout.starts_with("+ task Pump"),
+        "{}",
+        created.stdout
+    );
+    let guid = cli.import(&document);
+    assert_eq!(diff(&cli, &document, &[]).succeeded().stdout, "");
+    document["steps"][0]["title"] = json!("It is done");
+    let changed = diff(&cli, &document, &[]);
+    assert_eq!(changed.code, Some(1));
+    assert!(changed.stdout.contains("It is done"), "{}", changed.stdout);
+    // An import changes the same guide, and one as a new one makes another.
+    assert_eq!(cli.import(&document), guid);
+    let text = document.to_string();
+    let copied = cli.command(&["import", "-", "--as-new"]).stdin(&text).run();
+    assert!(copied.succeeded().stdout.starts_with("created "));
 }

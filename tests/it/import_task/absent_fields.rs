@@ -9,6 +9,7 @@ on_both_databases![
     a_wiring_step_without_its_id_is_replaced_with_its_question,
     required_fields_that_are_left_out_are_refused_with_their_paths,
     what_follows_something_else_still_follows_it,
+    a_wiring_step_that_is_unlinked_needs_its_task,
     kept_steps_stay_as_they_are,
     a_new_task_is_the_same_with_every_value,
 ];
@@ -32,10 +33,11 @@ async fn full_guide(client: &Client) -> TaskDocument {
     let outside = client.given_task(task("Outside")).await;
     let costly = full_step(&Task::default()).with_cost(7);
     let sent = TaskDocument {
-        task: Some(full_task()),
+        task: Some(full_task().with_external_id("guide")),
         steps: vec![
             full_step(&Task::default()),
             Step {
+                external_id: Some("solution".to_owned()),
                 r#type: StepType::Solution.into(),
                 feedback_config: vec![question("tried", &["yes"])],
                 ..costly
@@ -51,10 +53,11 @@ async fn full_guide(client: &Client) -> TaskDocument {
 type Removal = fn(&mut Task, &mut Step);
 
 /// The fields of a task and of a solution.
-const REMOVALS: [(&str, Removal); 15] = [
+const REMOVALS: [(&str, Removal); 17] = [
     ("task.dependencies", |task, _| {
         (task.dependencies, task.dependency_shorthand) = (None, None);
     }),
+    ("task.external_id", |task, _| task.external_id = None),
     ("task.published", |task, _| task.published = None),
     ("task.roles", |task, _| task.roles.clear()),
     ("task.translations", |task, _| task.translations.clear()),
@@ -63,6 +66,7 @@ const REMOVALS: [(&str, Removal); 15] = [
     ("dependencies", |_, step| {
         (step.dependencies, step.dependency_shorthand) = (None, None);
     }),
+    ("external_id", |_, step| step.external_id = None),
     ("feedback_config", |_, step| step.feedback_config.clear()),
     ("instructions", |_, step| step.instructions.clear()),
     ("looping", |_, step| step.looping = None),
@@ -260,6 +264,24 @@ async fn what_follows_something_else_still_follows_it(client: Client) {
     assert_eq!(response.ignored_paths, [""; 0]);
     assert_eq!(response.outcome(), ImportOutcome::Unchanged);
     assert_eq!(client.exported(guid).await, full);
+}
+
+async fn a_wiring_step_that_is_unlinked_needs_its_task(client: Client) {
+    let full = guide_with_wiring_step(&client).await;
+    let mut sent = full.clone();
+    sent.steps[0].feedback_config[0] = question("it", &["a"]);
+    sent.steps[1].subtask_id.clear();
+    let refused = client.send_import(request(AbsentFields::Reset, sent.clone()));
+    let refused = refused.await.refused();
+    refused.violates(&[("document.steps[1].subtask_id", "FIELD_REQUIRED")]);
+    // Without a reset it keeps what it refers to.
+    client
+        .send_import(request(AbsentFields::Keep, sent))
+        .await
+        .accepted();
+    let wiring = &full.steps[1];
+    let after = client.get_step(&wiring.guid).await.accepted();
+    assert_eq!((&*after.link, &after.subtask_id), ("", &wiring.subtask_id));
 }
 
 async fn kept_steps_stay_as_they_are(client: Client) {

@@ -12,6 +12,7 @@ on_one_database![
     more_violations_than_fit_are_counted,
     ten_thousand_steps_are_the_most,
     an_etag_needs_the_id_of_the_task,
+    unknown_choices_are_refused_beside_the_fields_of_the_document,
     documents_nest_eight_deep,
     a_linked_text_has_200_code_points_at_most,
     linked_is_for_observations_only,
@@ -323,4 +324,36 @@ async fn an_etag_needs_the_id_of_the_task(client: Client) {
         }
     }
     assert_eq!(client.all_tasks().await.len(), 1, "nothing is imported");
+}
+
+async fn unknown_choices_are_refused_beside_the_fields_of_the_document(client: Client) {
+    let steps = vec![document_step(StepType::Solution, "").with_cost(1)];
+    let request = ImportTaskRequest {
+        document: Some(document("", steps)),
+        absent_steps: 99,
+        absent_fields: 99,
+        ..ImportTaskRequest::default()
+    };
+    let failure = client.send_import(request).await.refused();
+    let failure = nothing_is_made(&client, failure).await;
+    failure.violates(&[
+        ("absent_fields", "FIELD_INVALID"),
+        ("absent_steps", "FIELD_INVALID"),
+        ("document.steps[0].cost", "FIELD_OUT_OF_RANGE"),
+        ("document.steps[0].title", "FIELD_REQUIRED"),
+        ("document.task.name", "FIELD_REQUIRED"),
+    ]);
+    // A number that is no type or level of a document hides nothing either.
+    let step = Step {
+        r#type: 99,
+        ..document_step(StepType::Information, "").with_published(-1)
+    };
+    let sent = document_with(task("").with_roles(vec![4]), vec![step]);
+    let failure = refused(&client, sent).await;
+    failure.violates(&[
+        ("document.steps[0].published", "FIELD_OUT_OF_RANGE"),
+        ("document.steps[0].type", "FIELD_INVALID"),
+        ("document.task.name", "FIELD_REQUIRED"),
+        ("document.task.roles[0]", "FIELD_INVALID"),
+    ]);
 }

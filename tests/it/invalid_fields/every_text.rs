@@ -75,7 +75,7 @@ async fn every_text_is_checked(client: &Client, call: &str, request: Vec<u8>) {
 
 async fn every_text_of_a_new_task_is_checked(client: Client) {
     let request = CreateTaskRequest {
-        task: Some(full_task()),
+        task: Some(full_task().with_external_id("new")),
         validate_only: true,
         ..CreateTaskRequest::default()
     };
@@ -84,7 +84,7 @@ async fn every_text_of_a_new_task_is_checked(client: Client) {
 
 async fn every_text_of_an_updated_task_is_checked(client: Client) {
     let request = UpdateTaskRequest {
-        task: Some(client.given_task(full_task()).await),
+        task: Some(client.given_task(full_task().with_external_id("own")).await),
         validate_only: true,
         ..UpdateTaskRequest::default()
     };
@@ -94,7 +94,7 @@ async fn every_text_of_an_updated_task_is_checked(client: Client) {
 async fn every_text_of_a_new_step_is_checked(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let request = CreateStepRequest {
-        step: Some(full_step(&task)),
+        step: Some(full_step(&task).with_external_id("new")),
         validate_only: true,
         ..CreateStepRequest::default()
     };
@@ -104,7 +104,11 @@ async fn every_text_of_a_new_step_is_checked(client: Client) {
 async fn every_text_of_an_updated_step_is_checked(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let request = UpdateStepRequest {
-        step: Some(client.given_step(full_step(&task)).await),
+        step: Some(
+            client
+                .given_step(full_step(&task).with_external_id("own"))
+                .await,
+        ),
         validate_only: true,
         ..UpdateStepRequest::default()
     };

@@ -20,6 +20,8 @@ on_both_databases![
     the_name_of_a_managed_task_is_ignored_and_listed,
     what_a_managed_task_manages_stays_when_it_is_unlinked,
     translations_of_many_wiring_steps_are_deleted_at_once,
+    an_unlinked_wiring_step_that_is_listed_again_wires_the_new_task,
+    names_of_managed_tasks_are_translated_by_their_documents,
 ];
 
 /// The document of a guide with the change made to its question.
@@ -330,4 +332,52 @@ async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
 async fn translated_steps(client: &Client, task: &str) -> usize {
     let steps = client.exported(task).await.steps.into_iter();
     steps.filter(|step| !step.translations.is_empty()).count()
+}
+
+async fn an_unlinked_wiring_step_that_is_listed_again_wires_the_new_task(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let sent = client.exported(&made.guid).await;
+    let former = managed_by(&client, &question).await;
+    let unlink = step_of(&question.guid).with_question(crate::kit::sample::question("it", &["a"]));
+    client.updated_step(unlink, &["feedback_config"]).await;
+    for step in &wiring {
+        assert_eq!(now(&client, step).await.link, "");
+    }
+    client.imported(sent).await;
+    let after = managed_by(&client, &now(&client, &question).await).await;
+    assert!(former.iter().all(|task| !after.contains(task)));
+    for (step, task) in wiring.iter().zip(&after) {
+        let step = now(&client, step).await;
+        assert_eq!((&step.link, &step.subtask_id), (&task.guid, &task.guid));
+        assert_eq!(step.title, task.name);
+    }
+    // No other step leads to them.
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
+}
+
+async fn names_of_managed_tasks_are_translated_by_their_documents(client: Client) {
+    let translated = |name: &str| task("").translated("de", task_translation(name));
+    let inner = answer_with("a", "A", document_with(translated("Erste"), Vec::new()));
+    let steps = vec![observation_asking(linked_question(vec![inner]))];
+    let made = client.imported(document("Guide", steps)).await;
+    let question = client.get_step(&made.steps[0]).await.accepted();
+    let name = async || {
+        let managed = managed_by(&client, &question).await.remove(0);
+        let german = &managed.translations["de"];
+        (german.name().to_owned(), german.locked())
+    };
+    assert_eq!(name().await, ("Erste".to_owned(), true));
+    let sent = changed(&client, &made, |config| {
+        let inner = config.values[0].task_json.as_mut().unwrap();
+        inner.task = Some(translated("Zweite"));
+    });
+    client.imported(sent.await).await;
+    assert_eq!(name().await, ("Zweite".to_owned(), true));
+    // It stays when the answer is renamed.
+    let sent = changed(&client, &made, |config| {
+        config.values[0].value = "Renamed".to_owned();
+        config.values[0].task_json = None;
+    });
+    client.imported(sent.await).await;
+    assert_eq!(name().await, ("Zweite".to_owned(), true));
 }

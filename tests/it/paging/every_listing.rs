@@ -82,6 +82,7 @@ fn other_value(field: &str, other: &Task) -> Option<Value> {
         "task" | "guid" => json!(other.guid),
         "document" => json!({"task": {"name": "Other", "product_id": 7}}),
         "product_id" => json!(7),
+        "external_id" | "name" => json!("Other"),
         "published" | "role" | "level" | "subtask_depth" => json!(1),
         "type" => json!("TASK_TYPE_STANDARD"),
         "expand" => json!(["body"]),

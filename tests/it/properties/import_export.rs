@@ -60,6 +60,7 @@ enum TaskName {
 #[derive(Clone, Copy, Debug)]
 enum TaskField {
     Dependencies,
+    ExternalId,
     Published,
     Roles,
     Translations,
@@ -70,6 +71,7 @@ enum TaskField {
 enum Field {
     Body,
     Dependencies,
+    ExternalId,
     Shorthand,
     Instructions,
     Looping,
@@ -82,8 +84,9 @@ enum Field {
 }
 
 fn plan(depth: u32) -> BoxedStrategy<DocumentPlan> {
-    use TaskField::{Dependencies, Published, Roles, Translations};
-    let task = subsequence(vec![Dependencies, Published, Roles, Translations], 0..=4);
+    use TaskField::{Dependencies, ExternalId, Published, Roles, Translations};
+    let fields = vec![Dependencies, ExternalId, Published, Roles, Translations];
+    let task = subsequence(fields, 0..=5);
     (task, vec(step_plan(depth), 0..5))
         .prop_map(|(task, steps)| DocumentPlan { task, steps })
         .boxed()
@@ -134,6 +137,7 @@ fn fields() -> impl Strategy<Value = Vec<Field>> {
     ]);
     let others = vec![
         Field::Body,
+        Field::ExternalId,
         Field::Instructions,
         Field::Looping,
         Field::Parts,
@@ -145,7 +149,7 @@ fn fields() -> impl Strategy<Value = Vec<Field>> {
     ];
     let others = prop_oneof![
         1 => Just(Vec::new()),
-        2 => subsequence(others, 0..=9),
+        2 => subsequence(others, 0..=10),
     ];
     (dependencies, others).prop_map(|(dependencies, others)| [dependencies, others].concat())
 }
@@ -197,6 +201,10 @@ impl Writer<'_> {
         let own = self.tasks[self.started].clone();
         self.started += 1;
         let mut exported = effective_task(own.clone(), &plan.task);
+        if managed.is_some() {
+            // It has none.
+            exported.external_id = None;
+        }
         let mut sent = self.sent_task(exported.clone());
         match managed {
             None => {
@@ -361,6 +369,7 @@ fn effective_task(mut task: Task, fields: &[TaskField]) -> Task {
     for field in fields {
         match field {
             TaskField::Dependencies => task.dependencies.clone_from(&rich.dependencies),
+            TaskField::ExternalId => task.external_id = Some(unknown_guid()),
             TaskField::Published => task.published = rich.published,
             TaskField::Roles => task.roles.clone_from(&rich.roles),
             TaskField::Translations => {
@@ -386,6 +395,7 @@ fn effective(mut step: Step, fields: &[Field]) -> Step {
         match field {
             Field::Body => step.body.clone_from(&rich.body),
             Field::Dependencies => step.dependencies.clone_from(&rich.dependencies),
+            Field::ExternalId => step.external_id = Some(unknown_guid()),
             Field::Shorthand => {
                 step.dependency_shorthand = Some("components.7.power = on".to_owned());
                 step.dependencies = Some(all_of(vec![comparison(Condition {
@@ -444,12 +454,15 @@ async fn exports_equal_what_was_imported(
     }
     assert_eq!(client.tasks_with_steps().await, before);
 
-    let mut copy = exported.clone();
+    let mut copied = exported;
+    // No two tasks have one external id.
+    copied.task.as_mut().unwrap().external_id = None;
+    let mut copy = copied.clone();
     copy.task.as_mut().unwrap().guid.clear();
     let response = client.import(copy).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
     let copy = client.exported(&response.task.unwrap().guid).await;
-    assert_eq!(canonical(copy), canonical(exported));
+    assert_eq!(canonical(copy), canonical(copied));
     let mut after = client.tasks_with_steps().await;
     after.truncate(before.len());
     assert_eq!(after, before);

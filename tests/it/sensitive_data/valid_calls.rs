@@ -251,6 +251,7 @@ pub fn marked_task() -> Task {
         mvn_info: TEXT.to_owned(),
         steps: vec![TEXT.to_owned()],
         parent_guid: TEXT.to_owned(),
+        external_id: Some(format!("{TEXT} {}", unknown_guid())),
         ..task(TEXT)
     }
 }
@@ -268,6 +269,7 @@ fn marked_step(task: &Task) -> Step {
         // More than one frame.
         body: Some(format!("<p>{TEXT}</p>").repeat(1_200)),
         dependencies: Some(condition()),
+        external_id: Some(format!("{TEXT} {}", unknown_guid())),
         feedback_config: vec![question(TEXT, &[TEXT])],
         instructions: instructions(),
         looping: Some(Looping {

@@ -244,11 +244,17 @@ fn read<T: Message + Default>(bytes: Bytes) -> T {
     T::decode(bytes).expect("an encoded message")
 }
 
+/// An empty text counts as not sent.
+fn not_empty(text: Option<&String>) -> Option<String> {
+    text.filter(|text| !text.is_empty()).cloned()
+}
+
 fn task_is_as_sent(made: &Task, sent: &Task) {
     assert_eq!(made.name, sent.name);
     assert_eq!(made.product_id, sent.product_id);
     same_if_sent(&made.dependencies, &sent.dependencies);
     same_if_sent(&made.published, &sent.published);
+    same_if_sent(&made.external_id, &not_empty(sent.external_id.as_ref()));
 }
 
 fn step_is_as_sent(made: &Step, sent: &Step) {
@@ -258,6 +264,7 @@ fn step_is_as_sent(made: &Step, sent: &Step) {
     assert_eq!(made.r#type, sent.r#type);
     same_if_sent(&made.body, &sent.body);
     same_if_sent(&made.cost, &sent.cost);
+    same_if_sent(&made.external_id, &not_empty(sent.external_id.as_ref()));
     same_if_sent(&made.dependencies, &sent.dependencies);
     assert_eq!(made.parts, sent.parts);
     assert_eq!(made.skills, sent.skills);

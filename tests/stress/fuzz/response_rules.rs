@@ -38,6 +38,7 @@ pub fn is_of_the_contract(status: &Status) -> String {
         | "REQUEST_ID_REUSED"
         | "REVISION_UNRESTORABLE"
         | "REVISION_IN_USE" => Code::FailedPrecondition,
+        "EXTERNAL_ID_TAKEN" => Code::AlreadyExists,
         "ETAG_MISMATCH" => Code::Aborted,
         "MESSAGE_TOO_LARGE" => Code::ResourceExhausted,
         _ => Code::InvalidArgument,
@@ -138,6 +139,7 @@ fn json_is_shallow(message: &DynamicMessage) -> usize {
 
 fn task_keeps_the_limits(task: &Task) {
     text_is(&task.name, 200);
+    task.external_id.iter().for_each(|id| text_is(id, 200));
     assert!(
         task.product_id.is_some_and(|product| product > 0),
         "{task:?}"
@@ -161,6 +163,7 @@ fn task_keeps_the_limits(task: &Task) {
 
 fn step_keeps_the_limits(step: &Step) {
     text_is(&step.title, 400);
+    step.external_id.iter().for_each(|id| text_is(id, 200));
     assert!(
         step.product_id.is_some_and(|product| product > 0),
         "{step:?}"

@@ -1,14 +1,18 @@
 //! Planned tasks and steps.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use crate::domain::{
     Result,
     changes::{Changes, StepDeletion},
     decide::WriteContext,
+    external_id::{ClaimedId, ExternalId, TakenId, new_id},
     ids::{ProductId, StepId, TaskId},
     import::TaskTree,
     order::{Place, arrange},
     step::{Step, StepContent},
     task::Task,
+    translation_work::ResourceId,
 };
 
 /// A planned task.
@@ -49,6 +53,8 @@ pub(super) struct SubtaskReference {
     pub product: Option<ProductId>,
     /// The title that was sent.
     pub title: Option<String>,
+    /// Whether a reset would clear the reference, which only a wiring step may leave out.
+    pub is_cleared: bool,
     /// The path of the step in the request; empty if the document does not list it.
     pub path: String,
 }
@@ -99,6 +105,7 @@ impl SubtaskReference {
             task,
             product: None,
             title: None,
+            is_cleared: false,
             path: String::new(),
         }
     }
@@ -132,6 +139,33 @@ impl PlannedTask<'_> {
                 step.after.revise(before, context);
             }
         }
+    }
+
+    /// The external id that the task gets. `field` is where the request has it.
+    pub fn claimed_id(&self, field: impl Into<Cow<'static, str>>) -> Option<ClaimedId> {
+        let before = self.existing.map(|tree| &tree.task);
+        ClaimedId::of_task(before, self.after.as_ref()?, field)
+    }
+
+    /// Finds a step that would get the external id of another one. `field` is where the request
+    /// has that of a step.
+    pub fn taken_step_id(&self, field: impl Fn(StepId) -> String) -> Option<TakenId> {
+        fn id(step: &Step) -> Option<&ExternalId> {
+            step.content.external_id.as_ref()
+        }
+        let keeps =
+            |step: &&PlannedStep<'_>| new_id(step.before.and_then(id), id(&step.after)).is_none();
+        let (kept, changed): (Vec<_>, Vec<_>) = self.steps.iter().partition(keeps);
+        let kept = kept.iter();
+        let owners = kept.filter_map(|step| Some((id(&step.after)?, step.after.guid)));
+        let owners: BTreeMap<&ExternalId, StepId> = owners.collect();
+        changed.iter().find_map(|step| {
+            let owner = owners.get(id(&step.after)?)?;
+            Some(TakenId {
+                owner: ResourceId::Step(*owner),
+                field: field(step.after.guid).into(),
+            })
+        })
     }
 
     /// Adds the completed task and its steps to the changes where they differ from the stored ones.

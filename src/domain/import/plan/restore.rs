@@ -219,6 +219,10 @@ impl<'a> Restore<'a> {
                 task
             }
         };
+        // It may be managed now and have been a standard task in the revision.
+        if after.managed.is_some() {
+            after.content.external_id = None;
+        }
         let before = match target {
             Target::Stored(tree) => Some(&tree.task),
             Target::Undeleted | Target::Replaced => None,
@@ -493,6 +497,7 @@ impl<'a> Restore<'a> {
                 let before = tree.task.clone();
                 changes.put_task(Some(before.clone()), before.unmanaged(), context.write)?;
             }
+            changes.claimed_ids.extend(planned.claimed_id("revision"));
             let task = planned.add_to(&mut changes, context.write)?;
             root = root.or(task);
         }

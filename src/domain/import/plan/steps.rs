@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::{
     Missing,
     changes::StepDeletion,
+    external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
     import::{AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin, TaskTree},
     nesting::limits_of_step,
@@ -27,6 +28,7 @@ impl<'a> Planner<'a> {
     ) -> (Vec<PlannedStep<'a>>, Vec<StepDeletion>) {
         let stored: &'a [Step] = existing.map_or(&[], |tree| &tree.steps);
         let by_id: BTreeMap<StepId, &Step> = stored.iter().map(|step| (step.guid, step)).collect();
+        let by_external_id = by_external_id(stored, documents);
         let mut listed = BTreeSet::new();
         let mut steps = Vec::with_capacity(documents.len());
         for document in documents {
@@ -51,6 +53,9 @@ impl<'a> Planner<'a> {
                     );
                 }
             }
+            if let Some(id) = &document.matched_id {
+                before = by_external_id.get(id).copied();
+            }
             steps.extend(self.plan_step(task, product, document, before, existing));
         }
         let mut unlinked: BTreeSet<TaskId> = steps
@@ -60,7 +65,20 @@ impl<'a> Planner<'a> {
         let mut steps = self.place_wiring_steps(steps, stored);
         let deleted = self.plan_absent_steps(stored, &mut steps, &mut unlinked);
         for step in &mut steps {
-            step.after.link = step.after.link.filter(|task| !unlinked.contains(task));
+            if step.after.link.is_none_or(|task| !unlinked.contains(&task)) {
+                continue;
+            }
+            step.after.link = None;
+            if let Some(reference) = &step.reference
+                && reference.is_cleared
+            {
+                let path = Path::root(&reference.path);
+                self.violations.add(
+                    &path.field("subtask_id"),
+                    Reason::FieldRequired,
+                    "is required",
+                );
+            }
         }
         for tree in unlinked
             .iter()
@@ -109,6 +127,7 @@ impl<'a> Planner<'a> {
         let DocumentStep {
             path,
             guid,
+            matched_id: _,
             task: sent_task,
             link,
             title,
@@ -161,6 +180,7 @@ impl<'a> Planner<'a> {
         let at = Path::root(path);
         let reference = before.kind.subtask().map(|subtask| {
             let id = std::mem::take(&mut patch.subtask_id).honored(&mut self.violations);
+            let is_cleared = matches!(id, Edit::Clear);
             let task = match id {
                 // A wiring step refers to its managed task, whatever was sent.
                 Edit::Clear if before.link.is_some() => None,
@@ -172,6 +192,7 @@ impl<'a> Planner<'a> {
                 // Without one it follows the task.
                 product: product.value(),
                 title: title.cloned(),
+                is_cleared,
                 path: path.to_owned(),
             }
         });
@@ -189,6 +210,7 @@ impl<'a> Planner<'a> {
             task: subtask.task,
             product: Some(subtask.product),
             title: document.title.clone(),
+            is_cleared: false,
             path: document.path.clone(),
         });
         // The title of a subtask step is set when references are resolved.
@@ -211,4 +233,15 @@ impl<'a> Planner<'a> {
             }
         }
     }
+}
+
+/// The stored steps with external ids that the documents do not list by their ids.
+fn by_external_id<'a>(
+    stored: &'a [Step],
+    documents: &[DocumentStep],
+) -> BTreeMap<&'a ExternalId, &'a Step> {
+    let listed: BTreeSet<StepId> = documents.iter().filter_map(|step| step.guid).collect();
+    let unlisted = stored.iter().filter(|step| !listed.contains(&step.guid));
+    let with_id = unlisted.filter_map(|step| Some((step.content.external_id.as_ref()?, step)));
+    with_id.collect()
 }

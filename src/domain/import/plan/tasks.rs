@@ -81,6 +81,7 @@ impl<'a> Planner<'a> {
         let mut patch = document.patch.clone();
         if let Some(inherited) = &inherited {
             self.ignore_inherited(document, inherited, path);
+            patch.external_id = Edit::Keep;
             patch.name = Edit::Set(Ok(inherited.name.clone()));
             // An invalid product is refused all the same.
             take(&mut patch.product).honored(&mut self.violations);
@@ -104,12 +105,13 @@ impl<'a> Planner<'a> {
         }
         let at = Path::root(path);
         let patch = document.patch.clone();
-        let (mut task, ignored) = before.merge_at(patch, &at, &mut self.violations);
+        let (mut task, _) = before.merge_at(patch, &at, &mut self.violations);
         match inherited {
             Some(inherited) => inherited.apply(&mut task),
             // A managed task that is imported on its own keeps its name.
-            None if !ignored.is_empty() => {
+            None if before.managed.is_some() => {
                 self.ignore_difference(document.name.as_deref(), task.name.as_str(), path, "name");
+                self.ignore_external_id(document, path);
             }
             None => {}
         }
@@ -126,5 +128,13 @@ impl<'a> Planner<'a> {
         let name = document.name.as_deref();
         self.ignore_difference(name, inherited.name.as_str(), path, "name");
         self.ignore_difference(document.product, inherited.product, path, "product_id");
+        self.ignore_external_id(document, path);
+    }
+
+    /// Lists the external id of a managed task, which has none, if one was sent.
+    fn ignore_external_id(&mut self, document: &DocumentTask, path: &str) {
+        if document.patch.unmanaged_only.contains(&"external_id") {
+            self.ignore(path, "external_id");
+        }
     }
 }

@@ -27,7 +27,10 @@ impl<'a> Planner<'a> {
         for (index, step) in steps.iter().enumerate() {
             if let Some(task) = step.after.link {
                 listed.add_linked(task);
-            } else if let (None, Some(reference)) = (step.before, &step.reference) {
+            } else if let Some(reference) = &step.reference
+                // A stored step becomes one only if it is listed as one, as after it was unlinked.
+                && (step.before.is_none() || step.document_link.is_some())
+            {
                 listed.add_new(index, step.document_link, reference.task);
             }
         }
@@ -70,15 +73,19 @@ impl<'a> Planner<'a> {
     ) -> Option<PlannedStep<'a>> {
         let listed = match found {
             WiringStep::Linked => return None,
-            WiringStep::New(index) => steps.get_mut(index)?,
-            WiringStep::Unlisted => {
-                let observation = &steps.get(observation)?.after;
-                return Some(match (stored, self.absent_fields) {
-                    (Some(step), AbsentFields::Keep) => PlannedStep::unchanged(step),
-                    (Some(step), AbsentFields::Reset) => PlannedStep::without_fields(step),
-                    (None, _) => self.new_wiring_step(task, observation),
-                });
-            }
+            WiringStep::New(index) => steps
+                .get_mut(index)
+                // One stored step does not become another one.
+                .filter(|step| stored.is_none() || step.before.is_none()),
+            WiringStep::Unlisted => None,
+        };
+        let Some(listed) = listed else {
+            let observation = &steps.get(observation)?.after;
+            return Some(match (stored, self.absent_fields) {
+                (Some(step), AbsentFields::Keep) => PlannedStep::unchanged(step),
+                (Some(step), AbsentFields::Reset) => PlannedStep::without_fields(step),
+                (None, _) => self.new_wiring_step(task, observation),
+            });
         };
         match stored {
             None => listed.after.link = Some(task),
@@ -145,7 +152,7 @@ impl ListedWiringSteps {
         self.linked.insert(task);
     }
 
-    /// Adds a new subtask step. `link` and `reference` are the document's ids of its tasks.
+    /// Adds a subtask step without a wired task. `link` and `reference` are the document's ids of its tasks.
     /// Steps are added in their order.
     fn add_new(&mut self, index: usize, link: Option<TaskId>, reference: TaskId) {
         let steps = match link {

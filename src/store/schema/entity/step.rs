@@ -18,6 +18,7 @@ pub struct Model {
     pub kind: i32,
     pub product_id: i64,
     pub title: String,
+    pub external_id: Option<String>,
     pub cost: i32,
     pub published: i32,
     pub dependencies: Option<String>,

@@ -22,6 +22,7 @@ pub struct Model {
     pub role_bits: i32,
     /// [`Group`](crate::domain::dependency::Group) as JSON.
     pub dependencies: Option<String>,
+    pub external_id: Option<String>,
     pub parent_guid: Option<Uuid>,
     pub idx: i32,
     pub step_count: i64,

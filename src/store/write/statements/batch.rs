@@ -283,6 +283,18 @@ impl Batch {
         }
     }
 
+    /// Clears the external ids of steps that get others, or none, by a later statement.
+    pub fn clear_external_ids(&mut self, steps: &[StepId]) {
+        for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = values.bind_all(steps.iter().map(|step| step.0));
+            let sql = format!(
+                "UPDATE steps SET external_id = NULL WHERE account_id = $1 AND guid IN ({ids})"
+            );
+            self.push(sql, values);
+        }
+    }
+
     /// Makes wiring steps, which are locked, ordinary subtask steps.
     pub fn unlink_steps(&mut self, steps: &[StepId], context: &WriteContext) {
         for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {

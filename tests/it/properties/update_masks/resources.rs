@@ -23,6 +23,11 @@ fn any_rows<T: Debug>(row: impl Strategy<Value = T>) -> impl Strategy<Value = BT
     btree_map(languages, row, 0..=2)
 }
 
+/// Ids of one resource at a time, so that it may have any of them.
+fn external_ids() -> impl Strategy<Value = Option<String>> {
+    option::of(select(&["K-1", "ü 🔧"][..]).prop_map(str::to_owned))
+}
+
 fn task_rows() -> impl Strategy<Value = TaskTranslation> {
     (option::of(select(&["x", "y"][..])), any::<Option<bool>>())
         .prop_map(|(name, locked)| TaskTranslation {
@@ -34,7 +39,8 @@ fn task_rows() -> impl Strategy<Value = TaskTranslation> {
 
 impl Masked for Task {
     const NAME: &'static str = "Task";
-    const FIELDS: &'static [&'static str] = &["name", "published", "roles", "dependencies"];
+    const FIELDS: &'static [&'static str] =
+        &["name", "published", "roles", "dependencies", "external_id"];
     const ROW_FIELDS: &'static [&'static str] = &["name", "locked"];
 
     fn any_sent() -> BoxedStrategy<Self> {
@@ -50,14 +56,16 @@ impl Masked for Task {
             option::of(0..3),
             roles,
             dependencies,
+            external_ids(),
             any_rows(task_rows()),
         )
             .prop_map(
-                |(name, published, roles, dependencies, translations)| Self {
+                |(name, published, roles, dependencies, external_id, translations)| Self {
                     name: name.to_owned(),
                     published,
                     roles,
                     dependencies,
+                    external_id,
                     translations,
                     ..Self::default()
                 },
@@ -139,6 +147,7 @@ impl Masked for Step {
         "body",
         "cost",
         "dependencies",
+        "external_id",
         "feedback_config",
         "instructions",
         "looping",
@@ -170,8 +179,9 @@ impl Masked for Step {
         );
         let texts = || vec(select(&["a", "b"][..]).prop_map(str::to_owned), 0..3);
         let lists = (texts(), texts(), texts(), instructions(), questions());
-        (plain, lists, looping, dependencies, any_rows(step_rows()))
-            .prop_map(|(plain, lists, looping, dependencies, translations)| Self {
+        let objects = (looping, dependencies, external_ids());
+        (plain, lists, objects, any_rows(step_rows()))
+            .prop_map(|(plain, lists, objects, translations)| Self {
                 title: plain.0.to_owned(),
                 body: owned(plain.1),
                 cost: plain.2,
@@ -181,8 +191,9 @@ impl Masked for Step {
                 tags: lists.2,
                 instructions: lists.3,
                 feedback_config: lists.4,
-                looping,
-                dependencies,
+                looping: objects.0,
+                dependencies: objects.1,
+                external_id: objects.2,
                 translations,
                 ..Self::default()
             })

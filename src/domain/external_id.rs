@@ -1,0 +1,139 @@
+//! Ids that callers give to tasks and steps themselves.
+
+use std::borrow::Cow;
+
+use super::{
+    ids::TaskId,
+    step::Step,
+    task::Task,
+    text::{TextError, check},
+    translation_work::ResourceId,
+};
+
+/// Longest external id, in code points.
+pub const MAX_EXTERNAL_ID_CHARS: usize = 200;
+
+/// The caller's own id of a task or step: 1 to 200 code points without control characters and
+/// without white space at an end. It is compared byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExternalId(String);
+
+impl ExternalId {
+    /// Checks a text.
+    pub fn parse(text: String) -> Result<Self, TextError> {
+        if text.is_empty() {
+            return Err(TextError::Missing);
+        }
+        check(&text, MAX_EXTERNAL_ID_CHARS)?;
+        if text.chars().any(char::is_control) {
+            return Err(TextError::ControlCharacter);
+        }
+        if text.trim().len() < text.len() {
+            return Err(TextError::OuterWhiteSpace);
+        }
+        Ok(Self(text))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, owned.
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// An external id that a write gives to a task or step. No other may have it.
+#[derive(Clone, Debug)]
+pub struct ClaimedId {
+    /// The id.
+    pub id: ExternalId,
+    /// The task whose steps must not have it; `None` if no task of the account may.
+    pub within: Option<TaskId>,
+    /// The path of the request's field that has it.
+    pub field: Cow<'static, str>,
+}
+
+impl ClaimedId {
+    /// The id of a task, if the write gives it to the task.
+    pub fn of_task(
+        before: Option<&Task>,
+        after: &Task,
+        field: impl Into<Cow<'static, str>>,
+    ) -> Option<Self> {
+        let former = before.and_then(|task| task.content.external_id.as_ref());
+        new_id(former, after.content.external_id.as_ref()).map(|id| Self {
+            id: id.clone(),
+            within: None,
+            field: field.into(),
+        })
+    }
+
+    /// The id of a step, if the write gives it to the step.
+    pub fn of_step(
+        before: Option<&Step>,
+        after: &Step,
+        field: impl Into<Cow<'static, str>>,
+    ) -> Option<Self> {
+        let former = before.and_then(|step| step.content.external_id.as_ref());
+        new_id(former, after.content.external_id.as_ref()).map(|id| Self {
+            id: id.clone(),
+            within: Some(after.task),
+            field: field.into(),
+        })
+    }
+}
+
+/// The id after a write, if it is another one than before.
+pub fn new_id<'a>(
+    before: Option<&ExternalId>,
+    after: Option<&'a ExternalId>,
+) -> Option<&'a ExternalId> {
+    after.filter(|id| before != Some(*id))
+}
+
+/// An external id that another task or step has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenId {
+    /// Which task or step has it.
+    pub owner: ResourceId,
+    /// The path of the request's field that has it.
+    pub field: Cow<'static, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_short_printable_text_without_outer_white_space() {
+        let longest = "🔧".repeat(MAX_EXTERNAL_ID_CHARS);
+        for valid in ["a", "K-17/ü 3", "0", longest.as_str()] {
+            assert_eq!(
+                ExternalId::parse(valid.to_owned()).map(ExternalId::into_string),
+                Ok(valid.to_owned())
+            );
+        }
+        for (invalid, error) in [
+            ("", TextError::Missing),
+            ("a\0", TextError::Nul),
+            ("a\nb", TextError::ControlCharacter),
+            ("a\u{7f}", TextError::ControlCharacter),
+            ("a\u{85}b", TextError::ControlCharacter),
+            (" a", TextError::OuterWhiteSpace),
+            ("a\u{3000}", TextError::OuterWhiteSpace),
+            (" ", TextError::OuterWhiteSpace),
+        ] {
+            assert_eq!(
+                ExternalId::parse(invalid.to_owned()),
+                Err(error),
+                "{invalid:?}"
+            );
+        }
+        let too_long = format!("{longest}a");
+        let error = TextError::TooLong(MAX_EXTERNAL_ID_CHARS);
+        assert_eq!(ExternalId::parse(too_long), Err(error));
+    }
+}

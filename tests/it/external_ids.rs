@@ -1,0 +1,407 @@
+//! Ids of tasks and steps that callers choose: unique, kept by every write, and found again.
+
+mod imports;
+mod races;
+
+use crate::kit::prelude::*;
+
+on_both_databases![
+    an_external_id_is_stored_changed_and_cleared,
+    an_id_that_another_task_has_is_refused,
+    an_id_that_another_step_of_the_task_has_is_refused,
+    an_id_is_free_again_once_it_was_cleared_or_its_owner_deleted,
+    accounts_and_tasks_have_ids_of_their_own,
+    ids_differ_by_every_byte,
+    a_managed_task_has_no_external_id,
+    a_dry_run_finds_taken_ids_and_takes_none,
+    a_retry_gets_the_stored_answer,
+    changes_name_the_field,
+    a_restore_sets_external_ids_back,
+    a_deleted_task_keeps_its_external_id,
+    a_task_that_is_managed_again_has_none,
+    tasks_are_listed_by_external_id_and_by_name,
+];
+
+on_one_database![malformed_ids_are_refused, filters_are_checked];
+
+const TAKEN: &str = "EXTERNAL_ID_TAKEN";
+
+/// Asserts that another task has the external id at this field.
+#[track_caller]
+fn is_taken_by_task(failure: &Failure, field: &str, owner: &str) {
+    is_taken(failure, field, ("expertise.v1.Task", owner));
+}
+
+/// Asserts that another step has the external id at this field.
+#[track_caller]
+fn is_taken_by_step(failure: &Failure, field: &str, owner: &str) {
+    is_taken(failure, field, ("expertise.v1.Step", owner));
+}
+
+#[track_caller]
+fn is_taken(failure: &Failure, field: &str, owner: (&str, &str)) {
+    failure.is(Code::AlreadyExists, TAKEN);
+    assert_eq!(failure.violations(), [(field, TAKEN)], "{failure:?}");
+    let resource = failure.details.resource_info();
+    let resource = resource.map(|it| (it.resource_type.as_str(), it.resource_name.as_str()));
+    assert_eq!(resource, Some(owner), "{failure:?}");
+}
+
+async fn an_external_id_is_stored_changed_and_cleared(client: Client) {
+    let made = client
+        .given_task(task("Guide").with_external_id("K 1/ü🔧"))
+        .await;
+    assert_eq!(made.external_id(), "K 1/ü🔧");
+    assert_eq!(client.get_task(&made.guid).await.accepted(), made);
+    let step = information_step(&made, "Step").with_external_id("s");
+    let step = client.given_step(step).await;
+    assert_eq!(step.external_id(), "s");
+    assert_eq!(client.get_step(&step.guid).await.accepted(), step);
+    let exported = client.exported(&made.guid).await;
+    assert_eq!(exported.task.as_ref().unwrap().external_id(), "K 1/ü🔧");
+    assert_eq!(exported.steps[0].external_id(), "s");
+
+    // The same again changes nothing.
+    let same = task_of(&made.guid).with_external_id("K 1/ü🔧");
+    let before = client.get_task(&made.guid).await.accepted();
+    assert_eq!(client.updated_task(same, &["external_id"]).await, before);
+    // An empty text counts as not sent.
+    let empty = task_of(&made.guid).with_external_id("");
+    assert_eq!(client.updated_task(empty.clone(), &[]).await, before);
+    let other = task_of(&made.guid).with_external_id("other");
+    let other = client.updated_task(other, &[]).await;
+    assert_eq!(other.external_id(), "other");
+    assert_ne!(other.etag, before.etag);
+    let cleared = client.updated_task(empty, &["external_id"]).await;
+    assert_eq!(cleared.external_id, None);
+    let other = step_of(&step.guid).with_external_id("t");
+    let other = client.updated_step(other, &["external_id"]).await;
+    assert_eq!(other.external_id(), "t");
+    let cleared = client
+        .updated_step(step_of(&step.guid).titled("Step"), &["*"])
+        .await;
+    assert_eq!(cleared.external_id, None);
+}
+
+async fn malformed_ids_are_refused(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    for (id, reason) in [
+        (" a", "FIELD_INVALID"),
+        ("a\u{a0}", "FIELD_INVALID"),
+        ("a\tb", "FIELD_INVALID"),
+        ("a\0b", "FIELD_INVALID"),
+        (&*"x".repeat(201), "FIELD_TOO_LONG"),
+    ] {
+        let sent = task("Other").with_external_id(id);
+        let refused = client.create_task(sent).await.refused();
+        refused.violates(&[("task.external_id", reason)]);
+        let sent = task_of(&guide.guid).with_external_id(id);
+        let refused = client.update_task(sent, &["external_id"]).await.refused();
+        refused.violates(&[("task.external_id", reason)]);
+        let step = information_step(&guide, "Step").with_external_id(id);
+        let refused = client.create_step(step.clone()).await.refused();
+        refused.violates(&[("step.external_id", reason)]);
+        let sent = document_with(task("Other").with_external_id(id), vec![step]);
+        let refused = client.import(sent).await.refused();
+        refused.violates(&[
+            ("document.task.external_id", reason),
+            ("document.steps[0].external_id", reason),
+        ]);
+    }
+    let longest = "🔧".repeat(200);
+    let made = client
+        .given_task(task("Long").with_external_id(longest.clone()))
+        .await;
+    assert_eq!(made.external_id, Some(longest));
+}
+
+async fn an_id_that_another_task_has_is_refused(client: Client) {
+    let owner = client.given_task(task("Owner").with_external_id("a")).await;
+    let other = client.given_task(task("Other").with_external_id("b")).await;
+    let before = client.all_tasks().await;
+    let created = client.create_task(task("New").with_external_id("a")).await;
+    is_taken_by_task(&created.refused(), "task.external_id", &owner.guid);
+    let update = task_of(&other.guid).with_external_id("a");
+    for update in [update.clone(), update.named("Renamed")] {
+        let updated = client.update_task(update, &[]).await.refused();
+        is_taken_by_task(&updated, "task.external_id", &owner.guid);
+    }
+    let steps = document_steps(&["step"]);
+    let sent = document_with(task("New").with_external_id("a"), steps);
+    let imported = client.import(sent.clone()).await.refused();
+    is_taken_by_task(&imported, "document.task.external_id", &owner.guid);
+    let mut again = client.exported(&other.guid).await;
+    again.task.as_mut().unwrap().external_id = Some("a".to_owned());
+    let imported = client.import(again).await.refused();
+    is_taken_by_task(&imported, "document.task.external_id", &owner.guid);
+    assert_eq!(client.all_tasks().await, before);
+}
+
+async fn an_id_that_another_step_of_the_task_has_is_refused(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let with = |title: &str, id: &str| information_step(&guide, title).with_external_id(id);
+    let owner = client.given_step(with("Owner", "a")).await;
+    let other = client.given_step(with("Other", "b")).await;
+    let before = client.tasks_with_steps().await;
+    let created = client.create_step(with("New", "a")).await.refused();
+    is_taken_by_step(&created, "step.external_id", &owner.guid);
+    let inserted = client
+        .create_step_after(with("New", "a"), &owner.guid)
+        .await;
+    is_taken_by_step(&inserted.refused(), "step.external_id", &owner.guid);
+    let update = step_of(&other.guid).with_external_id("a");
+    let updated = client.update_step(update, &[]).await.refused();
+    is_taken_by_step(&updated, "step.external_id", &owner.guid);
+    // The step that is not listed keeps its id.
+    let kept = document_of(&guide.guid, vec![with("New", "a")]);
+    let imported = client.import_with(AbsentSteps::Keep, kept).await.refused();
+    is_taken_by_step(&imported, "document.steps[0].external_id", &owner.guid);
+    let listed = vec![
+        step_of(&owner.guid),
+        step_of(&other.guid).with_external_id("a"),
+    ];
+    let imported = client.import(document_of(&guide.guid, listed)).await;
+    is_taken_by_step(
+        &imported.refused(),
+        "document.steps[1].external_id",
+        &owner.guid,
+    );
+    assert_eq!(client.tasks_with_steps().await, before);
+}
+
+async fn an_id_is_free_again_once_it_was_cleared_or_its_owner_deleted(client: Client) {
+    let owner = client.given_task(task("Owner").with_external_id("a")).await;
+    client
+        .updated_task(task_of(&owner.guid), &["external_id"])
+        .await;
+    let owner = client.given_task(task("Next").with_external_id("a")).await;
+    let step = information_step(&owner, "Step").with_external_id("s");
+    let first = client.given_step(step.clone()).await;
+    client
+        .updated_step(step_of(&first.guid), &["external_id"])
+        .await;
+    let second = client.given_step(step.clone()).await;
+    client.delete_step(&second.guid).await.accepted();
+    client.given_step(step).await;
+    client.force_delete_task(&owner.guid).await.accepted();
+    client.given_task(task("Last").with_external_id("a")).await;
+}
+
+async fn accounts_and_tasks_have_ids_of_their_own(client: Client) {
+    let other = client.other_account();
+    for client in [&client, &other] {
+        client.given_task(task("Guide").with_external_id("a")).await;
+        let guides = [task("One"), task("Two")];
+        for guide in guides {
+            let guide = client.given_task(guide).await;
+            let step = information_step(&guide, "Step").with_external_id("a");
+            client.given_step(step).await;
+        }
+    }
+    let request = ListTasksRequest {
+        external_id: "a".to_owned(),
+        ..ListTasksRequest::default()
+    };
+    for client in [&client, &other] {
+        let found = client.list_all_tasks(request.clone()).await;
+        let accounts: Vec<&str> = found.iter().map(|task| &*task.account_id).collect();
+        assert_eq!(accounts, [client.account()]);
+    }
+}
+
+async fn ids_differ_by_every_byte(client: Client) {
+    // Composed and decomposed, upper and lower case, with and without a space inside.
+    for id in ["ü", "u\u{308}", "U", "u", "a b", "a  b"] {
+        client.given_task(task("Guide").with_external_id(id)).await;
+        let request = ListTasksRequest {
+            external_id: id.to_owned(),
+            ..ListTasksRequest::default()
+        };
+        assert_eq!(client.list_all_tasks(request).await.len(), 1, "{id:?}");
+    }
+}
+
+/// A guide whose answer manages a task.
+async fn linked_guide(client: &Client) -> (Task, TaskDocument) {
+    let steps = vec![linked_observation(&[("a", "A")])];
+    let made = client.imported(document("Guide", steps)).await;
+    let exported = client.exported(&made.guid).await;
+    (made, exported)
+}
+
+/// The document of the first managed task.
+fn managed(document: &mut TaskDocument) -> &mut TaskDocument {
+    let value = &mut document.steps[0].feedback_config[0].values[0];
+    value.task_json.as_mut().expect("a managed task")
+}
+
+async fn a_managed_task_has_no_external_id(client: Client) {
+    let ignored = "document.steps.feedback_config.values.task_json.task.external_id";
+    let with_id = task("A").with_external_id(" not even valid");
+    let inner = answer_with("a", "A", document_with(with_id, Vec::new()));
+    let sent = document(
+        "Guide",
+        vec![observation_asking(linked_question(vec![inner]))],
+    );
+    let made = client.import(sent).await.accepted();
+    assert_eq!(made.ignored_paths, [ignored]);
+    let mut exported = client.exported(&made.task.unwrap().guid).await;
+    let inner = managed(&mut exported).task.as_mut().unwrap();
+    assert_eq!(inner.external_id, None);
+    let guid = inner.guid.clone();
+    inner.external_id = Some("a".to_owned());
+    let again = client.import(exported).await.accepted();
+    assert_eq!(again.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(again.ignored_paths, [ignored]);
+    let update = task_of(&guid).with_external_id("a").with_published(0);
+    for mask in [&[][..], &["external_id", "published"]] {
+        let updated = client.update_task(update.clone(), mask).await.accepted();
+        assert_eq!(updated.ignored_paths, ["task.external_id"]);
+        assert_eq!(updated.task.unwrap().external_id, None);
+    }
+    let alone = document_with(task_of(&guid).with_external_id("a"), Vec::new());
+    let alone = client.import(alone).await.accepted();
+    assert_eq!(alone.ignored_paths, ["document.task.external_id"]);
+}
+
+async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
+    let request = |id: &str| CreateTaskRequest {
+        validate_only: true,
+        ..create_task_request(task("Guide").with_external_id(id))
+    };
+    let shown = client.tasks().create_task(request("a")).await.accepted();
+    assert_eq!(shown.into_inner().task.unwrap().external_id(), "a");
+    let owner = client.given_task(task("Owner").with_external_id("a")).await;
+    let refused = client.tasks().create_task(request("a")).await.refused();
+    is_taken_by_task(&refused, "task.external_id", &owner.guid);
+}
+
+async fn a_retry_gets_the_stored_answer(client: Client) {
+    let request = CreateTaskRequest {
+        request_id: unknown_guid(),
+        ..create_task_request(task("Guide").with_external_id("a"))
+    };
+    let first = client.tasks().create_task(request.clone()).await.accepted();
+    let again = client.tasks().create_task(request).await.accepted();
+    let task = first.into_inner().task.unwrap();
+    assert_eq!(again.into_inner().task.unwrap(), task);
+    let request = CreateStepRequest {
+        request_id: unknown_guid(),
+        ..create_step_request(information_step(&task, "Step").with_external_id("s"))
+    };
+    let first = client.steps().create_step(request.clone()).await.accepted();
+    let again = client.steps().create_step(request).await.accepted();
+    assert_eq!(again.into_inner(), first.into_inner());
+}
+
+async fn changes_name_the_field(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = client.given_step(information_step(&guide, "Step")).await;
+    let cursor = client.cursor_now().await;
+    client
+        .updated_task(task_of(&guide.guid).with_external_id("a"), &[])
+        .await;
+    client
+        .updated_step(step_of(&step.guid).with_external_id("s"), &[])
+        .await;
+    let (changes, _) = client.changes_after(&cursor).await;
+    let fields: Vec<&[String]> = changes.iter().map(|change| &*change.fields).collect();
+    assert_eq!(fields, [["external_id"], ["external_id"]]);
+}
+
+async fn a_restore_sets_external_ids_back(client: Client) {
+    let steps = ["a", "b", "c"].map(|id| document_step(StepType::End, id).with_external_id(id));
+    let sent = document_with(task("Guide").with_external_id("guide"), steps.to_vec());
+    let made = client.imported(sent).await;
+    client.kept_revision(&made.guid).await;
+    let kept = client.exported(&made.guid).await;
+    // Two steps change their ids, and one that is deleted leaves its own to a new one.
+    let mut changed = kept.clone();
+    changed.task.as_mut().unwrap().external_id = Some("other".to_owned());
+    changed.steps[0].external_id = Some("b".to_owned());
+    changed.steps[1].external_id = Some("a".to_owned());
+    changed.steps[2].guid.clear();
+    client
+        .import_with(AbsentSteps::Delete, changed)
+        .await
+        .accepted();
+    let compared = client.compare_revisions(&made.guid, 1, "").await.accepted();
+    assert_eq!(compared.task_paths, ["external_id"]);
+    assert_eq!(compared.steps[0].paths, ["external_id"]);
+    client.restored(&made.guid, 1).await;
+    assert_eq!(
+        canonical(client.exported(&made.guid).await),
+        canonical(kept)
+    );
+    let order = client.step_order(&made.guid).await;
+    assert_eq!(order, made.steps);
+}
+
+async fn a_deleted_task_keeps_its_external_id(client: Client) {
+    let made = client.given_task(task("Guide").with_external_id("a")).await;
+    let deleted = client.delete_task(&made.guid).await.accepted();
+    let other = client.given_task(task("Other").with_external_id("a")).await;
+    let restored = client
+        .restore_revision(&made.guid, deleted.previous_revision)
+        .await;
+    // Nothing is lost: the other one gives the id up first.
+    is_taken_by_task(&restored.refused(), "revision", &other.guid);
+    client
+        .updated_task(task_of(&other.guid), &["external_id"])
+        .await;
+    let restored = client.restored(&made.guid, deleted.previous_revision).await;
+    assert_eq!(restored.task.unwrap().external_id(), "a");
+}
+
+async fn a_task_that_is_managed_again_has_none(client: Client) {
+    let (guide, exported) = linked_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    let observation = &exported.steps[0];
+    let task = observation.feedback_config[0].values[0].link.clone();
+    let unlinked = step_of(&observation.guid).with_question(question("it", &["a"]));
+    client.updated_step(unlinked, &["feedback_config"]).await;
+    client
+        .updated_task(task_of(&task).with_external_id("a"), &[])
+        .await;
+    client.kept_revision(&task).await;
+    client.updated_task(task_of(&task), &["external_id"]).await;
+    client.restored(&guide.guid, 1).await;
+    let now = client.get_task(&task).await.accepted();
+    assert_eq!((now.r#type(), now.external_id), (TaskType::Linked, None));
+    // Its own revision is of a time when it was a standard task.
+    client.restored(&task, 1).await;
+    let now = client.get_task(&task).await.accepted();
+    assert_eq!((now.r#type(), now.external_id), (TaskType::Linked, None));
+}
+
+async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
+    let named = "n".repeat(200);
+    let first = client.given_task(task(&named).with_external_id("a")).await;
+    let second = client.given_task(task(&named).with_external_id("b")).await;
+    client.given_task(task(&named.to_uppercase())).await;
+    let by = |external_id: &str, name: &str| ListTasksRequest {
+        external_id: external_id.to_owned(),
+        name: name.to_owned(),
+        page_size: 1,
+        ..ListTasksRequest::default()
+    };
+    let both = [first.clone(), second.clone()];
+    assert_eq!(client.list_all_tasks(by("", &named)).await, both);
+    assert_eq!(client.list_all_tasks(by("b", "")).await, [second]);
+    assert_eq!(client.list_all_tasks(by("a", &named)).await, [first]);
+    assert_eq!(client.list_all_tasks(by("a", "other")).await, []);
+    assert_eq!(client.list_all_tasks(by("A", "")).await, []);
+}
+
+async fn filters_are_checked(client: Client) {
+    let request = ListTasksRequest {
+        external_id: "a ".to_owned(),
+        name: "n".repeat(201),
+        ..ListTasksRequest::default()
+    };
+    client
+        .list_tasks(request)
+        .await
+        .refused()
+        .violates(&[("external_id", "FIELD_INVALID"), ("name", "FIELD_TOO_LONG")]);
+}

@@ -1,0 +1,156 @@
+//! Many clients that give one external id away at once: one task or step gets it.
+
+use super::{TAKEN, is_taken_by_step, is_taken_by_task};
+use crate::kit::prelude::*;
+use tokio::task::JoinSet;
+
+on_both_databases![
+    one_of_many_new_tasks_gets_an_id,
+    one_of_many_updated_tasks_gets_an_id,
+    one_of_many_new_steps_gets_an_id,
+    one_of_many_updated_steps_gets_an_id,
+    concurrent_imports_of_one_external_id_make_one_task,
+    imports_and_updates_leave_ids_unique,
+];
+
+const CLIENTS: usize = 16;
+
+/// Runs the call of each client at the same time.
+async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    client: &Client,
+    call: impl Fn(Client, usize) -> F,
+) -> Vec<T> {
+    let mut clients = JoinSet::new();
+    for number in 0..CLIENTS {
+        clients.spawn(call(client.over_new_connection(), number));
+    }
+    clients.join_all().await
+}
+
+/// The answer of the only call that was accepted, and the errors of the others.
+fn the_one_accepted<T>(answers: Vec<Result<T, tonic::Status>>) -> (T, Vec<Failure>) {
+    let (accepted, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    let mut accepted = accepted.into_iter().flatten();
+    let one = accepted.next().expect("an accepted call");
+    assert_eq!(accepted.count(), 0);
+    let refused = refused.into_iter().filter_map(Result::err);
+    (one, refused.map(Failure::from).collect())
+}
+
+async fn one_of_many_new_tasks_gets_an_id(client: Client) {
+    let answers = at_once(&client, |client, number| async move {
+        let new = task(&format!("Task {number}")).with_external_id("a");
+        client.create_task(new).await
+    });
+    let (made, refused) = the_one_accepted(answers.await);
+    let owner = made.task.unwrap().guid;
+    for failure in refused {
+        is_taken_by_task(&failure, "task.external_id", &owner);
+    }
+    assert_eq!(client.all_tasks().await.len(), 1);
+}
+
+async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
+    let mut guids = Vec::new();
+    for _ in 0..CLIENTS {
+        guids.push(client.given_task(task("Task")).await.guid);
+    }
+    let answers = at_once(&client, |client, number| {
+        let update = task_of(&guids[number]).with_external_id("a");
+        async move { client.update_task(update, &["external_id"]).await }
+    });
+    let (updated, refused) = the_one_accepted(answers.await);
+    let owner = updated.task.unwrap().guid;
+    for failure in refused {
+        is_taken_by_task(&failure, "task.external_id", &owner);
+    }
+}
+
+async fn one_of_many_new_steps_gets_an_id(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let answers = at_once(&client, |client, _| {
+        let new = information_step(&guide, "Step").with_external_id("a");
+        async move { client.create_step(new).await }
+    });
+    let (made, refused) = the_one_accepted(answers.await);
+    let owner = made.step.unwrap().guid;
+    for failure in refused {
+        is_taken_by_step(&failure, "step.external_id", &owner);
+    }
+    assert_eq!(client.step_order(&guide.guid).await, [owner]);
+}
+
+async fn one_of_many_updated_steps_gets_an_id(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&guide, &["Step"; CLIENTS]).await;
+    let answers = at_once(&client, |client, number| {
+        let update = step_of(&steps[number]).with_external_id("a");
+        async move { client.update_step(update, &["external_id"]).await }
+    });
+    let (updated, refused) = the_one_accepted(answers.await);
+    let owner = updated.step.unwrap().guid;
+    for failure in refused {
+        is_taken_by_step(&failure, "step.external_id", &owner);
+    }
+}
+
+async fn concurrent_imports_of_one_external_id_make_one_task(client: Client) {
+    let answers = at_once(&client, |client, number| async move {
+        let step = document_step(StepType::End, &format!("End {number}")).with_external_id("end");
+        let guide = task(&format!("Guide {number}")).with_external_id("guide");
+        let request = ImportTaskRequest {
+            document: Some(document_with(guide, vec![step])),
+            match_external_ids: true,
+            ..ImportTaskRequest::default()
+        };
+        client.send_import(request).await.accepted()
+    });
+    let answers = answers.await;
+    let created = answers
+        .iter()
+        .filter(|answer| answer.outcome() == ImportOutcome::Created);
+    assert_eq!(created.count(), 1);
+    let tasks = client.tasks_with_steps().await;
+    assert_eq!(tasks.len(), 1);
+    let (guide, steps) = &tasks[0];
+    assert_eq!(steps.len(), 1);
+    // The last one has written both.
+    assert_eq!(guide.name.replace("Guide", "End"), steps[0].title);
+    for answer in answers {
+        assert_eq!(answer.task.unwrap().guid, guide.guid);
+    }
+}
+
+async fn imports_and_updates_leave_ids_unique(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&guide, &["a", "b"]).await;
+    let answers = at_once(&client, |client, number| {
+        let (guide, steps) = (guide.guid.clone(), steps.clone());
+        async move {
+            let id = format!("id {}", number % 3);
+            let step = step_of(&steps[number % 2]).with_external_id(id);
+            match number % 4 {
+                0 | 1 => client.update_step(step, &["external_id"]).await.map(drop),
+                2 => client
+                    .import_with(AbsentSteps::Keep, document_of(&guide, vec![step]))
+                    .await
+                    .map(drop),
+                _ => {
+                    let new = document_step(StepType::End, "new");
+                    let new = new.in_task(guide).with_external_id(step.external_id());
+                    client.create_step(new).await.map(drop)
+                }
+            }
+        }
+    });
+    for status in answers.await.into_iter().filter_map(Result::err) {
+        Failure::from(status).is(Code::AlreadyExists, TAKEN);
+    }
+    let steps = client.steps_of(&guide.guid, 0).await;
+    let mut ids: Vec<&str> = steps.iter().map(Step::external_id).collect();
+    ids.retain(|id| !id.is_empty());
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
