@@ -370,6 +370,27 @@ async fn writes(client: &Client, counts: &mut Counts) {
             }
         }
     }
+    let create = async || {
+        let new = sample::task("Write").with_external_id(unknown_guid());
+        client.create_task(new).await
+    };
+    counts
+        .count("CreateTask", "with an external id", 1, create)
+        .await;
+    let create = async || {
+        let new = information_step(task, "Step").with_external_id(unknown_guid());
+        client.create_step(new).await
+    };
+    counts
+        .count("CreateStep", "with an external id", 1, create)
+        .await;
+    let update = async || {
+        let update = step_of(&first.guid).with_external_id(unknown_guid());
+        client.update_step(update, &["external_id"]).await
+    };
+    counts
+        .count("UpdateStep", "of an external id", 2, update)
+        .await;
     let created = client.create_step_after(translated, &first.guid).await;
     let last = created.accepted().step.expect("the step").guid;
     let update = async || {

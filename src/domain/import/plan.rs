@@ -233,10 +233,15 @@ impl Planner<'_> {
     }
 }
 
-/// Where the request has the external id of a task or step.
+/// Where the request has the external id of a task or step; of a wiring step that is listed without
+/// its id, the document.
 fn external_id_at<Id>(origin: Option<&Origin<Id>>) -> String {
-    let path = origin.map_or("document", |origin| origin.path.as_str());
-    Path::root(path).field("external_id").to_string()
+    match origin {
+        Some(origin) => Path::root(origin.path.as_str())
+            .field("external_id")
+            .to_string(),
+        None => "document".to_owned(),
+    }
 }
 
 fn no_task() -> Error {

@@ -267,6 +267,11 @@ impl Operation for ImportWrite {
                 None
             }
         };
+        if matches!(import.target, ImportTarget::ExternalId(_)) {
+            // A task that has got the id since is no error: the index refuses the new one, and the
+            // import is run again and finds that task.
+            changes.claimed_ids.clear();
+        }
         let mut previous_revision = 0;
         if outcome == ImportOutcome::Updated
             && self.mode == WriteMode::Store
