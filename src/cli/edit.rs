@@ -169,7 +169,7 @@ fn not_imported(guid: &str, file: &EditedFile, conflicts: &[MergeConflict]) -> E
 /// What became of an edited text.
 enum EditOutcome {
     /// It is imported.
-    Done(EditReport),
+    Done(Box<EditReport>),
     /// It changes nothing in the guide.
     Unchanged,
     /// It differs only in what cannot be changed.
@@ -356,12 +356,12 @@ async fn write_over(
         FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
         FindingsDecision::Stop => return Ok(EditOutcome::Stopped),
     }
-    Ok(EditOutcome::Done(EditReport {
+    Ok(EditOutcome::Done(Box::new(EditReport {
         answer: transfer::import(client, message).await?,
         changes,
         merged: merged.to_vec(),
         outdated,
-    }))
+    })))
 }
 
 /// What to do with a text in spite of its findings.

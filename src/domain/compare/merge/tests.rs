@@ -1,3 +1,5 @@
+use std::slice::from_ref;
+
 use proptest::{collection::vec, option, prelude::*};
 
 use super::*;
@@ -341,8 +343,8 @@ fn what_both_change_differently_is_a_conflict() {
         (Managed(0, 1, Some(1)), Managed(0, 1, Some(1)), vec![]),
     ] {
         let (mine, other) = (
-            with_edits(&base, &[ours.clone()]),
-            with_edits(&base, &[theirs.clone()]),
+            with_edits(&base, from_ref(&ours)),
+            with_edits(&base, from_ref(&theirs)),
         );
         let found = merge(&base, &mine, &other).err().unwrap_or_default();
         let found: Vec<String> = found.iter().map(line).collect();
