@@ -144,9 +144,12 @@ async fn a_text_is_in_the_first_language_in_line_that_has_it(client: Client) {
 }
 
 async fn a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_language(client: Client) {
-    let inner = task("Inner")
-        .translated("de", task_translation("Innen"))
-        .translated("fr", task_translation("Dedans"));
+    let names = [("de", "Innen"), ("fr", "Dedans")];
+    let names = names.map(|(language, name)| (language.to_owned(), task_translation(name)));
+    let inner = Task {
+        translations: names.into(),
+        ..task("Inner")
+    };
     let inner = client.given_task(inner).await;
     let step = subtask(&Task::default(), &inner).translated("fr", step_translation("Propre"));
     let outer = client.imported(document("Outer", vec![step])).await;
