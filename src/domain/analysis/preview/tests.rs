@@ -60,19 +60,20 @@ fn draft() -> GuideDraft {
     GuideDraft::new(root, tasks, &KnownVariables::new([])).expect("a guide")
 }
 
+fn preview(stop: StopSignal<'_>) -> Option<Preview> {
+    let guide = draft().finish(BTreeMap::new(), stop)?;
+    let options = PreviewOptions {
+        level: None,
+        texts: TextLanguages::default(),
+        answers: BTreeMap::new(),
+        include_unpublished: false,
+        subtask_depth: 0,
+    };
+    Preview::new(guide, options, &Path::root("guid"), stop).expect("a preview")
+}
+
 #[test]
 fn a_preview_that_nobody_waits_for_ends_at_the_step_where_it_is() {
-    let preview = |stop| {
-        let guide = draft().finish(BTreeMap::new(), stop)?;
-        let options = PreviewOptions {
-            level: None,
-            texts: TextLanguages::default(),
-            answers: BTreeMap::new(),
-            include_unpublished: false,
-            subtask_depth: 0,
-        };
-        Preview::new(guide, options, &Path::root("guid"), stop).expect("a preview")
-    };
     assert!(preview(StopSignal::NEVER).is_some());
     // While the guide is compiled, and while its steps are listed.
     for stop_at in [1, STEPS / 2, STEPS + 1, 2 * STEPS - 1] {
@@ -82,10 +83,7 @@ fn a_preview_that_nobody_waits_for_ends_at_the_step_where_it_is() {
             looked.get() >= stop_at
         };
         assert!(preview(StopSignal::new(&is_given)).is_none());
-        assert!(
-            looked.get() <= stop_at + 1,
-            "{} after {stop_at}",
-            looked.get()
-        );
+        let looked = looked.get();
+        assert!(looked <= stop_at + 1, "{looked} after {stop_at}");
     }
 }
