@@ -40,4 +40,4 @@ pub mod translation_work;
 pub mod validation;
 pub mod violation;
 
-pub use error::{Error, Missing, Outage, Precondition, Result, SizedResource};
+pub use error::{Contention, Error, Missing, Outage, Precondition, Result, SizedResource};

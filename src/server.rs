@@ -237,8 +237,8 @@ impl Server {
     /// finished and the database is closed, all within the shutdown grace, whatever
     /// peers do.
     ///
-    /// `started` is called once the database is open. Until then calls answer UNAVAILABLE
-    /// and health is NOT_SERVING. A database that cannot be used is an error, but one that
+    /// `started` is called once the database is open. Until then calls wait for it for five
+    /// seconds, and then answer UNAVAILABLE; health is NOT_SERVING. A database that cannot be used is an error, but one that
     /// cannot be reached is waited for.
     pub async fn serve(
         self,

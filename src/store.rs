@@ -380,7 +380,9 @@ impl Account {
         weight: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> domain::Result<T> {
-        self.analysis_threads().run_once(weight, work).await
+        self.analysis_threads()
+            .run_once(weight, |_| Some(work()))
+            .await
     }
 
     fn analysis_threads(&self) -> &AnalysisThreads {

@@ -15,7 +15,8 @@ const HEAD: &str = "\
 - Rules about walkthroughs are decided exactly. What the bounded search cannot decide is no finding and counts in `counts.undecided`.
 - `expertise lint` prints the findings of stored guides and of documents in files. It checks a file without a server, by all rules but those about other guides of the account: {of_account}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). A file does not say which translations are outdated, so `translation/outdated` and `translation/locked-outdated` are found in stored guides only.
 - A task or step is shown if its `published` is 1; with any other number it is hidden. `step/unknown-published` names such numbers of steps; no rule names those of tasks.
-- The rules `translation/…` do not look at the title of a subtask step, which is the name of its task. It has translations of its own: [ListTranslationWork](reference.md#listtranslationwork) lists them, and a preview shows them.
+- The title of a subtask step in a language is its own translation, else the name of its task in that language. The rules `translation/…` miss a title if neither is there. If the task is validated with the guide, its own finding says so; without the account, other tasks are not known.
+- In a preview, a variable that only observations of the guide set and that has no answer is not answered once all these observations are hidden. That can hide further observations, and so on until nothing changes. So nothing is undetermined when each observation is answered or hidden. Observations that depend on each other's answers in a circle stay undetermined, as neither is hidden first.
 - Ids of rules and names of facts never change their meaning.
 ";
 

@@ -23,6 +23,7 @@ use crate::{
         caller::Scope,
         decide::WriteContext,
         ids::AccountId,
+        import::Document,
         time::Timestamp,
         validation::{FindingsAlone, UncheckedVariable, validate_alone},
         violation::Violations,
@@ -137,11 +138,8 @@ fn validate_locally(
         Some(decode::options::options(Some(options.clone()), field))
     })
     .map_err(|violations| invalid("the options are refused", &violations, &sent))?;
-    let refused = |violations| invalid("an import would refuse it", &violations, &sent);
-    let decoded = decode::all(|violations: &mut Violations| {
-        decode::document::unstored(document.clone(), violations)
-    })
-    .map_err(refused)?;
+    let refused = |violations| sent.refused(violations);
+    let decoded = decoded(&sent)?;
     let account = AccountId::parse("lint").ok_or(document::DocumentError::Contract)?;
     let context = WriteContext {
         account,
@@ -169,6 +167,25 @@ fn validate_locally(
         text: Some(text.to_owned()),
         document: Some(document),
     })
+}
+
+/// The document, which has no id twice.
+fn decoded(sent: &SentText<'_>) -> Result<Document, CliError> {
+    let decoded = decode::all(|violations: &mut Violations| {
+        decode::document::unstored(sent.document.clone(), violations)
+    });
+    let decoded = decoded.map_err(|violations| sent.refused(violations))?;
+    decoded
+        .check_ids()
+        .map_err(|violations| sent.refused(violations))?;
+    Ok(decoded)
+}
+
+impl SentText<'_> {
+    /// Why an import would refuse the document.
+    fn refused(&self, violations: Violations) -> CliError {
+        invalid("an import would refuse it", &violations, self)
+    }
 }
 
 /// An error with a line for each violation.
@@ -219,15 +236,14 @@ async fn validate_document_on_server(
     options: &ValidationOptions,
 ) -> Result<LintFindings, CliError> {
     let client = client.ok_or_else(needs_server)?;
+    let sent = SentText {
+        text,
+        document: &document,
+    };
     let source = Source::Document(document.clone());
     let found = validate_on_server(client, source, options).await;
-    let found = found.map_err(|error| {
-        let sent = SentText {
-            text,
-            document: &document,
-        };
-        sent.with_places(error)
-    })?;
+    let found = found.map_err(|error| sent.with_places(error))?;
+    decoded(&sent)?;
     Ok(LintFindings {
         text: Some(text.to_owned()),
         document: Some(document),

@@ -53,9 +53,12 @@ pub enum Error {
     /// The guide of the task has another etag than the one that the caller sent.
     #[error("the guide has changed")]
     GuideEtagMismatch(TaskId),
+    /// The work was stopped, as the call is over: its deadline has passed, or its caller has gone.
+    #[error("the call is over")]
+    CallOver,
     /// Concurrent writes conflicted with the call, which was rolled back.
     #[error("conflict with concurrent writes")]
-    WriteConflict,
+    WriteConflict(Contention),
     /// The resource exceeds a limit in bytes.
     #[error("the {resource} has more than {limit} bytes")]
     TooLarge {
@@ -73,6 +76,15 @@ pub enum Error {
     /// An error of the service itself. The text is a fixed class, never driver text.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// Why a write that was tried several times was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contention {
+    /// Others changed what it read.
+    Changed,
+    /// Others held a lock that it needs.
+    Locked,
 }
 
 /// A resource that the account does not have.

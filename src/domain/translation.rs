@@ -5,6 +5,8 @@ use std::{
     fmt,
 };
 
+mod registry;
+
 use super::{
     feedback::Feedback,
     json::Instruction,

@@ -12,6 +12,7 @@ mod conflict;
 mod content;
 mod finding;
 mod formula;
+mod linked;
 mod observations;
 mod options;
 mod order;
@@ -52,6 +53,7 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     let order = GuideOrder::of(subject.guide);
     conditions::check(&mut report, order.as_ref());
     observations::check(&mut report);
+    linked::check(&mut report);
     content::check(&mut report);
     subtasks::check(&mut report);
     match check_limits(&mut report) {
@@ -66,10 +68,15 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     }
     let Report {
         mut findings,
-        counts,
+        mut counts,
         ..
     } = report;
     Finding::sort(&mut findings);
+    findings.dedup_by(|later, earlier| {
+        let is_equal = later == earlier;
+        *counts.of(later.severity) -= usize::from(is_equal);
+        is_equal
+    });
     Some((findings, counts))
 }
 

@@ -14,7 +14,7 @@ use crate::{
     auth::Scope,
     call_context::CallContext,
     domain::{
-        Error, Missing, Outage,
+        Contention, Error, Missing, Outage,
         external_id::TakenId,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
@@ -75,10 +75,20 @@ pub fn from_error(error: Error) -> Status {
         Error::GuideEtagMismatch(task) => etag_mismatch_of(&format!(
             "the guide of task {task}: its guide_etag is not the one sent"
         )),
-        Error::WriteConflict => with_reason(
+        // Usually nobody is left to receive it.
+        Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
+        Error::WriteConflict(contention) => with_reason(
             Code::Aborted,
             ErrorReason::WriteConflict,
-            "concurrent writes changed the resource; nothing was written, retry",
+            match contention {
+                Contention::Changed => {
+                    "concurrent writes changed the resource; nothing was written, retry"
+                }
+                Contention::Locked => {
+                    "another write or session of the database held a lock for too long; nothing \
+                     was written, retry"
+                }
+            },
         ),
         Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
         Error::Overloaded => overloaded(),
@@ -173,8 +183,10 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
 pub fn unavailable(outage: Outage) -> Status {
     let message = match outage {
         Outage::Unreachable => "the database does not answer",
-        Outage::NoConnection | Outage::Locked => {
-            "no connection to the database, or no lock on it, was free in time"
+        Outage::NoConnection => "no connection to the database was free in time",
+        Outage::Locked => {
+            "the database stayed locked by another process or session for too long, so nothing was \
+             done: try again later"
         }
         Outage::ReadOnly => "the database accepts no writes at present",
         Outage::Full => "the database has no space for the write",

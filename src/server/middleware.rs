@@ -23,7 +23,6 @@ use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
-    thread,
     time::Duration,
 };
 
@@ -42,7 +41,7 @@ use tracing::{Instrument, error, info_span};
 
 pub use self::health_and_reflection::{MAX_PROBE_BYTES, is_health_or_reflection};
 use self::{
-    admission::{MemoryBudget, QueueSlot, RejectedCalls, WorkQueue},
+    admission::{MemoryBudget, QueueSlot, RejectedCalls, WorkKind, WorkQueue, processors},
     call_metrics::CallMetrics,
     call_record::CallRecord,
     deadline::Deadline,
@@ -71,6 +70,8 @@ const MAX_QUICKLY_DECODED_BYTES: usize = 1024 * 1024;
 const MAX_WAITING_BYTES: usize = 4 * 1024;
 /// How long before the caller's deadline a call that waits is answered.
 const ANSWER_TIME: Duration = Duration::from_millis(250);
+/// What the paths of calls that analyse guides begin with.
+const ANALYSIS_PATH: &str = "/expertise.v1.AnalysisService/";
 
 /// The state that the middleware of all calls shares.
 pub struct Middleware {
@@ -132,7 +133,7 @@ impl Middleware {
             sizes: DecodedSizes::of_contract(),
             queue: WorkQueue::new(limits.max_inflight_bytes, &rejected),
             rejected,
-            decoders: Semaphore::new(thread::available_parallelism().map_or(1, usize::from)),
+            decoders: Semaphore::new(processors()),
             shedder: LoadShedder::new(),
             metrics: CallMetrics::new(),
             tracer,
@@ -365,7 +366,11 @@ impl Middleware {
             read_from,
             wait,
         } = asked;
-        let permit = self.queue.acquire(slot, bytes, deadline.at).await;
+        let kind = match head.uri.path().starts_with(ANALYSIS_PATH) {
+            true => WorkKind::Analysis,
+            false => WorkKind::Other,
+        };
+        let permit = self.queue.acquire(slot, kind, bytes, deadline.at).await;
         let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
         let held = (Arc::clone(&memory), Arc::clone(&permit));
         let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;

@@ -2,25 +2,29 @@
 
 use std::{
     convert::Infallible,
-    future::{Ready, ready},
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
-use futures_util::future::Either;
+use futures_util::future::{BoxFuture, Either};
 use http::{Request, Response};
+use tokio::{sync::SetOnce, time::timeout};
 use tonic::{body::Body, service::Routes};
 use tower::Service;
 
 use super::middleware::is_health_or_reflection;
 use crate::grpc::status;
 
-/// Health and reflection, and the services of the contract. These answer UNAVAILABLE until
-/// the database is open.
+/// How long a call waits for the database to be opened before it answers UNAVAILABLE.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Health and reflection, and the services of the contract. Calls of these wait a while for
+/// the database to be opened, and then answer UNAVAILABLE.
 #[derive(Clone)]
 pub struct ServerRoutes {
     health_and_reflection: Routes,
-    contract: Arc<OnceLock<Routes>>,
+    contract: Arc<SetOnce<Routes>>,
 }
 
 impl ServerRoutes {
@@ -42,7 +46,7 @@ impl Service<Request<Body>> for ServerRoutes {
     type Error = Infallible;
     type Future = Either<
         <Routes as Service<Request<Body>>>::Future,
-        Ready<Result<Response<Body>, Infallible>>,
+        BoxFuture<'static, Result<Response<Body>, Infallible>>,
     >;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
@@ -54,9 +58,15 @@ impl Service<Request<Body>> for ServerRoutes {
         if is_health_or_reflection(request.uri().path()) {
             return Either::Left(self.health_and_reflection.call(request));
         }
-        match self.contract.get() {
-            Some(contract) => Either::Left(contract.clone().call(request)),
-            None => Either::Right(ready(Ok(status::store_not_open().into_http()))),
+        if let Some(contract) = self.contract.get() {
+            return Either::Left(contract.clone().call(request));
         }
+        let contract = Arc::clone(&self.contract);
+        Either::Right(Box::pin(async move {
+            match timeout(OPENING_TIMEOUT, contract.wait()).await {
+                Ok(contract) => contract.clone().call(request).await,
+                Err(_) => Ok(status::store_not_open().into_http()),
+            }
+        }))
     }
 }

@@ -23,6 +23,8 @@ pub enum StoreError {
     /// A concurrent transaction was in the way. A write can be retried; a read has waited
     /// for a lock as long as it may.
     Conflict,
+    /// The same, as it held a lock for too long.
+    Locked,
     /// The database cannot be used at present.
     Unavailable(Outage),
     /// The database refuses new connections, for this reason.
@@ -44,6 +46,7 @@ impl From<DbErr> for StoreError {
         }
         match class(&err) {
             ErrorClass::Conflict => Self::Conflict,
+            ErrorClass::Locked => Self::Locked,
             ErrorClass::Unavailable(outage) => {
                 debug!(cause = describe(&err), "the database cannot be used");
                 Self::Unavailable(outage)
@@ -58,6 +61,7 @@ impl StoreError {
     pub fn shared(&self) -> Self {
         match self {
             Self::Conflict => Self::Conflict,
+            Self::Locked => Self::Locked,
             Self::Unavailable(outage) => Self::Unavailable(*outage),
             Self::Refused(why) => Self::Refused(why.clone()),
             Self::Corrupt(what) => Self::Corrupt(what),
@@ -100,7 +104,7 @@ impl From<StoreError> for domain::Error {
         match error {
             StoreError::Domain(err) => err,
             // Of a read: after its last attempt a write returns `WriteConflict` itself.
-            StoreError::Conflict => {
+            StoreError::Conflict | StoreError::Locked => {
                 warn_at_intervals(READ_LOCKED);
                 Self::Unavailable(Outage::Locked)
             }
@@ -171,6 +175,8 @@ fn warn_at_intervals(message: &str) {
 enum ErrorClass {
     /// A concurrent transaction was in the way.
     Conflict,
+    /// A lock was held for too long.
+    Locked,
     /// The database cannot be used at present.
     Unavailable(Outage),
     /// Anything else.
@@ -220,10 +226,11 @@ fn code_class(code: &str) -> ErrorClass {
 
 fn state_class(state: &str) -> ErrorClass {
     match state {
-        // Serialization failure; deadlock; lock not available; a key that a concurrent
-        // transaction inserted; and the division by zero with which an optimistic
-        // write reports a changed row.
-        "40001" | "40P01" | "55P03" | "23505" | "22012" => ErrorClass::Conflict,
+        // Serialization failure; deadlock; a key that a concurrent transaction inserted; and the
+        // division by zero with which an optimistic write reports a changed row.
+        "40001" | "40P01" | "23505" | "22012" => ErrorClass::Conflict,
+        // Lock not available.
+        "55P03" => ErrorClass::Locked,
         // A read-only transaction: the server is a standby, or the database is
         // set to read-only.
         "25006" => ErrorClass::Unavailable(Outage::ReadOnly),
@@ -248,7 +255,7 @@ fn sqlite_class(code: u32) -> ErrorClass {
     }
     match code & 0xff {
         // SQLITE_BUSY, SQLITE_LOCKED
-        5 | 6 => ErrorClass::Conflict,
+        5 | 6 => ErrorClass::Locked,
         // SQLITE_READONLY
         8 => ErrorClass::Unavailable(Outage::ReadOnly),
         // SQLITE_FULL

@@ -30,7 +30,7 @@ use crate::{
 
 pub use expected_translations::ExpectedTranslations;
 pub use guide::GuideSource;
-pub use off_runtime::{AnalysisThreads, run_by_weight};
+pub use off_runtime::{AnalysisThreads, check_call, run_by_weight};
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 

@@ -51,7 +51,7 @@ use super::{
 use crate::{
     call_context::CallSpans,
     domain::{
-        Error, Outage, Result,
+        Contention, Error, Outage, Result,
         change_feed::{NewEntries, WriteRpc},
         changes::Changes,
         decide::WriteContext,
@@ -338,22 +338,33 @@ impl Account {
             Ok(Some(outcome)) => return Ok(outcome),
             // Run it under locks, which waits for the other transaction, or finds a server that
             // takes writes.
-            Ok(None) | Err(StoreError::Conflict | StoreError::Unavailable(Outage::ReadOnly)) => {}
+            Ok(None)
+            | Err(
+                StoreError::Conflict
+                | StoreError::Locked
+                | StoreError::Unavailable(Outage::ReadOnly),
+            ) => {}
             Err(error) => return Err(error),
         }
+        let mut contention = Contention::Changed;
         for attempt in 0..MAX_LOCKED_ATTEMPTS {
-            match self.attempt_locked(write, permit, caller).await {
-                Err(StoreError::Conflict) if !caller.is_gone() => {
+            let outcome = self.attempt_locked(write, permit, caller).await;
+            contention = match outcome {
+                Err(StoreError::Locked) => Contention::Locked,
+                _ => Contention::Changed,
+            };
+            match outcome {
+                Err(StoreError::Conflict | StoreError::Locked) if !caller.is_gone() => {
                     back_off(self.metrics(), attempt).await;
                 }
                 // The caller has gone.
-                Err(StoreError::Conflict) => break,
+                Err(StoreError::Conflict | StoreError::Locked) => break,
                 // Another connection may lead to a server that takes writes.
                 Err(StoreError::Unavailable(Outage::ReadOnly)) if self.writer().pool.expire() => {}
                 outcome => return outcome,
             }
         }
-        Err(Error::WriteConflict.into())
+        Err(Error::WriteConflict(contention).into())
     }
 
     async fn attempt_optimistic<O: Operation>(

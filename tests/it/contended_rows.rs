@@ -294,4 +294,20 @@ async fn an_update_that_conflicts_more_than_ten_times_is_given_up() {
     database.execute(reset).await.expect("a sequence");
     // The last attempt does not conflict.
     update().await.accepted();
+
+    let locked = "
+        DROP TRIGGER conflict ON tasks;
+        CREATE FUNCTION locked() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION USING ERRCODE = 'lock_not_available';
+        END $$;
+        CREATE TRIGGER locked BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION locked();";
+    database.execute(locked).await.expect("a trigger");
+    let update = client.update_task(task_of(&task.guid).with_published(1), &["published"]);
+    let failure = update.await.refused();
+    failure.is(Code::Aborted, "WRITE_CONFLICT");
+    assert!(
+        failure.message.contains("held a lock for too long"),
+        "{}",
+        failure.message
+    );
 }

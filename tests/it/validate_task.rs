@@ -3,6 +3,7 @@
 mod conditions;
 mod guides;
 mod laws;
+mod linked_tasks;
 mod list_findings;
 mod model;
 mod observations;
@@ -26,6 +27,15 @@ fn asks(name: &str, keys: &[&str]) -> Step {
 /// A step of this type with a body.
 fn shown(kind: StepType, title: &str) -> Step {
     document_step(kind, title).with_body("text")
+}
+
+/// A task of an answer to the observation `it` that is shown after this answer alone.
+fn shown_after(key: &str, steps: Vec<Step>) -> TaskDocument {
+    let task = Task {
+        dependencies: Some(all_of(vec![reads("it", "=", &[key])])),
+        ..Task::default()
+    };
+    document_with(task, steps)
 }
 
 /// The step with dependencies of which all must hold.

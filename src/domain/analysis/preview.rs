@@ -10,13 +10,14 @@ use crate::domain::{
 };
 
 use super::{
-    Guide, GuideLimit, GuideStep, GuideTask, StepPosition, Truth, VariableValue,
+    Guide, GuideLimit, GuideStep, GuideTask, StepPosition, StopSignal, Truth, VariableValue,
     guide::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_VARIABLE_KEYS},
 };
 
 mod open;
 mod state;
 mod text;
+mod unanswered;
 mod visibility;
 
 pub use open::{MAX_KEYS, MAX_OPEN_VARIABLES, OpenVariable};
@@ -73,16 +74,24 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// Evaluates a guide. `source` is the field of the request that names it.
-    pub fn new(guide: Guide, options: PreviewOptions, source: &Path<'_>) -> Result<Self> {
+    /// Evaluates a guide. `source` is the field of the request that names it. `None` if nobody
+    /// waits for it any more.
+    pub fn new(
+        guide: Guide,
+        options: PreviewOptions,
+        source: &Path<'_>,
+        stop: StopSignal<'_>,
+    ) -> Result<Option<Self>> {
         if let Some(limit) = guide.limit {
             return Err(too_large(limit, source));
         }
-        let state = GuideState::of_answers(&guide, &options.answers)?;
-        let evaluated = visibility::evaluate(&guide, &state, &options);
+        let mut state = GuideState::of_answers(&guide, &options.answers)?;
+        let Some(evaluated) = visibility::evaluate(&guide, &mut state, &options, stop) else {
+            return Ok(None);
+        };
         let open_variables = open::open_variables(&guide, &state, &evaluated.steps);
         let unused_answers = state::unused_answers(&guide, &options.answers);
-        Ok(Self {
+        Ok(Some(Self {
             guide,
             state,
             texts: options.texts,
@@ -92,7 +101,7 @@ impl Preview {
             next_observation: evaluated.next_observation,
             open_variables,
             unused_answers,
-        })
+        }))
     }
 
     /// At most `size` listed steps from the index `start`. With bodies, the page ends after
@@ -139,3 +148,6 @@ fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
     let description = format!("has more than {max} {what}, those of its subtasks included");
     Error::invalid(source, Reason::TooManyElements, description)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     step::{NewStep, StepPatch, StepType, SubtaskRef},
     task::{NewTask, TaskPatch},
-    violation::{Path, Violations},
+    violation::{Path, Reason, Violations},
 };
 
 /// What an import does with existing steps that the document leaves out.
@@ -51,9 +51,10 @@ pub enum ImportTarget {
 pub enum DocumentPath {
     /// The document has it here: `document.task` or `document.steps[3]`.
     Listed(String),
-    /// The task is made for the value at this path, which has no document.
+    /// The import adds it for the value at this path: the wiring step, or the task if the value
+    /// has no document.
     OfValue(String),
-    /// The document does not have it: the import adds the wiring step.
+    /// The document does not have it.
     Unlisted,
 }
 
@@ -161,6 +162,35 @@ impl Document {
         let nested = values.filter_map(|value| value.document.as_deref());
         let nested = nested.flat_map(Self::task_ids);
         self.task.guid.into_iter().chain(nested).collect()
+    }
+
+    /// Refuses a task or step whose id an earlier one has, nested documents included. An import
+    /// that creates all of them makes new ids and accepts it; an import of a stored guide does not.
+    pub fn check_ids(&self) -> Result<(), Violations> {
+        let mut violations = Violations::new();
+        self.check_unknown_ids(&mut BTreeSet::new(), &mut violations);
+        violations.into_result()
+    }
+
+    fn check_unknown_ids(&self, known: &mut BTreeSet<(&str, Uuid)>, violations: &mut Violations) {
+        let mut check = |id: Option<Uuid>, path: &str, what: &'static str| {
+            if let Some(id) = id
+                && !known.insert((what, id))
+            {
+                let description = format!("is the id of another {what} of the document");
+                let at = Path::root(path);
+                violations.add(&at.field("guid"), Reason::FieldInvalid, description);
+            }
+        };
+        let task = self.task.guid.map(|task| task.0);
+        check(task, self.task.path.as_str(), "task");
+        for step in &self.steps {
+            check(step.guid.map(|step| step.0), &step.path, "step");
+        }
+        let values = self.steps.iter().flat_map(|step| &step.values);
+        for document in values.filter_map(|value| value.document.as_deref()) {
+            document.check_unknown_ids(known, violations);
+        }
     }
 
     /// The references of the subtask steps that are created, by the document's ids of their

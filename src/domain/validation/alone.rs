@@ -65,7 +65,8 @@ pub fn validate_alone(
     let draft = GuideDraft::new(root, tasks, &options.known_variables);
     let guide = draft
         .ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?
-        .finish(BTreeMap::new());
+        .finish(BTreeMap::new(), StopSignal::NEVER)
+        .ok_or_else(stopped)?;
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);
     }
@@ -76,13 +77,16 @@ pub fn validate_alone(
         other_guides: OtherGuides::Unknown,
         stop: StopSignal::NEVER,
     });
-    let (findings, counts) =
-        validated.ok_or_else(|| Error::Internal("a validation stopped".to_owned()))?;
+    let (findings, counts) = validated.ok_or_else(stopped)?;
     Ok(FindingsAlone {
         findings,
         counts,
         unchecked: unchecked_variables(&guide, &options),
     })
+}
+
+fn stopped() -> Error {
+    Error::Internal("a validation stopped".to_owned())
 }
 
 /// The variables that only another guide may set, if their names are close to a known one.

@@ -1,10 +1,10 @@
-//! Explains why no walkthrough sees a step: conditions on one variable that no value of it
-//! meets together.
+//! Explains why no walkthrough sees a step: conditions on the way to it that read one variable,
+//! and that no value of it meets together.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::domain::analysis::{
-    CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, StepPosition, VariableId,
+    CompiledCondition, CompiledGroup, CompiledNode, Guide, StepPosition, VariableId, VariableValue,
 };
 use crate::domain::dependency::{Group, LogicalOperator};
 
@@ -27,6 +27,8 @@ const PLACE_WORK: usize = 32;
 struct NeededCondition<'a> {
     place: FindingPlace,
     condition: &'a CompiledCondition,
+    /// The visit at which it must hold.
+    visit: usize,
 }
 
 /// Conditions on one variable that a step needs and that no value meets together.
@@ -42,8 +44,10 @@ pub struct Conflict {
 pub struct ConflictSearch<'a> {
     guide: &'a Guide,
     walkthroughs: &'a Walkthroughs,
-    /// The first visit of each step, as an index.
-    first_visits: HashMap<StepPosition, usize>,
+    /// The first visit of each step, as an index, and how many there are.
+    visits_of: HashMap<StepPosition, (usize, usize)>,
+    /// The visits of the observations that set each variable.
+    setters: HashMap<VariableId, Vec<usize>>,
     /// The visit of the step that enters each task; `None` if several do.
     entries: HashMap<usize, Option<usize>>,
     work_left: usize,
@@ -55,12 +59,23 @@ impl<'a> ConflictSearch<'a> {
         let mut search = Self {
             guide,
             walkthroughs,
-            first_visits: HashMap::new(),
+            visits_of: HashMap::new(),
+            setters: HashMap::new(),
             entries: HashMap::new(),
             work_left: MAX_WORK,
         };
         for (index, visit) in walkthroughs.visits.iter().enumerate() {
-            search.first_visits.entry(visit.position).or_insert(index);
+            search
+                .visits_of
+                .entry(visit.position)
+                .or_insert((index, 0))
+                .1 += 1;
+            for variable in guide
+                .step(visit.position)
+                .map_or(&[][..], |step| &step.sets)
+            {
+                search.setters.entry(*variable).or_default().push(index);
+            }
             if let Some(subtask) = visit.subtask {
                 let entry = search.entries.entry(subtask.task);
                 entry
@@ -73,20 +88,28 @@ impl<'a> ConflictSearch<'a> {
 
     /// Conditions on one variable that a step needs and that no value meets together.
     ///
-    /// A step needs its own conditions and those of the task that it refers to. It also needs
-    /// those of the subtask step that enters its task, if walkthroughs enter the task only once.
+    /// A step needs its own conditions and those of the task that it refers to. If walkthroughs
+    /// come to it only once, it also needs to be entered, and the answers that its conditions
+    /// need: so it needs what the subtask step needs that enters its task, and what an observation
+    /// needs that alone sets a variable before it.
     pub fn find(&mut self, position: StepPosition) -> Conflict {
+        let Some((visit, count)) = self.visits_of.get(&position).copied() else {
+            return Conflict::default();
+        };
         let mut needed = Vec::new();
-        self.add_step(position, &mut needed);
-        self.add_entry(position, &mut needed);
-        let mut by_variable: BTreeMap<VariableId, Vec<NeededCondition<'_>>> = BTreeMap::new();
-        for one in needed {
-            by_variable
-                .entry(one.condition.variable)
-                .or_default()
-                .push(one);
+        self.add_visit(visit, &mut needed);
+        if count == 1 {
+            self.add_way(visit, &mut needed);
         }
-        for (variable, of_variable) in by_variable {
+        // Between two observations that set a variable, it has one value.
+        let mut by_variable: BTreeMap<(VariableId, usize), Vec<NeededCondition<'_>>> =
+            BTreeMap::new();
+        for one in needed {
+            let variable = one.condition.variable;
+            let key = (variable, self.setters_before(variable, one.visit).len());
+            by_variable.entry(key).or_default().push(one);
+        }
+        for ((variable, _), of_variable) in by_variable {
             let Some(classes) = self.walkthroughs.classes_of(variable) else {
                 continue;
             };
@@ -120,9 +143,64 @@ impl<'a> ConflictSearch<'a> {
         Conflict::default()
     }
 
-    /// Adds the conditions of a step, and of the task that it refers to.
-    fn add_step(&mut self, position: StepPosition, needed: &mut Vec<NeededCondition<'a>>) {
+    /// The visits of the observations that set a variable before a visit.
+    fn setters_before(&self, variable: VariableId, visit: usize) -> &[usize] {
+        let setters = self.setters.get(&variable).map_or(&[][..], Vec::as_slice);
+        let before = setters.partition_point(|setter| *setter < visit);
+        setters.get(..before).unwrap_or_default()
+    }
+
+    /// Adds the conditions of the visits without which a walkthrough does not see what is needed
+    /// so far, which are of `visit`.
+    fn add_way(&mut self, visit: usize, needed: &mut Vec<NeededCondition<'a>>) {
+        let mut known = HashSet::from([visit]);
+        let mut open = vec![visit];
+        // The needed conditions before it have been looked at.
+        let mut next = 0;
+        while let Some(visit) = open.pop() {
+            let entry = self.entry(visit);
+            let answers = needed.iter().skip(next);
+            let answers = answers.filter_map(|one| self.answering_visit(one));
+            let before: Vec<usize> = entry.into_iter().chain(answers).collect();
+            next = needed.len();
+            for visit in before {
+                if known.insert(visit) {
+                    self.add_visit(visit, needed);
+                    open.push(visit);
+                }
+            }
+        }
+    }
+
+    /// The visit of the subtask step that enters the task of a visit, if only one does.
+    /// Walkthroughs begin in the root, which no step needs to enter.
+    fn entry(&self, visit: usize) -> Option<usize> {
+        let task = self.walkthroughs.visits.get(visit)?.position.task;
+        let entry = self.entries.get(&task).copied().flatten();
+        entry.filter(|_| task != 0)
+    }
+
+    /// The only visit that can set the answer that a condition needs.
+    fn answering_visit(&self, needed: &NeededCondition<'_>) -> Option<usize> {
+        let NeededCondition {
+            condition, visit, ..
+        } = needed;
+        let is_unanswered = self.walkthroughs.starts_unanswered(condition.variable);
+        match self.setters_before(condition.variable, *visit) {
+            [setter] if is_unanswered && !condition.holds(&VariableValue::Unanswered) => {
+                Some(*setter)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds the conditions of a visited step, and of the task that it refers to.
+    fn add_visit(&mut self, visit: usize, needed: &mut Vec<NeededCondition<'a>>) {
         let guide = self.guide;
+        let visited = self.walkthroughs.visits.get(visit);
+        let Some(position) = visited.map(|visited| visited.position) else {
+            return;
+        };
         let Some((task, step)) = guide.tasks.get(position.task).zip(guide.step(position)) else {
             return;
         };
@@ -131,14 +209,14 @@ impl<'a> ConflictSearch<'a> {
         let of_subtask =
             subtask.and_then(|subtask| subtask.source.task.content.dependencies.as_ref());
         let conditions = of_step.into_iter().chain(of_subtask).map(Group::conditions);
-        if !self.spend(conditions.sum::<usize>() * PLACE_WORK) {
+        if !self.spend((1 + conditions.sum::<usize>()) * PLACE_WORK) {
             return;
         }
         let place = |path: &str| FindingPlace::of_step(task, step, path);
-        add_group(step.dependencies.as_ref(), &place, needed);
+        add_group(step.dependencies.as_ref(), visit, &place, needed);
         if let Some(subtask) = subtask {
             let place = |path: &str| FindingPlace::of_task(subtask, path);
-            add_group(subtask.dependencies.as_ref(), &place, needed);
+            add_group(subtask.dependencies.as_ref(), visit, &place, needed);
         }
     }
 
@@ -148,50 +226,24 @@ impl<'a> ConflictSearch<'a> {
         self.work_left = left.unwrap_or(self.work_left);
         left.is_some()
     }
-
-    /// Adds the conditions of the subtask step that enters the step's task, if walkthroughs
-    /// enter the task only once. Conditions on variables that are set between the two steps are
-    /// left out.
-    fn add_entry(&mut self, position: StepPosition, needed: &mut Vec<NeededCondition<'a>>) {
-        // Walkthroughs begin in the root; nothing else needs to hold.
-        if position.task == 0 {
-            return;
-        }
-        let visits = &self.walkthroughs.visits;
-        let from = self.entries.get(&position.task).copied().flatten();
-        let Some((from, to)) = from.zip(self.first_visits.get(&position).copied()) else {
-            return;
-        };
-        let Some(entry) = visits.get(from) else {
-            return;
-        };
-        if !self.spend(to.saturating_sub(from)) {
-            return;
-        }
-        let between = visits.iter().take(to).skip(from);
-        let between = between.filter_map(|visit| self.guide.step(visit.position));
-        let set: HashSet<&VariableId> = between.flat_map(|step: &GuideStep| &step.sets).collect();
-        let mut of_entry = Vec::new();
-        self.add_step(entry.position, &mut of_entry);
-        of_entry.retain(|one| !set.contains(&one.condition.variable));
-        needed.append(&mut of_entry);
-    }
 }
 
 /// Adds the conditions without which a group cannot hold.
 fn add_group<'a>(
     group: Option<&'a CompiledGroup>,
+    visit: usize,
     place: &impl Fn(&str) -> FindingPlace,
     needed: &mut Vec<NeededCondition<'a>>,
 ) {
     if let Some(group) = group {
-        add_nodes(group, &mut NodePath::default(), place, needed);
+        add_nodes(group, &mut NodePath::default(), visit, place, needed);
     }
 }
 
 fn add_nodes<'a>(
     group: &'a CompiledGroup,
     path: &mut NodePath,
+    visit: usize,
     place: &impl Fn(&str) -> FindingPlace,
     needed: &mut Vec<NeededCondition<'a>>,
 ) {
@@ -205,10 +257,11 @@ fn add_nodes<'a>(
     for (index, node) in group.nodes.iter().enumerate() {
         path.enter(index);
         match node {
-            CompiledNode::Group(inner) => add_nodes(inner, path, place, needed),
+            CompiledNode::Group(inner) => add_nodes(inner, path, visit, place, needed),
             CompiledNode::Condition(condition) => needed.push(NeededCondition {
                 place: place(&path.to_string()),
                 condition,
+                visit,
             }),
         }
         path.leave();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::domain::{
     analysis::{Guide, GuideStep, TranslationState},
@@ -14,7 +14,7 @@ use crate::domain::{
 
 use super::{
     finding::Finding,
-    report::{OwnStep, OwnTask, Report},
+    report::{OtherGuides, OwnStep, OwnTask, Report},
     report_too_large,
     rules::Rule,
     walkthrough::step_type,
@@ -27,6 +27,8 @@ pub fn check(report: &mut Report<'_>) {
         report_too_large(report, "languages", MAX_LANGUAGES);
         languages.truncate(MAX_LANGUAGES);
     }
+    let is_own = own_task_indexes(report);
+    let languages: Vec<CheckedLanguage> = languages.into_iter().map(CheckedLanguage::new).collect();
     for own in report.own_tasks() {
         check_steps(report, own);
         for language in &languages {
@@ -39,9 +41,53 @@ pub fn check(report: &mut Report<'_>) {
         }
         check_content(report, own);
         for language in &languages {
-            check_step_translation(report, own, language);
+            check_step_translation(report, own, language, &is_own);
         }
     }
+}
+
+/// A language to check.
+struct CheckedLanguage {
+    language: Language,
+    /// The subtag that is not registered.
+    unregistered: Option<String>,
+}
+
+impl CheckedLanguage {
+    fn new(language: Language) -> Self {
+        Self {
+            unregistered: language.unregistered_subtag(),
+            language,
+        }
+    }
+
+    /// The finding of a language that is not registered; `finding` has its place.
+    fn check(
+        &self,
+        report: &mut Report<'_>,
+        finding: impl FnOnce(&str, [(&'static str, Value); 2], String) -> Finding,
+    ) {
+        if let Some(subtag) = &self.unregistered
+            && !report.skips(Rule::UnknownLanguage)
+        {
+            let language = &self.language;
+            let facts = [
+                ("language", json!(language.as_str())),
+                ("subtag", json!(subtag)),
+            ];
+            let message = match subtag == language.as_str() {
+                true => format!("The language {language} is not registered."),
+                false => format!("`{subtag}` of the language {language} is not registered."),
+            };
+            let finding = finding(&translation_path(language), facts, message);
+            report.add(in_language(finding, language));
+        }
+    }
+}
+
+/// The indexes of the own tasks.
+fn own_task_indexes(report: &Report<'_>) -> HashSet<usize> {
+    report.own_tasks().iter().map(|own| own.index).collect()
 }
 
 /// The languages to check.
@@ -98,7 +144,8 @@ fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
     }
 }
 
-fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &Language) {
+fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, checked: &CheckedLanguage) {
+    let language = &checked.language;
     let source = &own.task.source;
     let path = translation_path(language);
     let translation = source.task.content.translations.get(language);
@@ -107,14 +154,11 @@ fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    let Some(translation) = translation else {
-        return;
-    };
-    let state = source
-        .translations
-        .get(language)
-        .copied()
-        .unwrap_or_default();
+    let Some(translation) = translation else { return };
+    checked.check(report, |path, facts, message| {
+        own.finding(Rule::UnknownLanguage, path, facts, message)
+    });
+    let state = source.translations.get(language).copied().unwrap_or_default();
     if state.outdated_title {
         let (rule, facts, message) = outdated(language, translation.locked);
         let finding = own.finding(rule, &path, facts, message);
@@ -122,26 +166,31 @@ fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, language: &
     }
 }
 
-fn check_step_translation(report: &mut Report<'_>, own: OwnStep<'_>, language: &Language) {
+fn check_step_translation(
+    report: &mut Report<'_>,
+    own: OwnStep<'_>,
+    checked: &CheckedLanguage,
+    is_own: &HashSet<usize>,
+) {
+    let language = &checked.language;
     let source = &own.step.source;
     let path = translation_path(language);
     let translation = source.step.content.translations.get(language);
-    let state = source
-        .translations
-        .get(language)
-        .copied()
-        .unwrap_or_default();
-    let fields = missing_fields(own.step, translation, state);
+    let state = source.translations.get(language).copied().unwrap_or_default();
+    let needs_title = needs_title(report, own.step, language, is_own);
+    let fields = missing_fields(own.step, translation, state, needs_title);
     if !fields.is_empty() && !report.skips(Rule::TranslationMissing) {
         let (facts, message) = missing(language, &fields);
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    let Some(translation) = translation else {
-        return;
-    };
-    // The title of a subtask step is not its own.
-    let title = state.outdated_title && step_type(own.step) != StepType::Subtask;
+    let Some(translation) = translation else { return };
+    checked.check(report, |path, facts, message| {
+        own.finding(Rule::UnknownLanguage, path, facts, message)
+    });
+    // A subtask step without a title of its own shows the name of its task.
+    let has_title = translation.title.is_some() || step_type(own.step) != StepType::Subtask;
+    let title = state.outdated_title && has_title;
     if title || state.outdated_rest {
         let (rule, facts, message) = outdated(language, translation.locked);
         let finding = own.finding(rule, &path, facts, message);
@@ -152,11 +201,33 @@ fn check_step_translation(report: &mut Report<'_>, own: OwnStep<'_>, language: &
     }
 }
 
+/// Whether a step lacks a title in the language unless it has a translation of its own. A subtask
+/// step shows the translated name of its task. A name that is missing in an own task is a finding
+/// of that task, and tasks of the account are not known without the account.
+fn needs_title(
+    report: &Report<'_>,
+    step: &GuideStep,
+    language: &Language,
+    is_own: &HashSet<usize>,
+) -> bool {
+    if step_type(step) != StepType::Subtask {
+        return true;
+    }
+    let subtask = step.subtask.filter(|task| !is_own.contains(task));
+    let subtask = subtask.and_then(|task| report.subject.guide.tasks.get(task));
+    let is_known = report.subject.other_guides == OtherGuides::Read;
+    subtask.is_some_and(|task| {
+        let name = task.source.task.content.translations.get(language);
+        is_known && name.is_none_or(|name| name.name.is_none())
+    })
+}
+
 /// The texts that the source has and the translation lacks.
 fn missing_fields(
     step: &GuideStep,
     translation: Option<&StepTranslation>,
     state: TranslationState,
+    needs_title: bool,
 ) -> Vec<&'static str> {
     let source = &step.source;
     let content = &source.step.content;
@@ -177,7 +248,7 @@ fn missing_fields(
     });
     let (has_title, has_instructions, has_feedback) = has_texts.unwrap_or_default();
     let fields = [
-        ("title", step_type(step) != StepType::Subtask, has_title),
+        ("title", needs_title, has_title),
         ("body", source.has_body, state.has_body),
         (
             "instructions",
@@ -261,10 +332,7 @@ fn translation_path(language: &Language) -> String {
     format!("translations[\"{language}\"]")
 }
 
-fn missing(
-    language: &Language,
-    fields: &[&str],
-) -> ([(&'static str, serde_json::Value); 2], String) {
+fn missing(language: &Language, fields: &[&str]) -> ([(&'static str, Value); 2], String) {
     let facts = [
         ("language", json!(language.as_str())),
         ("fields", json!(fields)),
@@ -273,10 +341,7 @@ fn missing(
     (facts, message)
 }
 
-fn outdated(
-    language: &Language,
-    locked: bool,
-) -> (Rule, [(&'static str, serde_json::Value); 1], String) {
+fn outdated(language: &Language, locked: bool) -> (Rule, [(&'static str, Value); 1], String) {
     let facts = [("language", json!(language.as_str()))];
     let (rule, state) = if locked {
         (Rule::TranslationLockedOutdated, "locked translation")

@@ -73,13 +73,13 @@ impl FindingPlace {
         }
     }
 
-    /// A field of a step of a guide, or the step itself for an empty path.
+    /// A field of a step of a guide, or the step itself for an empty path. The place of a wiring
+    /// step that the document does not have is the value whose task it leads to.
     pub fn of_step(task: &GuideTask, step: &GuideStep, path: &str) -> Self {
         let path = match step.source.origin.as_ref().map(|origin| &origin.path) {
             None => path.to_owned(),
-            Some(DocumentPath::Listed(above) | DocumentPath::OfValue(above)) => {
-                full_path(above, path)
-            }
+            Some(DocumentPath::Listed(above)) => full_path(above, path),
+            Some(DocumentPath::OfValue(value)) => value.clone(),
             Some(DocumentPath::Unlisted) => full_path("document.steps", path),
         };
         Self {

@@ -218,10 +218,17 @@ impl<'a> Report<'a> {
     }
 
     fn count(&mut self, severity: Severity) {
+        *self.counts.of(severity) += 1;
+    }
+}
+
+impl FindingCounts {
+    /// How many findings of a severity there are.
+    pub fn of(&mut self, severity: Severity) -> &mut usize {
         match severity {
-            Severity::Error => self.counts.errors += 1,
-            Severity::Warning => self.counts.warnings += 1,
-            Severity::Info => self.counts.infos += 1,
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+            Severity::Info => &mut self.infos,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! An id never changes its meaning, and the id of a removed rule is never used again.
 
 /// Part of fingerprints. It is raised whenever the same guide may get other findings.
-pub const RULES_VERSION: u32 = 4;
+pub const RULES_VERSION: u32 = 5;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,6 +140,11 @@ rules! {
     "An observation has only the answer `ok`."
     "Add the missing answers, or replace the step by an information step."
 
+    AlwaysShown "linked/always-shown" Warning
+    "An answer manages a task, and neither the dependencies of the task nor those of its wiring step read the variable of the observation: the task is shown whatever is answered."
+    "The answer `battery` manages a task without dependencies, so whoever answers `screen` sees it, too."
+    "Have the task of the answer depend on the answer: by a condition such as `components.1204.part = battery`, as its `dependency_shorthand` or in its `dependencies`."
+
     Cycle "subtask/cycle" Error
     "Following subtask steps leads back to the task. `related` lists the steps of the cycle. Each cycle is reported once; of several cycles through one subtask step, the shortest is reported."
     "Task A has a subtask step to B, and B has one to A."
@@ -179,6 +184,11 @@ rules! {
     "The translated question lacks keys of the source, or has others."
     "The answers are `on` and `off`, and the German question has only `on`."
     "Translate each answer under the key of the source."
+
+    UnknownLanguage "translation/unknown-language" Warning
+    "The language of a translation is not registered: its tag has a subtag that the IANA Language Subtag Registry does not have. Tags for private use, such as `x-simple`, are not reported."
+    "A step is translated into `german`; the tag of German is `de`."
+    "Write the translation under the registered tag, or under one for private use (`x-…`)."
 
     NoSteps "task/no-steps" Warning
     "The task has no step, or none that is published."

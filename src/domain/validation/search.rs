@@ -259,6 +259,9 @@ impl<'a> Search<'a> {
         }
         let mut clause = Vec::new();
         for node in &cone {
+            if self.stop.is_given() {
+                return (Possibility::Undecided, None);
+            }
             let Some(operands) = self.formula.operands(*node) else {
                 continue;
             };

@@ -97,6 +97,8 @@ pub struct Walkthroughs {
     pub levels: Vec<(Literal, Vec<AccessLevel>)>,
     /// The classes of each variable that is read.
     classes: Vec<Option<ValueClasses>>,
+    /// Whether each variable is not answered at the start of every walkthrough.
+    starts_unanswered: Vec<bool>,
 }
 
 impl Walkthroughs {
@@ -113,6 +115,7 @@ impl Walkthroughs {
             stop,
             formula: Formula::new(),
             classes: Vec::new(),
+            starts_unanswered: Vec::new(),
             values: Vec::new(),
             levels: Vec::new(),
             visits: Vec::new(),
@@ -128,6 +131,7 @@ impl Walkthroughs {
             stop: _,
             formula,
             classes,
+            starts_unanswered,
             values: _,
             levels,
             visits,
@@ -139,12 +143,19 @@ impl Walkthroughs {
             visits,
             levels,
             classes,
+            starts_unanswered,
         })
     }
 
     /// The classes of a variable's values; `None` if no condition reads it.
     pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses> {
         self.classes.get(variable.0)?.as_ref()
+    }
+
+    /// Whether a variable that is read is not answered at the start of every walkthrough.
+    pub fn starts_unanswered(&self, variable: VariableId) -> bool {
+        let starts = self.starts_unanswered.get(variable.0);
+        starts.copied().unwrap_or_default()
     }
 
     /// The walkthroughs that end without an outcome, among those that begin with nothing

@@ -97,7 +97,7 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
         },
         visibility: visibility(listed.visible).into(),
         reasons: reasons(&listed.reasons),
-        title: preview.texts.title(step).map(text),
+        title: preview.texts.title(&preview.guide, step).map(text),
         body: body(page, step),
         instructions_language: language.map_or_else(String::new, ToString::to_string),
         instructions: instructions

@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
+    thread,
 };
 
 use prometheus_client::{
@@ -247,10 +248,22 @@ impl Drop for ProbeReservation {
     }
 }
 
+/// What a call is for, as far as others wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkKind {
+    /// It analyses a guide, which may take long.
+    Analysis,
+    /// Anything else.
+    Other,
+}
+
 /// The queue in which calls wait for a permit once their messages are there.
 pub struct WorkQueue {
     calls: Arc<Semaphore>,
     large: Arc<Semaphore>,
+    /// One for each large call that analyses a guide: no more than processors, so that others do
+    /// not wait behind all of them for permits of large calls and for a turn to be decoded.
+    large_analyses: Arc<Semaphore>,
     large_permits: u32,
     waiting: Arc<AtomicUsize>,
     refused_full: Counter,
@@ -261,6 +274,7 @@ pub struct WorkQueue {
 pub struct WorkPermit {
     _call: OwnedSemaphorePermit,
     _large: Option<OwnedSemaphorePermit>,
+    _analysis: Option<OwnedSemaphorePermit>,
 }
 
 impl WorkQueue {
@@ -272,6 +286,7 @@ impl WorkQueue {
         Self {
             calls: Arc::new(Semaphore::new(MAX_CALLS_IN_WORK)),
             large: Arc::new(Semaphore::new(large_permits as usize)),
+            large_analyses: Arc::new(Semaphore::new(processors())),
             large_permits,
             waiting: Arc::default(),
             refused_full: rejected.get_or_create_owned(&[("cause", "queue_full")]),
@@ -310,13 +325,14 @@ impl WorkQueue {
     pub async fn acquire(
         &self,
         slot: Option<QueueSlot>,
+        kind: WorkKind,
         bytes: usize,
         deadline: Instant,
     ) -> Result<WorkPermit, AtCapacity> {
         let slot = slot.map_or_else(|| self.slot(), Ok);
         let _slot = slot.inspect_err(|AtCapacity| self.count_refused_when_full())?;
         let left = deadline.saturating_duration_since(Instant::now());
-        let permit = timeout_at(deadline - left / 2, self.permit(bytes)).await;
+        let permit = timeout_at(deadline - left / 2, self.permit(kind, bytes)).await;
         permit.unwrap_or_else(|_| {
             self.refused_late.inc();
             Err(AtCapacity)
@@ -324,7 +340,15 @@ impl WorkQueue {
     }
 
     /// Permits are given in the order of arrival.
-    async fn permit(&self, bytes: usize) -> Result<WorkPermit, AtCapacity> {
+    async fn permit(&self, kind: WorkKind, bytes: usize) -> Result<WorkPermit, AtCapacity> {
+        let is_large_analysis = kind == WorkKind::Analysis && bytes > SMALL_CALL_BYTES;
+        let analysis = match is_large_analysis {
+            true => {
+                let analysis = Arc::clone(&self.large_analyses).acquire_owned();
+                Some(analysis.await.map_err(|_| AtCapacity)?)
+            }
+            false => None,
+        };
         let large = match bytes {
             ..=SMALL_CALL_BYTES => None,
             _ => {
@@ -338,8 +362,14 @@ impl WorkQueue {
         Ok(WorkPermit {
             _call: call.await.map_err(|_| AtCapacity)?,
             _large: large,
+            _analysis: analysis,
         })
     }
+}
+
+/// How many processors there are.
+pub fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A slot of the queue, taken until it is dropped.

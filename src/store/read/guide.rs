@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub(super) use self::budget::MEMORY_PER_BYTE;
 use self::budget::ReadBudget;
 use super::{
-    off_runtime::run_by_weight,
+    off_runtime::{analyse_by_weight, check_call},
     outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
     tasks,
 };
@@ -24,7 +24,7 @@ use crate::{
         Error,
         analysis::{
             Guide, GuideDraft, KnownVariables, MAX_SUBTASK_LEVELS, SourceStep, SourceTask,
-            SourceTasks, of_document, weight_of,
+            SourceTasks, StopSignal, of_document, weight_of,
         },
         ids::{AccountId, TaskId},
         import::{Document, ImportContext, plan},
@@ -73,10 +73,13 @@ impl ReadGuide {
     }
 
     /// The guide, the conditions elsewhere that read its variables, and the memory that both
-    /// take.
-    pub fn finish(self) -> (Guide, BTreeMap<String, OutsideReaders>, WorkMemory) {
+    /// take; `None` if nobody waits for it any more.
+    pub fn finish(
+        self,
+        stop: StopSignal<'_>,
+    ) -> Option<(Guide, BTreeMap<String, OutsideReaders>, WorkMemory)> {
         let OutsideUses { setters, readers } = self.outside;
-        (self.draft.finish(setters), readers, self.memory)
+        Some((self.draft.finish(setters, stop)?, readers, self.memory))
     }
 }
 
@@ -158,8 +161,10 @@ impl Account {
         };
         let known = known.clone();
         let weight = weight_of(&tasks);
-        let draft = run_by_weight(weight, move || GuideDraft::new(root, tasks, &known)).await?;
-        let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;
+        let draft = analyse_by_weight(weight, move |_| Some(GuideDraft::new(root, tasks, &known)));
+        let draft = draft
+            .await?
+            .ok_or_else(|| Error::task_not_found(root, "guid"))?;
         Ok((draft, budget.into_memory()))
     }
 
@@ -192,6 +197,7 @@ impl Account {
             if below.is_empty() {
                 break;
             }
+            check_call()?;
             let heads = self.task_heads(db, &below, depth, budget).await?;
             let read = self.with_steps(db, heads, budget).await?;
             let steps = read.values().flat_map(|(_, steps)| steps.iter().flatten());
@@ -218,16 +224,18 @@ impl Account {
         });
         let referenced: BTreeMap<TaskId, ReferencedTask> = referenced.collect();
         let write = self.write_context();
-        let planned = run_by_weight(document.step_count(), move || match source.as_ref() {
-            GuideSource::Stored(_) => None,
-            GuideSource::Document(document) => {
-                let context = ImportContext::of_new_guide(&write, &referenced);
-                Some(plan(document, context).map(of_document))
-            }
+        let planned = analyse_by_weight(document.step_count(), move |_| {
+            Some(match source.as_ref() {
+                GuideSource::Stored(_) => {
+                    Err(Error::Internal("a guide without a document".to_owned()))
+                }
+                GuideSource::Document(document) => {
+                    let context = ImportContext::of_new_guide(&write, &referenced);
+                    plan(document, context).map(of_document)
+                }
+            })
         });
-        let planned = planned.await?;
-        let no_document = || Err(Error::Internal("a guide without a document".to_owned()));
-        let (root, mut tasks) = planned.unwrap_or_else(no_document)?;
+        let (root, mut tasks) = planned.await??;
         let read = self.with_steps(db, heads, budget).await?;
         let steps = read.values().flat_map(|(_, steps)| steps.iter().flatten());
         let below = subtasks_of(steps);
@@ -374,6 +382,7 @@ impl Account {
         let mut steps: BTreeMap<TaskId, Vec<SourceStep>> = lists.collect();
         let with_steps: Vec<&&TaskHeadRow> = tasks.iter().filter(|head| head.steps > 0).collect();
         for heads in with_steps.chunks(MAX_IDS_PER_STATEMENT) {
+            check_call()?;
             let count = heads.iter().map(|head| head.steps).sum();
             let tasks: Vec<Uuid> = heads.iter().map(|head| head.source.task.guid.0).collect();
             for step in self.steps_of_tasks(db, &tasks, count, budget).await? {
@@ -405,12 +414,16 @@ impl Account {
             rows = self.step_rows(db, tasks, count, max_bytes).await?;
         }
         let account = self.id.clone();
-        let read = move || -> Result<Vec<(SourceStep, usize)>, StoreError> {
+        let read = move |stop: StopSignal<'_>| {
             // A row is freed once it is read.
             let rows = rows.into_iter();
-            rows.map(|row| read_step_row(&row, &account)).collect()
+            let read = rows.map(|row| match stop.is_given() {
+                true => None,
+                false => Some(read_step_row(&row, &account)),
+            });
+            read.collect::<Option<Result<Vec<(SourceStep, usize)>, StoreError>>>()
         };
-        let read = run_by_weight(count, read).await??;
+        let read = analyse_by_weight(count, read).await??;
         for (_, bytes) in &read {
             budget.take_row(*bytes)?;
         }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tracing::Instrument;
 
 use crate::{
@@ -21,6 +21,10 @@ pub const MAX_LIGHT_WEIGHT: usize = 300;
 /// How long light work may take on a thread of the runtime. If it takes longer, it is begun
 /// again on a thread of its own.
 const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
+/// How far threads of analyses yield, as `nice` counts it: a thread of other work gets three times
+/// as much of a processor.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
 /// Memory that an analysis takes for each step, condition, target and key of a guide, beside
 /// the guide itself: findings, and formulas of walkthroughs.
 const ANALYSIS_BYTES_PER_WEIGHT: usize = 4 * 1024;
@@ -59,15 +63,15 @@ impl AnalysisThreads {
     }
 
     /// Runs work whose time grows with the weight alone: light work here, other work on a thread
-    /// of its own.
+    /// of its own, as [`Self::run`] does.
     pub async fn run_once<T: Send + 'static>(
         &self,
         weight: usize,
-        analysis: impl FnOnce() -> T + Send + 'static,
+        analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
         match weight {
-            ..=MAX_LIGHT_WEIGHT => Ok(analysis()),
-            _ => self.run_on_own_thread(weight, |_| Some(analysis())).await,
+            ..=MAX_LIGHT_WEIGHT => analysis(StopSignal::NEVER).ok_or(Error::CallOver),
+            _ => self.run_on_own_thread(weight, analysis).await,
         }
     }
 
@@ -84,16 +88,12 @@ impl AnalysisThreads {
         if !memory.try_grow(bytes.min(most)) {
             return Err(Error::Overloaded);
         }
-        let call = CallContext::current();
-        let result = on_own_thread(move || {
-            let is_over = || call.as_ref().is_some_and(CallContext::is_over);
-            let result = analysis(StopSignal::new(&is_over));
-            drop((call, memory, permit));
+        let result = until_call_is_over(move |stop| {
+            let result = analysis(stop);
+            drop((memory, permit));
             result
         });
-        let result = result.await?;
-        // Nobody receives the error.
-        result.ok_or_else(|| Error::Internal("an analysis stopped, as its call is over".to_owned()))
+        result.await
     }
 }
 
@@ -109,9 +109,68 @@ pub async fn run_by_weight<T: Send + 'static>(
     }
 }
 
+/// As [`run_by_weight`], for analyses: they yield to other work, and stop when the call is over.
+pub async fn analyse_by_weight<T: Send + 'static>(
+    weight: usize,
+    analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
+) -> Result<T> {
+    match weight {
+        ..=MAX_LIGHT_WEIGHT => analysis(StopSignal::NEVER).ok_or(Error::CallOver),
+        _ => until_call_is_over(analysis).await,
+    }
+}
+
+/// Runs work on a thread of its own, which is told to stop when the current call is over. What
+/// the call holds is held until then.
+async fn until_call_is_over<T: Send + 'static>(
+    work: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
+) -> Result<T> {
+    let call = CallContext::current();
+    let result = on_analysis_thread(move || {
+        let is_over = || call.as_ref().is_some_and(CallContext::is_over);
+        work(StopSignal::new(&is_over))
+    });
+    result.await?.ok_or(Error::CallOver)
+}
+
+/// Fails if the current call is over. A read of several statements looks at it before each.
+pub fn check_call() -> Result<()> {
+    match CallContext::is_current_over() {
+        true => Err(Error::CallOver),
+        false => Ok(()),
+    }
+}
+
+/// Runs an analysis on a thread of its own, which yields to all other work.
+async fn on_analysis_thread<T: Send + 'static>(
+    analysis: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let span = tracing::Span::current();
+    let (sender, result) = oneshot::channel();
+    let thread = thread::Builder::new().name("analysis".to_owned());
+    let thread = thread.spawn(move || {
+        yield_to_others();
+        // This fails when the caller has gone.
+        let _ = sender.send(span.in_scope(analysis));
+    });
+    thread.map_err(|_| Error::Overloaded)?;
+    result.await.map_err(|_| panicked())
+}
+
+/// Lowers the priority of this thread. If the system does not allow that, it is left as it is.
+fn yield_to_others() {
+    // Elsewhere this is the priority of the whole process.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(NICENESS);
+}
+
 async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let span = tracing::Span::current();
     let work = tokio::task::spawn_blocking(move || span.in_scope(work));
     let result = work.in_current_span().await;
-    result.map_err(|_| Error::Internal("work on a guide panicked".to_owned()))
+    result.map_err(|_| panicked())
+}
+
+fn panicked() -> Error {
+    Error::Internal("work on a guide panicked".to_owned())
 }

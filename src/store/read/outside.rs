@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
-use super::guide::MEMORY_PER_BYTE;
+use super::{guide::MEMORY_PER_BYTE, off_runtime::check_call};
 use crate::{
     call_context::WorkMemory,
     domain::{
@@ -204,10 +204,12 @@ pub async fn find_outside_uses(
         return Err(Error::Overloaded.into());
     }
     for found in found.chunks(MAX_IDS_PER_STATEMENT) {
+        check_call()?;
         let mut values = Values::in_order();
         let sql = texts_sql(found, account, &mut values);
         let statement = values.statement(sql, backend(db), account);
         for row in db.query_all_raw(statement).await? {
+            check_call()?;
             let mut row = RowReader::new(&row);
             let used: i32 = row.take()?;
             if used == use_number(NameUse::Sets) {

@@ -6,13 +6,13 @@ use sea_orm::ConnectionTrait;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::{GuideSource, off_runtime::run_by_weight, run_to_end};
+use super::{GuideSource, off_runtime::analyse_by_weight, run_to_end};
 use crate::{
     call_context::WorkMemory,
     domain::{
         Result,
         analysis::{
-            Fingerprint, KnownVariables,
+            Fingerprint, KnownVariables, StopSignal,
             preview::{Preview, PreviewOptions},
         },
         ids::StepId,
@@ -115,17 +115,19 @@ impl Account {
         let read = self.read_guide(&db, source, known).await?;
         let weight = read.weight();
         let (document, options, seen) = (*document, options.clone(), after.map(|(_, seen)| seen));
-        let preview = move || {
-            let (guide, _, memory) = read.finish();
+        let preview = move |stop: StopSignal<'_>| {
+            let (guide, _, memory) = read.finish(stop)?;
             let fingerprint = Fingerprint::of(&guide, document);
-            fingerprint.check_page(seen)?;
-            let preview = Preview::new(guide, options, &Path::root(field))?;
-            Ok((preview, fingerprint, memory))
+            let preview = fingerprint
+                .check_page(seen)
+                .and_then(|()| Preview::new(guide, options, &Path::root(field), stop));
+            let preview = preview.transpose()?;
+            Some(preview.map(|preview| (preview, fingerprint, memory)))
         };
         // Bodies are read in the same transaction. Without them it need not wait for the preview.
         let db = Some(db).filter(|_| *bodies);
         let evaluated: Result<_> = match &db {
-            Some(_) => run_by_weight(weight, preview).await?,
+            Some(_) => analyse_by_weight(weight, preview).await?,
             None => self.analysis_threads().run_once(weight, preview).await?,
         };
         let (preview, fingerprint, memory) = evaluated?;

@@ -310,7 +310,9 @@ impl Account {
     /// Validates a guide that was read. A heavy one is validated on a thread of its own.
     async fn validate(&self, read: ReadGuide, request: ValidationRequest) -> Result<Validated> {
         let weight = read.weight();
-        let compiled = self.analysis_threads().run_once(weight, || read.finish());
+        let compiled = self
+            .analysis_threads()
+            .run_once(weight, |stop| read.finish(stop));
         let (guide, readers, memory) = compiled.await?;
         let validate = move |stop: StopSignal<'_>| {
             let ValidationRequest { options, identity } = &request;

@@ -206,7 +206,7 @@ impl Operation for ImportWrite {
             bytes => return Err(StoreError::NeedsLargeReadPermit(bytes)),
         }
         let locked = tx.lock_changed_steps(changes).await;
-        if let Err(StoreError::Conflict) = locked {
+        if let Err(StoreError::Conflict | StoreError::Locked) = locked {
             self.locks_all_steps.store(true, Ordering::Relaxed);
         }
         locked

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     call_context::CallSpans,
-    domain::{Error, Outage},
+    domain::{Contention, Error, Outage},
     store::{
         Account, WriteMode, WriteOutcome,
         connection::{Database, Transaction, TransactionMode},
@@ -89,18 +89,24 @@ impl WriteQueue {
         // Dropped with this future, it tells the queue that nobody waits.
         let (_waiting, caller) = CallerLiveness::of_current_call();
         let caller = Arc::new(caller);
+        let mut contention = Contention::Changed;
         for attempt in 0..MAX_LOCKED_ATTEMPTS {
             let permit = large_read_permit.clone();
-            match self.enqueue(account, write, permit, &caller).await {
-                Err(StoreError::Conflict) if !caller.is_gone() => {
+            let outcome = self.enqueue(account, write, permit, &caller).await;
+            contention = match outcome {
+                Err(StoreError::Locked) => Contention::Locked,
+                _ => Contention::Changed,
+            };
+            match outcome {
+                Err(StoreError::Conflict | StoreError::Locked) if !caller.is_gone() => {
                     back_off(account.metrics(), attempt).await
                 }
                 // The caller has gone.
-                Err(StoreError::Conflict) => break,
+                Err(StoreError::Conflict | StoreError::Locked) => break,
                 outcome => return outcome,
             }
         }
-        Err(Error::WriteConflict.into())
+        Err(Error::WriteConflict(contention).into())
     }
 
     async fn enqueue<O: Operation>(
@@ -195,7 +201,7 @@ async fn run_group(
 /// database for as long as SQLite waits, and trying again would wait as long once more.
 fn not_begun(error: StoreError) -> StoreError {
     match error {
-        StoreError::Conflict => StoreError::Unavailable(Outage::Locked),
+        StoreError::Conflict | StoreError::Locked => StoreError::Unavailable(Outage::Locked),
         other => other,
     }
 }

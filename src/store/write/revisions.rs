@@ -547,7 +547,7 @@ impl Operation for RestoreWrite {
 
     async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
         let locked = tx.lock_changed_steps(changes).await;
-        if let Err(StoreError::Conflict) = locked {
+        if let Err(StoreError::Conflict | StoreError::Locked) = locked {
             self.locks_all_steps.store(true, Ordering::Relaxed);
         }
         locked

@@ -13,6 +13,7 @@ mod reference;
 mod subtasks;
 mod texts;
 mod traces;
+mod unanswered;
 mod visibility;
 
 /// Whether each step is visible, by title.

@@ -160,6 +160,72 @@ fn a_file_that_cannot_be_checked_does_not_stop_the_others() {
 }
 
 #[test]
+fn an_id_that_is_listed_twice_is_refused_at_the_second() {
+    let id = uuid::Uuid::now_v7().to_string();
+    let step = json!({
+        "guid": id, "type": "STEP_TYPE_END", "product_id": 7, "title": "Done",
+    });
+    let task = uuid::Uuid::now_v7().to_string();
+    let inner = json!({"task": {"guid": task}, "steps": [step]});
+    let values = json!([{"key": "no", "value": "No", "task_json": inner}]);
+    let linked = json!([{"name": "it", "type": "enum", "linked": true, "values": values}]);
+    let observation = json!({
+        "type": "STEP_TYPE_OBSERVATION", "product_id": 7, "title": "Ask", "feedback_config": linked,
+    });
+    let document = json!({
+        "task": {"guid": task, "name": "A", "product_id": 7},
+        "steps": [step, observation, step],
+    });
+    let output = command(&["lint", "-"]).stdin(&document.to_string()).run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let nested = "document.steps[1].feedback_config[0].values[0].task_json";
+    for part in [
+        "an import would refuse it:\n".to_owned(),
+        "document.steps[2].guid: is the id of another step of the document".to_owned(),
+        format!("{nested}.task.guid: is the id of another task of the document"),
+        format!("{nested}.steps[0].guid: is the id of another step of the document"),
+    ] {
+        assert!(output.stderr.contains(&part), "{part}: {output:?}");
+    }
+    assert!(
+        !output.stderr.contains("document.steps[0].guid"),
+        "{output:?}"
+    );
+}
+
+/// The file does not have the step, so the finding is at the line of the answer.
+#[test]
+fn a_finding_about_the_step_that_leads_to_the_task_of_an_answer_is_at_the_answer() {
+    let inner = json!({
+        "task": {"roles": ["ACCESS_LEVEL_TECH"]},
+        "steps": [{"type": "STEP_TYPE_END", "product_id": 7, "title": "Inner"}],
+    });
+    let value = |key: &str| json!({"key": key, "value": key, "task_json": inner});
+    let values = json!([value("no"), value("yes")]);
+    let linked = json!([{"name": "it", "type": "enum", "linked": true, "values": values}]);
+    let document = json!({
+        "task": {"name": "A", "product_id": 7},
+        "steps": [
+            {
+                "type": "STEP_TYPE_OBSERVATION", "product_id": 7, "title": "Ask",
+                "feedback_config": linked,
+            },
+            {"type": "STEP_TYPE_END", "product_id": 7, "title": "Done"},
+        ],
+    });
+    let document = serde_json::to_string_pretty(&document).expect("JSON");
+    let args = ["lint", "-", "--rule=linked/always-shown=off"];
+    let output = command(&args).stdin(&document).run().succeeded();
+    for (index, key) in ["no", "yes"].iter().enumerate() {
+        let above = document.split(&format!("\"key\": \"{key}\"")).next();
+        let line = above.expect("a text").lines().count() - 1;
+        let at = format!("at line {line}: document.steps[0].feedback_config[0].values[{index}]\n");
+        assert_eq!(output.stdout.matches(&at).count(), 1, "{at}: {output:?}");
+    }
+    assert_eq!(output.stdout.matches("subtask/levels").count(), 2);
+}
+
+#[test]
 fn a_subtask_of_the_account_is_taken_for_one_with_an_outcome() {
     let other = uuid::Uuid::now_v7().to_string();
     let document = json!({

@@ -380,6 +380,15 @@ fn variables_that_only_hidden_steps_ask_for_are_marked(cli: Cli) {
         ],
     });
     let guid = cli.import(&document);
+    let settled = preview(&cli, &[&guid, "--answer=first=b"]);
+    assert!(settled.contains("Done [hidden: condition]"), "{settled}");
+    assert!(!settled.contains("open: "), "{settled}");
+    // Another guide may have asked for it.
+    let other = json!({
+        "task": {"name": "Tea", "product_id": 7},
+        "steps": [observation("second", None)],
+    });
+    cli.import(&other);
     let hidden = preview(&cli, &[&guid, "--answer=first=b"]);
     assert!(
         hidden.contains("its answers are a, b; only hidden"),

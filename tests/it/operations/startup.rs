@@ -15,6 +15,7 @@ use crate::kit::{
     deadline::until,
     postgres::{Cluster, Stop, free_port, shared_cluster},
     prelude::*,
+    relay::Relay,
     server::http_get,
 };
 
@@ -97,6 +98,28 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     client.given_task(task("Pump")).await;
     server.process.signal("TERM");
     assert_eq!(server.process.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn a_call_that_comes_before_the_database_is_answered_once_it_is_there() {
+    let url = shared_cluster().make_database("early_call");
+    let migrate = command(&["migrate"]).env("EXPERTISE_DATABASE_URL", &url);
+    migrate.run().succeeded();
+    let relay = Relay::to_database(&url);
+    relay.hold();
+    let server = WaitingServer::start(&relay.url(&url), &[]).await;
+    let client = Client::at(server.address).with_account("demo");
+    let early = tokio::spawn(async move { client.given_task(task("Early")).await });
+    until("the call waits", async || {
+        let (_, metrics) = http_get(server.metrics, "/metrics").await;
+        let waits = metrics.contains("\nexpertise_calls_in_work 1\n");
+        waits.then_some(())
+    })
+    .await;
+    assert!(!early.is_finished());
+    relay.resume();
+    early.await.expect("it is answered");
 }
 
 #[tokio::test]

@@ -144,8 +144,8 @@ async fn a_name_of_another_task_is_unknown(client: Client) {
     steps.insert(
         1,
         linked_observation(&[]).with_question(linked_question(vec![
-            answer_with("a", "A", document("", vec![inner.clone()])),
-            answer_with("b", "B", document("", vec![shown(StepType::Idp, "B")])),
+            answer_with("a", "A", shown_after("a", vec![inner.clone()])),
+            answer_with("b", "B", shown_after("b", vec![shown(StepType::Idp, "B")])),
         ])),
     );
     let found = findings(&client, steps).await;

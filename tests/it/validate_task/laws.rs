@@ -27,6 +27,8 @@ async fn findings_are_what_all_walkthroughs_show(client: Client, guide: Guide) {
     let tasks = guide.stored(&client).await;
     let response = client.validated(validation_of(&tasks[0].guid)).await;
     assert_eq!(response.counts.unwrap().undecided, 0);
+    let ids: BTreeSet<&str> = response.findings.iter().map(|one| &*one.id).collect();
+    assert_eq!(ids.len(), response.findings.len());
     let again = client.validated(validation_of(&tasks[0].guid)).await;
     assert_eq!(again.findings, response.findings);
     let found = response.findings;
@@ -192,6 +194,8 @@ async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide)
     let after = client.validated(validation_of(&made.guid)).await;
     assert_eq!(before.counts, after.counts);
     assert_eq!(comparable(&before.findings), comparable(&after.findings));
+    let ids: BTreeSet<&str> = before.findings.iter().map(|one| &*one.id).collect();
+    assert_eq!(ids.len(), before.findings.len());
     let paths = before.findings.iter().map(|one| one.path.as_str());
     assert_eq!(
         paths.filter(|path| !path.starts_with("document.")).count(),

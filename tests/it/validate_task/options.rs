@@ -15,7 +15,7 @@ on_one_database![
     findings_beyond_300_000_are_counted_and_not_suppressed,
 ];
 
-const RULES: [&str; 28] = [
+const RULES: [&str; 30] = [
     "condition/unknown-variable",
     "condition/unknown-answer",
     "condition/not-comparable",
@@ -32,6 +32,7 @@ const RULES: [&str; 28] = [
     "observation/unused-answer",
     "observation/duplicate-text",
     "observation/single-answer",
+    "linked/always-shown",
     "subtask/cycle",
     "subtask/unpublished",
     "subtask/levels",
@@ -40,6 +41,7 @@ const RULES: [&str; 28] = [
     "translation/outdated",
     "translation/locked-outdated",
     "translation/answers",
+    "translation/unknown-language",
     "task/no-steps",
     "step/no-content",
     "step/unknown-published",

@@ -113,10 +113,10 @@ async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {
 
 async fn findings_are_in_the_order_of_the_guide(client: Client) {
     let mut guide = unused(&["a"]);
-    let inner = |name| document("", unused(&[name]).steps);
+    let inner = |key, name| shown_after(key, unused(&[name]).steps);
     let values = vec![
-        answer_with("1", "One", inner("b")),
-        answer_with("2", "Two", inner("c")),
+        answer_with("1", "One", inner("1", "b")),
+        answer_with("2", "Two", inner("2", "c")),
     ];
     guide
         .steps

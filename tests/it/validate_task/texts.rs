@@ -6,6 +6,7 @@ use serde_json::json;
 on_both_databases![
     a_changed_source_makes_translations_outdated,
     a_new_name_makes_translations_of_the_task_outdated,
+    the_title_of_a_subtask_step_is_its_own_or_the_name_of_its_task,
 ];
 
 on_one_database![
@@ -15,6 +16,7 @@ on_one_database![
     a_task_without_published_steps_is_reported,
     an_information_without_content_is_reported,
     an_unknown_value_of_published_is_reported,
+    a_language_that_is_not_registered_is_reported,
 ];
 
 async fn a_missing_translation_names_the_missing_fields(client: Client) {
@@ -170,5 +172,74 @@ async fn a_new_name_makes_translations_of_the_task_outdated(client: Client) {
             .map(|one| (one.rule.as_str(), one.step.as_str(), one.path.as_str()))
             .collect();
         assert_eq!(found, [(rule, "", "translations[\"de\"]")]);
+    }
+}
+
+async fn the_title_of_a_subtask_step_is_its_own_or_the_name_of_its_task(client: Client) {
+    let end = |title| {
+        let german = step_translation("Fertig").with_body("Text");
+        shown(StepType::End, title).translated("de", german)
+    };
+    let inner = client.imported(document("Inner", vec![end("Inner")])).await;
+    let guide = document_with(
+        task("Guide").translated("de", task_translation("Anleitung")),
+        vec![subtask(&Task::default(), &inner), end("Done")],
+    );
+    let made = client.imported(guide).await;
+    let request = validation_of(&made.guid);
+    let found = client.validated(request.clone()).await.findings;
+    assert_eq!(
+        places(&found),
+        [("translation/missing", "translations[\"de\"]")]
+    );
+    assert_eq!(found[0].step, made.steps[0]);
+    assert_eq!(fact(&found[0], "fields"), json!(["title"]));
+
+    let named = task_of(&inner.guid).translated("de", task_translation("Innen"));
+    client.updated_task(named, &["translations.de"]).await;
+    assert_eq!(client.validated(request.clone()).await.findings, []);
+
+    // One of its own, in spite of the name, and after the name has changed.
+    let titled = step_of(&made.steps[0]).translated("de", step_translation("Eigener"));
+    client
+        .update_step(titled, &["translations.de"])
+        .await
+        .accepted();
+    assert_eq!(client.validated(request.clone()).await.findings, []);
+    let renamed = task_of(&inner.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
+    let found = client.validated(request).await.findings;
+    let rules: Vec<_> = found.iter().map(|one| (&*one.rule, &one.step)).collect();
+    assert_eq!(rules, [("translation/locked-outdated", &made.steps[0])]);
+}
+
+async fn a_language_that_is_not_registered_is_reported(client: Client) {
+    for (language, subtag) in [
+        ("german", Some("german")),
+        ("en-UK", Some("UK")),
+        ("x-simple", None),
+    ] {
+        let row = step_translation("Fertig").with_body("Text");
+        let steps = vec![shown(StepType::End, "Done").translated(language, row)];
+        let name = task_translation("Anleitung");
+        let guide = document_with(task("Guide").translated(language, name), steps);
+        let found = client
+            .validated(validation_of_document(guide))
+            .await
+            .findings;
+        let Some(subtag) = subtag else {
+            assert_eq!(found, []);
+            continue;
+        };
+        let of_task = format!("document.task.translations[\"{language}\"]");
+        let of_step = format!("document.steps[0].translations[\"{language}\"]");
+        let rule = "translation/unknown-language";
+        assert_eq!(places(&found), [(rule, &*of_step), (rule, &*of_task)]);
+        for finding in &found {
+            assert_eq!(finding.language, language);
+            assert_eq!(fact(finding, "language"), json!(language));
+            assert_eq!(fact(finding, "subtag"), json!(subtag));
+            assert!(!finding.message.is_empty() && !finding.hint.is_empty());
+        }
     }
 }

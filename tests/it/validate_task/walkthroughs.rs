@@ -4,6 +4,7 @@ use super::*;
 
 on_both_databases![
     conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
+    conditions_of_the_observations_on_the_way_are_part_of_a_contradiction,
     levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
 ];
 
@@ -52,6 +53,41 @@ async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contrad
         .map(|place| place.step.as_str())
         .collect();
     assert_eq!(related, [inside.guid.as_str(), entering.guid.as_str()]);
+}
+
+/// The last answer that the step needs is only asked for after another answer than the step needs.
+async fn conditions_of_the_observations_on_the_way_are_part_of_a_contradiction(client: Client) {
+    let needs = |name, key| vec![reads(name, "=", &[key])];
+    let never = [needs("shade", "dark"), needs("light", "off")].concat();
+    let steps = |again: Vec<Step>| {
+        let first = vec![
+            asks("light", &["on", "off"]),
+            needing(asks("color", &["red", "green"]), needs("light", "on")),
+            needing(asks("shade", &["dark", "pale"]), needs("color", "red")),
+        ];
+        let last = vec![
+            needing(shown(StepType::Solution, "Never"), never.clone()),
+            shown(StepType::End, "Done"),
+        ];
+        [first, again, last].concat()
+    };
+    let found = findings(&client, steps(Vec::new())).await;
+    let unreachable = of_rule(&found, "step/unreachable");
+    let [finding] = unreachable.as_slice() else {
+        panic!("not one: {found:#?}");
+    };
+    assert_eq!(finding.path, "document.steps[3]");
+    let related: Vec<_> = finding.related.iter().map(|place| &*place.path).collect();
+    assert_eq!(
+        related,
+        [
+            "document.steps[3].dependencies.nodes[1].condition",
+            "document.steps[1].dependencies.nodes[0].condition"
+        ]
+    );
+    // What is asked again may have another answer.
+    let again = findings(&client, steps(vec![asks("light", &["on", "off"])])).await;
+    assert_eq!(of_rule(&again, "step/unreachable"), Vec::<&Finding>::new());
 }
 
 /// Within the task, `components.7.light` is also the name of an observation.
@@ -155,8 +191,11 @@ async fn dependencies_of_a_managed_task_that_always_hold_are_reported(client: Cl
     ]);
     let mut steps = clean();
     steps.insert(1, observation_asking(linked));
-    let path = "feedback_config[0].values[1].task_json.task.dependencies";
-    only_finding(&client, steps, "condition/always-holds", 1, path).await;
+    let path = "document.steps[1].feedback_config[0].values[1].task_json.task.dependencies";
+    let found = findings(&client, steps).await;
+    let always = of_rule(&found, "condition/always-holds");
+    let paths: Vec<_> = always.iter().map(|one| one.path.as_str()).collect();
+    assert_eq!(paths, [path]);
 }
 
 async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {

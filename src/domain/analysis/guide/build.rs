@@ -13,6 +13,7 @@ use super::{
     size::{GuideSize, weight_of_task},
 };
 use crate::domain::analysis::{
+    StopSignal,
     condition::CompiledGroup,
     names::{KnownVariables, LoopAliases, account_name, parse_account_name},
     variable::{OutsideSetters, PossibleValues, Variable, VariableId},
@@ -101,8 +102,13 @@ impl GuideDraft {
         steps.flatten().map(|step| &step.source)
     }
 
-    /// The guide, given the observations outside that set its account-wide names.
-    pub fn finish(self, outside: BTreeMap<String, OutsideSetters>) -> Guide {
+    /// The guide, given the observations outside that set its account-wide names. `None` if nobody
+    /// waits for it any more.
+    pub fn finish(
+        self,
+        outside: BTreeMap<String, OutsideSetters>,
+        stop: StopSignal<'_>,
+    ) -> Option<Guide> {
         let Self {
             mut tasks,
             variables,
@@ -120,6 +126,9 @@ impl GuideDraft {
         let mut limit = limit;
         let mut keys_left = MAX_VARIABLE_KEYS;
         for variable in &mut variables {
+            if stop.is_given() {
+                return None;
+            }
             if let Some(setters) = outside.get(&variable.name) {
                 variable.outside = Arc::clone(setters);
             }
@@ -136,6 +145,9 @@ impl GuideDraft {
                 group.compute_truth_of_unknown_values(&variables);
             }
             for step in task.steps.iter_mut().flatten() {
+                if stop.is_given() {
+                    return None;
+                }
                 if let Some(group) = &mut step.dependencies {
                     group.compute_truth_of_unknown_values(&variables);
                 }
@@ -153,7 +165,7 @@ impl GuideDraft {
             Ok(_) => {}
             Err(exceeded) => guide.limit = limit.or(Some(exceeded)),
         }
-        guide
+        Some(guide)
     }
 
     /// Adds a task, and its steps unless they are too deep or too many. Returns its index.

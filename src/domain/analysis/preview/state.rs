@@ -36,6 +36,13 @@ impl GuideState {
         self.0.get(variable.0)?.as_ref()
     }
 
+    /// Sets a variable that has no known value to not answered.
+    pub(super) fn set_unanswered(&mut self, variable: VariableId) {
+        if let Some(value) = self.0.get_mut(variable.0) {
+            *value = Some(VariableValue::Unanswered);
+        }
+    }
+
     /// The truth of dependencies.
     pub fn truth(&self, group: &CompiledGroup) -> Truth {
         group.truth(&mut |condition| condition.truth(self.value(condition.variable)))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::domain::{
-    analysis::{GuideStep, GuideTask, TranslationState},
+    analysis::{Guide, GuideStep, GuideTask, TranslationState},
     feedback::FeedbackValue,
     json::Instruction,
     translation::{Language, StepTranslation},
@@ -110,14 +110,30 @@ impl TextLanguages {
         )
     }
 
-    /// The title of a step.
-    pub fn title<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, &'a str>> {
-        self.of_step(
+    /// The title of a step. In each language, a subtask step that has none of its own has the
+    /// name of its task.
+    pub fn title<'a>(
+        &self,
+        guide: &'a Guide,
+        step: &'a GuideStep,
+    ) -> Option<ChosenText<'a, &'a str>> {
+        let own = self.of_step(
             step,
             TextKind::Title,
             |_, translation| translation.title.as_ref().map(|title| title.as_str()),
             Some(step.source.step.title.as_str()),
-        )
+        )?;
+        let subtask = step.subtask.and_then(|task| guide.tasks.get(task));
+        let name = subtask.and_then(|task| self.name(task));
+        let is_preferred = |name: &ChosenText<'_, _>| self.rank(name) < self.rank(&own);
+        Some(name.filter(is_preferred).unwrap_or(own))
+    }
+
+    /// The place of a text's language in the order of preference; the source is last.
+    fn rank<T>(&self, text: &ChosenText<'_, T>) -> usize {
+        let language = text.language;
+        let place = language.and_then(|language| self.0.iter().position(|one| one == language));
+        place.unwrap_or(self.0.len())
     }
 
     /// Which body of a step is shown, without its text.

@@ -1,12 +1,18 @@
 //! The visibility of a guide's steps in one state.
 
 use crate::domain::{
-    analysis::{CompiledGroup, Guide, GuideStep, GuideTask, StepPosition, SubtaskEntry, Truth},
+    analysis::{
+        CompiledGroup, Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, StopSignal,
+        SubtaskEntry, Truth,
+    },
     step::StepType,
     task::Published,
 };
 
-use super::{GuideState, PreviewOptions};
+use super::{
+    GuideState, PreviewOptions,
+    unanswered::{Reader, hide_unanswered},
+};
 
 /// Why a task or step is not visible, in the order of the contract's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,35 +73,36 @@ struct StepParts {
     subtask: Truth,
 }
 
-/// Evaluates a guide.
-pub fn evaluate(guide: &Guide, state: &GuideState, options: &PreviewOptions) -> Evaluated {
-    let tasks: Vec<TaskParts> = guide
-        .tasks
-        .iter()
-        .map(|task| TaskParts::of(task, state, options))
-        .collect();
-    let task_visible = |task: usize| tasks.get(task).map_or(Truth::True, TaskParts::visible);
-    let steps = (0..guide.tasks.len())
-        .map(|task| step_parts(guide.steps(task), state, options, &task_visible))
-        .collect();
-    let visible = task_visible(0);
+/// Evaluates a guide, and adds to the state that the variables of hidden observations are not
+/// answered. `None` if nobody waits for it any more.
+pub fn evaluate(
+    guide: &Guide,
+    state: &mut GuideState,
+    options: &PreviewOptions,
+    stop: StopSignal<'_>,
+) -> Option<Evaluated> {
+    let mut parts = GuideParts::of(guide, state, options);
+    hide_unanswered(guide, state, &mut parts, stop)?;
+    let visible = parts.task_visible(0);
+    let reasons = parts.tasks.first().map_or(Vec::new(), TaskParts::reasons);
     let mut walk = PreviewWalk {
         guide,
         state,
+        stop,
         depth: options.subtask_depth,
-        parts: steps,
+        parts: parts.steps,
         entered: vec![0],
         via: Vec::new(),
         listed: Vec::new(),
         next_observation: None,
     };
     walk.go_through(visible, None);
-    Evaluated {
+    (!stop.is_given()).then_some(Evaluated {
         visible,
-        reasons: tasks.first().map_or(Vec::new(), TaskParts::reasons),
+        reasons,
         steps: walk.listed,
         next_observation: walk.next_observation.unwrap_or_default(),
-    }
+    })
 }
 
 fn is_published(published: Published, options: &PreviewOptions) -> Truth {
@@ -147,27 +154,115 @@ fn applying<const N: usize>(reasons: [(bool, VisibilityReason); N]) -> Vec<Visib
     applying.map(|(_, reason)| reason).collect()
 }
 
-fn step_parts(
-    steps: &[GuideStep],
-    state: &GuideState,
-    options: &PreviewOptions,
-    task_visible: &impl Fn(usize) -> Truth,
-) -> Vec<StepParts> {
-    let mut before_end = Truth::True;
-    let parts = steps.iter().map(|step| {
-        let content = &step.source.step.content;
-        let parts = StepParts {
-            published: is_published(content.published, options),
-            dependencies: holds(step.dependencies.as_ref(), state),
-            before_end,
-            subtask: step.subtask.map_or(Truth::True, task_visible),
+/// The parts of all tasks and steps of a guide.
+pub(super) struct GuideParts {
+    tasks: Vec<TaskParts>,
+    /// By task, then by step.
+    steps: Vec<Vec<StepParts>>,
+}
+
+impl GuideParts {
+    fn of(guide: &Guide, state: &GuideState, options: &PreviewOptions) -> Self {
+        let tasks = guide.tasks.iter();
+        let steps = tasks.clone().map(|task| {
+            let steps = task.steps.iter().flatten();
+            let parts = steps.map(|step| StepParts {
+                published: is_published(step.source.step.content.published, options),
+                dependencies: holds(step.dependencies.as_ref(), state),
+                before_end: Truth::True,
+                subtask: Truth::True,
+            });
+            parts.collect()
+        });
+        let mut parts = Self {
+            steps: steps.collect(),
+            tasks: tasks
+                .map(|task| TaskParts::of(task, state, options))
+                .collect(),
         };
-        if step.source.step.kind.step_type() == StepType::End {
-            before_end = Truth::all([before_end, parts.visible().negated()]);
-        }
+        parts.relate(guide);
         parts
-    });
-    parts.collect()
+    }
+
+    /// Evaluates the dependencies of some tasks and steps again, and what follows from them.
+    pub(super) fn update(
+        &mut self,
+        guide: &Guide,
+        state: &GuideState,
+        readers: impl IntoIterator<Item = Reader>,
+    ) {
+        for Reader { task, step } in readers {
+            let Some(read) = guide.tasks.get(task) else {
+                continue;
+            };
+            let Some(step) = step else {
+                if let Some(parts) = self.tasks.get_mut(task) {
+                    parts.dependencies = holds(read.dependencies.as_ref(), state);
+                }
+                continue;
+            };
+            let parts = self
+                .steps
+                .get_mut(task)
+                .and_then(|parts| parts.get_mut(step));
+            if let (Some(parts), Some(step)) = (parts, guide.steps(task).get(step)) {
+                parts.dependencies = holds(step.dependencies.as_ref(), state);
+            }
+        }
+        self.relate(guide);
+    }
+
+    /// Evaluates what a step takes from its subtask and from ENDs before it.
+    fn relate(&mut self, guide: &Guide) {
+        for (task, parts) in self.steps.iter_mut().enumerate() {
+            let mut before_end = Truth::True;
+            for (parts, step) in parts.iter_mut().zip(guide.steps(task)) {
+                let subtask = step.subtask.and_then(|task| self.tasks.get(task));
+                parts.subtask = subtask.map_or(Truth::True, TaskParts::visible);
+                parts.before_end = before_end;
+                if step.source.step.kind.step_type() == StepType::End {
+                    before_end = Truth::all([before_end, parts.visible().negated()]);
+                }
+            }
+        }
+    }
+
+    fn task_visible(&self, task: usize) -> Truth {
+        self.tasks.get(task).map_or(Truth::True, TaskParts::visible)
+    }
+
+    /// Whether a step is visible in some walk that comes to it.
+    pub(super) fn step_visible(&self, reached: &[Truth], position: StepPosition) -> Truth {
+        let StepPosition { task, step } = position;
+        let parts = self.steps.get(task).and_then(|parts| parts.get(step));
+        let reached = reached.get(task).copied().unwrap_or(Truth::False);
+        Truth::all([reached, parts.map_or(Truth::Unknown, StepParts::visible)])
+    }
+
+    /// For each task, whether visible subtask steps lead to it. A step that leads back to a task
+    /// adds nothing to the way on which that task was entered.
+    pub(super) fn reached(&self, guide: &Guide) -> Vec<Truth> {
+        let mut reached = vec![Truth::False; guide.tasks.len()];
+        if let Some(root) = reached.first_mut() {
+            *root = self.task_visible(0);
+        }
+        for _ in 0..MAX_SUBTASK_LEVELS {
+            let mut next = reached.clone();
+            for (task, steps) in guide.tasks.iter().enumerate() {
+                for (index, step) in steps.steps.iter().flatten().enumerate() {
+                    let position = StepPosition { task, step: index };
+                    if let Some(next) = step.subtask.and_then(|task| next.get_mut(task)) {
+                        *next = Truth::any([*next, self.step_visible(&reached, position)]);
+                    }
+                }
+            }
+            if next == reached {
+                break;
+            }
+            reached = next;
+        }
+        reached
+    }
 }
 
 impl StepParts {
@@ -211,6 +306,7 @@ impl StepParts {
 struct PreviewWalk<'a> {
     guide: &'a Guide,
     state: &'a GuideState,
+    stop: StopSignal<'a>,
     depth: usize,
     /// By task, then by step.
     parts: Vec<Vec<StepParts>>,
@@ -231,6 +327,9 @@ impl PreviewWalk<'_> {
             return;
         };
         for (index, step) in guide.steps(task).iter().enumerate() {
+            if self.stop.is_given() {
+                return;
+            }
             let position = StepPosition { task, step: index };
             let entry = guide.subtask_entry(step, &self.entered);
             let visible = self.list(position, entry, reached, parent);

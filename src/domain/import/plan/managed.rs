@@ -71,6 +71,7 @@ impl<'a> Planner<'a> {
             let kept = linked_tasks(feedback).map(|task| ManagedTaskIds {
                 stored: task,
                 in_document: vec![task],
+                value_path: path.to_owned(),
             });
             return kept.collect();
         }
@@ -104,13 +105,14 @@ impl<'a> Planner<'a> {
                 name,
                 product,
             };
-            let task = self.plan_managed_task(document, stored, inherited, value_path);
+            let task = self.plan_managed_task(document, stored, inherited, value_path.clone());
             value.link = Some(task);
             self.task_ids.extend(ids.iter().map(|sent| (*sent, task)));
             ids.push(task);
             managed.push(ManagedTaskIds {
                 stored: task,
                 in_document: ids,
+                value_path,
             });
         }
         managed

@@ -64,6 +64,8 @@ pub(super) struct ManagedTaskIds {
     pub stored: TaskId,
     /// The document's ids; the stored one is among them.
     pub in_document: Vec<TaskId>,
+    /// The path of the value that manages it, or of its step if the value is not in the document.
+    pub value_path: String,
 }
 
 impl<'a> PlannedStep<'a> {

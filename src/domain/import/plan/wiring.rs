@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::domain::{
     ids::TaskId,
-    import::AbsentFields,
+    import::{AbsentFields, DocumentPath, Origin},
     step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
 };
 
@@ -15,7 +15,7 @@ impl<'a> Planner<'a> {
     /// Gives every managed task its wiring step. A step that the document lists for it
     /// keeps its place; the others follow their observation, in value order.
     pub(super) fn place_wiring_steps(
-        &self,
+        &mut self,
         mut steps: Vec<PlannedStep<'a>>,
         stored: &'a [Step],
     ) -> Vec<PlannedStep<'a>> {
@@ -50,6 +50,13 @@ impl<'a> Planner<'a> {
                     found,
                     stored,
                 );
+                if let Some(step) = &unlisted {
+                    let origin = Origin {
+                        guid: None,
+                        path: DocumentPath::OfValue(ids.value_path),
+                    };
+                    self.origins.steps.insert(step.after.guid, origin);
+                }
                 added.entry(observation).or_default().extend(unlisted);
             }
         }

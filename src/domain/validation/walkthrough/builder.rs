@@ -26,6 +26,8 @@ pub struct WalkthroughBuilder<'a> {
     pub(super) formula: Formula,
     /// The classes of each variable that is read.
     pub(super) classes: Vec<Option<ValueClasses>>,
+    /// Whether each variable is not answered at the start of every walkthrough.
+    pub(super) starts_unanswered: Vec<bool>,
     /// For each variable and each of its classes, whether the value at the current step of
     /// the walk is in that class.
     pub(super) values: Vec<Vec<Literal>>,
@@ -62,6 +64,7 @@ impl WalkthroughBuilder<'_> {
             if conditions.is_empty() || self.stop.is_given() {
                 self.classes.push(None);
                 self.values.push(Vec::new());
+                self.starts_unanswered.push(false);
                 continue;
             }
             let setters = variable.setters.iter();
@@ -69,7 +72,9 @@ impl WalkthroughBuilder<'_> {
             let keys = steps.flat_map(GuideStep::answer_keys);
             let classes = ValueClasses::new(&variable.possible, keys, conditions);
             let mut values = vec![Literal::FALSE; classes.count()];
-            if *before_set || may_be_answered_at_start(variable) {
+            let may_be_answered = *before_set || may_be_answered_at_start(variable);
+            self.starts_unanswered.push(!may_be_answered);
+            if may_be_answered {
                 values = self.formula.one_of(classes.count());
                 unanswered.extend(values.get(ValueClasses::UNANSWERED));
             } else if let Some(value) = values.get_mut(ValueClasses::UNANSWERED) {

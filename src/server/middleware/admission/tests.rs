@@ -112,7 +112,11 @@ async fn acquire(
     bytes: usize,
 ) -> Result<WorkPermit, AtCapacity> {
     let deadline = soon();
-    let answer = timeout_at(deadline, queue.acquire(slot, bytes, deadline)).await;
+    let answer = timeout_at(
+        deadline,
+        queue.acquire(slot, WorkKind::Other, bytes, deadline),
+    )
+    .await;
     answer.expect("a permit or a refusal")
 }
 
@@ -141,18 +145,25 @@ async fn a_full_queue_refuses_at_once() {
     }
     let mut waiting = Vec::new();
     for _ in 0..MAX_QUEUED_CALLS {
-        let mut permit = Box::pin(queue.acquire(None, 10, soon()));
+        let mut permit = Box::pin(queue.acquire(None, WorkKind::Other, 10, soon()));
         assert!((&mut permit).now_or_never().is_none());
         waiting.push(permit);
     }
     assert!(matches!(
-        queue.acquire(None, 10, soon()).now_or_never(),
+        queue
+            .acquire(None, WorkKind::Other, 10, soon())
+            .now_or_never(),
         Some(Err(AtCapacity))
     ));
     let refused = (queue.refused_late.get(), queue.refused_full.get());
     assert_eq!(refused, (0, 1));
     waiting.pop();
-    assert!(queue.acquire(None, 10, soon()).now_or_never().is_none());
+    assert!(
+        queue
+            .acquire(None, WorkKind::Other, 10, soon())
+            .now_or_never()
+            .is_none()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,11 +186,35 @@ async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
     assert!((&mut second).now_or_never().is_none());
     assert!(
         queue
-            .acquire(None, SMALL_CALL_BYTES, soon())
+            .acquire(None, WorkKind::Other, SMALL_CALL_BYTES, soon())
             .now_or_never()
             .is_some()
     );
     drop(first);
     assert!(second.await.is_ok());
     assert!(acquire(&queue, None, 100 * MIB).await.is_ok(), "alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_do_not_wait_behind_large_analyses() {
+    let queue = WorkQueue::new(64 * MIB, &RejectedCalls::default());
+    let analyse = || queue.acquire(None, WorkKind::Analysis, MIB, soon());
+    let mut held = Vec::new();
+    while let Some(permit) = analyse().now_or_never() {
+        held.push(permit.expect("a permit"));
+    }
+    assert_eq!(held.len(), processors().min(4));
+    let mut waiting = Box::pin(analyse());
+    assert!((&mut waiting).now_or_never().is_none());
+    if held.len() < 4 {
+        let other = queue.acquire(None, WorkKind::Other, MIB, soon());
+        assert!(other.now_or_never().is_some());
+    }
+    let small = queue.acquire(None, WorkKind::Analysis, SMALL_CALL_BYTES, soon());
+    assert!(
+        small.now_or_never().is_some(),
+        "small ones take their turns elsewhere"
+    );
+    held.pop();
+    assert!(waiting.await.is_ok());
 }

@@ -19,8 +19,13 @@ use crate::{
         page::PAGE_BYTES,
     },
     store::{
-        Account, backend, error::StoreError, json_columns, read::guide::MEMORY_PER_BYTE,
-        row_reader::RowReader, schema::entity::name_use, statement,
+        Account, backend,
+        error::StoreError,
+        json_columns,
+        read::{check_call, guide::MEMORY_PER_BYTE},
+        row_reader::RowReader,
+        schema::entity::name_use,
+        statement,
     },
 };
 
@@ -111,6 +116,7 @@ impl Account {
                     self.skip_own_names(filter, &mut found.rows).await?;
                 }
                 for row in found.rows {
+                    check_call()?;
                     let references = row.references(filter)?.into_iter();
                     items.extend(references.filter(|item| cursor.is_before(item)));
                 }

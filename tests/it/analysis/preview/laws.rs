@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use expertise::proto::v1::dependency_node::Node;
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use prost_types::{Value, value::Kind};
 
-use super::reference::{ReferenceStep, StoredGuides, Viewer};
+use super::reference::{ReferenceStep, Scoped, StoredGuides, Viewer};
 use crate::{
     kit::prelude::*,
-    random_guides::{Guide, KEYS, Known, LEVELS, NAMES, guides, names},
+    random_guides::{Guide, KEYS, Kind as StepKind, Known, LEVELS, NAMES, guides, names},
 };
 
 on_one_database! {
@@ -18,6 +19,8 @@ on_one_database! {
         (guides(), views(), (vec(option::of(0..VALUE_COUNT), NAME_COUNT), vec(vec(0..VALUE_COUNT, 40), 20))), 40;
     answering_the_next_observation_again_and_again_ends:
         (guides(), vec(0..KEYS.len(), 40), any::<bool>()), 30;
+    nothing_is_undetermined_once_each_observation_is_answered_or_hidden:
+        (guides(), views(), vec(0..KEYS.len(), 40)), 60;
 }
 
 /// How many names conditions can read.
@@ -155,11 +158,14 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
     for choices in completions {
         // The value of each name as each task reads it: the answer, or one that it may
         // have.
-        let value = |task: &str, name: &str| {
+        let value = |unanswered: &BTreeSet<Scoped>, task: &str, name: &str| {
             if let Some(value) = answers.get(&canonical(name)) {
                 return value.clone();
             }
             let scope = if stored.is_own(task, name) { task } else { "" };
+            if unanswered.contains(&(scope.to_owned(), name.to_owned())) {
+                return None;
+            }
             let place = scope.bytes().chain(name.bytes()).map(usize::from);
             let choice = choices[place.sum::<usize>() % choices.len()];
             match stored.keys(task, name) {
@@ -170,7 +176,17 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
                 }
             }
         };
-        let complete = stored.list(&root, viewer, 3, &value);
+        // Observations that are hidden have no answers of their own.
+        let mut unanswered = BTreeSet::new();
+        let complete = loop {
+            let value = |task: &str, name: &str| value(&unanswered, task, name);
+            let listed = stored.list(&root, viewer, 8, &value);
+            let hidden = stored.names_of_hidden(&listed);
+            if hidden.is_subset(&unanswered) {
+                break stored.list(&root, viewer, 3, &value);
+            }
+            unanswered.extend(hidden);
+        };
         assert_eq!(complete.len(), preview.steps.len());
         for (step, complete) in preview.steps.iter().zip(complete) {
             match step.visibility() {
@@ -208,6 +224,80 @@ async fn answering_the_next_observation_again_and_again_ends(
             own.clone()
         };
         request = request.answering(&name, text(key));
+    }
+    panic!("more observations than there are names");
+}
+
+/// The guide without observations outside, with account-wide names in place of own names that no
+/// observation of their task has.
+fn closed(mut guide: Guide) -> Guide {
+    guide.outside.clear();
+    let entered = guide.entered();
+    for (index, task) in guide.tasks.iter_mut().enumerate() {
+        if !entered.contains(&index) {
+            task.steps.clear();
+        }
+        let observed = task.steps.iter().filter_map(|step| match &step.kind {
+            StepKind::Observation(observation) => Some(observation.name),
+            _ => None,
+        });
+        let own: BTreeSet<&str> = observed.collect();
+        let groups = task.steps.iter_mut().map(|step| &mut step.dependencies);
+        for group in groups.chain([&mut task.dependencies]).flatten() {
+            widen(group, &own);
+        }
+    }
+    guide
+}
+
+fn widen(group: &mut DependencyGroup, own: &BTreeSet<&str>) {
+    for node in group.nodes.iter_mut().filter_map(|node| node.node.as_mut()) {
+        match node {
+            Node::Group(group) => widen(group, own),
+            Node::Condition(condition) if condition.path.is_empty() => {
+                let mut named = NAMES.iter().filter(|(name, _)| *name == condition.variable);
+                if let Some((name, product)) = named.next().filter(|(name, _)| !own.contains(name))
+                {
+                    condition.path = format!("components.{product}");
+                    condition.variable = (*name).to_owned();
+                }
+            }
+            Node::Condition(_) => {}
+        }
+    }
+}
+
+async fn nothing_is_undetermined_once_each_observation_is_answered_or_hidden(
+    client: Client,
+    (guide, view, choices): (Guide, View, Vec<usize>),
+) {
+    let guide = closed(guide);
+    let root = guide.stored(&client).await.swap_remove(0).guid;
+    let stored = StoredGuides::of(&client).await;
+    let mut request = request(&root, view).to_depth(8);
+    // Names that nothing sets are given.
+    for name in full_names() {
+        if stored.keys(&root, &name).is_none() && !NAMES.iter().any(|(own, _)| *own == name) {
+            request = request.answering(&name, message(&None));
+        }
+    }
+    for choice in choices {
+        let preview = client.previewed(request.clone()).await;
+        let Some(next) = preview.next_observation.last() else {
+            let is_undetermined =
+                |step: &&PreviewedStep| step.visibility() == Visibility::Undetermined;
+            let undetermined: Vec<_> = preview.steps.iter().filter(is_undetermined).collect();
+            let waits = |step: &&&PreviewedStep| step.r#type() == StepType::Observation;
+            // Observations that depend on each other in a circle are neither.
+            if undetermined.iter().find(waits).is_none() {
+                assert_eq!(undetermined, Vec::<&PreviewedStep>::new());
+                assert_eq!(preview.open_variables, []);
+            }
+            return;
+        };
+        let answers = answers_of(stored.step(next));
+        let name = &stored.step(next).feedback_config[0].name;
+        request = request.answering(name, text(&answers[choice % answers.len()].key));
     }
     panic!("more observations than there are names");
 }

@@ -1,7 +1,7 @@
 //! A second evaluator of guides, written from the contract alone: it knows every value,
 //! and so has two truth values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     kit::prelude::*,
@@ -19,6 +19,9 @@ pub struct Viewer {
     pub level: Option<AccessLevel>,
     pub include_unpublished: bool,
 }
+
+/// A name, and the task within which it is valid; empty for the account.
+pub type Scoped = (String, String);
 
 /// A step as it is listed.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,17 +62,8 @@ impl StoredGuides {
     /// The keys of the observations that set a name for a task: the task's own name, or an
     /// account-wide one, in whichever task. `None` if none sets it.
     pub fn keys(&self, task: &str, name: &str) -> Option<Vec<String>> {
-        let own = |step: &&Step| step.task == task && step.feedback_config[0].name == name;
-        let wide = |step: &&Step| {
-            let product = step.product_id.expect("a product");
-            name == format!("components.{product}.{}", step.feedback_config[0].name)
-        };
-        let steps = self.tasks.values().flat_map(|(_, steps)| steps);
-        let observations: Vec<&Step> = steps
-            .filter(|step| step.r#type() == StepType::Observation)
-            .collect();
-        let setters = observations.iter().filter(|step| own(step) || wide(step));
-        let keys: Vec<Vec<String>> = setters
+        let keys: Vec<Vec<String>> = self
+            .setters(task, name)
             .map(|step| {
                 answers_of(step)
                     .iter()
@@ -78,6 +72,44 @@ impl StoredGuides {
             })
             .collect();
         (!keys.is_empty()).then(|| keys.concat())
+    }
+
+    /// The observations that set a name for a task.
+    fn setters<'a>(&'a self, task: &'a str, name: &'a str) -> impl Iterator<Item = &'a Step> {
+        let own = move |step: &&Step| step.task == task && step.feedback_config[0].name == name;
+        let wide = move |step: &&Step| {
+            let product = step.product_id.expect("a product");
+            name == format!("components.{product}.{}", step.feedback_config[0].name)
+        };
+        let steps = self.tasks.values().flat_map(|(_, steps)| steps);
+        steps
+            .filter(|step| step.r#type() == StepType::Observation)
+            .filter(move |step| own(step) || wide(step))
+    }
+
+    /// The names that observations set of which all are listed and none is visible.
+    pub fn names_of_hidden(&self, listed: &[ReferenceStep]) -> BTreeSet<Scoped> {
+        let seen = listed.iter().filter(|step| step.visible);
+        let seen: BTreeSet<&str> = seen.map(|step| step.guid.as_str()).collect();
+        let hidden = listed.iter().map(|step| step.guid.as_str());
+        let hidden: BTreeSet<&str> = hidden.filter(|step| !seen.contains(step)).collect();
+        let steps = hidden.iter().map(|guid| self.step(guid));
+        let names = steps
+            .filter(|step| step.r#type() == StepType::Observation)
+            .flat_map(|step| {
+                let own = &step.feedback_config[0].name;
+                let product = step.product_id.expect("a product");
+                [
+                    (step.task.clone(), own.clone()),
+                    (String::new(), format!("components.{product}.{own}")),
+                ]
+            });
+        names
+            .filter(|(task, name)| {
+                let mut setters = self.setters(task, name);
+                setters.all(|step| hidden.contains(step.guid.as_str()))
+            })
+            .collect()
     }
 
     /// Whether the task has an observation with this name of its own.

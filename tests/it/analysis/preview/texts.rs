@@ -9,6 +9,7 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     a_text_is_in_the_first_language_in_line_that_has_it,
+    a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_language,
     without_a_language_texts_are_the_source,
     an_answer_that_a_translation_lacks_comes_from_the_next_in_line,
     a_text_made_from_a_source_that_has_changed_is_outdated,
@@ -139,6 +140,49 @@ async fn a_text_is_in_the_first_language_in_line_that_has_it(client: Client) {
         };
         let found = preview.task.and_then(|task| task.name);
         assert_eq!(found, Some(expected), "{asked}");
+    }
+}
+
+async fn a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_language(client: Client) {
+    let names = [("de", "Innen"), ("fr", "Dedans")];
+    let names = names.map(|(language, name)| (language.to_owned(), task_translation(name)));
+    let inner = Task {
+        translations: names.into(),
+        ..task("Inner")
+    };
+    let inner = client.given_task(inner).await;
+    let step = subtask(&Task::default(), &inner).translated("fr", step_translation("Propre"));
+    let outer = client.imported(document("Outer", vec![step])).await;
+    let shown = async |asked: &str, fallback: &[&str]| {
+        let request = preview_of(&outer.guid).in_language(asked);
+        let request = request.falling_back_to(fallback);
+        let preview = client.previewed(request).await;
+        preview.steps[0].title.clone().expect("a title")
+    };
+    for (asked, fallback, text, language) in [
+        ("de", &["fr"][..], "Innen", "de"),
+        ("fr", &["de"], "Propre", "fr"),
+        ("de-CH", &["fr"], "Innen", "de"),
+        ("es", &["fr", "de"], "Propre", "fr"),
+        ("es", &[], "Inner", ""),
+        ("", &[], "Inner", ""),
+    ] {
+        let expected = PreviewText {
+            text: text.to_owned(),
+            language: language.to_owned(),
+            fallback: language != asked,
+            outdated: false,
+        };
+        assert_eq!(
+            shown(asked, fallback).await,
+            expected,
+            "{asked} {fallback:?}"
+        );
+    }
+    let renamed = task_of(&inner.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
+    for asked in ["de", "fr"] {
+        assert!(shown(asked, &[]).await.outdated, "{asked}");
     }
 }
 
