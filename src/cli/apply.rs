@@ -122,9 +122,7 @@ impl ApplyRun<'_> {
         mut document: TaskDocument,
         report: &mut ApplyReport,
     ) -> Result<(), CliError> {
-        if let Some(task) = &mut document.task {
-            task.guid.clear();
-        }
+        transfer::clear_guid(&mut document);
         let message = transfer::import_of_whole(document.clone(), "");
         if self.args.dry_run {
             report.set_imported(&mut transfer::dry_run(self.client, message).await?);

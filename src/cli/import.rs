@@ -135,8 +135,8 @@ impl FileImporter<'_> {
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
         let text = String::from_utf8_lossy(&text);
-        if *as_new && let Some(task) = &mut document.task {
-            task.guid.clear();
+        if *as_new {
+            transfer::clear_guid(&mut document);
         }
         let mut message = ImportTaskRequest {
             document: Some(document.clone()),

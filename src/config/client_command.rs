@@ -56,7 +56,7 @@ pub enum Format {
 pub(super) enum ClientCommandArgs {
     /// Import guides, each file a JSON document, into a running server
     Import(ClientArgs<ImportArgs>),
-    /// Export a guide as a JSON document that can be imported unchanged
+    /// Export a guide as a JSON document of what people write, whose import changes nothing
     Export(ClientArgs<ExportArgs>),
     /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
     Show(ClientArgs<ShowArgs>),
@@ -246,6 +246,9 @@ pub struct ExportArgs {
 
 /// The guide that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
+    /// Write what the system sets, too: etags, times, and the fields of the index
+    #[arg(long)]
+    pub full: bool,
 pub struct ShowArgs {
     /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
     #[arg(value_name = "GUIDE[@REVISION]", value_parser = guide_ref)]
