@@ -9,6 +9,7 @@ mod changes;
 mod confirm;
 mod delete;
 mod diff;
+mod directory;
 mod document;
 mod edit;
 mod export;

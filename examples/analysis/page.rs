@@ -13,7 +13,7 @@ const HEAD: &str = "\
 
 - A request can turn a rule off or give it another severity (`options.rules`), and leave out single findings (`options.suppress`).
 - Rules about walkthroughs are decided exactly. What the bounded search cannot decide is no finding and counts in `counts.undecided`.
-- `expertise lint` prints the findings of stored guides and of documents in files. It checks a file without a server, by all rules but those about other guides of the account: {of_account}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). A file does not say which translations are outdated, so `translation/outdated` and `translation/locked-outdated` are found in stored guides only.
+- `expertise lint` prints the findings of stored guides and of documents in files. It checks a file without a server, by all rules but those about other guides of the account: {of_account}, and `condition/unknown-variable` for names that other guides can set (`components.P.N`). With `--closed` the files are all guides that there are, so that such a variable is found, too. A file does not say which translations are outdated, so `translation/outdated` and `translation/locked-outdated` are found in stored guides only.
 - A task or step is shown if its `published` is 1; with any other number it is hidden. `step/unknown-published` names such numbers of steps; no rule names those of tasks.
 - The rules `translation/…` do not look at the title of a subtask step, which is the name of its task. It has translations of its own: [ListTranslationWork](reference.md#listtranslationwork) lists them, and a preview shows them.
 - Ids of rules and names of facts never change their meaning.

@@ -41,7 +41,7 @@ pub enum GuideArg {
 /// What `lint` checks, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LintArgs {
-    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    /// A document as `export` writes it, a directory with documents, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
     #[arg(
         required = true,
         value_name = "FILE|GUIDE[@REVISION]",
@@ -52,6 +52,17 @@ pub struct LintArgs {
     /// Check files against the account, too: its other guides and the tasks that subtask steps refer to
     #[arg(long)]
     pub online: bool,
+    /// The files are all guides that there are: a variable that none of them sets is a warning, and a task that none of them has an error
+    #[arg(long, conflicts_with = "online")]
+    pub closed: bool,
+    /// The least severity with which a finding makes the exit code 1
+    #[arg(
+        long,
+        value_name = "SEVERITY",
+        default_value = "error",
+        ignore_case = true
+    )]
+    pub fail_on: Severity,
     /// Turn a rule off, or give it another severity: off, info, warning or error
     #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule)]
     pub rules: Vec<RuleSetting>,

@@ -80,7 +80,7 @@ pub(super) enum ClientCommandArgs {
     Alias(ClientArgs<AliasArgs>),
     /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
     Changes(ClientArgs<ChangesArgs>),
-    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    /// Check guides, stored ones or documents in files and directories: exit code 1 if there is an error
     Lint(ClientArgs<LintArgs>),
     /// Show which steps a user sees with these answers
     Preview(ClientArgs<PreviewArgs>),

@@ -142,6 +142,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "expertise lint guides/laptop.json guides/router.json",
             "expertise lint laptop.json --min-severity warning --rule translation/missing=off",
             "expertise lint -a demo GUID --format json",
+            "expertise lint guides --closed --fail-on warning",
         ],
     ),
     (
