@@ -47,7 +47,7 @@ pub use self::{
     lint::lint,
     manual::{completions, man},
     out::print,
-    translate::translate,
+    translate::{list_translation_work, translate},
 };
 pub use crate::terminal::print_message;
 use crate::translate::TranslateError;

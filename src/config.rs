@@ -253,6 +253,8 @@ pub enum Command {
     Translate(Box<TranslateConfig>),
     /// Send a command to a running server.
     Client(Box<ClientCommandConfig>),
+    /// List what a running server has to translate.
+    TranslationWork(Box<TranslateConfig>, Format),
     /// Check guides.
     Lint(Box<LintConfig>),
     /// Check a server's health.

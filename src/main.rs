@@ -100,7 +100,10 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             telemetry::start(&settings.log);
             return run_async(invocation);
         }
-        Command::Client(_) | Command::Lint(_) | Command::Health(_) => return run_async(invocation),
+        Command::TranslationWork(..)
+        | Command::Client(_)
+        | Command::Lint(_)
+        | Command::Health(_) => return run_async(invocation),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,6 +127,9 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
                 cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
             }
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
+            Command::TranslationWork(settings, format) => {
+                cli::list_translation_work(settings, *format).await?;
+            }
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Lint(lint) => return Ok(cli::lint(lint).await?),
             Command::Health(server) => cli::health(server).await?,

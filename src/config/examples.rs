@@ -49,6 +49,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
         &[
             "expertise translate -a demo --languages de,es",
             "expertise translate -a demo --languages de --task GUID --engine apertium",
+            "expertise translate -a demo --languages de,es --list",
         ],
     ),
     (

@@ -30,3 +30,4 @@ mod task_names;
 mod tls;
 mod unreliable_service;
 mod version;
+mod translation_list;
