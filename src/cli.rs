@@ -15,6 +15,7 @@ mod edit;
 mod export;
 mod field_line;
 mod findings;
+mod graph;
 mod health;
 mod history;
 mod ignored_step_fields;
@@ -26,6 +27,7 @@ mod lint;
 mod list;
 mod manual;
 mod matching;
+mod new;
 mod out;
 mod place;
 mod preview;
@@ -43,9 +45,11 @@ use std::{io, process::ExitCode};
 pub use self::{
     accounts::{agrees_to_delete_account, print_accounts, print_copied, print_deleted_account},
     document::DocumentError,
+    graph::graph,
     health::health,
     lint::lint,
     manual::{completions, man},
+    new::new_guide,
     out::print,
     translate::{list_translation_work, translate},
 };

@@ -16,7 +16,7 @@ pub use self::{
 };
 use super::{
     Command, DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
-    analysis_command::{LintArgs, PreviewArgs, ReferencesArgs},
+    analysis_command::{GraphArgs, LintArgs, PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
     names::Variables,
     settings::{Flags, GivenSettings},
@@ -86,12 +86,15 @@ pub(super) enum ClientCommandArgs {
     Preview(ClientArgs<PreviewArgs>),
     /// List what refers to a task, or sets and reads a variable
     References(ClientArgs<ReferencesArgs>),
+    /// Draw a guide: its steps in order, what each answer shows, subtasks, and what nobody comes to
+    Graph(GraphArgs),
 }
 
 impl ClientCommandArgs {
     /// Whether no server is called.
     pub fn is_offline(&self) -> bool {
         matches!(self, Self::Lint(args) if !args.command.needs_server())
+            || matches!(self, Self::Graph(args) if !args.needs_server())
     }
 
     pub fn read(
@@ -119,6 +122,7 @@ impl ClientCommandArgs {
             Self::Lint(args) => return Ok(Command::Lint(Box::new(args.read_lint(given)?))),
             Self::Preview(args) => args.read(ClientCommand::Preview, given),
             Self::References(args) => args.read(ClientCommand::References, given),
+            Self::Graph(args) => return Ok(Command::Graph(Box::new(args.read(given)?))),
         };
         Ok(Command::Client(Box::new(config?)))
     }
@@ -242,13 +246,13 @@ pub struct ExportArgs {
     /// The file to write, - is standard output; with --all the directory [default: standard output]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub out: Option<PathBuf>,
+    /// Write what the system sets, too: etags, times, and the fields of the index
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// The guide that `show` shows, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
-    /// Write what the system sets, too: etags, times, and the fields of the index
-    #[arg(long)]
-    pub full: bool,
 pub struct ShowArgs {
     /// The guid of the task, or its name if no other task has it; with @ and a number or alias, a revision of it
     #[arg(value_name = "GUIDE[@REVISION]", value_parser = guide_ref)]

@@ -123,6 +123,8 @@ enum CommandArgs {
     },
     #[command(flatten)]
     Client(ClientCommandArgs),
+    /// Write a small guide to start from, as a JSON document
+    New(NewArgs),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -143,6 +145,22 @@ enum CommandArgs {
         /// The subcommand that the page is about [default: all of them in short]
         command: Option<String>,
     },
+}
+
+/// The guide that `new` writes.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct NewArgs {
+    /// The product that the guide is about
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "1",
+        value_parser = value::number(1..=i64::MAX)
+    )]
+    pub product_id: i64,
+    /// The file to write, which must not exist; - is standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
 }
 
 /// What `accounts` does with an account.
@@ -237,6 +255,7 @@ impl CommandArgs {
             | Self::Token { .. } => true,
             Self::Translate { .. }
             | Self::Client(_)
+            | Self::New(_)
             | Self::Health { .. }
             | Self::Completions { .. }
             | Self::Man { .. } => false,
@@ -258,7 +277,7 @@ impl CommandArgs {
             Self::Client(command) if command.is_offline() => Vec::new(),
             Self::Client(_) => settings::<ConnectionSettings>(),
             Self::Health { .. } => settings::<HealthSettings>(),
-            Self::Completions { .. } | Self::Man { .. } => Vec::new(),
+            Self::New(_) | Self::Completions { .. } | Self::Man { .. } => Vec::new(),
         }
     }
 
@@ -273,6 +292,7 @@ impl CommandArgs {
             Self::Health { config, .. } => config.as_deref(),
             Self::Translate { .. }
             | Self::Client(_)
+            | Self::New(_)
             | Self::Completions { .. }
             | Self::Man { .. } => None,
         }
@@ -341,6 +361,7 @@ impl CommandArgs {
                 }
             }
             Self::Client(args) => args.read(given, environment)?,
+            Self::New(args) => Command::New(args),
             Self::Health { format, health, .. } => {
                 Command::Health(HealthConfig::read(health.0, given, format)?)
             }

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+const EXAMPLES: [(&str, &[&str]); 28] = [
     (
         "serve",
         &[
@@ -142,8 +142,8 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
         &[
             "expertise lint guides/laptop.json guides/router.json",
             "expertise lint laptop.json --min-severity warning --rule translation/missing=off",
-            "expertise lint -a demo GUID --format json",
             "expertise lint guides --closed --fail-on warning",
+            "expertise lint -a demo GUID --format json",
         ],
     ),
     (
@@ -162,6 +162,14 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "expertise references -a demo --variable components.1204.beeps --answer 3",
         ],
     ),
+    (
+        "graph",
+        &[
+            "expertise graph laptop.json --format svg -o laptop.svg",
+            "expertise graph -a demo GUID@live",
+        ],
+    ),
+    ("new", &["expertise new --product-id 1204 -o laptop.json"]),
     (
         "health",
         &[
