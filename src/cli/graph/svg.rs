@@ -1,5 +1,6 @@
 //! A picture as SVG. The steps stand below each other in their order. At their right, each
-//! observation has a line, from which an arrow leads to every step that its answers show.
+//! observation has a line, from which an arrow leads to every step that its answers show. A layout
+//! for graphs of any kind draws such a list with arrows across its boxes.
 
 use std::collections::BTreeMap;
 
