@@ -9,11 +9,13 @@ mod changes;
 mod confirm;
 mod delete;
 mod diff;
+mod directory;
 mod document;
 mod edit;
 mod export;
 mod field_line;
 mod findings;
+mod graph;
 mod health;
 mod history;
 mod ignored_step_fields;
@@ -26,6 +28,7 @@ mod list;
 mod manual;
 mod matching;
 mod merge;
+mod new;
 mod out;
 mod place;
 mod preview;
@@ -43,11 +46,13 @@ use std::{io, process::ExitCode};
 pub use self::{
     accounts::{agrees_to_delete_account, print_accounts, print_copied, print_deleted_account},
     document::DocumentError,
+    graph::graph,
     health::health,
     lint::lint,
     manual::{completions, man},
+    new::new_guide,
     out::print,
-    translate::translate,
+    translate::{list_translation_work, translate},
 };
 pub use crate::terminal::print_message;
 use crate::translate::TranslateError;

@@ -36,14 +36,16 @@ use http::Uri;
 use tracing_subscriber::filter::Targets;
 
 pub use self::{
-    analysis_command::{GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs},
+    analysis_command::{
+        GraphConfig, GraphFormat, GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs,
+    },
     auth::{AuthMode, KeySource, SigningKey, TokenRules, TokenSigning},
     client_command::{
         AliasArgs, ApplyArgs, ChangesArgs, ChangesStart, ClientCommand, ClientCommandConfig,
         DeleteArgs, DiffArgs, EditArgs, ExportArgs, Format, GuideRef, HistoryArgs, ImportArgs,
         KeepArgs, ListFilters, RestoreArgs, RevisionRef, ShowArgs, TaskRef,
     },
-    command_line::{Invocation, command_line},
+    command_line::{Invocation, NewArgs, command_line},
     connection::{ConnectionConfig, Credentials, RetrySettings, Trust},
     database_url::{DatabaseUrl, MASK, PostgresUrl},
     error::{ConfigError, WrongSetting},
@@ -251,10 +253,16 @@ pub enum Command {
     Token(TokenSigning, TokenGrant),
     /// Translate what a running server has to translate.
     Translate(Box<TranslateConfig>),
+    /// List what a running server has to translate.
+    TranslationWork(Box<TranslateConfig>, Format),
     /// Send a command to a running server.
     Client(Box<ClientCommandConfig>),
     /// Check guides.
     Lint(Box<LintConfig>),
+    /// Draw a guide.
+    Graph(Box<GraphConfig>),
+    /// Write a guide to start from.
+    New(NewArgs),
     /// Check a server's health.
     Health(HealthConfig),
     /// Print a script that makes a shell complete the command line.

@@ -77,6 +77,7 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         Command::Token(signing, grant) => {
             cli::print(&format!("{}\n", auth::sign(signing, grant)?))?;
         }
+        Command::New(args) => cli::new_guide(args)?,
         Command::Completions(shell) => cli::completions(command_line(), *shell)?,
         Command::Man(page) => cli::man(command_line(), page.as_deref())?,
         // Only these commands and `translate` write a log, so only they start it.
@@ -100,7 +101,11 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             telemetry::start(&settings.log);
             return run_async(invocation);
         }
-        Command::Client(_) | Command::Lint(_) | Command::Health(_) => return run_async(invocation),
+        Command::TranslationWork(..)
+        | Command::Client(_)
+        | Command::Lint(_)
+        | Command::Graph(_)
+        | Command::Health(_) => return run_async(invocation),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,11 +129,18 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
                 cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
             }
             Command::Translate(settings) => return Ok(cli::translate(settings).await?),
+            Command::TranslationWork(settings, format) => {
+                cli::list_translation_work(settings, *format).await?;
+            }
             Command::Client(command) => return Ok(cli::run(command).await?),
             Command::Lint(lint) => return Ok(cli::lint(lint).await?),
+            Command::Graph(graph) => cli::graph(graph).await?,
             Command::Health(server) => cli::health(server).await?,
-            Command::Config(_) | Command::Token(..) | Command::Completions(_) | Command::Man(_) => {
-            }
+            Command::Config(_)
+            | Command::Token(..)
+            | Command::New(_)
+            | Command::Completions(_)
+            | Command::Man(_) => {}
         }
         Ok(ExitCode::SUCCESS)
     });

@@ -1,6 +1,7 @@
 //! Conversions between messages of the contract and domain values. The services and the
 //! command line use them.
 
+pub mod authored;
 pub mod compared;
 pub mod decode;
 pub mod encode;

@@ -33,6 +33,7 @@ use crate::{
     client::ConnectError,
     config::{EngineKind, TranslateConfig},
     domain::ids::TaskId,
+    proto::v1::TranslationWork,
 };
 
 /// Why a run ended before the work list did. It is displayed on one line.
@@ -119,6 +120,26 @@ pub async fn run(
     tokio::select! {
         outcome = probed_run => outcome,
         Ok(()) = signal::ctrl_c() => Err(TranslateError::Interrupted),
+    }
+}
+
+/// Lists what there is to translate, of this task if there is one, page by page. No engine is
+/// needed.
+pub async fn list_work<E: From<TranslateError>>(
+    config: &TranslateConfig,
+    task: Option<TaskId>,
+    mut handle: impl FnMut(Vec<TranslationWork>) -> Result<(), E>,
+) -> Result<(), E> {
+    let client = TranslationClient::new(config, task).map_err(TranslateError::from)?;
+    let mut page_token = String::new();
+    loop {
+        let page = client.list(&page_token).await;
+        let page = page.map_err(|status| TranslateError::List(service::describe(&status)))?;
+        handle(page.work)?;
+        if page.next_page_token.is_empty() {
+            return Ok(());
+        }
+        page_token = page.next_page_token;
     }
 }
 

@@ -131,9 +131,7 @@ impl ApplyRun<'_> {
         mut document: TaskDocument,
         report: &mut ApplyReport,
     ) -> Result<(), CliError> {
-        if let Some(task) = &mut document.task {
-            task.guid.clear();
-        }
+        transfer::clear_guid(&mut document);
         let message = transfer::import_of_whole(document.clone(), "");
         let answer = match self.args.dry_run {
             true => transfer::dry_run(self.client, message).await,

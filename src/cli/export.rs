@@ -9,16 +9,21 @@ use std::{
 
 use serde_json::json;
 
-use super::{CliError, document, out, revisions, tasks, transfer};
+use super::{
+    CliError,
+    document::{self, DocumentError},
+    out, revisions, tasks,
+    transfer::{self, StoredGuide},
+};
 use crate::{
     client::Client,
     config::{ExportArgs, Format, GuideRef},
     files,
+    messages::authored::authored,
     proto::v1::TaskDocument,
 };
 
-/// Writes a guide, or every guide of the account, as documents that can be imported
-/// unchanged.
+/// Writes a guide, or every guide of the account, as documents whose import changes nothing.
 pub(super) async fn export(
     client: &Client,
     args: &ExportArgs,
@@ -28,13 +33,14 @@ pub(super) async fn export(
         guide,
         all: _,
         out: file,
+        full,
     } = args;
     match (guide, file) {
         (Some(guide), file) => {
-            export_one(client, guide, file.as_deref(), format).await?;
+            export_one(client, guide, file.as_deref(), *full, format).await?;
             Ok(ExitCode::SUCCESS)
         }
-        (None, Some(directory)) => all::export_all(client, directory, format).await,
+        (None, Some(directory)) => all::export_all(client, directory, *full, format).await,
         // The command line requires a task, or a directory for all.
         (None, None) => Ok(ExitCode::FAILURE),
     }
@@ -44,19 +50,28 @@ async fn export_one(
     client: &Client,
     guide: &GuideRef,
     file: Option<&Path>,
+    full: bool,
     format: Format,
 ) -> Result<(), CliError> {
     let found = tasks::find_guide(client, guide).await?;
-    let document = revisions::document(client, &found).await?;
-    let text = document::text(&document)?;
+    let guide = revisions::stored_guide(client, &found).await?;
+    let text = text(&guide.document, full)?;
     let Some(file) = file.filter(|file| *file != Path::new("-")) else {
         return out::print(&text);
     };
     write(file, &text)?;
-    ExportedFile::of(file.to_owned(), &document).print(format)
+    ExportedFile::of(file.to_owned(), &guide).print(format)
 }
 
-fn write(file: &Path, text: &str) -> Result<(), CliError> {
+/// The text of a file: what authors write, or with `full` the whole document.
+fn text(document: &TaskDocument, full: bool) -> Result<String, DocumentError> {
+    match full {
+        true => document::text(document),
+        false => document::text(&authored(document).ok_or(DocumentError::Contract)?),
+    }
+}
+
+pub(super) fn write(file: &Path, text: &str) -> Result<(), CliError> {
     files::replace(file, text).map_err(|reason| CliError::Write {
         place: file.display().to_string(),
         reason,
@@ -69,11 +84,19 @@ struct ExportedFile {
     guid: String,
     name: String,
     steps: usize,
+    guide_etag: String,
 }
 
 impl ExportedFile {
-    fn of(file: PathBuf, document: &TaskDocument) -> Self {
+    fn of(
+        file: PathBuf,
+        StoredGuide {
+            document,
+            guide_etag,
+        }: &StoredGuide,
+    ) -> Self {
         Self {
+            guide_etag: guide_etag.clone(),
             file,
             guid: transfer::guid(document).to_owned(),
             name: transfer::name(document).to_owned(),
@@ -87,9 +110,15 @@ impl ExportedFile {
             guid,
             name,
             steps,
+            guide_etag,
         } = self;
-        let file = file.display().to_string();
-        json!({"file": file, "guid": guid, "name": name, "steps": steps})
+        json!({
+            "file": file.display().to_string(),
+            "guid": guid,
+            "name": name,
+            "steps": steps,
+            "guide_etag": guide_etag,
+        })
     }
 
     fn text(&self) -> String {

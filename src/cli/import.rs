@@ -146,9 +146,11 @@ impl FileImporter<'_> {
         let text = read(file, *max_file_bytes).await?;
         let mut document = document::parse(&text)?;
         let text = String::from_utf8_lossy(&text);
-        if *as_new && let Some(task) = &mut document.task {
-            task.guid.clear();
-            task.external_id = None;
+        if *as_new {
+            transfer::clear_guid(&mut document);
+            if let Some(task) = &mut document.task {
+                task.external_id = None;
+            }
         }
         let mut message = ImportTaskRequest {
             document: Some(document.clone()),

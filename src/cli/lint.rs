@@ -2,14 +2,16 @@
 
 mod report;
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use console::Term;
 use uuid::Uuid;
 
 use self::report::LintReport;
 use super::{
-    CliError, PAGE_SIZE, document,
+    CliError, PAGE_SIZE,
+    directory::document_files,
+    document,
     field_line::SentText,
     layout::with_hanging_indent_on,
     out::{self, JsonArray},
@@ -25,12 +27,14 @@ use crate::{
         ids::AccountId,
         import::Document,
         time::Timestamp,
-        validation::{FindingsAlone, UncheckedVariable, validate_alone},
+        validation::{
+            AllGuides, FindingsAlone, OneOfAllGuides, Rule, UncheckedVariable, validate_alone,
+        },
         violation::Violations,
     },
     messages::{decode, encode},
     proto::v1::{
-        Finding, FindingCounts, TaskDocument, ValidateTaskRequest, ValidationOptions,
+        Finding, FindingCounts, Severity, TaskDocument, ValidateTaskRequest, ValidationOptions,
         validate_task_request::Source,
     },
 };
@@ -49,40 +53,72 @@ struct LintFindings {
     names_languages: bool,
 }
 
-/// Checks each guide, and continues after one that cannot be checked. Fails if one has an
-/// error or cannot be checked.
+/// A guide to check.
+enum LintSubject<'a> {
+    Stored(&'a GuideRef),
+    File(Box<LintFile>),
+}
+
+/// A file, with the text and the document in it.
+struct LintFile {
+    path: PathBuf,
+    read: Result<(String, TaskDocument), CliError>,
+}
+
+impl LintSubject<'_> {
+    fn file(path: PathBuf, read: Result<(String, TaskDocument), CliError>) -> Self {
+        Self::File(Box::new(LintFile { path, read }))
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Stored(guide) => guide.to_string(),
+            Self::File(file) => file.path.display().to_string(),
+        }
+    }
+}
+
+/// Checks each guide, and continues after one that cannot be checked. Fails if one has a finding
+/// of the severity that counts, or cannot be checked.
 pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     let LintConfig {
         lint,
         format,
         connection,
     } = config;
+    let options = options(lint);
+    let subjects = subjects(&lint.guides);
+    let all = match lint.closed {
+        true => Some(all_guides(&subjects)?),
+        false => None,
+    };
     let client = match connection {
         Some(connection) => Some(Client::connect(connection, &[Scope::Read]).await?),
         None => None,
     };
     let client = client.as_ref();
-    let options = options(lint);
     let mut failed = false;
     let mut some_checked_alone = false;
     let mut array = JsonArray::new();
-    for guide in &lint.guides {
-        let result = match guide {
-            GuideArg::File(file) => match transfer::read_text_and_document(file) {
+    for (index, subject) in subjects.into_iter().enumerate() {
+        let name = subject.name();
+        let result = match subject {
+            LintSubject::Stored(guide) => validate_stored(client, guide, &options).await,
+            LintSubject::File(file) => match file.read {
                 Ok((text, document)) if lint.online => {
                     validate_document_on_server(client, &text, document, &options).await
                 }
                 Ok((text, document)) => {
-                    let checked = validate_locally(&text, document, &options);
+                    let among = all.as_ref().map(|all| OneOfAllGuides { all, index });
+                    let checked = validate_locally(&text, document, &options, among);
                     some_checked_alone |= checked.is_ok();
                     checked
                 }
                 Err(error) => Err(error),
             },
-            GuideArg::Stored(guide) => validate_stored(client, guide, &options).await,
         };
-        let report = LintReport::new(&tasks::guide_name(guide), result);
-        failed |= report.has_failed();
+        let report = LintReport::new(&name, result);
+        failed |= report.fails_on(lint.fail_on);
         match format {
             Format::Text => report.print()?,
             Format::Json => array.push(&report)?,
@@ -92,9 +128,11 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
         array.end()?;
     }
     if *format == Format::Text && some_checked_alone {
-        out::print_error(
-            with_hanging_indent_on(&Term::stderr(), "", report::CHECKED_ALONE_NOTE).trim_end(),
-        );
+        let note = match lint.closed {
+            true => report::CHECKED_AS_ALL_NOTE,
+            false => report::CHECKED_ALONE_NOTE,
+        };
+        out::print_error(with_hanging_indent_on(&Term::stderr(), "", note).trim_end());
     }
     Ok(match failed {
         false => ExitCode::SUCCESS,
@@ -102,10 +140,66 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
     })
 }
 
+/// The guides of the command line, with those in its directories.
+fn subjects(guides: &[GuideArg]) -> Vec<LintSubject<'_>> {
+    let mut subjects = Vec::new();
+    for guide in guides {
+        let path = match guide {
+            GuideArg::Stored(guide) => {
+                subjects.push(LintSubject::Stored(guide));
+                continue;
+            }
+            GuideArg::File(path) => path,
+        };
+        let files = match path.is_dir() {
+            true => document_files(path),
+            false => Ok(vec![path.clone()]),
+        };
+        match files {
+            Ok(files) if files.is_empty() => {
+                let error = CliError::Invalid("it has no .json files".to_owned());
+                subjects.push(LintSubject::file(path.clone(), Err(error)));
+            }
+            Ok(files) => subjects.extend(files.into_iter().map(|file| {
+                let read = transfer::read_text_and_document(&file);
+                LintSubject::file(file, read)
+            })),
+            Err(error) => subjects.push(LintSubject::file(path.clone(), Err(error))),
+        }
+    }
+    subjects
+}
+
+/// The documents as all guides that there are.
+fn all_guides(subjects: &[LintSubject<'_>]) -> Result<AllGuides, CliError> {
+    let mut all = AllGuides::default();
+    for (index, subject) in subjects.iter().enumerate() {
+        match subject {
+            LintSubject::Stored(guide) => {
+                return Err(CliError::Argument(format!(
+                    "--closed takes the files of all guides, and {guide} is a stored one"
+                )));
+            }
+            LintSubject::File(file) => {
+                let Ok((_, document)) = &file.read else {
+                    continue;
+                };
+                // What is wrong with it is said when it is checked.
+                let mut violations = Violations::new();
+                let document = decode::document::unstored(document.clone(), &mut violations);
+                document.iter().for_each(|it| all.add(index, it));
+            }
+        }
+    }
+    Ok(all)
+}
+
 fn options(lint: &LintArgs) -> ValidationOptions {
     let LintArgs {
         guides: _,
         online: _,
+        closed: _,
+        fail_on: _,
         rules,
         min_severity,
         variables,
@@ -122,11 +216,30 @@ fn options(lint: &LintArgs) -> ValidationOptions {
     }
 }
 
-/// Checks a document by itself, without a server.
+/// The paths of the steps and tasks of a document that nobody comes to.
+pub(super) fn unreachable_paths(
+    text: &str,
+    document: TaskDocument,
+) -> Result<BTreeSet<String>, CliError> {
+    let options = ValidationOptions {
+        min_severity: Severity::Error.into(),
+        ..ValidationOptions::default()
+    };
+    let found = validate_locally(text, document, &options, None)?;
+    let rules = [Rule::Unreachable, Rule::NeverVisible].map(|rule| rule.text().id);
+    let findings = found.findings.into_iter();
+    let unreachable = findings.filter(|finding| rules.contains(&finding.rule.as_str()));
+    // That of a task is about its dependencies.
+    let paths = unreachable.map(|finding| finding.path.replace(".dependencies", ""));
+    Ok(paths.collect())
+}
+
+/// Checks a document by itself or among all guides, without a server.
 fn validate_locally(
     text: &str,
     document: TaskDocument,
     options: &ValidationOptions,
+    among: Option<OneOfAllGuides<'_>>,
 ) -> Result<LintFindings, CliError> {
     let sent = SentText {
         text,
@@ -154,7 +267,7 @@ fn validate_locally(
         findings,
         counts,
         unchecked,
-    } = match validate_alone(decoded, options, &context) {
+    } = match validate_alone(decoded, options, among, &context) {
         Ok(found) => found,
         Err(Error::Invalid(violations)) => return Err(refused(violations)),
         Err(error) => return Err(CliError::Invalid(error.to_string())),
@@ -251,7 +364,7 @@ async fn validate_document_on_server(
     })
 }
 
-fn needs_server() -> CliError {
+pub(super) fn needs_server() -> CliError {
     CliError::Invalid("it cannot be checked without a server: set --server".to_owned())
 }
 

@@ -1,6 +1,10 @@
 //! Revisions of guides as the server has them.
 
-use super::{PAGE_SIZE, out, tasks::FoundGuide, transfer};
+use super::{
+    PAGE_SIZE, out,
+    tasks::FoundGuide,
+    transfer::{self, StoredGuide},
+};
 use crate::{
     client::{CallError, Client},
     domain::ids::TaskId,
@@ -56,10 +60,22 @@ pub(super) async fn document(
     client: &Client,
     guide: &FoundGuide,
 ) -> Result<TaskDocument, CallError> {
-    match &guide.revision {
-        Some(revision) => Ok(get(client, guide.task, revision).await?.1),
-        None => transfer::export(client, &guide.task.to_string()).await,
-    }
+    Ok(stored_guide(client, guide).await?.document)
+}
+
+/// A guide as it is now, or as a revision keeps it, with the etag of that state.
+pub(super) async fn stored_guide(
+    client: &Client,
+    guide: &FoundGuide,
+) -> Result<StoredGuide, CallError> {
+    let Some(revision) = &guide.revision else {
+        return transfer::export_with_etag(client, &guide.task.to_string()).await;
+    };
+    let (revision, document) = get(client, guide.task, revision).await?;
+    Ok(StoredGuide {
+        document,
+        guide_etag: revision.guide_etag,
+    })
 }
 
 /// The revisions of a task, the newest first.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
-    config::{GuideArg, GuideRef, RevisionRef, TaskRef},
+    config::{GuideRef, RevisionRef, TaskRef},
     domain::{ids::TaskId, misspelling::closest},
     proto::v1::{GetTaskRequest, ListTasksRequest, Task, TaskDocument, TaskType},
 };
@@ -257,12 +257,4 @@ fn closest_name<'a>(lower: &str, tasks: &'a [NamedTask]) -> Option<&'a str> {
     let found = closest(lower, candidates.iter().copied())?;
     let at = candidates.iter().position(|name| *name == found)?;
     tasks.get(at).map(|task| task.name.as_str())
-}
-
-/// A guide as the command line names it.
-pub(super) fn guide_name(guide: &GuideArg) -> String {
-    match guide {
-        GuideArg::Stored(guide) => guide.to_string(),
-        GuideArg::File(file) => file.display().to_string(),
-    }
 }

@@ -95,6 +95,21 @@ pub(super) fn with_advice(
     }
 }
 
+/// Takes the id out of a document, so that an import creates a task. Its steps still name the id, as
+/// some may refer to their own task.
+pub(super) fn clear_guid(document: &mut TaskDocument) {
+    if let Some(task) = &mut document.task {
+        let guid = std::mem::take(&mut task.guid);
+        for step in document
+            .steps
+            .iter_mut()
+            .filter(|step| step.task.is_empty())
+        {
+            step.task.clone_from(&guid);
+        }
+    }
+}
+
 /// Sends a dry run of an import.
 pub(super) async fn dry_run(
     client: &Client,

@@ -2,24 +2,23 @@
 
 use std::process::ExitCode;
 
-use super::{CliError, out, tasks};
+use super::{
+    CliError, document,
+    layout::{TableColumn, table},
+    out::{self, JsonArray},
+    tasks, wording,
+};
 use crate::{
     client::Client,
-    config::{TaskRef, TranslateConfig},
-    domain::caller::Scope,
+    config::{Format, TaskRef, TranslateConfig},
+    domain::{caller::Scope, ids::TaskId},
+    proto::v1::{TranslationState, TranslationWork},
     translate::{self, TranslateError, TranslateSummary},
 };
 
 /// Translates. If the run has begun, prints its summary, also after an error.
 pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError> {
-    let task = match &settings.task {
-        Some(TaskRef::Id(task)) => Some(*task),
-        Some(task @ TaskRef::Name(_)) => {
-            let client = Client::connect(&settings.connection, &[Scope::Read]).await?;
-            Some(tasks::find(&client, task).await?)
-        }
-        None => None,
-    };
+    let task = find_task(settings).await?;
     let mut summary = TranslateSummary::default();
     let mut progress = translate::progress_on_standard_error();
     let outcome = translate::run(settings, task, &mut summary, &mut *progress).await;
@@ -33,4 +32,67 @@ pub async fn translate(settings: &TranslateConfig) -> Result<ExitCode, CliError>
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Lists what is to be translated.
+pub async fn list_translation_work(
+    settings: &TranslateConfig,
+    format: Format,
+) -> Result<(), CliError> {
+    let task = find_task(settings).await?;
+    let mut rows = Vec::new();
+    let mut outdated = 0;
+    let mut array = JsonArray::new();
+    translate::list_work(settings, task, |page| {
+        page.iter().try_for_each(|work| match format {
+            Format::Text => {
+                outdated += usize::from(work.state() == TranslationState::Outdated);
+                rows.push(row(work));
+                Ok(())
+            }
+            Format::Json => array.push(&document::json("TranslationWork", work)?),
+        })
+    })
+    .await?;
+    if format == Format::Json {
+        return array.end();
+    }
+    let missing = rows.len() - outdated;
+    if !rows.is_empty() {
+        out::print(&table(COLUMNS, rows))?;
+    }
+    out::print_error(&format!("{missing} missing, {outdated} outdated"));
+    Ok(())
+}
+
+/// The task that the settings name, if any.
+async fn find_task(settings: &TranslateConfig) -> Result<Option<TaskId>, CliError> {
+    Ok(match &settings.task {
+        Some(TaskRef::Id(task)) => Some(*task),
+        Some(task @ TaskRef::Name(_)) => {
+            let client = Client::connect(&settings.connection, &[Scope::Read]).await?;
+            Some(tasks::find(&client, task).await?)
+        }
+        None => None,
+    })
+}
+
+const COLUMNS: [TableColumn; 5] = [
+    TableColumn::Text("STATE"),
+    TableColumn::Text("LANGUAGE"),
+    TableColumn::Text("KIND"),
+    TableColumn::Whole("GUID"),
+    TableColumn::Text("TITLE"),
+];
+
+fn row(work: &TranslationWork) -> [String; 5] {
+    let source = work.source.as_ref();
+    let title = source.and_then(|source| source.title.as_ref().or(source.name.as_ref()));
+    [
+        wording::name(work.state().as_str_name(), "TRANSLATION_STATE_"),
+        work.language.clone(),
+        wording::name(work.kind().as_str_name(), "TRANSLATION_KIND_"),
+        work.guid.clone(),
+        title.map_or_else(String::new, |title| out::sanitize(title)),
+    ]
 }

@@ -1,4 +1,4 @@
-//! The commands that analyse guides: `lint`, `preview` and `references`.
+//! The commands that analyse guides: `lint`, `preview`, `references` and `graph`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 use super::{
     Format, TaskRef, WrongSetting,
     client_command::{ClientArgs, GuideRef, guide_ref},
-    connection::ConnectionConfig,
-    settings::GivenSettings,
+    connection::{ConnectionConfig, ConnectionSettings},
+    settings::{Flags, GivenSettings},
     value,
 };
 use crate::{
@@ -41,10 +41,10 @@ pub enum GuideArg {
 /// What `lint` checks, and how.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LintArgs {
-    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    /// A document as `export` writes it, a directory with documents, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
     #[arg(
         required = true,
-        value_name = "FILE|GUIDE[@REVISION]",
+        value_name = "FILE|DIR|GUIDE[@REVISION]",
         value_hint = ValueHint::FilePath,
         value_parser = guide
     )]
@@ -52,6 +52,17 @@ pub struct LintArgs {
     /// Check files against the account, too: its other guides and the tasks that subtask steps refer to
     #[arg(long)]
     pub online: bool,
+    /// The files are all guides that there are: a variable that none of them sets is a warning, and a task that none of them has an error
+    #[arg(long, conflicts_with = "online")]
+    pub closed: bool,
+    /// The least severity with which a finding makes the exit code 1
+    #[arg(
+        long,
+        value_name = "SEVERITY",
+        default_value = "error",
+        ignore_case = true
+    )]
+    pub fail_on: Severity,
     /// Turn a rule off, or give it another severity: off, info, warning or error
     #[arg(long = "rule", value_name = "RULE=SEVERITY", value_parser = rule)]
     pub rules: Vec<RuleSetting>,
@@ -123,6 +134,73 @@ pub struct ReferencesArgs {
     /// Only what has this answer, or compares with it
     #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
     pub answer: Option<String>,
+}
+
+/// A guide to draw, every setting valid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphConfig {
+    /// The guide.
+    pub guide: GuideArg,
+    /// The form of the picture.
+    pub format: GraphFormat,
+    /// The file to write; `None` is standard output.
+    pub out: Option<PathBuf>,
+    /// The server, if the guide needs one.
+    pub connection: Option<ConnectionConfig>,
+}
+
+/// The form of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// Text of Mermaid.
+    Mermaid,
+    /// Text of Graphviz.
+    Dot,
+    /// An image.
+    Svg,
+}
+
+#[derive(Args)]
+pub(super) struct GraphArgs {
+    /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
+    #[arg(value_name = "FILE|GUIDE[@REVISION]", value_hint = ValueHint::FilePath, value_parser = guide)]
+    guide: GuideArg,
+    /// The form of the picture: mermaid and dot are texts that other programs draw, svg is an image
+    #[arg(
+        long,
+        value_name = "mermaid|dot|svg",
+        default_value = "mermaid",
+        hide_possible_values = true
+    )]
+    format: GraphFormat,
+    /// The file to write, - is standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    connection: Flags<ConnectionSettings>,
+}
+
+impl GraphArgs {
+    pub fn needs_server(&self) -> bool {
+        matches!(self.guide, GuideArg::Stored(_))
+    }
+
+    pub fn read(self, given: &GivenSettings) -> Result<GraphConfig, WrongSetting> {
+        let needs_server = self.needs_server();
+        let Self {
+            guide,
+            format,
+            out,
+            connection: Flags(connection),
+        } = self;
+        let connection = needs_server.then(|| connection.connection(given));
+        Ok(GraphConfig {
+            guide,
+            format,
+            out: out.filter(|file| *file != Path::new("-")),
+            connection: connection.transpose()?,
+        })
+    }
 }
 
 impl LintArgs {

@@ -16,7 +16,7 @@ pub use self::{
 };
 use super::{
     Command, DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
-    analysis_command::{LintArgs, PreviewArgs, ReferencesArgs},
+    analysis_command::{GraphArgs, LintArgs, PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
     names::Variables,
     settings::{Flags, GivenSettings},
@@ -56,7 +56,7 @@ pub enum Format {
 pub(super) enum ClientCommandArgs {
     /// Import guides, each file a JSON document, into a running server
     Import(ClientArgs<ImportArgs>),
-    /// Export a guide as a JSON document that can be imported unchanged
+    /// Export a guide as a JSON document of what people write, whose import changes nothing
     Export(ClientArgs<ExportArgs>),
     /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
     Show(ClientArgs<ShowArgs>),
@@ -80,18 +80,21 @@ pub(super) enum ClientCommandArgs {
     Alias(ClientArgs<AliasArgs>),
     /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
     Changes(ClientArgs<ChangesArgs>),
-    /// Check guides, stored ones or documents in files: exit code 1 if there is an error
+    /// Check guides, stored ones or documents in files and directories: exit code 1 if there is an error
     Lint(ClientArgs<LintArgs>),
     /// Show which steps a user sees with these answers
     Preview(ClientArgs<PreviewArgs>),
     /// List what refers to a task, or sets and reads a variable
     References(ClientArgs<ReferencesArgs>),
+    /// Draw a guide: its steps in order, what each answer shows, subtasks, and what nobody comes to
+    Graph(GraphArgs),
 }
 
 impl ClientCommandArgs {
     /// Whether no server is called.
     pub fn is_offline(&self) -> bool {
         matches!(self, Self::Lint(args) if !args.command.needs_server())
+            || matches!(self, Self::Graph(args) if !args.needs_server())
     }
 
     pub fn read(
@@ -119,6 +122,7 @@ impl ClientCommandArgs {
             Self::Lint(args) => return Ok(Command::Lint(Box::new(args.read_lint(given)?))),
             Self::Preview(args) => args.read(ClientCommand::Preview, given),
             Self::References(args) => args.read(ClientCommand::References, given),
+            Self::Graph(args) => return Ok(Command::Graph(Box::new(args.read(given)?))),
         };
         Ok(Command::Client(Box::new(config?)))
     }
@@ -250,6 +254,9 @@ pub struct ExportArgs {
     /// The file to write, - is standard output; with --all the directory [default: standard output]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub out: Option<PathBuf>,
+    /// Write what the system sets, too: etags, times, and the fields of the index
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// The guide that `show` shows, and how.

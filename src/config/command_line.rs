@@ -13,7 +13,7 @@ use clap::{
 use clap_complete::Shell;
 
 use super::{
-    Command, Config, ConfigError, DatabaseUrl, DeletedAccount, HealthConfig, OutputFormat,
+    Command, Config, ConfigError, DatabaseUrl, DeletedAccount, Format, HealthConfig, OutputFormat,
     ServerSettings, TokenGrant, TranslateConfig, WrongSetting,
     client_command::ClientCommandArgs,
     connection::ConnectionSettings,
@@ -104,10 +104,27 @@ enum CommandArgs {
         #[command(flatten)]
         server: ServerFlags,
     },
-    /// Translate what is missing or outdated on a running server, and end
-    Translate(Flags<TranslateSettings>),
+    /// Translate what is missing or outdated on a running server, and end; or list it
+    Translate {
+        /// List what is missing or outdated, and translate nothing: no engine is called
+        #[arg(long)]
+        list: bool,
+        /// The form of the list: text is for people, json for scripts
+        #[arg(
+            long,
+            value_name = "text|json",
+            default_value = "text",
+            hide_possible_values = true,
+            requires = "list"
+        )]
+        format: Format,
+        #[command(flatten)]
+        settings: Flags<TranslateSettings>,
+    },
     #[command(flatten)]
     Client(ClientCommandArgs),
+    /// Write a small guide to start from, as a JSON document
+    New(NewArgs),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
@@ -128,6 +145,22 @@ enum CommandArgs {
         /// The subcommand that the page is about [default: all of them in short]
         command: Option<String>,
     },
+}
+
+/// The guide that `new` writes.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct NewArgs {
+    /// The product that the guide is about
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "1",
+        value_parser = value::number(1..=i64::MAX)
+    )]
+    pub product_id: i64,
+    /// The file to write, which must not exist; - is standard output [default: standard output]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
 }
 
 /// What `accounts` does with an account.
@@ -220,8 +253,9 @@ impl CommandArgs {
             | Self::Copy { .. }
             | Self::Config { .. }
             | Self::Token { .. } => true,
-            Self::Translate(_)
+            Self::Translate { .. }
             | Self::Client(_)
+            | Self::New(_)
             | Self::Health { .. }
             | Self::Completions { .. }
             | Self::Man { .. } => false,
@@ -239,11 +273,11 @@ impl CommandArgs {
                 settings.retain(|setting| MIGRATE_SETTINGS.contains(&key(setting)));
                 settings
             }
-            Self::Translate(_) => settings::<TranslateSettings>(),
+            Self::Translate { .. } => settings::<TranslateSettings>(),
             Self::Client(command) if command.is_offline() => Vec::new(),
             Self::Client(_) => settings::<ConnectionSettings>(),
             Self::Health { .. } => settings::<HealthSettings>(),
-            Self::Completions { .. } | Self::Man { .. } => Vec::new(),
+            Self::New(_) | Self::Completions { .. } | Self::Man { .. } => Vec::new(),
         }
     }
 
@@ -256,9 +290,11 @@ impl CommandArgs {
             | Self::Config { server, .. }
             | Self::Token { server, .. } => server.config.as_deref(),
             Self::Health { config, .. } => config.as_deref(),
-            Self::Translate(_) | Self::Client(_) | Self::Completions { .. } | Self::Man { .. } => {
-                None
-            }
+            Self::Translate { .. }
+            | Self::Client(_)
+            | Self::New(_)
+            | Self::Completions { .. }
+            | Self::Man { .. } => None,
         }
     }
 
@@ -313,10 +349,19 @@ impl CommandArgs {
                 tls.tls(given)?;
                 Command::Token(auth.for_signing(given, private_key_file)?, grant)
             }
-            Self::Translate(Flags(settings)) => {
-                Command::Translate(Box::new(TranslateConfig::read(settings, given)?))
+            Self::Translate {
+                list,
+                format,
+                settings: Flags(settings),
+            } => {
+                let config = Box::new(TranslateConfig::read(settings, given)?);
+                match list {
+                    true => Command::TranslationWork(config, format),
+                    false => Command::Translate(config),
+                }
             }
             Self::Client(args) => args.read(given, environment)?,
+            Self::New(args) => Command::New(args),
             Self::Health { format, health, .. } => {
                 Command::Health(HealthConfig::read(health.0, given, format)?)
             }

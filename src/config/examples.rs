@@ -4,7 +4,7 @@ use clap::Command;
 
 /// What each command's help ends with: lines that work as they stand, given a GUID of
 /// the account.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+const EXAMPLES: [(&str, &[&str]); 28] = [
     (
         "serve",
         &[
@@ -49,6 +49,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
         &[
             "expertise translate -a demo --languages de,es",
             "expertise translate -a demo --languages de --task GUID --engine apertium",
+            "expertise translate -a demo --languages de,es --list",
         ],
     ),
     (
@@ -141,6 +142,7 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
         &[
             "expertise lint guides/laptop.json guides/router.json",
             "expertise lint laptop.json --min-severity warning --rule translation/missing=off",
+            "expertise lint guides --closed --fail-on warning",
             "expertise lint -a demo GUID --format json",
         ],
     ),
@@ -160,6 +162,14 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "expertise references -a demo --variable components.1204.beeps --answer 3",
         ],
     ),
+    (
+        "graph",
+        &[
+            "expertise graph laptop.json --format svg -o laptop.svg",
+            "expertise graph -a demo GUID@live",
+        ],
+    ),
+    ("new", &["expertise new --product-id 1204 -o laptop.json"]),
     (
         "health",
         &[

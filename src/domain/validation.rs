@@ -5,6 +5,7 @@
 //! `walkthrough` makes one boolean formula of all walkthroughs, and `search` decides what
 //! can be true in it.
 
+mod all_guides;
 mod alone;
 mod classes;
 mod conditions;
@@ -33,6 +34,7 @@ use crate::domain::{
     ids::TaskId,
 };
 
+pub use all_guides::{AllGuides, OneOfAllGuides};
 pub use alone::{FindingsAlone, UncheckedVariable, validate_alone};
 pub use finding::{Finding, FindingPlace};
 pub use options::{

@@ -54,8 +54,14 @@ impl Cli {
         text(&reports[0]["guid"])
     }
 
-    /// The document of a task.
+    /// The document of a task with what the system sets.
     pub fn export(&self, guid: &str) -> String {
+        let export = self.command(&["export", guid, "--full"]);
+        export.run().succeeded().stdout
+    }
+
+    /// The document of a task as its authors write it.
+    pub fn authored(&self, guid: &str) -> String {
         self.command(&["export", guid]).run().succeeded().stdout
     }
 

@@ -2,12 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    cli::{CliError, transfer},
+    cli::{CliError, directory::document_files, transfer},
     proto::v1::TaskDocument,
 };
 
@@ -35,15 +34,13 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliE
             directory.display()
         )));
     }
-    let mut files = Vec::new();
-    find_files(directory, &mut files)?;
+    let files = document_files(directory)?;
     if files.is_empty() {
         let directory = directory.display();
         return Err(CliError::Invalid(format!(
             "{directory} has no .json files: nothing is applied"
         )));
     }
-    files.sort();
     let mut sources = Vec::with_capacity(files.len());
     let mut errors = Vec::new();
     for file in files {
@@ -68,31 +65,6 @@ pub(super) fn read_directory(directory: &Path) -> Result<Vec<DocumentFile>, CliE
 /// The error of documents that keep the others from being applied.
 pub(super) fn nothing_is_applied(errors: Vec<String>) -> CliError {
     CliError::Invalid(format!("nothing is applied: {}", errors.join("\n  ")))
-}
-
-fn find_files(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), CliError> {
-    for entry in fs::read_dir(directory).map_err(|error| unreadable(directory, error))? {
-        let entry = entry.map_err(|error| unreadable(directory, error))?;
-        let path = entry.path();
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let file_type = entry.file_type();
-        let file_type = file_type.map_err(|error| unreadable(&path, error))?;
-        if file_type.is_dir() {
-            find_files(&path, files)?;
-        } else if path.extension().is_some_and(|it| it == "json") {
-            files.push(path);
-        }
-    }
-    Ok(())
-}
-
-fn unreadable(path: &Path, reason: io::Error) -> CliError {
-    CliError::Read {
-        place: path.display().to_string(),
-        reason,
-    }
 }
 
 /// Refuses two documents of one guide, of which the one would undo the other.

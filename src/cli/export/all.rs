@@ -7,10 +7,10 @@ use std::{
     process::ExitCode,
 };
 
-use super::{ExportedFile, write};
+use super::{ExportedFile, text, write};
 use crate::{
     cli::{
-        CliError, document,
+        CliError,
         out::{JsonArray, print, print_error, sanitize},
         tasks, transfer,
     },
@@ -28,6 +28,7 @@ const EXTENSION: &str = ".json";
 pub(super) async fn export_all(
     client: &Client,
     directory: &Path,
+    full: bool,
     format: Format,
 ) -> Result<ExitCode, CliError> {
     let failure = |reason: io::Error| CliError::Write {
@@ -44,7 +45,7 @@ pub(super) async fn export_all(
     let mut array = JsonArray::new();
     let mut failures = Vec::new();
     for task in &tasks {
-        match export_task(client, task, directory, &earlier).await {
+        match export_task(client, task, directory, full, &earlier).await {
             Ok(exported) if format == Format::Text => print(&exported.text())?,
             Ok(exported) => array.push(&exported.json())?,
             // Nothing more can be written, either.
@@ -73,11 +74,12 @@ async fn export_task(
     client: &Client,
     task: &Task,
     directory: &Path,
+    full: bool,
     earlier: &[PathBuf],
 ) -> Result<ExportedFile, CliError> {
-    let document = transfer::export(client, &task.guid).await?;
+    let guide = transfer::export_with_etag(client, &task.guid).await?;
     let file = directory.join(file_name(&task.name, &task.guid));
-    write(&file, &document::text(&document)?)?;
+    write(&file, &text(&guide.document, full)?)?;
     let outdated = |path: &&PathBuf| guid_of(path) == Some(&task.guid) && **path != file;
     for path in earlier.iter().filter(outdated) {
         fs::remove_file(path).map_err(|reason| CliError::Write {
@@ -85,7 +87,7 @@ async fn export_task(
             reason,
         })?;
     }
-    Ok(ExportedFile::of(file, &document))
+    Ok(ExportedFile::of(file, &guide))
 }
 
 /// Says which files of earlier runs are of guides that the account no longer has.

@@ -22,6 +22,11 @@ pub const CHECKED_ALONE_NOTE: &str = "\
 checked without the account: rules about its other guides are left out, and tasks outside the \
 files are not followed; --online checks them too";
 
+/// The same for files that are all guides.
+pub const CHECKED_AS_ALL_NOTE: &str = "\
+checked as all guides of the account: the steps of the tasks that subtask steps refer to in other \
+files are not followed";
+
 /// The indentation of the text of a finding.
 const INDENT: &str = "    ";
 
@@ -39,10 +44,18 @@ impl LintReport {
         }
     }
 
-    /// Whether there is an error, or the guide could not be checked.
-    pub fn has_failed(&self) -> bool {
-        let found = self.result.as_ref();
-        found.map_or(true, |found| found.counts.errors > 0)
+    /// Whether there is a finding of this severity or a higher one, or the guide could not be
+    /// checked.
+    pub fn fails_on(&self, severity: Severity) -> bool {
+        let Ok(LintFindings { counts, .. }) = &self.result else {
+            return true;
+        };
+        match severity {
+            Severity::Error => counts.errors > 0,
+            Severity::Warning => counts.errors + counts.warnings > 0,
+            Severity::Info => counts.errors + counts.warnings + counts.infos > 0,
+            Severity::Off | Severity::Unspecified => false,
+        }
     }
 
     /// Prints it for people: findings to standard output, a failure to standard error.

@@ -149,6 +149,15 @@ impl Document {
         }
     }
 
+    /// Visits its steps, those of nested documents included.
+    pub fn for_each_step(&self, visit: &mut impl FnMut(&DocumentStep)) {
+        for step in &self.steps {
+            visit(step);
+            let nested = step.values.iter().flat_map(|value| &value.document);
+            nested.for_each(|document| document.for_each_step(visit));
+        }
+    }
+
     /// How many steps it has, those of nested documents included.
     pub fn step_count(&self) -> usize {
         let values = self.steps.iter().flat_map(|step| &step.values);

@@ -1,6 +1,6 @@
 //! Validates a document without the account that it is for. The document is taken to be
-//! the only guide that sets its variables, and subtasks of the account to be visible and to
-//! have an outcome.
+//! the only guide that sets its variables, unless all guides are given, and subtasks of the account
+//! to be visible and to have an outcome.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,12 @@ use crate::domain::{
     task::{NewTask, Task, TaskContent},
     text::Name,
     translation::Language,
+    violation::Violations,
 };
 
 use super::{
-    Finding, FindingCounts, OtherGuides, Rule, RuleSetting, ValidationOptions, ValidationSubject,
+    Finding, FindingCounts, OneOfAllGuides, OtherGuides, Rule, RuleSetting, ValidationOptions,
+    ValidationSubject,
     report::{MAX_SUGGESTION_COMPARISONS, closest},
     validate,
 };
@@ -46,12 +48,21 @@ pub struct UncheckedVariable {
 }
 
 /// The findings of a document by the rules that do not need the account. A document that an
-/// import would refuse is refused with the same violations.
+/// import would refuse is refused with the same violations. With `among`, it is one of these guides,
+/// and the account has no others.
 pub fn validate_alone(
     document: Document,
     mut options: ValidationOptions,
+    among: Option<OneOfAllGuides<'_>>,
     write: &WriteContext,
 ) -> Result<FindingsAlone> {
+    if let Some(among) = among {
+        let mut violations = Violations::new();
+        among.check_subtasks(&document, &mut violations);
+        if !violations.is_empty() {
+            return Err(Error::Invalid(violations));
+        }
+    }
     let subtasks = document.new_subtasks().into_iter();
     let stand_ins = subtasks.filter_map(|(task, subtask)| Some((task, stand_in(subtask, write)?)));
     let mut stand_ins: SourceTasks = stand_ins.collect();
@@ -63,9 +74,14 @@ pub fn validate_alone(
     let (root, mut tasks) = of_document(plan(&document, context)?);
     tasks.append(&mut stand_ins);
     let draft = GuideDraft::new(root, tasks, &options.known_variables);
+    let draft = draft.ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?;
+    let outside = among.iter().flat_map(|among| {
+        let names = draft.account_variables().map(|variable| &variable.name);
+        names.map(|name| (name.clone(), among.setters_elsewhere(name)))
+    });
+    let outside = outside.collect();
     let guide = draft
-        .ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?
-        .finish(BTreeMap::new(), StopSignal::NEVER)
+        .finish(outside, StopSignal::NEVER)
         .ok_or_else(stopped)?;
     for rule in Rule::ALL.iter().filter(|rule| rule.needs_account()) {
         options.rules.insert(*rule, RuleSetting::Off);
@@ -74,14 +90,20 @@ pub fn validate_alone(
         guide: &guide,
         readers: &BTreeMap::new(),
         options: &options,
-        other_guides: OtherGuides::Unknown,
+        other_guides: match among {
+            Some(_) => OtherGuides::Read,
+            None => OtherGuides::Unknown,
+        },
         stop: StopSignal::NEVER,
     });
     let (findings, counts) = validated.ok_or_else(stopped)?;
     Ok(FindingsAlone {
         findings,
         counts,
-        unchecked: unchecked_variables(&guide, &options),
+        unchecked: match among {
+            Some(_) => Vec::new(),
+            None => unchecked_variables(&guide, &options),
+        },
     })
 }
 

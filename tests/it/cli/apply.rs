@@ -526,7 +526,7 @@ fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
     assert_eq!(output.json()[0]["file"], file.display().to_string());
     assert_eq!(
         fs::read_to_string(&file).expect("a text"),
-        cli.export(&guid)
+        cli.authored(&guid)
     );
     let files = fs::read_dir(directory.path()).expect("a directory");
     assert_eq!(files.count(), 1, "the file with the first name is gone");

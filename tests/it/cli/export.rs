@@ -5,14 +5,20 @@ use std::{
     os::unix::fs::{PermissionsExt, symlink},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, command, example_guide},
-    on_both_databases, on_one_database,
+    command::{Cli, command, example_guide, text},
+    on_both_databases, on_one_database, on_own_databases,
+    server_process::ServerProcess,
 };
 
-on_both_databases![an_export_imported_and_exported_again_is_the_same_byte_for_byte];
+on_both_databases![
+    an_export_imported_and_exported_again_is_the_same_byte_for_byte,
+    what_authors_write_is_the_whole_guide,
+];
+
+on_own_databases![a_guide_beyond_the_largest_message_is_named_and_the_others_are_written];
 
 on_one_database![
     importing_an_earlier_export_restores_all_texts,
@@ -25,6 +31,10 @@ on_one_database![
     a_file_in_place_of_a_directory_is_named,
     a_link_is_never_written_through,
     a_file_keeps_its_permissions_when_it_is_written_again,
+    a_word_that_changes_is_one_line_of_the_file,
+    an_export_has_nothing_that_the_system_sets,
+    json_has_the_etag_of_the_exported_state,
+    a_guide_that_leads_to_itself_is_copied,
 ];
 
 fn an_export_imported_and_exported_again_is_the_same_byte_for_byte(cli: Cli) {
@@ -103,7 +113,7 @@ fn out_writes_the_file_and_prints_its_name(cli: Cli) {
         output.stdout,
         "wrote r.json: Restart a laptop safely, 6 steps\n"
     );
-    assert_eq!(output.file("r.json"), cli.export(guid));
+    assert_eq!(output.file("r.json"), cli.authored(guid));
     let output = cli
         .command(&["export", guid, "--out=r.json", "--format=json"])
         .run();
@@ -130,13 +140,13 @@ fn short_flags_name_server_account_and_file(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let args = ["export", guid, "-s", &cli.server, "-a", &cli.account];
     let output = command(&[&args[..], &["-o", "r.json"]].concat()).run();
-    assert_eq!(output.succeeded().file("r.json"), cli.export(guid));
+    assert_eq!(output.succeeded().file("r.json"), cli.authored(guid));
 }
 
 fn a_hyphen_as_file_is_standard_output(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["export", guid, "--out=-"]).run().succeeded();
-    assert_eq!(output.stdout, cli.export(guid));
+    assert_eq!(output.stdout, cli.authored(guid));
 }
 
 fn a_file_in_place_of_a_directory_is_named(cli: Cli) {
@@ -181,7 +191,220 @@ fn a_file_keeps_its_permissions_when_it_is_written_again(cli: Cli) {
     command.in_directory(directory.path()).run().succeeded();
     let mode = fs::metadata(&file).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
-    assert_eq!(fs::read_to_string(&file).expect("a file"), cli.export(guid));
+    assert_eq!(
+        fs::read_to_string(&file).expect("a file"),
+        cli.authored(guid)
+    );
     let files = fs::read_dir(directory.path()).expect("a directory");
     assert_eq!(files.count(), 1, "nothing is left beside it");
+}
+
+/// An import, a comparison and an edit of the file find nothing to change, a new guide made of
+/// it has the same file, and so has the guide in another account.
+fn what_authors_write_is_the_whole_guide(cli: Cli) {
+    let guides = [
+        "laptop-will-not-start.json",
+        "router-without-internet.json",
+        "washing-machine-error-code.json",
+        "restart-safely.json",
+    ];
+    for guid in cli.import_guides(&guides) {
+        let (whole, authored) = (cli.export(&guid), cli.authored(&guid));
+        let with_file = |args: &[&str]| cli.command(args).file("guide.json", &authored);
+        let output = with_file(&["import", "guide.json"]).run().succeeded();
+        let unchanged = format!("unchanged {guid} in guide.json: ");
+        assert!(output.stdout.starts_with(&unchanged), "{}", output.stdout);
+        assert!(!output.stdout.contains("ignored: "), "{}", output.stdout);
+        let output = with_file(&["diff", "guide.json"]).run().succeeded();
+        assert!(!output.stderr.contains("ignored: "), "{output:?}");
+        assert_eq!(output.stdout, "");
+        let edit = with_file(&["edit", &guid, "--editor", "cp guide.json"]).run();
+        assert_eq!(edit.succeeded().stderr, "nothing is changed\n");
+        assert_eq!(cli.export(&guid), whole);
+
+        let copy = with_file(&["import", "guide.json", "--as-new", "--format=json"]).run();
+        let copy = text(&copy.succeeded().json()[0]["guid"]);
+        let without_ids = |document: &str| -> Value {
+            let mut document = serde_json::from_str(document).expect("JSON");
+            remove_ids(&mut document);
+            document
+        };
+        assert_eq!(without_ids(&cli.authored(&copy)), without_ids(&authored));
+    }
+}
+
+/// Removes what differs in a copy of a guide.
+fn remove_ids(document: &mut Value) {
+    match document {
+        Value::Object(members) => {
+            members.retain(|name, _| !["guid", "subtask_id"].contains(&name.as_str()));
+            members.values_mut().for_each(remove_ids);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(remove_ids),
+        _ => {}
+    }
+}
+
+fn a_word_that_changes_is_one_line_of_the_file(cli: Cli) {
+    let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
+    let before = cli.authored(guid);
+    for (word, changed) in [
+        ("power_sign = nothing", "power_sign = light_or_fan"),
+        ("No bootable device found", "It finds no device"),
+    ] {
+        let changed = before.replacen(word, changed, 1);
+        assert_ne!(changed, before, "{word}");
+        let import = cli.command(&["import", "-"]).stdin(&changed).run();
+        assert!(import.succeeded().stdout.starts_with("updated"), "{word}");
+        assert_eq!(cli.authored(guid), changed, "{word}");
+        let import = cli.command(&["import", "-"]).stdin(&before).run();
+        import.succeeded();
+        assert_eq!(cli.authored(guid), before, "{word}");
+    }
+}
+
+fn an_export_has_nothing_that_the_system_sets(cli: Cli) {
+    let guid = cli.import(&json!({
+        "task": {"name": "Kettle", "product_id": 7, "dependency_shorthand": "components.7.on = yes"},
+        "steps": [{
+            "product_id": 7,
+            "type": "STEP_TYPE_OBSERVATION",
+            "title": "Is it cold?",
+            "tags": ["start"],
+            "feedback_config": [{"name": "cold", "type": "enum", "linked": true, "values": [
+                {"key": "no", "value": "No", "task_json": {"task": {"published": 0}}},
+            ]}],
+        }],
+    }));
+    let mut written: Value = serde_json::from_str(&cli.authored(&guid)).expect("JSON");
+    remove_ids(&mut written);
+    let roles = full_roles();
+    assert_eq!(
+        written,
+        json!({
+            "task": {
+                "name": "Kettle",
+                "product_id": "7",
+                "dependency_shorthand": "components.7.on = yes",
+                "published": 1,
+                "roles": roles,
+            },
+            "steps": [
+                {
+                    "product_id": "7",
+                    "type": "STEP_TYPE_OBSERVATION",
+                    "title": "Is it cold?",
+                    "cost": 0,
+                    "feedback_config": [{
+                        "name": "cold",
+                        "type": "enum",
+                        "linked": true,
+                        "values": [{
+                            "key": "no",
+                            "value": "No",
+                            "task_json": {"task": {"published": 0, "roles": roles}},
+                        }],
+                    }],
+                    "published": 1,
+                    "tags": ["start"],
+                },
+                {
+                    "product_id": "7",
+                    "type": "STEP_TYPE_SUBTASK",
+                    "cost": 0,
+                    "published": 1,
+                    "subtask_pid": "7",
+                },
+            ],
+        })
+    );
+    let full = cli.exported(&guid);
+    assert_eq!(full["steps"][1]["title"], "No");
+    assert!(full["task"]["etag"].is_string(), "{full}");
+}
+
+/// All access levels, which a task has by default.
+fn full_roles() -> Value {
+    let levels = ["USER", "TECH", "TECH2", "TECH3", "EXPERT", "USER2", "USER3"];
+    json!(levels.map(|level| format!("ACCESS_LEVEL_{level}")))
+}
+
+fn json_has_the_etag_of_the_exported_state(cli: Cli) {
+    let guid = &cli.import_guides(&["restart-safely.json"])[0];
+    let etag = |guide: &str| {
+        let export = ["export", guide, "--out=r.json", "--format=json"];
+        let exported = cli.command(&export).run().succeeded().json();
+        text(&exported["guide_etag"])
+    };
+    let first = etag(guid);
+    cli.command(&["keep", guid]).run().succeeded();
+    assert_eq!(etag(guid), first);
+    let changed = cli.authored(guid).replace("Save first", "Save second");
+    let import = cli.command(&["import", "-"]).stdin(&changed);
+    import.run().succeeded();
+    assert_ne!(etag(guid), first);
+    assert_eq!(etag(&format!("{guid}@1")), first);
+    let all = ["export", "--all", "--out=guides", "--format=json"];
+    let all = cli.command(&all).run().succeeded().json();
+    assert_eq!(text(&all[0]["guide_etag"]), etag(guid));
+}
+
+async fn a_guide_beyond_the_largest_message_is_named_and_the_others_are_written(url: String) {
+    let settings = [
+        ("EXPERTISE_DATABASE_URL", url.as_str()),
+        ("EXPERTISE_MAX_MESSAGE_BYTES", "65536"),
+    ];
+    let server = ServerProcess::start("export-beyond-the-largest-message", &settings);
+    let cli = Cli {
+        server: format!("http://{}", server.address()),
+        account: "large".to_owned(),
+    };
+    let guide = |name: &str| json!({"task": {"name": name, "product_id": 7}});
+    cli.import(&guide("First"));
+    let large = cli.import(&guide("Large"));
+    cli.import(&guide("Last"));
+    let step = json!({
+        "task": {"guid": large},
+        "steps": [{
+            "product_id": 7,
+            "type": "STEP_TYPE_INFORMATION",
+            "title": "Read",
+            "body": "x".repeat(16 * 1024),
+        }],
+    });
+    for _ in 0..4 {
+        let import = cli.command(&["import", "-", "--absent-steps=keep", "--quiet"]);
+        import.stdin(&step.to_string()).run().succeeded();
+    }
+    let output = cli.command(&["export", "--all", "--out=guides"]).run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let written = output.stdout.lines().map(|line| line.rsplit_once(": "));
+    let written: Vec<&str> = written.map(|line| line.expect("a line").1).collect();
+    assert_eq!(written, ["First, 0 steps", "Last, 0 steps"]);
+    let named = format!("2 written, 1 failed\nfailed {large}: Large: ");
+    assert!(output.stderr.starts_with(&named), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("MESSAGE_TOO_LARGE"),
+        "{}",
+        output.stderr
+    );
+}
+
+fn a_guide_that_leads_to_itself_is_copied(cli: Cli) {
+    let mut guide = json!({"task": {"name": "Circle", "product_id": 7}});
+    let guid = cli.import(&guide);
+    guide["task"]["guid"] = json!(guid);
+    guide["steps"] = json!([{
+        "product_id": 7,
+        "type": "STEP_TYPE_SUBTASK",
+        "subtask_id": guid,
+        "subtask_pid": 7,
+    }]);
+    cli.import(&guide);
+    let authored = cli.authored(&guid);
+    let copy = cli.command(&["import", "-", "--as-new", "--format=json"]);
+    let copy = copy.stdin(&authored).run().succeeded().json();
+    let copy = cli.exported(&text(&copy[0]["guid"]));
+    assert_ne!(copy["task"]["guid"], guid.as_str());
+    assert_eq!(copy["steps"][0]["subtask_id"], copy["task"]["guid"]);
 }

@@ -484,6 +484,9 @@ fn a_fifo_is_refused_by_every_command_that_reads_files(cli: Cli) {
         &["import", "guides/a.json"][..],
         &["diff", "guides/a.json"],
         &["lint", "guides/a.json"],
+        &["lint", "guides", "--closed"],
+        &["preview", "guides/a.json"],
+        &["graph", "guides/a.json"],
         &["apply", "guides"],
     ] {
         let command = cli.command(arguments).in_directory(directory.path());

@@ -484,12 +484,183 @@ fn a_step_behind_an_end_names_the_end() {
 }
 
 #[test]
-fn a_directory_is_refused_with_what_to_do() {
-    let directory = example_guide("");
-    let output = command(&["lint", &directory]).run();
-    assert_eq!(output.code, Some(1));
-    let part = "it is a directory: this command takes files, such as DIR/*.json";
-    assert!(output.stderr.contains(part), "{output:?}");
+fn a_directory_stands_for_the_files_below_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    for name in ["b", "b/c", ".hidden", "empty"] {
+        fs::create_dir(at(name)).expect("a directory");
+    }
+    let good = fs::read_to_string(example_guide("restart-safely.json")).expect("the example");
+    for name in [
+        "z.json",
+        "b/c/a.json",
+        "a.json",
+        ".hidden/x.json",
+        ".x.json",
+        "a.txt",
+    ] {
+        fs::write(at(name), &good).expect("a file");
+    }
+    fs::write(at("b/bad.json"), "{}{").expect("a file");
+    let lint = command(&["lint", "--format=json", ".", "empty"]);
+    let output = lint.in_directory(directory.path()).run();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let reports = output.json();
+    let reports = reports.as_array().expect("an array");
+    let names: Vec<String> = reports.iter().map(|it| text(&it["guide"])).collect();
+    let expected = [
+        "./a.json",
+        "./b/bad.json",
+        "./b/c/a.json",
+        "./z.json",
+        "empty",
+    ];
+    assert_eq!(names, expected);
+    let failed = reports.iter().filter(|it| it.get("error").is_some());
+    let failed: Vec<String> = failed.map(|it| text(&it["guide"])).collect();
+    assert_eq!(failed, ["./b/bad.json", "empty"]);
+    let error = text(&reports[4]["error"]["message"]);
+    assert_eq!(error, "it has no .json files");
+    let graph = command(&["graph", "./b"]);
+    let line = graph.in_directory(directory.path()).run().failure(1);
+    assert!(
+        line.contains("it is a directory: this command takes files"),
+        "{line}"
+    );
+}
+
+/// The rules that are found in each file.
+fn rules(output: &CommandOutput) -> Vec<Vec<String>> {
+    let reports = output.json();
+    let reports = reports.as_array().expect("an array").iter();
+    let rules = reports.map(|report| {
+        let findings = report["findings"].as_array().cloned().unwrap_or_default();
+        findings.iter().map(|it| text(&it["rule"])).collect()
+    });
+    rules.collect()
+}
+
+#[test]
+fn in_closed_files_a_variable_that_none_of_them_sets_is_a_warning() {
+    const UNKNOWN: &str = "condition/unknown-variable";
+    const UNKNOWN_ANSWER: &str = "condition/unknown-answer";
+    let reader = |shorthand: &str| {
+        json!({
+            "task": {"name": "Reader", "product_id": 77},
+            "steps": [
+                {
+                    "product_id": 77,
+                    "type": "STEP_TYPE_SOLUTION",
+                    "title": "Wait",
+                    "dependency_shorthand": shorthand,
+                },
+                {"product_id": 77, "type": "STEP_TYPE_END", "title": "Done"},
+            ],
+        })
+    };
+    let lint = |args: &[&str], shorthand: &str| {
+        let lint = command(
+            &[
+                &["lint", "--format=json", "reader.json", "setter.json"],
+                args,
+            ]
+            .concat(),
+        );
+        lint.file("setter.json", &guide_with("cost", json!(0)))
+            .file("reader.json", &reader(shorthand).to_string())
+            .run()
+    };
+    for (shorthand, found) in [
+        ("components.77.lamp = on", &[][..]),
+        ("components.77.nobody = on", &[UNKNOWN]),
+        ("components.77.lamp = on, of", &[UNKNOWN_ANSWER]),
+    ] {
+        let output = lint(&["--closed"], shorthand).succeeded();
+        assert_eq!(rules(&output), [found, &[]], "{shorthand}");
+        // A setter elsewhere is not known without the flag.
+        let output = lint(&[], shorthand).succeeded();
+        assert_eq!(rules(&output), [&[], &[]] as [&[&str]; 2], "{shorthand}");
+    }
+    let output = lint(
+        &["--closed", "--fail-on=warning"],
+        "components.77.nobody = on",
+    );
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let declared = ["--closed", "--variable=components.77.nobody"];
+    let output = lint(&declared, "components.77.nobody = on").succeeded();
+    assert_eq!(rules(&output), [&[], &[]] as [&[&str]; 2]);
+}
+
+#[test]
+fn in_closed_files_a_subtask_must_be_a_task_of_one_of_them() {
+    let (known, unknown) = (uuid::Uuid::now_v7(), uuid::Uuid::now_v7());
+    let reader = |subtask: uuid::Uuid| {
+        json!({
+            "task": {"name": "Reader", "product_id": 77},
+            "steps": [{
+                "product_id": 77,
+                "type": "STEP_TYPE_SUBTASK",
+                "subtask_id": subtask.to_string(),
+                "subtask_pid": 77,
+            }],
+        })
+    };
+    let mut other: Value = serde_json::from_str(&guide_with("cost", json!(0))).expect("JSON");
+    other["task"]["guid"] = json!(known.to_string());
+    let lint = |flag: &str, subtask| {
+        let lint = command(&["lint", flag, "--format=json", "other.json", "reader.json"]);
+        let lint = lint.file("other.json", &other.to_string());
+        lint.file("reader.json", &reader(subtask).to_string()).run()
+    };
+    lint("--closed", known).succeeded();
+    lint("--include-unpublished", unknown).succeeded();
+    let output = lint("--closed", unknown);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let error = text(&output.json()[1]["error"]["message"]);
+    let part = "step 1: document.steps[0].subtask_id: is the id of no task of these guides";
+    assert!(error.contains(part), "{error}");
+}
+
+#[test]
+fn closed_files_are_not_mixed_with_an_account() {
+    let guid = uuid::Uuid::now_v7().to_string();
+    let good = example_guide("restart-safely.json");
+    let lint = command(&[
+        "lint",
+        "--closed",
+        &good,
+        &guid,
+        "-a=x",
+        "-s=http://127.0.0.1:1",
+    ]);
+    let line = lint.run().failure(2);
+    assert!(
+        line.contains(&format!("and {guid} is a stored one")),
+        "{line}"
+    );
+    assert_eq!(
+        command(&["lint", "--closed", "--online", &good]).run().code,
+        Some(2)
+    );
+}
+
+#[test]
+fn the_exit_code_says_whether_there_is_a_finding_that_counts() {
+    let (infos, end) = (
+        many_findings(),
+        guide_with_condition("components.77.lamp = on, of"),
+    );
+    let code = |fail_on: &str, guide: &str| {
+        let lint = command(&["lint", "-", "--fail-on", fail_on])
+            .stdin(guide)
+            .run();
+        lint.code.expect("an exit code")
+    };
+    for (fail_on, of_infos, of_warning) in [("info", 1, 1), ("warning", 0, 1), ("ERROR", 0, 0)] {
+        assert_eq!(code(fail_on, &infos.to_string()), of_infos, "{fail_on}");
+        assert_eq!(code(fail_on, &end), of_warning, "{fail_on}");
+    }
+    assert_eq!(command(&["lint", "-", "--fail-on=off"]).run().code, Some(2));
 }
 
 #[test]

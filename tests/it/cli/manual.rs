@@ -2,7 +2,7 @@
 
 use crate::kit::command::command;
 
-const SUBCOMMANDS: [&str; 26] = [
+const SUBCOMMANDS: [&str; 28] = [
     "serve",
     "migrate",
     "accounts",
@@ -26,6 +26,8 @@ const SUBCOMMANDS: [&str; 26] = [
     "lint",
     "preview",
     "references",
+    "graph",
+    "new",
     "health",
     "completions",
     "man",
@@ -88,6 +90,7 @@ fn bash_completes_the_values_of_flags() {
         ("import --absent-steps", "keep delete"),
         ("translate --engine", "libretranslate apertium"),
         ("serve --auth", "header jwt"),
+        ("graph --format", "mermaid dot svg"),
     ] {
         let script = printed(&["completions", "bash"]);
         let (_, flag) = words.split_once(' ').expect("a flag");

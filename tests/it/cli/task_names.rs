@@ -22,7 +22,7 @@ fn import(cli: &Cli, name: &str) {
 fn a_name_that_one_task_has_names_it(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["export", "Restart a laptop safely"]).run();
-    assert_eq!(output.succeeded().stdout, cli.export(guid));
+    assert_eq!(output.succeeded().stdout, cli.authored(guid));
     let output = cli.command(&["show", "Restart a laptop safely"]).run();
     assert!(output.succeeded().stdout.contains(guid.as_str()));
     for arguments in [&["lint"][..], &["preview"], &["references", "--task"]] {

@@ -46,13 +46,13 @@ fn draft() -> GuideDraft {
             step: Step::create(new, &write),
             has_body: false,
             body_bytes: 0,
-            overlays: BTreeMap::new(),
+            translations: BTreeMap::new(),
             origin: None,
         }
     };
     let source = SourceTask {
         task,
-        overlays: BTreeMap::new(),
+        translations: BTreeMap::new(),
         origin: None,
     };
     let steps = (0..STEPS).map(step).collect();

@@ -1,0 +1,271 @@
+//! What a picture of a guide shows.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use crate::{
+    cli::{out::sanitize, wording},
+    domain::{
+        analysis::{account_name, full_name},
+        dependency::{Comparison, Condition, ConditionTarget, Group, Node},
+        ids::TaskId,
+        import::{Document, DocumentStep},
+        patch::Edit,
+        step::StepType,
+        task::Published,
+    },
+    messages::encode,
+    proto::v1,
+};
+
+/// Most answers that a step lists.
+const MAX_ANSWERS: usize = 8;
+
+/// A guide to draw.
+#[derive(Default)]
+pub(super) struct Graph {
+    /// Its task and the tasks that it manages, each with its nodes: itself, then its steps.
+    pub tasks: Vec<Range<usize>>,
+    pub nodes: Vec<GraphNode>,
+    /// What shows a step or task: observations with the nodes that their answers show, and
+    /// subtask steps with their tasks. The texts are the answers.
+    pub edges: BTreeMap<usize, Vec<(usize, String)>>,
+}
+
+/// A task or a step. Its texts are safe lines.
+pub(super) struct GraphNode {
+    /// The type of a step; `None` for a task.
+    pub kind: Option<StepType>,
+    /// The place of a step in its task, from 1; 0 for a task.
+    pub number: usize,
+    pub title: String,
+    /// Its conditions, if the edges do not say them, and its answers.
+    pub notes: Vec<String>,
+    /// Whether it is not published.
+    pub is_hidden: bool,
+    /// Whether nobody comes to it, whatever is answered.
+    pub is_unreachable: bool,
+}
+
+impl Graph {
+    /// The picture of a document. `unreachable` are the paths of the steps and tasks that nobody
+    /// comes to.
+    pub fn of(document: &Document, unreachable: &BTreeSet<String>) -> Self {
+        let mut builder = GraphBuilder {
+            unreachable,
+            graph: Self::default(),
+            conditions: Vec::new(),
+            setters: BTreeMap::new(),
+            managed: Vec::new(),
+            subtasks: Vec::new(),
+            task_nodes: BTreeMap::new(),
+        };
+        let name = document.task.name.as_deref().unwrap_or_default();
+        builder.add_task(document, name);
+        builder.finish()
+    }
+}
+
+impl GraphNode {
+    /// The lines of its text: what it is, its title, and the notes.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let heading = [self.kind_text(), self.heading()].into_iter();
+        heading.chain(self.notes.iter().cloned())
+    }
+
+    /// The title, after the number of a step.
+    pub fn heading(&self) -> String {
+        match self.number {
+            0 => self.title.clone(),
+            number => format!("{number}. {}", self.title),
+        }
+    }
+
+    /// What it is, such as `end` or `solution, hidden`.
+    pub fn kind_text(&self) -> String {
+        let kind = self.kind.map(StepType::number);
+        let kind = kind.and_then(|kind| v1::StepType::try_from(kind).ok());
+        let kind = kind.map_or("task", wording::kind);
+        let hidden = if self.is_hidden { ", hidden" } else { "" };
+        let unreachable = match self.is_unreachable {
+            true => ", unreachable",
+            false => "",
+        };
+        format!("{kind}{hidden}{unreachable}")
+    }
+}
+
+struct GraphBuilder<'a> {
+    unreachable: &'a BTreeSet<String>,
+    graph: Graph,
+    /// The nodes that have conditions, each with its task.
+    conditions: Vec<(usize, usize, &'a Group)>,
+    /// The observations that set a name: for the account, or within a task.
+    setters: BTreeMap<(Option<usize>, String), Vec<usize>>,
+    /// Observations with the tasks that they manage, and the keys of these answers.
+    managed: Vec<(usize, usize, String)>,
+    subtasks: Vec<(usize, TaskId)>,
+    task_nodes: BTreeMap<TaskId, usize>,
+}
+
+impl<'a> GraphBuilder<'a> {
+    /// Adds a task and what it manages; the index of its node.
+    fn add_task(&mut self, document: &'a Document, name: &str) -> usize {
+        let Document { path, task, steps } = document;
+        let first = self.graph.nodes.len();
+        let index = self.graph.tasks.len();
+        self.graph.nodes.push(GraphNode {
+            kind: None,
+            number: 0,
+            title: sanitize(name),
+            notes: Vec::new(),
+            is_hidden: is_hidden(&task.patch.published),
+            is_unreachable: self.unreachable.contains(&format!("{path}.task")),
+        });
+        self.task_nodes.extend(task.guid.map(|guid| (guid, first)));
+        self.add_conditions(first, index, &task.patch.dependencies);
+        for (number, step) in steps.iter().enumerate() {
+            self.add_step(step, number + 1, index);
+        }
+        self.graph.tasks.push(first..self.graph.nodes.len());
+        for (step, observation) in steps.iter().zip(first + 1..) {
+            let Edit::Set(feedback) = &step.patch.feedback else {
+                continue;
+            };
+            for (value, managed) in feedback.values.iter().zip(&step.values) {
+                if let Some(document) = managed.document.as_deref().filter(|_| feedback.linked) {
+                    let node = self.add_task(document, value.value.as_str());
+                    let ids = managed.ids.iter().map(|id| (*id, node));
+                    self.task_nodes.extend(ids);
+                    let key = sanitize(value.key.as_str());
+                    self.managed.push((observation, node, key));
+                }
+            }
+        }
+        first
+    }
+
+    fn add_step(&mut self, step: &'a DocumentStep, number: usize, task: usize) {
+        let patch = &step.patch;
+        let kind = patch.step_type.valid().copied();
+        let node = self.graph.nodes.len();
+        let title = match kind {
+            Some(StepType::Subtask) => step.title.clone(),
+            _ => patch.title.valid().map(|title| title.as_str().to_owned()),
+        };
+        if let (Some(StepType::Subtask), Some(subtask)) = (kind, patch.new_subtask()) {
+            self.subtasks.push((node, subtask));
+        }
+        let mut notes = Vec::new();
+        if let (Some(StepType::Observation), Edit::Set(feedback)) = (kind, &patch.feedback) {
+            let name = feedback.name.as_str();
+            let wide = patch
+                .product
+                .valid()
+                .map(|it| (None, account_name(*it, name)));
+            for key in wide.into_iter().chain([(Some(task), name.to_owned())]) {
+                self.setters.entry(key).or_default().push(node);
+            }
+            let answers = feedback.values.iter().take(MAX_ANSWERS);
+            notes.extend(answers.map(|it| format!("{}: {}", it.key.as_str(), it.value.as_str())));
+            if feedback.values.len() > MAX_ANSWERS {
+                let others = feedback.values.len() - MAX_ANSWERS;
+                notes.push(format!("and {others} more answers"));
+            }
+        }
+        self.graph.nodes.push(GraphNode {
+            kind,
+            number,
+            title: sanitize(&title.unwrap_or_default()),
+            notes: notes.iter().map(|note| sanitize(note)).collect(),
+            is_hidden: is_hidden(&patch.content.published),
+            is_unreachable: self.unreachable.contains(&step.path),
+        });
+        self.add_conditions(node, task, &patch.content.dependencies);
+    }
+
+    fn add_conditions(&mut self, node: usize, task: usize, group: &'a Edit<Group>) {
+        if let Edit::Set(group) = group {
+            self.conditions.push((node, task, group));
+        }
+    }
+
+    fn finish(mut self) -> Graph {
+        let mut edges: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+        for (node, task, group) in &self.conditions {
+            let mut are_all_drawn = true;
+            group.for_each_condition(&mut |condition| {
+                let name = full_name(condition);
+                let own = self.setters.get(&(Some(*task), name.clone()));
+                let setters = own.or_else(|| self.setters.get(&(None, name)));
+                are_all_drawn &= setters.is_some();
+                for setter in setters.into_iter().flatten().filter(|it| *it != node) {
+                    let labels = edges.entry((*setter, *node)).or_default();
+                    let label = answers(condition);
+                    if !labels.contains(&label) {
+                        labels.push(label);
+                    }
+                }
+            });
+            let is_single = matches!(group.nodes.as_slice(), [Node::Condition(_)]);
+            if let Some(node) = self.graph.nodes.get_mut(*node)
+                && !(is_single && are_all_drawn)
+            {
+                let group = encode::json::dependency_group(Group::clone(group));
+                node.notes
+                    .insert(0, format!("if {}", wording::group(&group)));
+            }
+        }
+        for (observation, task, key) in self.managed {
+            edges
+                .entry((observation, task))
+                .or_insert_with(|| vec![key]);
+        }
+        for (step, task) in self.subtasks {
+            let managed = self.task_nodes.get(&task).copied();
+            let name = managed.and_then(|node| self.graph.nodes.get(node));
+            let name = name.map_or_else(|| format!("task {task}"), |node| node.title.clone());
+            if let Some(node) = self
+                .graph
+                .nodes
+                .get_mut(step)
+                .filter(|it| it.title.is_empty())
+            {
+                node.title = name;
+            }
+            if let Some(managed) = managed {
+                edges
+                    .entry((step, managed))
+                    .or_insert_with(|| vec![String::new()]);
+            }
+        }
+        for ((from, to), labels) in edges {
+            let targets = self.graph.edges.entry(from).or_default();
+            targets.push((to, labels.join(" / ")));
+        }
+        self.graph
+    }
+}
+
+/// The answers that a condition names, such as `off, blinking` or `not steady`.
+fn answers(condition: &Condition) -> String {
+    let targets = condition.targets.iter().map(|target| match target {
+        ConditionTarget::Text(text) if text.is_empty() => "\"\"".to_owned(),
+        ConditionTarget::Text(text) => sanitize(text),
+        ConditionTarget::Number(number) => number.to_string(),
+        ConditionTarget::Bool(truth) => truth.to_string(),
+    });
+    let targets = targets.collect::<Vec<_>>().join(", ");
+    match condition.operator {
+        Comparison::Equal => targets,
+        Comparison::NotEqual => format!("not {targets}"),
+        Comparison::Greater => format!("> {targets}"),
+        Comparison::Less => format!("< {targets}"),
+    }
+}
+
+fn is_hidden(published: &Edit<Published>) -> bool {
+    matches!(published, Edit::Set(published) if *published != Published::default())
+}

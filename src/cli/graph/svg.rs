@@ -1,0 +1,278 @@
+//! A picture as SVG. The steps stand below each other in their order. At their right, each
+//! observation has a line, from which an arrow leads to every step that its answers show. A layout
+//! for graphs of any kind draws such a list with arrows across its boxes.
+
+use std::collections::BTreeMap;
+
+use super::{
+    model::{Graph, GraphNode},
+    text::{shortened, wrapped},
+};
+use crate::domain::step::StepType;
+
+const MARGIN: f32 = 24.0;
+const BOX_WIDTH: f32 = 400.0;
+const BOX_PADDING: f32 = 10.0;
+const BOX_GAP: f32 = 14.0;
+/// The additional gap between a task and the next one.
+const TASK_GAP: f32 = 30.0;
+/// The room for the texts of arrows, between the boxes and the lines.
+const LABEL_WIDTH: f32 = 190.0;
+const LANE_WIDTH: f32 = 14.0;
+/// The room for an arrow with its text above it.
+const ARROW_HEIGHT: f32 = 18.0;
+const TITLE_SIZE: f32 = 14.0;
+const NOTE_SIZE: f32 = 12.0;
+const LINE_HEIGHT: f32 = 1.35;
+/// The widths of an ordinary column, in the size of the font.
+const COLUMN: f32 = 0.62;
+const BOLD_COLUMN: f32 = 0.7;
+const GREY: &str = "#77828c";
+const RED: &str = "#c00000";
+/// Colours of lines that can be told from each other on white.
+const COLOURS: [&str; 8] = [
+    "#1f5fa8", "#b3541e", "#2e7d32", "#8e24aa", "#00737a", "#a3195b", "#6d5a00", "#455a9c",
+];
+
+pub(super) fn svg(graph: &Graph) -> String {
+    let boxes = place(graph);
+    let lanes = assign_lanes(graph, &boxes);
+    let x_of = |lane: usize| MARGIN + BOX_WIDTH + LABEL_WIDTH + lane as f32 * LANE_WIDTH;
+    let width = x_of(lanes.iter().max().map_or(0, |lane| lane + 1)) + MARGIN;
+    let height = boxes.last().map_or(0.0, NodeBox::bottom) + MARGIN;
+    let name = boxes.first().map_or("", |task| &task.node.title);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
+         font-family=\"'DejaVu Sans', Verdana, Arial, sans-serif\">\n\
+         <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+        escaped(name)
+    );
+    for task in &graph.tasks {
+        let of_task = boxes.get(task.clone()).unwrap_or_default();
+        if let (Some(first), Some(last)) = (of_task.first(), of_task.last()) {
+            svg.push_str(&ground(first.top, last.bottom()));
+        }
+    }
+    let mut drawn = BTreeMap::new();
+    let arrows = graph.edges.iter().zip(lanes).zip(COLOURS.iter().cycle());
+    for (((from, targets), lane), colour) in arrows {
+        if let Some(from) = boxes.get(*from) {
+            svg.push_str(&arrows_of(
+                from,
+                targets,
+                &boxes,
+                &mut drawn,
+                x_of(lane),
+                colour,
+            ));
+        }
+    }
+    for task in &graph.tasks {
+        for (index, it) in boxes.iter().enumerate().take(task.end).skip(task.start) {
+            svg.push_str(&it.svg(index + 1 == task.end));
+        }
+    }
+    svg + "</svg>\n"
+}
+
+/// A node, and where it stands.
+struct NodeBox<'a> {
+    node: &'a GraphNode,
+    top: f32,
+    height: f32,
+    title: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Places the nodes below each other, each high enough for its text and its arrows.
+fn place(graph: &Graph) -> Vec<NodeBox<'_>> {
+    let mut arrows: BTreeMap<usize, usize> = BTreeMap::new();
+    for (from, targets) in &graph.edges {
+        for node in targets.iter().map(|(to, _)| to).chain([from]) {
+            *arrows.entry(*node).or_default() += 1;
+        }
+    }
+    let columns = |column: f32| (BOX_WIDTH - 2.0 * BOX_PADDING) / column;
+    let mut top = MARGIN;
+    let nodes = graph.nodes.iter().enumerate().map(|(index, node)| {
+        let title = wrapped(&node.heading(), columns(BOLD_COLUMN * TITLE_SIZE));
+        let notes = node.notes.iter();
+        let notes = notes.flat_map(|note| wrapped(note, columns(COLUMN * NOTE_SIZE)));
+        let notes: Vec<String> = notes.collect();
+        let text = title.len() as f32 * TITLE_SIZE + (notes.len() + 1) as f32 * NOTE_SIZE;
+        let arrows = arrows.get(&index).copied().unwrap_or_default() as f32 * ARROW_HEIGHT;
+        if index > 0 {
+            top += if node.kind.is_none() {
+                BOX_GAP + TASK_GAP
+            } else {
+                BOX_GAP
+            };
+        }
+        let placed = NodeBox {
+            node,
+            top,
+            height: (text * LINE_HEIGHT).max(arrows) + 2.0 * BOX_PADDING,
+            title,
+            notes,
+        };
+        top = placed.bottom();
+        placed
+    });
+    nodes.collect()
+}
+
+/// Gives the line of each observation a lane in which no other is beside it, a shorter one nearer
+/// to the boxes.
+fn assign_lanes(graph: &Graph, boxes: &[NodeBox<'_>]) -> Vec<usize> {
+    let spans = graph
+        .edges
+        .iter()
+        .enumerate()
+        .map(|(index, (from, targets))| {
+            let ends = targets.iter().map(|(to, _)| to).chain([from]);
+            let ends = ends.filter_map(|node| boxes.get(*node));
+            let low = ends.clone().map(|it| it.top).fold(f32::MAX, f32::min);
+            (index, low, ends.map(NodeBox::bottom).fold(0.0, f32::max))
+        });
+    let mut spans: Vec<(usize, f32, f32)> = spans.collect();
+    spans.sort_by(|a, b| (a.2 - a.1).total_cmp(&(b.2 - b.1)));
+    let mut taken: Vec<Vec<(f32, f32)>> = Vec::new();
+    let mut lanes = BTreeMap::new();
+    for (index, low, high) in spans {
+        let is_free = |lane: &Vec<(f32, f32)>| lane.iter().all(|it| it.0 > high || it.1 < low);
+        let lane = taken.iter().position(is_free).unwrap_or(taken.len());
+        match taken.get_mut(lane) {
+            Some(lane) => lane.push((low, high)),
+            None => taken.push(vec![(low, high)]),
+        }
+        lanes.insert(index, lane);
+    }
+    lanes.into_values().collect()
+}
+
+/// The ground on which the steps of a task stand.
+fn ground(top: f32, bottom: f32) -> String {
+    format!(
+        "<rect x=\"12\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"8\" fill=\"#f3f5f7\"/>\n",
+        top - 12.0,
+        BOX_WIDTH + 24.0,
+        bottom - top + 24.0
+    )
+}
+
+/// Draws the line of an observation at `x`, and its arrows. `drawn` counts the arrows to each node.
+fn arrows_of(
+    from: &NodeBox<'_>,
+    targets: &[(usize, String)],
+    boxes: &[NodeBox<'_>],
+    drawn: &mut BTreeMap<usize, usize>,
+    x: f32,
+    colour: &str,
+) -> String {
+    let (right, start) = (MARGIN + BOX_WIDTH, from.bottom() - BOX_PADDING);
+    let room = (LABEL_WIDTH - 22.0) / (COLUMN * NOTE_SIZE);
+    let source = escaped(&from.node.heading());
+    let (mut low, mut high) = (start, start);
+    let mut svg = String::new();
+    for (to, label) in targets {
+        let Some(target) = boxes.get(*to) else {
+            continue;
+        };
+        let arrows = drawn.entry(*to).or_default();
+        *arrows += 1;
+        let y = target.top + *arrows as f32 * ARROW_HEIGHT;
+        (low, high) = (low.min(y), high.max(y));
+        svg.push_str(&format!(
+            "<path d=\"M{x} {y}H{}\" stroke=\"{colour}\"/>\
+             <path d=\"M{right} {y}l9 -4v8z\" fill=\"{colour}\"/>\n\
+             <text x=\"{}\" y=\"{}\" font-size=\"{NOTE_SIZE}\" fill=\"{colour}\">\
+             <title>{source}: {}</title>{}</text>\n",
+            right + 8.0,
+            right + 14.0,
+            y - 3.0,
+            escaped(label),
+            escaped(&shortened(label, room))
+        ));
+    }
+    format!(
+        "<path d=\"M{right} {start}H{x}M{x} {low}V{high}\" fill=\"none\" stroke=\"{colour}\"/>\n\
+         <circle cx=\"{right}\" cy=\"{start}\" r=\"3\" fill=\"{colour}\"/>\n{svg}"
+    )
+}
+
+impl NodeBox<'_> {
+    fn bottom(&self) -> f32 {
+        self.top + self.height
+    }
+
+    /// Draws it, and unless it is the last of its task, an arrow to the next one.
+    fn svg(&self, is_last: bool) -> String {
+        let Self {
+            node,
+            top,
+            height,
+            title,
+            notes,
+        } = self;
+        let fill = match node.kind {
+            None => "#dfe5ea",
+            Some(StepType::Observation) => "#e3effb",
+            Some(StepType::Solution) => "#e6f4e7",
+            Some(StepType::Idp) => "#fdf0d8",
+            Some(StepType::Information) => "#ffffff",
+            Some(StepType::Subtask) => "#f1e7f7",
+            Some(StepType::End) => "#eeeeee",
+        };
+        let radius = if node.kind == Some(StepType::End) {
+            24
+        } else {
+            8
+        };
+        let dashes = if node.is_hidden {
+            " stroke-dasharray=\"6 4\""
+        } else {
+            ""
+        };
+        let (stroke, thickness) = if node.is_unreachable {
+            (RED, 3)
+        } else {
+            (GREY, 1)
+        };
+        let mut svg = format!(
+            "<rect x=\"{MARGIN}\" y=\"{top}\" width=\"{BOX_WIDTH}\" height=\"{height}\" \
+             rx=\"{radius}\" fill=\"{fill}\" stroke=\"{stroke}\" \
+             stroke-width=\"{thickness}\"{dashes}/>\n"
+        );
+        let mut y = top + BOX_PADDING;
+        let mut add = |text: &str, size: f32, style: &str| {
+            y += size * LINE_HEIGHT;
+            svg.push_str(&format!(
+                "<text x=\"{}\" y=\"{}\" font-size=\"{size}\"{style}>{}</text>\n",
+                MARGIN + BOX_PADDING,
+                y - 0.3 * size,
+                escaped(text)
+            ));
+        };
+        let colour = if node.is_unreachable { RED } else { "#555e66" };
+        add(&node.kind_text(), NOTE_SIZE, &format!(" fill=\"{colour}\""));
+        title
+            .iter()
+            .for_each(|text| add(text, TITLE_SIZE, " font-weight=\"600\""));
+        notes.iter().for_each(|text| add(text, NOTE_SIZE, ""));
+        if !is_last {
+            let (middle, bottom) = (MARGIN + BOX_WIDTH / 2.0, self.bottom());
+            svg.push_str(&format!(
+                "<path d=\"M{middle} {bottom}v{BOX_GAP}\" stroke=\"{GREY}\"/>\
+                 <path d=\"M{middle} {}l-4 -7h8z\" fill=\"{GREY}\"/>\n",
+                bottom + BOX_GAP
+            ));
+        }
+        svg
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('"', "&quot;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,87 @@
+//! Documents that are all guides of an account.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use crate::domain::{
+    analysis::{OutsideSetter, OutsideSetters, account_name},
+    ids::{StepId, TaskId},
+    import::{Document, DocumentStep},
+    patch::Edit,
+    step::StepType,
+    violation::{Path, Reason, Violations},
+};
+
+/// What the guides of an account have that documents of them may use. Each is added by its index.
+#[derive(Debug, Default)]
+pub struct AllGuides {
+    /// The observations that set each account-wide name, with the index of their guide.
+    setters: BTreeMap<String, Vec<(usize, OutsideSetter)>>,
+    tasks: BTreeSet<TaskId>,
+}
+
+/// A guide among all guides.
+#[derive(Clone, Copy, Debug)]
+pub struct OneOfAllGuides<'a> {
+    /// All of them.
+    pub all: &'a AllGuides,
+    /// Its index.
+    pub index: usize,
+}
+
+impl AllGuides {
+    /// Adds a guide.
+    pub fn add(&mut self, index: usize, document: &Document) {
+        self.tasks.extend(document.task_ids());
+        document.for_each_step(&mut |step| {
+            if let Some((name, setter)) = setter(step) {
+                self.setters.entry(name).or_default().push((index, setter));
+            }
+        });
+    }
+}
+
+impl OneOfAllGuides<'_> {
+    /// The observations of other guides that set a name.
+    pub(super) fn setters_elsewhere(&self, name: &str) -> OutsideSetters {
+        let setters = self.all.setters.get(name).into_iter().flatten();
+        let elsewhere = setters.filter(|(index, _)| *index != self.index);
+        OutsideSetters::All(elsewhere.map(|(_, setter)| setter.clone()).collect())
+    }
+
+    /// Adds a violation for each subtask step of its document whose task no guide has.
+    pub(super) fn check_subtasks(&self, document: &Document, violations: &mut Violations) {
+        document.for_each_step(&mut |step| {
+            let subtask = step.patch.new_subtask();
+            let is_subtask = step.patch.step_type.valid() == Some(&StepType::Subtask);
+            if is_subtask && subtask.is_some_and(|task| !self.all.tasks.contains(&task)) {
+                violations.add(
+                    &Path::root(&step.path).field("subtask_id"),
+                    Reason::FieldInvalid,
+                    "is the id of no task of these guides",
+                );
+            }
+        });
+    }
+}
+
+/// The account-wide name that a step sets, if it is an observation.
+fn setter(step: &DocumentStep) -> Option<(String, OutsideSetter)> {
+    let (Some(StepType::Observation), Some(product), Edit::Set(feedback)) = (
+        step.patch.step_type.valid(),
+        step.patch.product.valid(),
+        &step.patch.feedback,
+    ) else {
+        return None;
+    };
+    let title = step.patch.title.valid();
+    let keys = feedback.values.iter();
+    let setter = OutsideSetter {
+        task: step.task.unwrap_or(TaskId(Uuid::nil())),
+        step: step.guid.unwrap_or(StepId(Uuid::nil())),
+        title: title.map_or_else(String::new, |title| title.as_str().to_owned()),
+        keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
+    };
+    Some((account_name(*product, feedback.name.as_str()), setter))
+}
