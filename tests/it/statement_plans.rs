@@ -113,7 +113,7 @@ async fn tasks_are_found_by_external_id_and_name_in_their_indexes() {
         let log = cluster.log();
         let plans = plans(&log[before..]);
         let sql = plans.iter().map(|plan| statement(plan));
-        let sql = sql.filter(|sql| sql.contains("FROM tasks")).last();
+        let sql = sql.filter(|sql| sql.contains("FROM tasks")).next_back();
         let plan = generic_plan(&mut database, &sql.expect("the statement")).await;
         let plan = plan.expect("a plan");
         assert!(plan.contains(&format!("using {index} on tasks")), "{plan}");
