@@ -80,3 +80,14 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.persist(path)?;
     Ok(())
 }
+
+/// Writes a new file. Fails if there is anything of this name, even a link that leads nowhere.
+pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(NEW_FILE_MODE)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -182,7 +182,7 @@ impl ApplyRun<'_> {
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
         let pending = match self.args.dry_run {
-            true => self.references.take_pending(&mut document),
+            true => self.references.take_pending(&mut document).0,
             false => Vec::new(),
         };
         let answer = match self.args.dry_run {
@@ -335,7 +335,7 @@ impl ApplyRun<'_> {
         }
         let advice = match self.args.merge {
             false => {
-                "--merge keeps what has changed beside the changes of the files, --overwrite takes it back"
+                "--merge keeps what has changed beside the changes of the files, --overwrite replaces it by what the files say"
             }
             true => "write what has changed into the files, or take it back with --overwrite",
         };

@@ -58,6 +58,9 @@ pub(super) enum ChangeKind {
     Moved,
 }
 
+/// The guids of the task and of the step, and the path of the field.
+pub(super) type ChangeSubject<'c> = (&'c str, &'c str, &'c str);
+
 impl Change {
     /// A change of a whole task.
     fn of_task(kind: ChangeKind, guid: &str, name: &str) -> Self {
@@ -96,15 +99,17 @@ impl Change {
     /// Whether it does the same in the same place of two guides, whose steps may be numbered
     /// otherwise.
     pub fn is_same(&self, other: &Self) -> bool {
-        let moved = self.kind == ChangeKind::Moved;
-        let numbered_alike = |change: &Self| Self {
-            place: usize::from(change.place > 0),
-            before: change.before.clone().filter(|_| !moved),
-            after: change.after.clone().filter(|_| !moved),
-            subtask_step: None,
-            ..change.clone()
-        };
-        numbered_alike(self) == numbered_alike(other)
+        let values = |change: &Self| (change.place > 0, change.title == self.title);
+        self.kind == other.kind
+            && self.subject() == other.subject()
+            && values(self) == values(other)
+            && (self.kind == ChangeKind::Moved
+                || self.before == other.before && self.after == other.after)
+    }
+
+    /// What changes.
+    pub fn subject(&self) -> ChangeSubject<'_> {
+        (&self.task, &self.step, &self.path)
     }
 
     /// Whether the guide loses a step.

@@ -19,7 +19,7 @@ use super::{
     changes::{self, Change},
     confirm,
     document::{self, DocumentError},
-    field_line::SentText,
+    field_line::{FieldLines, SentText},
     findings::Findings,
     ignored_step_fields::ignored_lines,
     imported_guide::outcome_name,
@@ -268,7 +268,8 @@ async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<Edit
     }
     for _ in 0..MAX_MERGES {
         let now = transfer::export_with_etag(client, guid).await?;
-        let planned = match merge::planned(client, &opened.document, &document, &now).await {
+        let planned = merge::planned(client, &opened.document, &document, &now).await;
+        let (planned, ignored) = match planned {
             Ok(planned) => planned,
             Err(error) if error.reason == "ETAG_MISMATCH" => continue,
             Err(error) => return refused(error),
@@ -282,10 +283,16 @@ async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<Edit
             MergeOutcome::Merged { document, .. } => document,
             MergeOutcome::Conflicts(conflicts) => {
                 let conflicts = conflicts.into_iter();
-                let conflicts = conflicts.map(|it| it.with_line(text, &document));
+                let lines = FieldLines::new(text);
+                let conflicts = conflicts.map(|it| it.with_line(&lines, &document));
                 return Ok(EditOutcome::Conflicts(conflicts.collect()));
             }
         };
+        // The merged guide has nothing of it, so that its own import ignores nothing.
+        let ignored = ignored_lines(&ignored, &document, &planned);
+        for line in &ignored {
+            print_error(&format!("ignored: {line}"));
+        }
         let theirs = guides.changes_of(&now.document)?;
         if !theirs.is_empty() {
             print_error("merged with what has changed since the guide was opened:");
@@ -296,6 +303,7 @@ async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<Edit
             Err(WriteError::Changed) => {}
             Err(WriteError::Refused(error)) => return Err(error.into()),
             Err(WriteError::Other(error)) => return Err(error),
+            Ok(EditOutcome::Unchanged) if !ignored.is_empty() => return Ok(EditOutcome::Ignored),
             Ok(outcome) => return Ok(outcome),
         }
     }

@@ -25,8 +25,8 @@ use crate::{
     proto::v1::{Step, StepType, TaskDocument},
 };
 
-/// What a document and the stored guide were made from, and what they are now. Their steps have
-/// the same ids.
+/// What a document and the stored guide were both made from, and both as they are now. A step has
+/// the same id in all of them.
 #[derive(Clone, Copy)]
 pub(super) struct MergedGuides<'a> {
     pub base: &'a TaskDocument,
@@ -41,7 +41,7 @@ pub(super) struct MergedGuides<'a> {
 pub(super) enum MergeOutcome {
     Merged {
         document: Box<TaskDocument>,
-        /// Whether it is as the document says, which has all that has changed in the guide.
+        /// Whether it equals the document, which then has every change of the stored guide.
         is_ours: bool,
     },
     Conflicts(Vec<MergeConflict>),
@@ -66,19 +66,16 @@ impl MergedGuides<'_> {
             Err(conflicts) => conflicts,
         };
         let (by_ours, by_theirs) = (self.changes_of(ours)?, self.changes_of(theirs)?);
+        let sides = [SideChanges::new(&by_ours), SideChanges::new(&by_theirs)];
         let conflicts = conflicts.iter().map(|conflict| {
-            let of_conflict = |changes: &[Change]| {
-                let changes = changes.iter();
-                let part = changes.filter(|change| self.is_part(conflict, change));
-                part.cloned().collect()
-            };
+            let [ours, theirs] = sides.each_ref().map(|side| self.part(conflict, side));
             MergeConflict {
                 task: conflict.task.to_owned(),
                 step: conflict.step.to_owned(),
                 path: path_of(conflict),
                 line: None,
-                ours: of_conflict(&by_ours),
-                theirs: of_conflict(&by_theirs),
+                ours,
+                theirs,
             }
         });
         Ok(MergeOutcome::Conflicts(conflicts.collect()))
@@ -89,37 +86,82 @@ impl MergedGuides<'_> {
         changes::between(self.base, guide)
     }
 
-    /// Whether a change is one of those that conflict.
-    fn is_part<V>(self, conflict: &Conflict<'_, V>, change: &Change) -> bool {
-        let is_of_step = change.task == conflict.task && change.step == conflict.step;
-        match conflict.subject {
-            ConflictSubject::Field { path, .. } => is_of_step && change.path == path,
-            ConflictSubject::Place { .. } => is_of_step && change.kind == ChangeKind::Moved,
+    /// The changes of one side that conflict.
+    fn part<V>(self, conflict: &Conflict<'_, V>, side: &SideChanges<'_>) -> Vec<Change> {
+        let of_step = side.of_step.get(&(conflict.task, conflict.step));
+        let of_step = of_step.into_iter().flatten().copied();
+        let part: Vec<&Change> = match conflict.subject {
+            ConflictSubject::Field { path, .. } => of_step.filter(|it| it.path == path).collect(),
+            ConflictSubject::Place { .. } => {
+                let moved = of_step.filter(|it| it.kind == ChangeKind::Moved);
+                moved.collect()
+            }
             ConflictSubject::Deleted { .. } => {
-                is_of_step || self.is_managed_below(&change.task, conflict.step)
+                let mut below = Vec::new();
+                if let Some(step) = find_step(self.base, conflict.step) {
+                    add_managed(step, &mut below);
+                }
+                of_step.chain(side.of_tasks(below)).collect()
             }
             ConflictSubject::Managed {
                 key, deleted_by, ..
             } => match (deleted_by, managed_by(self.base, conflict.step, key)) {
-                (Some(_), Some(task)) => change.task == transfer::guid(task),
+                (Some(_), Some(task)) => side.of_tasks(vec![transfer::guid(task)]).collect(),
                 (Some(_), None) | (None, _) => {
                     let of = |guide| managed_by(guide, conflict.step, key).map(transfer::name);
                     let names = [of(self.ours), of(self.theirs)];
-                    change.kind == ChangeKind::Added
-                        && change.place == 0
-                        && names.contains(&Some(change.title.as_str()))
+                    let added = side.all.iter().filter(|change| {
+                        change.kind == ChangeKind::Added
+                            && change.place == 0
+                            && names.contains(&Some(change.title.as_str()))
+                    });
+                    added.collect()
                 }
             },
+        };
+        part.into_iter().cloned().collect()
+    }
+}
+
+/// The changes from the base to one of the others.
+struct SideChanges<'c> {
+    all: &'c [Change],
+    /// By the ids of task and step; that of the step is empty for the task itself.
+    of_step: BTreeMap<(&'c str, &'c str), Vec<&'c Change>>,
+    of_task: BTreeMap<&'c str, Vec<&'c Change>>,
+}
+
+impl<'c> SideChanges<'c> {
+    fn new(all: &'c [Change]) -> Self {
+        let (mut of_step, mut of_task) = (BTreeMap::new(), BTreeMap::new());
+        for change in all {
+            let (task, step, _) = change.subject();
+            let of_step: &mut Vec<&Change> = of_step.entry((task, step)).or_default();
+            of_step.push(change);
+            let of_task: &mut Vec<&Change> = of_task.entry(task).or_default();
+            of_task.push(change);
+        }
+        Self {
+            all,
+            of_step,
+            of_task,
         }
     }
 
-    fn is_managed_below(self, task: &str, step: &str) -> bool {
-        fn manages(step: &Step, task: &str) -> bool {
-            managed_documents(step).any(|(_, managed)| {
-                transfer::guid(managed) == task || managed.steps.iter().any(|it| manages(it, task))
-            })
-        }
-        find_step(self.base, step).is_some_and(|step| manages(step, task))
+    fn of_tasks(&self, tasks: Vec<&str>) -> impl Iterator<Item = &'c Change> {
+        let changes = tasks.into_iter().filter_map(|task| self.of_task.get(task));
+        changes.flatten().copied()
+    }
+}
+
+/// Adds the ids of the tasks that a step manages, at every depth.
+fn add_managed<'d>(step: &'d Step, tasks: &mut Vec<&'d str>) {
+    for (_, managed) in managed_documents(step) {
+        tasks.push(transfer::guid(managed));
+        managed
+            .steps
+            .iter()
+            .for_each(|step| add_managed(step, tasks));
     }
 }
 
@@ -138,7 +180,7 @@ fn managed_by<'d>(guide: &'d TaskDocument, step: &str, key: &str) -> Option<&'d 
 }
 
 /// The step with this id, at every depth.
-pub(super) fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
+fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
     guide.steps.iter().find_map(|step| {
         let below = || managed_documents(step).find_map(|(_, managed)| find_step(managed, guid));
         match step.guid == guid {
@@ -169,14 +211,16 @@ pub(super) struct MergeConflict {
 }
 
 impl MergeConflict {
-    /// Adds the line in the text of a document, whose steps have the ids of the others.
-    pub fn with_line(mut self, text: &str, document: &TaskDocument) -> Self {
+    /// Adds the line in the text of a document, whose steps have the ids of the others. A field
+    /// of a managed task itself has none.
+    pub fn with_line(mut self, lines: &FieldLines<'_>, document: &TaskDocument) -> Self {
         let above = match self.step.as_str() {
-            "" => Some("task".to_owned()),
+            "" if self.task == transfer::guid(document) => Some("task".to_owned()),
+            "" => None,
             step => path_to(document, step),
         };
         let path = above.map(|above| format!("{above}.{}", self.path));
-        self.line = path.and_then(|path| FieldLines::new(text).line(&path));
+        self.line = path.and_then(|path| lines.line(&path));
         self
     }
 
@@ -217,14 +261,14 @@ fn path_to(document: &TaskDocument, guid: &str) -> Option<String> {
     })
 }
 
-/// What a document would make of the stored guide. Steps of the base that this lacks keep their
-/// ids.
+/// What a document would make of the stored guide, by a dry run, and what of the document is
+/// ignored. Steps of the base that the stored guide no longer has keep their ids.
 pub(super) async fn planned(
     client: &Client,
     base: &TaskDocument,
     document: &TaskDocument,
     stored: &StoredGuide,
-) -> Result<TaskDocument, CallError> {
+) -> Result<(TaskDocument, Vec<String>), CallError> {
     let ids = |guide| {
         let mut ids = BTreeSet::new();
         add_step_ids(guide, &mut ids);
@@ -234,14 +278,13 @@ pub(super) async fn planned(
     let mut sent = document.clone();
     clear_ids(&mut sent, &deleted);
     let message = transfer::import_of_whole(sent.clone(), &stored.guide_etag);
-    let mut planned = transfer::dry_run(client, message)
-        .await?
-        .document
-        .unwrap_or_default();
+    let answer = transfer::dry_run(client, message).await?;
+    let ignored = answer.ignored_paths;
+    let mut planned = answer.document.unwrap_or_default();
     let mut former_ids = BTreeMap::new();
     add_former_ids(document, &sent, &planned, &mut former_ids);
     set_ids(&mut planned, &former_ids);
-    Ok(planned)
+    Ok((planned, ignored))
 }
 
 fn add_step_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
@@ -260,8 +303,8 @@ fn clear_ids(document: &mut TaskDocument, deleted: &BTreeSet<String>) {
     }
 }
 
-/// Adds the ids that steps have in a document, by those that were made up for them as they were
-/// sent without.
+/// For each step that was sent without an id adds its id in the document, by the id that the dry
+/// run made up.
 fn add_former_ids(
     document: &TaskDocument,
     sent: &TaskDocument,
@@ -322,8 +365,8 @@ pub(super) fn with_steps_of(base: &TaskDocument, stored: &TaskDocument) -> TaskD
 }
 
 /// Gives steps of a document that the stored guide has got since the base, such as those of an
-/// earlier merge, their ids: they have the type and title of such a step, and of no step of the
-/// base that is left.
+/// earlier merge, their ids. Such a step has the type and title of a step of the stored guide, and
+/// of no step of the base that another one is not matched with.
 pub(super) fn match_added(document: &mut TaskDocument, base: &TaskDocument, stored: &TaskDocument) {
     fn by_guid(guide: &TaskDocument) -> BTreeMap<&str, &Step> {
         let steps = guide.steps.iter();

@@ -1,20 +1,27 @@
 //! `expertise new`.
 
+use std::io::ErrorKind;
+
 use serde_json::{Value, json};
 
-use super::{CliError, document, export, out};
-use crate::{config::NewArgs, proto::v1::TaskDocument};
+use super::{CliError, document, out};
+use crate::{config::NewArgs, files, proto::v1::TaskDocument};
 
 /// Writes a small guide to start from.
 pub fn new_guide(args: &NewArgs) -> Result<(), CliError> {
     let guide: TaskDocument = document::from_json("TaskDocument", &guide(args.product_id))?;
     let text = document::text(&guide)?;
     match args.out.as_deref().filter(|file| *file != "-") {
-        Some(file) if file.exists() => Err(CliError::Invalid(format!(
-            "{} exists, and is left as it is: name another file",
-            file.display()
-        ))),
-        Some(file) => export::write(file, &text),
+        Some(file) => files::create(file, &text).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => CliError::Invalid(format!(
+                "{} exists, and is left as it is: name another file",
+                file.display()
+            )),
+            _ => CliError::Write {
+                place: file.display().to_string(),
+                reason: error,
+            },
+        }),
         None => out::print(&text),
     }
 }

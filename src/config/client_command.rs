@@ -210,7 +210,8 @@ pub struct ImportArgs {
         ignore_case = true
     )]
     pub absent_steps: Option<AbsentSteps>,
-    /// Only if the guide has this etag, as `export --format json` prints it; for one file
+    /// Only if the guide has this etag, as `export --format json` prints it; for one file. A guide
+    /// that is named by its external id alone is created if there is none
     #[arg(
         long,
         value_name = "GUIDE_ETAG",

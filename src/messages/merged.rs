@@ -1,5 +1,7 @@
 //! The document of a merged guide.
 
+use std::collections::BTreeMap;
+
 use prost::Message;
 use serde_json::{Map, Value};
 
@@ -14,7 +16,7 @@ use crate::{
     proto::v1::{Step, TaskDocument},
 };
 
-/// The document of a guide that was merged, as an import takes it. What is not merged, such as
+/// The document of a guide that was merged, in the form that an import accepts. What is not merged, such as
 /// types, is that of `theirs`, the stored guide, or else of `ours`. A step that is not stored has
 /// no id. `None` if the descriptors of the contract are unusable.
 pub fn merged_document(
@@ -26,8 +28,15 @@ pub fn merged_document(
     let mut task = task.cloned().unwrap_or_default();
     task = with_fields("Task", &task, &merged.fields, &TASK_FIELDS)?;
     task.dependency_shorthand = None;
-    let steps = merged.steps.iter();
-    let steps = steps.map(|step| merged_step(step, ours, theirs));
+    fn by_guid(guide: &TaskDocument) -> BTreeMap<&str, &Step> {
+        let steps = guide.steps.iter();
+        steps.map(|step| (step.guid.as_str(), step)).collect()
+    }
+    let (ours, theirs) = (by_guid(ours), by_guid(theirs));
+    let steps = merged.steps.iter().map(|step| {
+        let of = |steps: &BTreeMap<&str, &Step>| steps.get(step.guid.as_str()).copied().cloned();
+        merged_step(step, of(&ours), of(&theirs))
+    });
     Some(TaskDocument {
         task: Some(task),
         steps: steps.collect::<Option<_>>()?,
@@ -36,14 +45,9 @@ pub fn merged_document(
 
 fn merged_step(
     merged: &ComparedStep<Value>,
-    ours: &TaskDocument,
-    theirs: &TaskDocument,
+    mine: Option<Step>,
+    stored: Option<Step>,
 ) -> Option<Step> {
-    let of = |guide: &TaskDocument| {
-        let mut steps = guide.steps.iter();
-        steps.find(|step| step.guid == merged.guid).cloned()
-    };
-    let (mine, stored) = (of(ours), of(theirs));
     let is_stored = stored.is_some();
     let (mine, stored) = (mine.unwrap_or_default(), stored.unwrap_or_default());
     let former = if is_stored { &stored } else { &mine };

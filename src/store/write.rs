@@ -168,13 +168,26 @@ impl<O: Operation> PendingWrite<O> {
         Ok(Some(WriteOutcome::Done(answer)))
     }
 
-    /// Runs the write in a transaction, under locks.
+    /// Runs the write in a transaction, under locks, or answers a retry.
     async fn run_locked(&self, tx: &Tx) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        if let Some(retry) = &self.retry
-            && let Some(earlier) = retry.find_stored_outcome(tx).await?
-        {
+        let Some(retry) = &self.retry else {
+            return self.decide_and_write(tx).await;
+        };
+        if let Some(earlier) = retry.find_stored_outcome(tx).await? {
             return Ok(WriteOutcome::Replayed(earlier));
         }
+        match self.decide_and_write(tx).await {
+            // The first call may have ended while this one waited for its locks, and what it has
+            // changed is then the reason of the refusal.
+            Err(StoreError::Domain(refusal)) => match retry.find_stored_outcome(tx).await? {
+                Some(earlier) => Ok(WriteOutcome::Replayed(earlier)),
+                None => Err(refusal.into()),
+            },
+            outcome => outcome,
+        }
+    }
+
+    async fn decide_and_write(&self, tx: &Tx) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let stored = self.operation.read_locked(tx).await?;
         let (mut changes, mut answer) = self.operation.decide(stored, &tx.context)?;
         self.operation.lock_changed(tx, &changes).await?;

@@ -112,8 +112,8 @@ async fn tasks_are_found_by_external_id_and_name_in_their_indexes() {
         assert_eq!(listed.tasks.len(), 1);
         let log = cluster.log();
         let plans = plans(&log[before..]);
-        let sql = plans.iter().map(|plan| statement(plan));
-        let sql = sql.filter(|sql| sql.contains("FROM tasks")).next_back();
+        let mut sql = plans.iter().map(|plan| statement(plan));
+        let sql = sql.rfind(|sql| sql.contains("FROM tasks"));
         let plan = generic_plan(&mut database, &sql.expect("the statement")).await;
         let plan = plan.expect("a plan");
         assert!(plan.contains(&format!("using {index} on tasks")), "{plan}");

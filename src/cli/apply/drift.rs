@@ -17,7 +17,8 @@ use super::{
 use crate::{
     cli::{
         CliError, PAGE_SIZE,
-        changes::{self, Change},
+        changes::{self, Change, ChangeSubject},
+        field_line::FieldLines,
         matching::{Matching, TaskIds, match_to_stored},
         merge::{self, MergeConflict, MergeOutcome, MergedGuides},
         out::{print_error, sanitize},
@@ -69,6 +70,11 @@ pub(super) async fn keep(client: &Client, task: &str, guide_etag: &str) -> Resul
             revisions.create_revision(request).await
         })
         .await?;
+    delete_old(client, task).await
+}
+
+/// Deletes the oldest revisions that [`keep`] has made.
+async fn delete_old(client: &Client, task: &str) -> Result<(), CallError> {
     let Some(id) = TaskId::parse(task) else {
         return Ok(());
     };
@@ -132,7 +138,9 @@ pub(super) async fn check(
         if stored.guide_etag == applied.guide_etag {
             continue;
         }
-        let Some(drift) = Drift::find(client, guide, stored, applied, references).await? else {
+        let Some(drift) =
+            Drift::find(client, guide, stored, applied, references, args.merge).await?
+        else {
             continue;
         };
         let report = DriftReport {
@@ -152,7 +160,8 @@ pub(super) async fn check(
             }
             Ok(MergeOutcome::Conflicts(conflicts)) => {
                 let conflicts = conflicts.into_iter();
-                let conflicts = conflicts.map(|it| it.with_line(&guide.text, &drift.document));
+                let lines = FieldLines::new(&guide.text);
+                let conflicts = conflicts.map(|it| it.with_line(&lines, &drift.document));
                 reports.push(DriftReport {
                     conflicts: conflicts.collect(),
                     ..report
@@ -177,13 +186,15 @@ struct Drift {
 }
 
 impl Drift {
-    /// `None` if the file says what has changed, too.
+    /// `None` if the file says what has changed, too. Fails if the changes are to be merged, and
+    /// cannot be as a managed task leads to a task that is yet to be created.
     async fn find(
         client: &Client,
         guide: &DirectoryGuide,
         stored: &StoredGuide,
         applied: &TaskRevision,
         references: &References,
+        is_merged: bool,
     ) -> Result<Option<Self>, CliError> {
         let Some(task) = TaskId::parse(&applied.task) else {
             return Ok(None);
@@ -205,8 +216,16 @@ impl Drift {
         );
         references.resolve(&mut document);
         let mut sent = document.clone();
-        let pending = references.take_pending(&mut sent);
-        let mut planned = match merge::planned(client, &base, &sent, stored).await {
+        let (pending, of_managed) = references.take_pending(&mut sent);
+        if is_merged && of_managed > 0 {
+            let file = guide.file.display();
+            return Err(CliError::Invalid(format!(
+                "{file} has changed by other means since it was last applied, and a task that it \
+                 manages refers to a guide that the account does not have yet: apply that guide \
+                 first, or leave the reference out until it is applied"
+            )));
+        }
+        let (mut planned, _) = match merge::planned(client, &base, &sent, stored).await {
             Ok(planned) => planned,
             Err(error) => {
                 let merged = Err(guide.with_places(error, &sent));
@@ -232,7 +251,14 @@ impl Drift {
             return Ok(None);
         }
         let in_file = guides.changes_of(&planned)?;
-        let is_in_file = |change: &Change| in_file.iter().any(|other| other.is_same(change));
+        let mut by_place: BTreeMap<ChangeSubject<'_>, Vec<&Change>> = BTreeMap::new();
+        for change in &in_file {
+            by_place.entry(change.subject()).or_default().push(change);
+        }
+        let is_in_file = |change: &Change| {
+            let others = by_place.get(&change.subject());
+            others.is_some_and(|others| others.iter().any(|other| other.is_same(change)))
+        };
         let missing = changes.iter().filter(|change| !is_in_file(change));
         let missing: Vec<Change> = missing.cloned().collect();
         Ok(Some(Self {
@@ -295,7 +321,7 @@ impl DriftReport {
     pub fn print(&self) {
         let file = sanitize(&self.file);
         let by = match self.authors.as_slice() {
-            [] => "nobody whom the change log still names".to_owned(),
+            [] => "somebody whom the change log no longer names".to_owned(),
             authors => {
                 let authors = authors.iter().map(|author| {
                     let subject = match author.subject.as_str() {

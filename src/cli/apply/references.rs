@@ -57,16 +57,17 @@ impl References {
         }
     }
 
-    /// Takes the steps out of a document and of those of its managed tasks that refer to tasks
-    /// which are yet to be created. Returns those of the document with their places.
-    pub fn take_pending(&self, document: &mut TaskDocument) -> Vec<(usize, Step)> {
+    /// Takes the steps out of a document that refer to tasks which are yet to be created.
+    /// Returns those of the document itself with their places, and how many there are of the tasks
+    /// that it manages.
+    pub fn take_pending(&self, document: &mut TaskDocument) -> (Vec<(usize, Step)>, usize) {
         let own = ids_of(document);
         let steps = document.steps.iter().cloned().enumerate();
         let pending = steps
             .filter(|(_, step)| self.is_pending(step, &own))
             .collect();
-        self.leave_out(document, &own);
-        pending
+        let left_out = self.leave_out(document, &own);
+        (pending, left_out.of_managed)
     }
 
     /// Takes the steps out of a document that refer to tasks which are yet to be created.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    cli::{CliError, directory::document_files, transfer},
+    cli::{CliError, directory::document_files, out::sanitize, transfer},
     proto::v1::TaskDocument,
 };
 
@@ -69,18 +69,22 @@ pub(super) fn nothing_is_applied(errors: Vec<String>) -> CliError {
 
 /// Refuses two documents of one guide, of which the one would undo the other.
 fn check_ids(sources: &[DocumentFile]) -> Result<(), CliError> {
-    let mut files: BTreeMap<String, &Path> = BTreeMap::new();
+    let mut files: BTreeMap<(&str, String), &Path> = BTreeMap::new();
     for DocumentFile { file, document, .. } in sources {
-        let guid = transfer::guid(document).to_ascii_lowercase();
-        if guid.is_empty() {
-            continue;
-        }
-        if let Some(other) = files.insert(guid.clone(), file) {
-            return Err(nothing_is_applied(vec![format!(
-                "{} and {} are both of task {guid}: remove one, or its task.guid",
-                other.display(),
-                file.display()
-            )]));
+        let external_id = document.task.as_ref().and_then(|it| it.external_id.clone());
+        let ids = [
+            ("guid", transfer::guid(document).to_ascii_lowercase()),
+            ("external_id", external_id.unwrap_or_default()),
+        ];
+        for (field, id) in ids.into_iter().filter(|(_, id)| !id.is_empty()) {
+            let shown = sanitize(&id).to_string();
+            if let Some(other) = files.insert((field, id), file) {
+                return Err(nothing_is_applied(vec![format!(
+                    "{} and {} are both of task {shown}: remove one, or its task.{field}",
+                    other.display(),
+                    file.display()
+                )]));
+            }
         }
     }
     Ok(())

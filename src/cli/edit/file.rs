@@ -65,7 +65,7 @@ impl EditedFile {
     /// Writes the reason behind the text, as comments.
     pub fn refuse(&mut self, text: &str, reason: &str) -> Result<(), CliError> {
         self.is_refused = true;
-        let help = "Leave the text as it is to give it up.";
+        let help = "Close the editor without a change to stop.";
         let comments = reason.lines().chain([help]);
         let comments: String = comments.map(|line| format!("{COMMENT} {line}\n")).collect();
         let text = text.trim_end();

@@ -7,11 +7,10 @@ use serde::Serialize;
 use crate::{
     cli::{
         changes::{Change, ChangeKind},
-        merge::find_step,
         out::sanitize,
     },
     messages::managed_documents::managed_documents,
-    proto::v1::{StepTranslation, Task, TaskDocument},
+    proto::v1::{Step, StepTranslation, Task, TaskDocument},
 };
 
 /// The translations of a task or step whose source texts change, while they stay as they are.
@@ -48,59 +47,72 @@ pub(super) fn translations(
     changes: &[Change],
     planned: &TaskDocument,
 ) -> Vec<OutdatedTranslations> {
-    let mut fields: BTreeMap<(&str, &str), Vec<&Change>> = BTreeMap::new();
-    for change in changes.iter().filter(|it| it.kind == ChangeKind::Changed) {
-        let resource = (change.task.as_str(), change.step.as_str());
-        fields.entry(resource).or_default().push(change);
+    let mut steps = BTreeMap::new();
+    add_steps(planned, &mut steps);
+    // The changes of each task and step, with the place of the first of them.
+    let mut fields: BTreeMap<(&str, &str), (usize, Vec<&Change>)> = BTreeMap::new();
+    for (index, change) in changes.iter().enumerate() {
+        if change.kind == ChangeKind::Changed {
+            let resource = (change.task.as_str(), change.step.as_str());
+            let (_, changes) = fields.entry(resource).or_insert((index, Vec::new()));
+            changes.push(change);
+        }
     }
-    let outdated = fields.into_iter().filter_map(|((task, step), changes)| {
-        let is_changed = |path: &str| changes.iter().any(|change| change.path == path);
-        let languages: Vec<&String> = match step {
-            "" => {
-                let translations = &find_task(planned, task)?.translations;
-                let translated = translations.iter().filter(|(_, it)| it.name.is_some());
-                translated
-                    .map(|(language, _)| language)
-                    .filter(|_| is_changed("name"))
-                    .collect()
-            }
-            step => {
-                let translations = &find_step(planned, step)?.translations;
-                let is_outdated = |translation: &StepTranslation| {
-                    translation.title.is_some() && is_changed("title")
-                        || translation.body.is_some() && is_changed("body")
-                        || !translation.instructions.is_empty() && is_changed("instructions")
-                        || !translation.feedback_config.is_empty() && is_changed("feedback_config")
-                };
-                let outdated = translations.iter().filter(|(_, it)| is_outdated(it));
-                outdated.map(|(language, _)| language).collect()
-            }
-        };
-        // One that is edited, too, is new.
-        let is_edited = |language: &str| {
-            let texts = format!("translations[\"{language}\"].");
-            let mut paths = changes.iter().map(|change| change.path.as_str());
-            paths.any(|path| path.starts_with(&texts) && !path.ends_with(".locked"))
-        };
-        let languages = languages.into_iter().filter(|it| !is_edited(it));
-        let mut languages: Vec<String> = languages.cloned().collect();
-        languages.sort_unstable();
-        let first = changes.first().filter(|_| !languages.is_empty())?;
-        Some(OutdatedTranslations {
-            task: task.to_owned(),
-            step: step.to_owned(),
-            place: first.place,
-            title: first.title.clone(),
-            languages,
-        })
-    });
-    let mut outdated: Vec<OutdatedTranslations> = outdated.collect();
-    outdated.sort_by_key(|it| {
-        changes
-            .iter()
-            .position(|change| change.task == it.task && change.step == it.step)
-    });
-    outdated
+    let outdated = fields
+        .into_iter()
+        .filter_map(|((task, step), (index, changes))| {
+            let is_changed = |path: &str| changes.iter().any(|change| change.path == path);
+            let languages: Vec<&String> = match step {
+                "" => {
+                    let translations = &find_task(planned, task)?.translations;
+                    let translated = translations.iter().filter(|(_, it)| it.name.is_some());
+                    translated
+                        .map(|(language, _)| language)
+                        .filter(|_| is_changed("name"))
+                        .collect()
+                }
+                step => {
+                    let translations = &steps.get(step)?.translations;
+                    let is_outdated = |translation: &StepTranslation| {
+                        translation.title.is_some() && is_changed("title")
+                            || translation.body.is_some() && is_changed("body")
+                            || !translation.instructions.is_empty() && is_changed("instructions")
+                            || !translation.feedback_config.is_empty()
+                                && is_changed("feedback_config")
+                    };
+                    let outdated = translations.iter().filter(|(_, it)| is_outdated(it));
+                    outdated.map(|(language, _)| language).collect()
+                }
+            };
+            // One that is edited, too, is new.
+            let is_edited = |language: &str| {
+                let texts = format!("translations[\"{language}\"].");
+                let mut paths = changes.iter().map(|change| change.path.as_str());
+                paths.any(|path| path.starts_with(&texts) && !path.ends_with(".locked"))
+            };
+            let languages = languages.into_iter().filter(|it| !is_edited(it));
+            let mut languages: Vec<String> = languages.cloned().collect();
+            languages.sort_unstable();
+            let first = changes.first().filter(|_| !languages.is_empty())?;
+            let outdated = OutdatedTranslations {
+                task: task.to_owned(),
+                step: step.to_owned(),
+                place: first.place,
+                title: first.title.clone(),
+                languages,
+            };
+            Some((index, outdated))
+        });
+    let mut outdated: Vec<(usize, OutdatedTranslations)> = outdated.collect();
+    outdated.sort_by_key(|(index, _)| *index);
+    outdated.into_iter().map(|(_, outdated)| outdated).collect()
+}
+
+fn add_steps<'d>(guide: &'d TaskDocument, steps: &mut BTreeMap<&'d str, &'d Step>) {
+    for step in &guide.steps {
+        steps.insert(&step.guid, step);
+        managed_documents(step).for_each(|(_, managed)| add_steps(managed, steps));
+    }
 }
 
 /// The task with this id, managed ones included.

@@ -22,6 +22,9 @@ use crate::{
 
 /// Most answers that a step lists.
 const MAX_ANSWERS: usize = 8;
+/// Most observations of one variable that an edge comes from. A step that reads one which more of
+/// them set has its condition as text.
+const MAX_SETTERS: usize = 20;
 
 /// A guide to draw.
 #[derive(Default)]
@@ -200,8 +203,9 @@ impl<'a> GraphBuilder<'a> {
                 let name = full_name(condition);
                 let own = self.setters.get(&(Some(*task), name.clone()));
                 let setters = own.or_else(|| self.setters.get(&(None, name)));
-                are_all_drawn &= setters.is_some();
-                for setter in setters.into_iter().flatten().filter(|it| *it != node) {
+                are_all_drawn &= setters.is_some_and(|setters| setters.len() <= MAX_SETTERS);
+                let setters = setters.into_iter().flatten().filter(|it| *it != node);
+                for setter in setters.take(MAX_SETTERS) {
                     let labels = edges.entry((*setter, *node)).or_default();
                     let label = answers(condition);
                     if !labels.contains(&label) {

@@ -1,4 +1,4 @@
-//! NameDigests: digests of the names that tasks and steps read and set, each for one use. The
+//! Digests of the names that tasks and steps read and set, each for one use. The
 //! database indexes digests, as names can be too long for an index.
 
 use std::collections::BTreeSet;

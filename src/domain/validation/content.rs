@@ -154,11 +154,17 @@ fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, checked: &C
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    let Some(translation) = translation else { return };
+    let Some(translation) = translation else {
+        return;
+    };
     checked.check(report, |path, facts, message| {
         own.finding(Rule::UnknownLanguage, path, facts, message)
     });
-    let state = source.translations.get(language).copied().unwrap_or_default();
+    let state = source
+        .translations
+        .get(language)
+        .copied()
+        .unwrap_or_default();
     if state.outdated_title {
         let (rule, facts, message) = outdated(language, translation.locked);
         let finding = own.finding(rule, &path, facts, message);
@@ -176,7 +182,11 @@ fn check_step_translation(
     let source = &own.step.source;
     let path = translation_path(language);
     let translation = source.step.content.translations.get(language);
-    let state = source.translations.get(language).copied().unwrap_or_default();
+    let state = source
+        .translations
+        .get(language)
+        .copied()
+        .unwrap_or_default();
     let needs_title = needs_title(report, own.step, language, is_own);
     let fields = missing_fields(own.step, translation, state, needs_title);
     if !fields.is_empty() && !report.skips(Rule::TranslationMissing) {
@@ -184,7 +194,9 @@ fn check_step_translation(
         let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
         report.add(in_language(finding, language));
     }
-    let Some(translation) = translation else { return };
+    let Some(translation) = translation else {
+        return;
+    };
     checked.check(report, |path, facts, message| {
         own.finding(Rule::UnknownLanguage, path, facts, message)
     });

@@ -21,8 +21,8 @@ pub const MAX_LIGHT_WEIGHT: usize = 300;
 /// How long light work may take on a thread of the runtime. If it takes longer, it is begun
 /// again on a thread of its own.
 const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
-/// How far threads of analyses yield, as `nice` counts it: a thread of other work gets three times
-/// as much of a processor.
+/// How far [`AnalysisThreads`] yield, as `nice` counts it: one gets a third of the processor time
+/// of a thread of other work.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 /// Memory that an analysis takes for each step, condition, target and key of a guide, beside
@@ -89,6 +89,7 @@ impl AnalysisThreads {
             return Err(Error::Overloaded);
         }
         let result = until_call_is_over(move |stop| {
+            yield_to_others();
             let result = analysis(stop);
             drop((memory, permit));
             result
@@ -109,7 +110,8 @@ pub async fn run_by_weight<T: Send + 'static>(
     }
 }
 
-/// As [`run_by_weight`], for analyses: they yield to other work, and stop when the call is over.
+/// As [`run_by_weight`], for analyses, which stop when the call is over. They may hold a connection
+/// that others wait for, so they do not yield to these.
 pub async fn analyse_by_weight<T: Send + 'static>(
     weight: usize,
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
@@ -141,7 +143,7 @@ pub fn check_call() -> Result<()> {
     }
 }
 
-/// Runs an analysis on a thread of its own, which yields to all other work.
+/// Runs an analysis on a thread of its own, whose priority it may lower.
 async fn on_analysis_thread<T: Send + 'static>(
     analysis: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
@@ -149,7 +151,6 @@ async fn on_analysis_thread<T: Send + 'static>(
     let (sender, result) = oneshot::channel();
     let thread = thread::Builder::new().name("analysis".to_owned());
     let thread = thread.spawn(move || {
-        yield_to_others();
         // This fails when the caller has gone.
         let _ = sender.send(span.in_scope(analysis));
     });

@@ -96,7 +96,7 @@ impl AccountNames<'_> {
             let NameDigest(digest) = NameDigest::new(used, name);
             format!("({}, {})", values.bind(digest), use_number(used))
         }));
-        format!("WITH given (digest, used) AS (VALUES {rows})")
+        format!("WITH given (name_digest, used) AS (VALUES {rows})")
     }
 
     /// Keeps the names whose digests something outside has.
@@ -128,7 +128,7 @@ pub async fn retain_used_outside(
     let of_account = values.bind(account.as_str());
     let sql = format!(
         "{given} SELECT y.name_digest, y.guid FROM given g CROSS JOIN name_uses y \
-         WHERE y.account_id = {of_account} AND y.name_digest = g.digest LIMIT {limit}"
+         WHERE y.account_id = {of_account} AND y.name_digest = g.name_digest LIMIT {limit}"
     );
     let statement = values.statement(sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;
@@ -324,7 +324,7 @@ fn users_sql(kind: &str, used: NameUse, account: &AccountId, values: &mut Values
         "SELECT {used} AS used, {in_step} AS in_step, r.guid, {task} AS task, r.size FROM ( \
            SELECT DISTINCT guid FROM name_uses \
            WHERE account_id = {of_digests} AND in_step = {in_step} \
-             AND name_digest IN (SELECT digest FROM given WHERE used = {used}) \
+             AND name_digest IN (SELECT name_digest FROM given WHERE used = {used}) \
          ) y CROSS JOIN {kind}s r WHERE r.account_id = {of_rows} AND r.guid = y.guid \
          ORDER BY r.guid"
     )

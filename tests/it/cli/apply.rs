@@ -511,6 +511,12 @@ fn a_file_that_is_no_document_stops_everything(cli: Cli) {
     write(&directory, "a.json", &cli.exported(&guid));
     write(&directory, "b.json", &cli.exported(&guid));
     apply(&cli, directory.path(), &[]).fails_with(1, &[&format!("are both of task {guid}")]);
+
+    for file in ["a.json", "b.json"] {
+        let named = json!({"task": {"name": file, "product_id": 1, "external_id": "pump"}});
+        write(&directory, file, &named);
+    }
+    apply(&cli, directory.path(), &[]).fails_with(1, &["are both of task pump"]);
 }
 
 fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {

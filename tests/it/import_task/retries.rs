@@ -5,6 +5,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     a_replay_undoes_nothing_done_since,
     imports_at_the_same_time_with_one_request_id_make_one_task,
+    imports_at_the_same_time_with_one_request_id_and_an_etag_are_one,
     a_failed_import_leaves_nothing,
     imports_of_one_task_at_the_same_time_all_count,
 ];
@@ -56,6 +57,33 @@ async fn imports_at_the_same_time_with_one_request_id_make_one_task(client: Clie
     }
     assert!(responses.iter().all(|response| *response == responses[0]));
     assert_eq!(client.all_tasks().await.len(), 2);
+}
+
+async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client: Client) {
+    let steps = ["a"; 200].map(|title| document_step(StepType::Information, title));
+    let first = client.import(document("Guide", steps.to_vec())).await;
+    let mut guide_etag = first.accepted().guide_etag;
+    let task = client.all_tasks().await.remove(0);
+    for number in 0..4 {
+        let renamed = TaskDocument {
+            task: Some(task_of(&task.guid).named(format!("Guide {number}"))),
+            steps: task.steps.iter().map(|guid| step_of(guid)).collect(),
+        };
+        let request = ImportTaskRequest {
+            guide_etag,
+            ..request(renamed)
+        };
+        let calls = (0..8).map(|_| {
+            let (client, request) = (client.over_new_connection(), request.clone());
+            tokio::spawn(async move { client.send_import(request).await })
+        });
+        let mut responses = Vec::new();
+        for call in calls.collect::<Vec<_>>() {
+            responses.push(call.await.unwrap().accepted());
+        }
+        assert!(responses.iter().all(|response| *response == responses[0]));
+        guide_etag = responses.remove(0).guide_etag;
+    }
 }
 
 async fn a_failed_import_leaves_nothing(client: Client) {
