@@ -238,8 +238,8 @@ impl Server {
     /// peers do.
     ///
     /// `started` is called once the database is open. Until then calls wait for it for five
-    /// seconds, and then answer UNAVAILABLE; health is NOT_SERVING. A database that cannot be used is an error, but one that
-    /// cannot be reached is waited for.
+    /// seconds, and then answer UNAVAILABLE; health is NOT_SERVING. A database that cannot be
+    /// used is an error, but one that cannot be reached is waited for.
     pub async fn serve(
         self,
         started: impl FnOnce(),

@@ -19,7 +19,9 @@ use crate::{
     domain::compare::{Conflict, ConflictSubject, compare, merge},
     messages::{
         compared::compared,
-        managed_documents::{managed_document, managed_documents, managed_documents_mut},
+        managed_documents::{
+            managed_document, managed_documents, managed_documents_mut, steps_by_guid,
+        },
         merged::merged_document,
     },
     proto::v1::{Step, StepType, TaskDocument},
@@ -335,15 +337,14 @@ fn set_ids(document: &mut TaskDocument, ids: &BTreeMap<String, String>) {
     }
 }
 
-/// A type that no step of a document has.
+/// A type that no step of a document has, so that no step is found by it.
 const NO_TYPE: i32 = -1;
 
 /// A guide to find the steps of a document in: by content among the steps of `base`, and those
 /// that `stored` alone has by their ids.
 pub(super) fn with_steps_of(base: &TaskDocument, stored: &TaskDocument) -> TaskDocument {
     let mut guide = base.clone();
-    let others = stored.steps.iter().map(|step| (step.guid.as_str(), step));
-    let mut others: BTreeMap<&str, &Step> = others.collect();
+    let mut others = steps_by_guid(stored);
     for step in &mut guide.steps {
         let Some(other) = others.remove(step.guid.as_str()) else {
             continue;
@@ -368,11 +369,7 @@ pub(super) fn with_steps_of(base: &TaskDocument, stored: &TaskDocument) -> TaskD
 /// earlier merge, their ids. Such a step has the type and title of a step of the stored guide, and
 /// of no step of the base that another one is not matched with.
 pub(super) fn match_added(document: &mut TaskDocument, base: &TaskDocument, stored: &TaskDocument) {
-    fn by_guid(guide: &TaskDocument) -> BTreeMap<&str, &Step> {
-        let steps = guide.steps.iter();
-        steps.map(|step| (step.guid.as_str(), step)).collect()
-    }
-    let (in_base, in_stored) = (by_guid(base), by_guid(stored));
+    let (in_base, in_stored) = (steps_by_guid(base), steps_by_guid(stored));
     let named: BTreeSet<String> = document.steps.iter().map(|it| it.guid.clone()).collect();
     let mut of_base = StepsByContent::default();
     let unnamed = |step: &&Step| !named.contains(&step.guid);

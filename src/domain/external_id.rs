@@ -45,19 +45,20 @@ impl ExternalId {
     }
 }
 
-/// An external id that a write gives to a task or step. No other may have it.
+/// An external id that a write assigns to a task or step. No other may have it.
 #[derive(Clone, Debug)]
 pub struct ClaimedId {
     /// The id.
     pub id: ExternalId,
-    /// The task whose steps must not have it; `None` if no task of the account may.
+    /// The task of the step that gets it, whose other steps must not have it. `None` if a task gets
+    /// it, so that no other task of the account may have it.
     pub within: Option<TaskId>,
     /// The path of the request's field that has it.
     pub field: Cow<'static, str>,
 }
 
 impl ClaimedId {
-    /// The id of a task, if the write gives it to the task.
+    /// The id of a task, if the write assigns it.
     pub fn of_task(
         before: Option<&Task>,
         after: &Task,
@@ -71,7 +72,7 @@ impl ClaimedId {
         })
     }
 
-    /// The id of a step, if the write gives it to the step.
+    /// The id of a step, if the write assigns it.
     pub fn of_step(
         before: Option<&Step>,
         after: &Step,

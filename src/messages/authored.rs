@@ -1,4 +1,4 @@
-//! Guides with what their authors write, and nothing else.
+//! Guides reduced to what their authors write.
 
 use prost::Message;
 use prost_reflect::DynamicMessage;
@@ -15,8 +15,8 @@ const TASK_CREATION_FIELDS: &[&str] = &["dependency_shorthand", "guid", "product
 const STEP_CREATION_FIELDS: &[&str] = &["dependency_shorthand", "guid", "product_id", "type"];
 
 /// The guide without what the system sets, and without what follows from other fields: its import
-/// changes nothing. A managed task says that it is one, as `apply` warns of its document. `None` if
-/// the descriptors of the contract are unusable.
+/// changes nothing. A managed task keeps its type, as `apply` warns of its document. `None` if the
+/// descriptors of the contract are unusable.
 pub fn authored(guide: &TaskDocument) -> Option<TaskDocument> {
     let TaskDocument { task, steps } = guide;
     let steps = steps.iter().map(authored_step);

@@ -1,6 +1,14 @@
-//! The documents of the tasks that a step manages.
+//! The steps of a document, and the documents of the tasks that they manage.
+
+use std::collections::BTreeMap;
 
 use crate::proto::v1::{FeedbackValue, Step, TaskDocument};
+
+/// The steps of a document's own task by their ids.
+pub fn steps_by_guid(document: &TaskDocument) -> BTreeMap<&str, &Step> {
+    let steps = document.steps.iter();
+    steps.map(|step| (step.guid.as_str(), step)).collect()
+}
 
 /// The documents, with the values that manage their tasks.
 pub fn managed_documents(step: &Step) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {

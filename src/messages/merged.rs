@@ -1,13 +1,11 @@
 //! The document of a merged guide.
 
-use std::collections::BTreeMap;
-
 use prost::Message;
 use serde_json::{Map, Value};
 
 use super::{
     decode::{step::STEP_FIELDS, task::TASK_FIELDS},
-    managed_documents::managed_document,
+    managed_documents::{managed_document, steps_by_guid},
     mask::{MaskFields, TRANSLATIONS},
     message_json,
 };
@@ -16,9 +14,9 @@ use crate::{
     proto::v1::{Step, TaskDocument},
 };
 
-/// The document of a guide that was merged, in the form that an import accepts. What is not merged, such as
-/// types, is that of `theirs`, the stored guide, or else of `ours`. A step that is not stored has
-/// no id. `None` if the descriptors of the contract are unusable.
+/// The document of a guide that was merged, in the form that an import accepts. What is not merged,
+/// such as types, is that of `theirs`, the stored guide, or else of `ours`. A step that is not
+/// stored has no id. `None` if the descriptors of the contract are unusable.
 pub fn merged_document(
     merged: &ComparedTask<Value>,
     ours: &TaskDocument,
@@ -28,14 +26,10 @@ pub fn merged_document(
     let mut task = task.cloned().unwrap_or_default();
     task = with_fields("Task", &task, &merged.fields, &TASK_FIELDS)?;
     task.dependency_shorthand = None;
-    fn by_guid(guide: &TaskDocument) -> BTreeMap<&str, &Step> {
-        let steps = guide.steps.iter();
-        steps.map(|step| (step.guid.as_str(), step)).collect()
-    }
-    let (ours, theirs) = (by_guid(ours), by_guid(theirs));
+    let (ours, theirs) = (steps_by_guid(ours), steps_by_guid(theirs));
     let steps = merged.steps.iter().map(|step| {
-        let of = |steps: &BTreeMap<&str, &Step>| steps.get(step.guid.as_str()).copied().cloned();
-        merged_step(step, of(&ours), of(&theirs))
+        let [mine, stored] = [&ours, &theirs].map(|it| it.get(step.guid.as_str()).copied());
+        merged_step(step, mine.cloned(), stored.cloned())
     });
     Some(TaskDocument {
         task: Some(task),

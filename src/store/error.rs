@@ -23,7 +23,8 @@ pub enum StoreError {
     /// A concurrent transaction was in the way. A write can be retried; a read has waited
     /// for a lock as long as it may.
     Conflict,
-    /// The same, as it held a lock for too long.
+    /// Another transaction held a lock for longer than this one waits. It is retried like a
+    /// conflict.
     Locked,
     /// The database cannot be used at present.
     Unavailable(Outage),

@@ -104,8 +104,8 @@ impl DirectoryGuide {
 type TaskKey = (String, i64);
 
 /// Finds the task of each document: the one with its id, or else with its external id, or else
-/// the first standard task with its name and product that no other document is of. Fails where it is not clear
-/// which task a document is of.
+/// the first standard task with its name and product that no other document is of. Fails where it is
+/// not clear which task a document is of.
 pub(super) fn pair(
     sources: Vec<DocumentFile>,
     tasks: &[Task],

@@ -7,7 +7,7 @@ use super::{ComparedStep, ComparedTask, StepDifference, compare, compare_fields,
 /// One of the two guides that are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one whose changes are made on the other.
+    /// The guide whose changes are applied to the other one.
     Ours,
     /// The other one.
     Theirs,
@@ -65,8 +65,8 @@ pub enum ConflictSubject<'g, V> {
 /// Makes the changes from `base` to `ours` on `theirs`.
 ///
 /// Steps keep the order of `theirs`. Those that `ours` has added or moved stand behind the step
-/// that they follow in `ours`, or behind the nearest one before that which is left. What both have
-/// changed alike is no conflict; a deletion conflicts with every change.
+/// that they follow in `ours`, or if that is gone, behind the nearest step before it that remains. The
+/// same change on both sides is no conflict; a deletion conflicts with every change.
 pub fn merge<'g, V: Clone + PartialEq>(
     base: &'g ComparedTask<V>,
     ours: &'g ComparedTask<V>,

@@ -261,8 +261,8 @@ pub enum WorkKind {
 pub struct WorkQueue {
     calls: Arc<Semaphore>,
     large: Arc<Semaphore>,
-    /// One for each large call that analyses a guide: no more than processors, so that others do
-    /// not wait behind all of them for permits of large calls and for a turn to be decoded.
+    /// At most one large analysis for each processor, so that analyses never hold all permits of
+    /// large calls.
     large_analyses: Arc<Semaphore>,
     large_permits: u32,
     waiting: Arc<AtomicUsize>,

@@ -88,13 +88,13 @@ impl AnalysisThreads {
         if !memory.try_grow(bytes.min(most)) {
             return Err(Error::Overloaded);
         }
-        let result = until_call_is_over(move |stop| {
-            yield_to_others();
-            let result = analysis(stop);
+        let work = stopping_with_call(analysis);
+        let result = on_yielding_thread(move || {
+            let result = work();
             drop((memory, permit));
             result
         });
-        result.await
+        result.await?.ok_or(Error::CallOver)
     }
 }
 
@@ -118,21 +118,21 @@ pub async fn analyse_by_weight<T: Send + 'static>(
 ) -> Result<T> {
     match weight {
         ..=MAX_LIGHT_WEIGHT => analysis(StopSignal::NEVER).ok_or(Error::CallOver),
-        _ => until_call_is_over(analysis).await,
+        _ => on_own_thread(stopping_with_call(analysis))
+            .await?
+            .ok_or(Error::CallOver),
     }
 }
 
-/// Runs work on a thread of its own, which is told to stop when the current call is over. What
-/// the call holds is held until then.
-async fn until_call_is_over<T: Send + 'static>(
-    work: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
-) -> Result<T> {
+/// An analysis that is told to stop when the current call is over.
+fn stopping_with_call<T>(
+    analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
+) -> impl FnOnce() -> Option<T> + Send + 'static {
     let call = CallContext::current();
-    let result = on_analysis_thread(move || {
+    move || {
         let is_over = || call.as_ref().is_some_and(CallContext::is_over);
-        work(StopSignal::new(&is_over))
-    });
-    result.await?.ok_or(Error::CallOver)
+        analysis(StopSignal::new(&is_over))
+    }
 }
 
 /// Fails if the current call is over. A read of several statements looks at it before each.
@@ -143,14 +143,15 @@ pub fn check_call() -> Result<()> {
     }
 }
 
-/// Runs an analysis on a thread of its own, whose priority it may lower.
-async fn on_analysis_thread<T: Send + 'static>(
+/// Runs an analysis on a thread of its own, which yields to other work.
+async fn on_yielding_thread<T: Send + 'static>(
     analysis: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let span = tracing::Span::current();
     let (sender, result) = oneshot::channel();
     let thread = thread::Builder::new().name("analysis".to_owned());
     let thread = thread.spawn(move || {
+        yield_to_others();
         // This fails when the caller has gone.
         let _ = sender.send(span.in_scope(analysis));
     });

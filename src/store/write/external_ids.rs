@@ -61,7 +61,8 @@ impl Tx {
         Ok(guid.map(TaskId))
     }
 
-    /// Fails if another task or step has an id that the write gives away.
+    /// Fails if another task or step has an id that the write assigns. Of the ids that an import
+    /// assigns, the planner has checked those of steps against each other.
     pub async fn check_claimed_ids(&self, changes: &Changes) -> Result<(), StoreError> {
         for claimed in &changes.claimed_ids {
             let mut values = Values::new();
@@ -82,9 +83,9 @@ impl Tx {
     }
 }
 
-/// The steps whose external ids other steps of the same write get. Theirs are cleared first, as
-/// the index is checked row by row.
-pub fn passed_on(steps: &[StepChange]) -> Vec<StepId> {
+/// The steps whose external ids other steps of the same write get. They are cleared first, as the
+/// index is checked row by row.
+pub fn reassigned(steps: &[StepChange]) -> Vec<StepId> {
     fn former(step: &StepChange) -> Option<&ExternalId> {
         step.before.as_ref()?.content.external_id.as_ref()
     }
@@ -94,9 +95,9 @@ pub fn passed_on(steps: &[StepChange]) -> Vec<StepId> {
     let claimed = steps.iter();
     let claimed = claimed.filter_map(|step| Some((step.after.task, new(step)?)));
     let claimed: BTreeSet<(TaskId, &ExternalId)> = claimed.collect();
-    let passed_on = steps.iter().filter(|step| {
-        // One that keeps its id is refused before.
+    let reassigned = steps.iter().filter(|step| {
+        // If one of these kept its id, the write would have been refused.
         former(step).is_some_and(|id| claimed.contains(&(step.after.task, id)))
     });
-    passed_on.map(|step| step.after.guid).collect()
+    reassigned.map(|step| step.after.guid).collect()
 }

@@ -207,7 +207,7 @@ impl DecidedWrite<'_> {
         let deleted_tasks = batch.put_tasks(tasks, &mut task_translations, &translated_from);
         let deleted_steps = deleted_steps.into_iter().map(|deleted| deleted.step.0);
         batch.delete_noted(Deleted::STEPS, deleted_steps, context);
-        batch.clear_external_ids(&external_ids::passed_on(&steps));
+        batch.clear_external_ids(&external_ids::reassigned(&steps));
         batch.put_steps(steps, &mut step_translations, &translated_from)?;
         batch.move_steps(moved);
         batch.unlink_steps(&unlinked, context);

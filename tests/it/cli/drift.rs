@@ -25,6 +25,7 @@ on_one_database![
     steps_and_managed_tasks_are_merged,
     the_last_states_that_were_applied_are_kept,
     references_to_new_guides_are_merged,
+    a_managed_task_that_leads_to_a_new_guide_is_not_merged,
     a_guide_that_cannot_be_kept_is_applied_with_a_warning,
 ];
 
@@ -403,6 +404,36 @@ fn references_to_new_guides_are_merged(cli: Cli) {
     write(&directory, "third.json", &new);
     apply(&cli, directory.path(), &["--merge"]).succeeded();
     assert_eq!(titles(&cli, &guid), ["Read all", "Look", "Done", "Third"]);
+}
+
+fn a_managed_task_that_leads_to_a_new_guide_is_not_merged(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let third = uuid::Uuid::now_v7().to_string();
+    let leading = json!({
+        "product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": third, "subtask_pid": 7,
+    });
+    let linked = |steps: Value| {
+        let mut document = guide("First");
+        document["steps"][0] = json!({
+            "product_id": 7, "type": "STEP_TYPE_OBSERVATION", "title": "Which?",
+            "feedback_config": [{"name": "which", "type": "enum", "linked": true, "values": [
+                {"key": "a", "value": "A", "task_json": {"task": {}, "steps": steps}},
+            ]}],
+        });
+        document
+    };
+    write(&directory, FIRST, &linked(json!([])));
+    apply(&cli, directory.path(), &[]).succeeded();
+    let guid = guid_of(&cli, "First");
+    change(&cli, &guid, |guide| guide["task"]["published"] = json!(0));
+    write(&directory, FIRST, &linked(json!([leading])));
+    let mut new = guide("Third");
+    new["task"]["guid"] = json!(third);
+    write(&directory, "third.json", &new);
+    let before = cli.exported(&guid);
+    let refused = "refers to a guide that the account does not have yet: apply that guide first";
+    apply(&cli, directory.path(), &["--merge"]).fails_with(1, &[refused]);
+    assert_eq!(cli.exported(&guid), before);
 }
 
 fn a_guide_that_cannot_be_kept_is_applied_with_a_warning(cli: Cli) {

@@ -33,6 +33,7 @@ on_one_database![
     what_a_managed_task_ignores_is_listed,
     a_new_subtask_step_is_shown_with_the_name_of_its_task,
     a_changed_type_is_named_with_both_values,
+    a_text_that_is_ignored_is_kept_although_others_have_changed_the_guide,
     a_script_in_place_of_an_editor_ends,
     findings_that_the_guide_has_already_are_counted,
     printed_commands_have_the_given_flags,
@@ -602,6 +603,23 @@ fn a_changed_type_is_named_with_both_values(cli: Cli) {
     let kept = kept(directory.path());
     assert!(kept[0].contains("STEP_TYPE_SOLUTION"), "{}", kept[0]);
     assert_eq!(cli.export(&guid), before);
+}
+
+fn a_text_that_is_ignored_is_kept_although_others_have_changed_the_guide(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let others = |guide: &mut Value| guide["task"]["name"] = json!("Theirs");
+    let lines = "steps[0][\"type\"] = \"STEP_TYPE_SOLUTION\"";
+    let editor = python_after(&cli, &directory, &guid, others, lines);
+    let output = edit(&cli, &guid, &editor, &directory);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    for part in [
+        "ignored: step 1 \"Save first\": keeps its type",
+        "the text is kept in ",
+    ] {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    let kept = kept(directory.path());
+    assert!(kept.iter().any(|text| text.contains("STEP_TYPE_SOLUTION")));
 }
 
 fn findings_that_the_guide_has_already_are_counted(cli: Cli) {

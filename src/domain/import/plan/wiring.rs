@@ -159,8 +159,8 @@ impl ListedWiringSteps {
         self.linked.insert(task);
     }
 
-    /// Adds a subtask step without a wired task. `link` and `reference` are the document's ids of its tasks.
-    /// Steps are added in their order.
+    /// Adds a subtask step without a wired task. `link` and `reference` are the document's ids of
+    /// its tasks. Steps are added in their order.
     fn add_new(&mut self, index: usize, link: Option<TaskId>, reference: TaskId) {
         let steps = match link {
             Some(task) => self.links.entry(task),
