@@ -65,11 +65,7 @@ impl ClaimedId {
         field: impl Into<Cow<'static, str>>,
     ) -> Option<Self> {
         let former = before.and_then(|task| task.content.external_id.as_ref());
-        new_id(former, after.content.external_id.as_ref()).map(|id| Self {
-            id: id.clone(),
-            within: None,
-            field: field.into(),
-        })
+        Self::of(former, after.content.external_id.as_ref(), None, field)
     }
 
     /// The id of a step, if the write assigns it.
@@ -79,9 +75,19 @@ impl ClaimedId {
         field: impl Into<Cow<'static, str>>,
     ) -> Option<Self> {
         let former = before.and_then(|step| step.content.external_id.as_ref());
-        new_id(former, after.content.external_id.as_ref()).map(|id| Self {
+        let within = Some(after.task);
+        Self::of(former, after.content.external_id.as_ref(), within, field)
+    }
+
+    fn of(
+        before: Option<&ExternalId>,
+        after: Option<&ExternalId>,
+        within: Option<TaskId>,
+        field: impl Into<Cow<'static, str>>,
+    ) -> Option<Self> {
+        new_id(before, after).map(|id| Self {
             id: id.clone(),
-            within: Some(after.task),
+            within,
             field: field.into(),
         })
     }

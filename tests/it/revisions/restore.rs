@@ -142,13 +142,20 @@ async fn an_unlinked_task_is_managed_again(client: Client) {
     is_as_in(&client, &guide.guid, 1).await;
 }
 
-async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
-    let guide = given_guide(&client).await;
+/// A guide that is deleted; the id of the task that it has managed, which is left, with a step; and
+/// the revision that brings the guide back.
+async fn given_deleted_guide(client: &Client) -> (Task, String, Step, i64) {
+    let guide = given_guide(client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
     let managed = answers_of(&observation)[0].link.clone();
-    let below = client.get_task(&managed).await.accepted();
-    let below = client.given_step(information_step(&below, "Below")).await;
+    let task = client.get_task(&managed).await.accepted();
+    let below = client.given_step(information_step(&task, "Below")).await;
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    (guide, managed, below, deleted.previous_revision)
+}
+
+async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
+    let (guide, managed, below, revision) = given_deleted_guide(&client).await;
     let changed = Step {
         title: "Changed".to_owned(),
         etag: String::new(),
@@ -156,9 +163,7 @@ async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
     };
     client.updated_step(changed, &["title"]).await;
     let left_alone = client.exported(&managed).await;
-    let restored = client
-        .restored(&guide.guid, deleted.previous_revision)
-        .await;
+    let restored = client.restored(&guide.guid, revision).await;
     assert_eq!(client.exported(&managed).await, left_alone);
     let new_task = &restored.replaced_ids[&managed];
     let new_step = &restored.replaced_ids[&below.guid];
@@ -171,12 +176,7 @@ async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
 }
 
 async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
-    let guide = given_guide(&client).await;
-    let observation = client.get_step(&guide.steps[0]).await.accepted();
-    let managed = answers_of(&observation)[0].link.clone();
-    let below = client.get_task(&managed).await.accepted();
-    let below = client.given_step(information_step(&below, "Below")).await;
-    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    let (guide, managed, below, revision) = given_deleted_guide(&client).await;
     // Nobody manages it, so its values may nest deeper.
     let with = |instructions| Step {
         instructions,
@@ -188,7 +188,6 @@ async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
     client
         .updated_step(with(Vec::new()), &["instructions"])
         .await;
-    let revision = deleted.previous_revision;
     let restored = client.restored(&guide.guid, revision).await;
     assert!(restored.replaced_ids.is_empty(), "{restored:?}");
     let restore = client.restore_revision(&managed, kept.revision).await;
