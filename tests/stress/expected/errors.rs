@@ -32,6 +32,7 @@ pub fn write_error(status: &Status) -> WriteError {
     };
     match (info.reason.as_str(), status.code()) {
         ("WRITE_CONFLICT" | "OVERLOADED", _) => WriteError::NotDone,
+        ("EXTERNAL_ID_TAKEN", _) => WriteError::Refused,
         ("DEADLINE_EXCEEDED", _) => WriteError::Unknown,
         ("STORE_UNAVAILABLE", _) => {
             let retry = status.get_details_retry_info();

@@ -41,8 +41,8 @@ async fn histories_at_both_servers_leave_an_account_consistent(clients: [Client;
     }
 }
 
-/// Makes random writes. What others have deleted meanwhile is missing, and what they have changed
-/// has another etag.
+/// Makes random writes. What others have deleted meanwhile is missing, what they have changed has
+/// another etag, and an external id may be theirs.
 async fn write(client: Client, mut rng: Rng) {
     let mut writes = random_writes::writes(&mut rng);
     for number in 0..CHANGES {
@@ -70,7 +70,8 @@ fn allowed(status: Status) {
         Code::FailedPrecondition,
         Code::InvalidArgument,
     ];
-    let is_allowed = of_a_rule.contains(&failure.code) || failure.reason() == "ETAG_MISMATCH";
+    let is_allowed = of_a_rule.contains(&failure.code)
+        || ["ETAG_MISMATCH", "EXTERNAL_ID_TAKEN"].contains(&failure.reason());
     assert!(is_allowed, "{failure:?}");
 }
 
