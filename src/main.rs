@@ -1,6 +1,7 @@
 //! The command line: settings in, exit code out.
 
 use std::{
+    fmt::Display,
     io::{self, IsTerminal},
     process::ExitCode,
 };
@@ -33,10 +34,7 @@ fn main() -> ExitCode {
     let invocation = match Invocation::of_process(version::text()) {
         Ok(invocation) => invocation,
         Err(ConfigError::Usage(error)) => error.exit(),
-        Err(ConfigError::Setting(wrong)) => {
-            cli::print_message(wrong);
-            return ExitCode::from(WRONG_SETTINGS);
-        }
+        Err(ConfigError::Settings(wrong)) => return wrong_settings(wrong),
     };
     match run(&invocation) {
         Ok(code) => code,
@@ -49,6 +47,11 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+fn wrong_settings(wrong: impl IntoIterator<Item = impl Display>) -> ExitCode {
+    wrong.into_iter().for_each(cli::print_message);
+    ExitCode::from(WRONG_SETTINGS)
 }
 
 /// Whether a setting must change, such as one that names a file with the wrong content.
@@ -154,10 +157,9 @@ async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitC
     let change = match server::check(config).await {
         Ok(change) => change,
         Err(errors) => {
-            for error in errors {
-                cli::print_message(invocation.with_names_as_given(&error.to_string()));
-            }
-            return Ok(ExitCode::from(WRONG_SETTINGS));
+            let errors = errors.iter().map(ToString::to_string);
+            let named = errors.map(|error| invocation.with_names_as_given(&error));
+            return Ok(wrong_settings(named));
         }
     };
     let schema = match change {

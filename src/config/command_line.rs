@@ -209,10 +209,16 @@ impl Invocation {
             given.take_file(path, &settings)?;
         }
         given.take_environment(&environment, &settings)?;
-        let program = given.as_defaults(program);
-        let program = program.mut_subcommands(|command| given.as_defaults(command));
-        let matches = match program.try_get_matches_from(&args) {
+        let read = |given: &GivenSettings| {
+            let program = given.as_defaults(program.clone());
+            let program = program.mut_subcommands(|command| given.as_defaults(command));
+            program.try_get_matches_from(&args)
+        };
+        let matches = match read(&given) {
             Ok(matches) => matches,
+            Err(error) if matches!(flags, CommandArgs::Config { check: true, .. }) => {
+                return Err(given.every_refusal(error, read));
+            }
             Err(error) => return Err(given.refusal(error)),
         };
         let of_command = matches

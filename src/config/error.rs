@@ -8,9 +8,15 @@ pub enum ConfigError {
     /// The command line is invalid, or requests help or the version.
     #[error(transparent)]
     Usage(#[from] clap::Error),
-    /// A setting is wrong.
-    #[error(transparent)]
-    Setting(#[from] WrongSetting),
+    /// Settings are wrong: the first of them, or for `config --check` all.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Settings(Vec<WrongSetting>),
+}
+
+impl From<WrongSetting> for ConfigError {
+    fn from(wrong: WrongSetting) -> Self {
+        Self::Settings(vec![wrong])
+    }
 }
 
 /// What is wrong with a setting. A display is one line without secrets.

@@ -256,14 +256,37 @@ impl GivenSettings {
         self.wrong(missing, format!("set too, as {given} is set"))
     }
 
+    /// The error of a command line, with each other setting that is wrong in the environment or the
+    /// file: the command line is read again without those that are known to be.
+    pub fn every_refusal(
+        mut self,
+        mut error: clap::Error,
+        read: impl Fn(&Self) -> Result<ArgMatches, clap::Error>,
+    ) -> ConfigError {
+        let mut wrong = Vec::new();
+        loop {
+            let argument = value_error(&error).map(|(argument, ..)| argument);
+            match self.refusal(error) {
+                ConfigError::Settings(settings) => wrong.extend(settings),
+                other => return other,
+            }
+            let given = self.0.extract_if(.., |key, _| Some(flag(key)) == argument);
+            let is_in_command_line = given.map(|(_, given)| given.origin == SettingOrigin::Flag);
+            match (is_in_command_line.last(), read(&self)) {
+                (Some(false), Err(next)) => error = next,
+                _ => return ConfigError::Settings(wrong),
+            }
+        }
+    }
+
     /// The error of a command line. A setting whose wrong text was not given elsewhere has it
     /// from a flag.
-    pub fn refusal(mut self, error: clap::Error) -> ConfigError {
+    pub fn refusal(&mut self, error: clap::Error) -> ConfigError {
         let Some((argument, text, expected)) = value_error(&error) else {
             return ConfigError::Usage(error);
         };
         let settings = all_settings();
-        ConfigError::Setting(match settings.iter().find(|it| flag(key(it)) == argument) {
+        let wrong = match settings.iter().find(|it| flag(key(it)) == argument) {
             Some(setting) => {
                 if self.text(key(setting)) != Some(&text) {
                     self.take(setting, SettingOrigin::Flag, text);
@@ -278,7 +301,8 @@ impl GivenSettings {
                 },
                 expected,
             },
-        })
+        };
+        wrong.into()
     }
 
     /// The settings of a server as a settings file, with the origin of each. What is

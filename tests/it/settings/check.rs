@@ -76,6 +76,35 @@ fn every_cause_has_a_line() {
 }
 
 #[test]
+fn every_wrong_setting_has_a_line() {
+    let file = "jwt_audience = \"\"\nlog_format = \"xml\"\n";
+    let settings = [
+        ("EXPERTISE_REQUEST_TIMEOUT", "1"),
+        ("EXPERTISE_MIGRATE", "perhaps"),
+    ];
+    let output = check("mysql://h/d", &["--config=e.toml"])
+        .envs(&settings)
+        .file("e.toml", file)
+        .run();
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    for part in [
+        "EXPERTISE_DATABASE_URL is",
+        "EXPERTISE_REQUEST_TIMEOUT is",
+        "EXPERTISE_MIGRATE is",
+        "jwt_audience in e.toml is",
+        "log_format in e.toml is",
+    ] {
+        assert_eq!(
+            lines.iter().filter(|line| line.contains(part)).count(),
+            1,
+            "{part}: {lines:?}"
+        );
+    }
+    assert_eq!(lines.len(), 5, "{lines:?}");
+}
+
+#[test]
 fn a_wrong_setting_is_refused_as_at_the_start() {
     let line = check("sqlite::memory:", &["--request-timeout=1"]).run();
     line.fails_with(2, &["--request-timeout is \"1\": it must be a duration"]);

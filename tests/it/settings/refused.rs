@@ -20,8 +20,8 @@ fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, Confi
 /// The line with which these settings are refused.
 pub fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
     match read(args, environment) {
-        Err(ConfigError::Setting(wrong)) => wrong.to_string(),
         Err(ConfigError::Usage(error)) => panic!("{error}"),
+        Err(wrong) => wrong.to_string(),
         Ok(_) => panic!("{args:?} {environment:?} are accepted"),
     }
 }
