@@ -29,6 +29,7 @@ pub mod page;
 pub mod patch;
 pub mod role;
 pub mod row_version;
+pub mod sha256;
 pub mod shorthand;
 pub mod size;
 pub mod step;

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
     ids::TaskId,
     import::TaskTree,
     row_version::RowVersion,
+    sha256::Sha256,
     time::Timestamp,
     translation_work::ResourceId,
 };
@@ -31,11 +31,11 @@ impl Etag {
     /// The etag of the version that a resource got at a time.
     pub fn of_version(guid: Uuid, version: i64, modified: Timestamp) -> Self {
         let hash = Sha256::new()
-            .chain_update(guid)
-            .chain_update(version.to_be_bytes())
-            .chain_update(modified.0.to_be_bytes())
-            .finalize();
-        Self(URL_SAFE_NO_PAD.encode(hash.split_at(12).0))
+            .with(guid)
+            .with(version.to_be_bytes())
+            .with(modified.0.to_be_bytes())
+            .finish::<12>();
+        Self(URL_SAFE_NO_PAD.encode(hash))
     }
 
     /// The text.
@@ -83,7 +83,7 @@ impl GuideEtag {
             hash.update(row_version.version.to_be_bytes());
             hash.update(row_version.modified.0.to_be_bytes());
         }
-        Self(URL_SAFE_NO_PAD.encode(hash.finalize().split_at(16).0))
+        Self(URL_SAFE_NO_PAD.encode(hash.finish::<16>()))
     }
 
     /// An etag read from the database.

@@ -1,13 +1,13 @@
 //! Automatic translation: the work to do, and its results.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{
     feedback::{Feedback, FeedbackValue},
     ids::{StepId, TaskId},
     json::Instruction,
+    sha256::Sha256,
     step::{Step, StepContent},
     text::{Body, Name, Title},
     translation::{Language, StepTranslation, TaskTranslation},
@@ -28,10 +28,7 @@ impl SourceDigest {
             hash.update(length.to_be_bytes());
             hash.update(part.unwrap_or_default());
         }
-        let full: [u8; 32] = hash.finalize().into();
-        let mut short = [0; 16];
-        short.copy_from_slice(full.split_at(16).0);
-        Self(short)
+        Self(hash.finish())
     }
 
     /// The digest of a task's texts.

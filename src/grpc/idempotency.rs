@@ -1,11 +1,10 @@
 //! Creates and imports that a caller may repeat under the same `request_id`.
 
 use prost::Message;
-use sha2::{Digest, Sha256};
 
 use super::decode::field;
 use crate::{
-    domain::{Error, ids::RequestId, violation::Violations},
+    domain::{Error, ids::RequestId, sha256::Sha256, violation::Violations},
     store::RetryKey,
 };
 
@@ -28,13 +27,10 @@ impl IdempotentRequest {
     ) -> Option<Self> {
         let id = field::request_id(request_id, violations)?;
         let payload = request.encode_to_vec();
-        let mut digest = Sha256::new();
-        digest.update(rpc);
-        digest.update([0]);
-        digest.update(&payload);
+        let digest = Sha256::new().with(rpc).with([0]).with(&payload);
         Some(Self {
             id,
-            digest: digest.finalize().into(),
+            digest: digest.finish(),
             payload,
         })
     }

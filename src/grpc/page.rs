@@ -3,7 +3,6 @@
 use std::mem::take;
 
 use prost::Message;
-use sha2::{Digest, Sha256};
 
 use super::{
     decode::field,
@@ -13,6 +12,7 @@ use super::{
 use crate::{
     domain::{
         page::{Page, PageSize},
+        sha256::Sha256,
         violation::Violations,
     },
     proto::v1,
@@ -49,10 +49,10 @@ page_requests! {
 pub fn filters(request: &mut impl PageRequest) -> Vec<u8> {
     let (size, token) = request.page();
     let page = (take(size), take(token));
-    let filters = Sha256::digest(request.encode_to_vec()).to_vec();
+    let filters: [u8; 32] = Sha256::new().with(request.encode_to_vec()).finish();
     let (size, token) = request.page();
     (*size, *token) = page;
-    filters
+    filters.to_vec()
 }
 
 /// The cursor after which a page starts, and the size of the page. `None` if the size is

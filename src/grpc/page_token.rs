@@ -5,18 +5,15 @@
 //! listing, or an altered one, is refused.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use hmac::{Hmac, Mac};
+use ring::hmac;
 use serde::{Serialize, de::DeserializeOwned};
-use sha2::{Sha256, digest::KeyInit};
 
 use crate::domain::ids::AccountId;
 
-/// Bytes of a token's signature, a truncated HMAC-SHA-256.
-const SIGNATURE_BYTES: usize = 16;
+/// Bytes of a token's signature, an HMAC-SHA-256.
+const SIGNATURE_BYTES: usize = 32;
 /// Most characters of a token; every token of this service is shorter.
 pub const MAX_PAGE_TOKEN_BYTES: usize = 1_024;
-/// Bytes of a block of SHA-256; HMAC pads its key to one block.
-const BLOCK_BYTES: usize = 64;
 
 /// A cursor that page tokens can carry, as JSON.
 pub trait PageCursor: Serialize + DeserializeOwned {}
@@ -42,8 +39,8 @@ impl PageTokens<'_> {
     pub fn sign(&self, cursor: &impl PageCursor) -> String {
         // No cursor has a map, so this never fails.
         let mut token = serde_json::to_vec(cursor).unwrap_or_default();
-        let signature = self.mac(&token).finalize().into_bytes();
-        token.extend(signature.iter().take(SIGNATURE_BYTES));
+        let signature = hmac::sign(&self.signing_key(), &self.signed(&token));
+        token.extend(signature.as_ref());
         URL_SAFE_NO_PAD.encode(token)
     }
 
@@ -55,26 +52,27 @@ impl PageTokens<'_> {
         let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
         let signed = bytes.len().checked_sub(SIGNATURE_BYTES)?;
         let (cursor, signature) = bytes.split_at_checked(signed)?;
-        self.mac(cursor).verify_truncated_left(signature).ok()?;
+        hmac::verify(&self.signing_key(), &self.signed(cursor), signature).ok()?;
         serde_json::from_slice(cursor).ok()
     }
 
-    fn mac(&self, cursor: &[u8]) -> Hmac<Sha256> {
-        let mut key = [0; BLOCK_BYTES];
-        for (slot, byte) in key.iter_mut().zip(self.key) {
-            *slot = *byte;
-        }
-        let mut mac = <Hmac<Sha256> as KeyInit>::new(&key.into());
+    fn signing_key(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, self.key)
+    }
+
+    /// What is signed: a cursor with what its token belongs to.
+    fn signed(&self, cursor: &[u8]) -> Vec<u8> {
+        let mut signed = Vec::new();
         for part in [
             self.account.as_str().as_bytes(),
             self.rpc.as_bytes(),
             &self.filters,
         ] {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
+            signed.extend((part.len() as u64).to_be_bytes());
+            signed.extend(part);
         }
-        mac.update(cursor);
-        mac
+        signed.extend(cursor);
+        signed
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -24,6 +23,7 @@ use crate::{
         history::{EncodedGuide, RequestedRevision, RevisionAlias, RevisionName},
         ids::TaskId,
         page::Page,
+        sha256::Sha256,
         violation::{Reason, Violations},
     },
     messages::{compared::compared, kept_guide},
@@ -475,7 +475,7 @@ impl ComparedGuide {
 
 /// Stands for the value of a field, which may have megabytes.
 fn digest(value: Value) -> [u8; 32] {
-    Sha256::digest(value.to_string()).into()
+    Sha256::new().with(value.to_string()).finish()
 }
 
 /// A place in a comparison.

@@ -35,8 +35,8 @@ use tokio::{
     task::block_in_place,
     time::{Instant, timeout_at},
 };
+use tonic::codegen::Service;
 use tonic::{Status, body::Body};
-use tower::Service;
 use tracing::{Instrument, error, info_span};
 
 pub use self::health_and_reflection::{MAX_PROBE_BYTES, is_health_or_reflection};

@@ -10,8 +10,8 @@ use std::{
 use futures_util::future::{BoxFuture, Either};
 use http::{Request, Response};
 use tokio::{sync::SetOnce, time::timeout};
+use tonic::codegen::Service;
 use tonic::{body::Body, service::Routes};
-use tower::Service;
 
 use super::middleware::is_health_or_reflection;
 use crate::grpc::status;

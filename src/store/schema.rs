@@ -8,9 +8,9 @@ pub mod entity;
 mod m0001;
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
-use sha2::{Digest, Sha256};
 
 use self::entity::TableColumns;
+use crate::domain::sha256::Sha256;
 
 tokio::task_local! {
     /// The number of partitions of each table of account data that a migration creates.
@@ -38,14 +38,12 @@ pub const CHANGES_SEQUENCE: &str = "changes_seq";
 
 /// A digest of what the first migrations, so many of them, create. It tells the schema from one with
 /// the same name that another commit makes. How the statements are broken into lines is no part.
-pub fn digest(migrations: usize) -> Vec<u8> {
+pub fn digest(migrations: usize) -> [u8; 32] {
     let statements = [m0001::statements().collect::<Vec<_>>()];
     let statements = statements.iter().take(migrations).flatten();
     let words = statements.flat_map(|statement| statement.split_whitespace().chain([";"]));
-    let digest = words.fold(Sha256::new(), |digest, word| {
-        digest.chain_update(word).chain_update(" ")
-    });
-    digest.finalize().to_vec()
+    let digest = words.fold(Sha256::new(), |digest, word| digest.with(word).with(" "));
+    digest.finish()
 }
 
 /// A table of the schema.

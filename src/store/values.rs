@@ -17,8 +17,7 @@ pub struct Placeholder(usize);
 
 impl Display for Placeholder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("$")?;
-        formatter.write_str(itoa::Buffer::new().format(self.0))
+        write!(formatter, "${}", self.0)
     }
 }
 
@@ -66,8 +65,9 @@ impl Values {
     ) {
         for (index, value) in values.into_iter().enumerate() {
             self.values.push(value.into());
-            text.push_str(if index == 0 { "$" } else { ", $" });
-            text.push_str(itoa::Buffer::new().format(self.values.len()));
+            let comma = if index == 0 { "" } else { ", " };
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{comma}${}", self.values.len());
         }
     }
 

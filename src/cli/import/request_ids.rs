@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use prost::Message;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::proto::v1::ImportTaskRequest;
+use crate::{domain::sha256::Sha256, proto::v1::ImportTaskRequest};
 
 /// Makes the request ids of a run. When the run is repeated, the same message gets the same
 /// id, and a corrected file gets another one.
@@ -41,9 +40,5 @@ impl RequestIds {
 fn hashed_id(parts: &[&[u8]]) -> Uuid {
     let mut digest = Sha256::new();
     parts.iter().for_each(|part| digest.update(part));
-    let mut bytes = [0; 16];
-    for (byte, hashed) in bytes.iter_mut().zip(digest.finalize()) {
-        *byte = hashed;
-    }
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    uuid::Builder::from_custom_bytes(digest.finish()).into_uuid()
 }

@@ -4,12 +4,12 @@ use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::domain::{
     Error, Result,
     row_version::RowVersion,
+    sha256::Sha256,
     violation::{Path, Reason},
 };
 
@@ -56,7 +56,7 @@ impl Fingerprint {
                 setter.keys.iter().for_each(|key| add_text(&mut hash, key));
             }
         }
-        Self::from(hash)
+        Self(hash.finish())
     }
 
     /// Refuses a page if the guide has changed since the page before, whose token has the
@@ -74,16 +74,7 @@ impl Fingerprint {
 
     /// This fingerprint combined with other input of the response, such as options.
     pub fn with(self, more: &[u8]) -> Self {
-        Self::from(Sha256::new().chain_update(self.0).chain_update(more))
-    }
-}
-
-impl From<Sha256> for Fingerprint {
-    fn from(hash: Sha256) -> Self {
-        let full: [u8; 32] = hash.finalize().into();
-        let mut short = [0; 16];
-        short.copy_from_slice(full.split_at(16).0);
-        Self(short)
+        Self(Sha256::new().with(self.0).with(more).finish())
     }
 }
 

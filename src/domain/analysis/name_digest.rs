@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::domain::{dependency::Group, ids::TaskId, step::Step, task::Task};
+use crate::domain::{dependency::Group, ids::TaskId, sha256::Sha256, step::Step, task::Task};
 
 use super::names::{account_name, full_name};
 
@@ -46,12 +45,8 @@ impl NameDigest {
     }
 
     fn of(prefix: &[u8], name: &str) -> Self {
-        let hash = Sha256::new().chain_update(prefix).chain_update(name);
-        let mut digest = [0; 16];
-        for (byte, hashed) in digest.iter_mut().zip(hash.finalize()) {
-            *byte = hashed;
-        }
-        Self(Uuid::from_bytes(digest))
+        let digest = Sha256::new().with(prefix).with(name);
+        Self(Uuid::from_bytes(digest.finish()))
     }
 }
 

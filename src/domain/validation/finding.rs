@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use crate::domain::{
     analysis::{Guide, GuideStep, GuideTask, StepPosition},
     import::DocumentPath,
+    sha256::Sha256,
     task::AccessLevel,
     translation::Language,
 };
@@ -225,9 +225,7 @@ impl Finding {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
-        let digest = hash.finalize();
-        let half = digest.first_chunk().copied().unwrap_or_default();
-        format!("{:032x}", u128::from_be_bytes(half))
+        format!("{:032x}", u128::from_be_bytes(hash.finish()))
     }
 
     /// Sorts by the place in the guide, then the path, then the rule, then the id.

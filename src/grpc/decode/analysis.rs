@@ -1,7 +1,6 @@
 //! What the requests of AnalysisService have in common.
 
 use prost::Message;
-use sha2::{Digest, Sha256};
 
 use super::{
     document::{self, unstored},
@@ -10,6 +9,7 @@ use super::{
 use crate::{
     domain::{
         ids::TaskId,
+        sha256::Sha256,
         violation::{Reason, Violations},
     },
     proto::v1,
@@ -59,7 +59,7 @@ pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Optio
 /// etags.
 fn content_digest(mut document: v1::TaskDocument) -> [u8; 32] {
     clear_ids_and_etags(&mut document);
-    Sha256::digest(document.encode_to_vec()).into()
+    Sha256::new().with(document.encode_to_vec()).finish()
 }
 
 fn clear_ids_and_etags(document: &mut v1::TaskDocument) {

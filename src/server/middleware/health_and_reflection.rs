@@ -12,10 +12,10 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body::{Body as HttpBody, Frame};
+use hyper::body::{Body as HttpBody, Frame};
 use tokio::time::{Instant, Sleep, sleep_until};
+use tonic::codegen::Service;
 use tonic::{Status, body::Body};
-use tower::Service;
 
 use super::{
     Middleware,

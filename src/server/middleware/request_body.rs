@@ -13,7 +13,7 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tonic::{Status, body::Body};
 
 use super::{

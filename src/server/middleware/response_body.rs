@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
 use tonic::{Code, Status, body::Body};
 use tracing::error;

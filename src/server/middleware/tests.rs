@@ -13,8 +13,8 @@ use std::{
 use bytes::Bytes;
 use futures_util::{future::BoxFuture, stream};
 use http::{HeaderMap, header::CONTENT_TYPE};
-use http_body::{Body as HttpBody, Frame};
 use http_body_util::StreamBody;
+use hyper::body::{Body as HttpBody, Frame};
 use tonic::{
     Code,
     server::NamedService,

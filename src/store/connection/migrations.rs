@@ -126,7 +126,7 @@ async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
     let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2) \
                   ON CONFLICT (name) DO UPDATE SET value = excluded.value";
     let digest = schema::digest(Migrator::migrations().len());
-    let values = [SCHEMA_DIGEST.into(), digest.into()];
+    let values = [SCHEMA_DIGEST.into(), digest.to_vec().into()];
     let insert = Statement::from_sql_and_values(backend(db), insert, values);
     db.execute_raw(insert).await.map(drop)
 }

@@ -5,10 +5,10 @@ use sea_orm_migration::{
     prelude::*,
     sea_orm::{DbBackend, Statement},
 };
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{PARTITIONS, SchemaTable};
+use crate::domain::sha256::Sha256;
 
 pub struct Migration;
 
@@ -349,7 +349,7 @@ impl MigrationTrait for Migration {
             }
         }
         let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
-        let values = [PAGE_KEY.into(), secret().into()];
+        let values = [PAGE_KEY.into(), secret().to_vec().into()];
         let backend = manager.get_database_backend();
         db.execute_raw(Statement::from_sql_and_values(backend, insert, values))
             .await?;
@@ -432,10 +432,9 @@ fn foreign_keys(table: &str, suffix: &str) -> impl Iterator<Item = String> {
 }
 
 /// 32 random bytes.
-fn secret() -> Vec<u8> {
+fn secret() -> [u8; 32] {
     Sha256::new()
-        .chain_update(Uuid::new_v4())
-        .chain_update(Uuid::new_v4())
-        .finalize()
-        .to_vec()
+        .with(Uuid::new_v4())
+        .with(Uuid::new_v4())
+        .finish()
 }
