@@ -227,17 +227,40 @@ impl fmt::Display for LogFormat {
     }
 }
 
+/// How `migrate` lays out the tables of account data of a new database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TableLayout {
+    /// As they are.
+    #[default]
+    Plain,
+    /// In so many partitions by account; only on PostgreSQL.
+    Partitioned(u16),
+    /// Distributed over the nodes of a Citus cluster by account.
+    Distributed,
+}
+
+impl fmt::Display for TableLayout {
+    /// The flag that requests it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain => Ok(()),
+            Self::Partitioned(partitions) => write!(f, "--partitions {partitions}"),
+            Self::Distributed => f.write_str("--distribute"),
+        }
+    }
+}
+
 /// A subcommand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Serve until a signal.
     Serve(Box<Config>),
-    /// Bring the schema up to date, or create it with partitions.
+    /// Bring the schema up to date, or create it with tables that are laid out in another way.
     Migrate {
         /// Where the database is; accounts and TLS are not read.
         config: Box<Config>,
-        /// How many partitions each table of account data gets in a new database.
-        partitions: Option<u16>,
+        /// How the tables of account data are laid out in a new database.
+        layout: TableLayout,
     },
     /// List the accounts of the database.
     Accounts(Box<Config>, Format),

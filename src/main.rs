@@ -10,7 +10,9 @@ use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
     cli::{self, CliError},
-    config::{AuthMode, Command, Config, ConfigError, DeletedAccount, Format, Invocation},
+    config::{
+        AuthMode, Command, Config, ConfigError, DeletedAccount, Format, Invocation, TableLayout,
+    },
     server::{self, Server, StartError},
     store::{self, OpenError, SchemaChange, WholeDatabaseError},
     telemetry, version,
@@ -119,7 +121,7 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         match &invocation.command {
             Command::Serve(config) => serve(config).await?,
             Command::CheckConfig(config) => return check(invocation, config).await,
-            Command::Migrate { config, partitions } => migrate(config, *partitions).await?,
+            Command::Migrate { config, layout } => migrate(config, *layout).await?,
             Command::Accounts(config, format) => {
                 let accounts = store::accounts(&config.database).await?;
                 cli::print_accounts(&accounts, *format)?;
@@ -174,20 +176,25 @@ async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Brings the schema up to date, or creates it with partitions, and says what was done.
-async fn migrate(config: &Config, partitions: Option<u16>) -> anyhow::Result<()> {
-    let change = match partitions {
-        None => store::migrate(&config.database).await?,
-        Some(partitions) => store::migrate_partitioned(&config.database, partitions).await?,
+/// Brings the schema up to date, or creates it with tables that are laid out like this, and says
+/// what was done.
+async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
+    let change = match layout {
+        TableLayout::Plain => store::migrate(&config.database).await?,
+        layout => store::migrate_with_layout(&config.database, layout).await?,
     };
     let done = match change {
         SchemaChange::Created => "created the schema",
         SchemaChange::Migrated => "brought the schema up to date",
         SchemaChange::Current => "the schema is up to date",
     };
-    let partition_note =
-        partitions.map(|partitions| format!(", with {partitions} partitions of each table"));
-    let done = format!("{done}{}", partition_note.unwrap_or_default());
+    let done = match layout {
+        TableLayout::Plain => done.to_owned(),
+        TableLayout::Partitioned(partitions) => {
+            format!("{done}, with {partitions} partitions of each table")
+        }
+        TableLayout::Distributed => format!("{done}, with distributed tables"),
+    };
     let (schema, database) = (store::schema(), config.database.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;
     Ok(())

@@ -45,7 +45,7 @@ use read::{AnalysisThreads, ExpectedTranslations};
 use schema::entity::OfAccount;
 use write::{WriteQueue, WriteSlots};
 
-pub use connection::{OpenError, SchemaChange, check, migrate, migrate_partitioned};
+pub use connection::{OpenError, SchemaChange, check, migrate, migrate_with_layout};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
     ValidationCall, ValidationPage,
@@ -149,7 +149,8 @@ pub struct Store {
 pub enum WritePath {
     /// Without locks first, and under locks where that will not do.
     OptimisticFirst,
-    /// Always under locks: slower, for comparing the two.
+    /// Always under locks. That is slower, unless the tables are distributed: Citus then sends the
+    /// rows of an INSERT inside WITH through the coordinator.
     LockedOnly,
 }
 
@@ -215,7 +216,10 @@ impl Store {
             None => None,
         };
         Ok(Self {
-            write_path: WritePath::OptimisticFirst,
+            write_path: match connections.is_distributed {
+                true => WritePath::LockedOnly,
+                false => WritePath::OptimisticFirst,
+            },
             inner: Arc::new(Inner {
                 connections,
                 replica,

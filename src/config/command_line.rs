@@ -14,7 +14,7 @@ use clap_complete::Shell;
 
 use super::{
     Command, Config, ConfigError, DatabaseUrl, DeletedAccount, Format, HealthConfig, OutputFormat,
-    ServerSettings, TokenGrant, TranslateConfig, WrongSetting,
+    ServerSettings, TableLayout, TokenGrant, TranslateConfig, WrongSetting,
     client_command::ClientCommandArgs,
     connection::ConnectionSettings,
     examples::with_examples,
@@ -59,6 +59,9 @@ enum CommandArgs {
         /// Create the tables of a new PostgreSQL database in this many partitions, by account
         #[arg(long, value_name = "NUMBER", value_parser = value::number(2..=1024_u16))]
         partitions: Option<u16>,
+        /// Distribute the tables of a new database over the nodes of a Citus cluster, by account
+        #[arg(long, conflicts_with = "partitions")]
+        distribute: bool,
         #[command(flatten)]
         server: ServerFlags,
     },
@@ -311,9 +314,17 @@ impl CommandArgs {
                 config.check_files(given, environment)?;
                 Command::Serve(Box::new(config))
             }
-            Self::Migrate { partitions, server } => Command::Migrate {
-                config: server.for_database(given, environment)?,
+            Self::Migrate {
                 partitions,
+                distribute,
+                server,
+            } => Command::Migrate {
+                config: server.for_database(given, environment)?,
+                layout: match partitions {
+                    Some(partitions) => TableLayout::Partitioned(partitions),
+                    None if distribute => TableLayout::Distributed,
+                    None => TableLayout::Plain,
+                },
             },
             Self::Accounts {
                 action,

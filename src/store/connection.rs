@@ -22,10 +22,10 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::{Writers, metrics::StoreMetrics, schema::entity::server_key, write::WriteSlots};
-use crate::config::{DatabaseUrl, PostgresUrl};
+use crate::config::{DatabaseUrl, PostgresUrl, TableLayout};
 
 pub use migrations::SchemaChange;
-use migrations::{OldSchemaPolicy, check_schema, prepare_partitions, prepare_schema};
+use migrations::{OldSchemaPolicy, check_schema, is_distributed, prepare_layout, prepare_schema};
 use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
 use postgres_server::check_server;
 use probe::HealthProbe;
@@ -101,18 +101,18 @@ pub struct ConnectOptions {
     pub metrics: Arc<StoreMetrics>,
 }
 
-/// Creates the schema in an empty PostgreSQL database, each table of account data in this
-/// many partitions by account, or brings such a schema up to date.
-pub async fn migrate_partitioned(
+/// Creates the schema in an empty PostgreSQL database, with tables that are laid out like this, or
+/// brings such a schema up to date.
+pub async fn migrate_with_layout(
     database: &DatabaseUrl,
-    partitions: u16,
+    layout: TableLayout,
 ) -> Result<SchemaChange, OpenError> {
     let DatabaseUrl::Postgres(url) = database else {
-        return Err(OpenError::PartitionsOfSqlite);
+        return Err(OpenError::LayoutOfSqlite(layout));
     };
     let (_, pool) = postgres::open(url, 1).await?;
     let change = match check_server(&pool).await {
-        Ok(()) => prepare_partitions(&pool, partitions).await,
+        Ok(()) => prepare_layout(&pool, layout).await,
         Err(error) => Err(error),
     };
     pool.close().await;
@@ -129,6 +129,8 @@ pub struct DatabaseConnections {
     pub probe: HealthProbe,
     /// Slots or queue of writes.
     pub writers: Writers,
+    /// Whether the tables are distributed over several databases.
+    pub is_distributed: bool,
     /// The secret that signs page tokens.
     pub page_key: [u8; 32],
     /// What was done to the schema.
@@ -205,6 +207,7 @@ async fn open_postgres(
         warn_if_read_only(&pool).await?;
     }
     let page_key = page_key(&pool).await?;
+    let is_distributed = is_distributed(&pool).await?;
     pool.measure("shared", metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
@@ -215,6 +218,7 @@ async fn open_postgres(
         probe: HealthProbe::postgres(options, pool),
         page_key,
         schema_change,
+        is_distributed,
         writers: Writers::Slots(slots),
     })
 }

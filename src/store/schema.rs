@@ -10,17 +10,16 @@ mod m0001;
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
 use self::entity::TableColumns;
-use crate::domain::sha256::Sha256;
+use crate::{config::TableLayout, domain::sha256::Sha256};
 
 tokio::task_local! {
-    /// The number of partitions of each table of account data that a migration creates.
-    /// Unset: the tables are not partitioned.
-    static PARTITIONS: u16;
+    /// How a migration lays out the tables of account data that it creates.
+    static LAYOUT: TableLayout;
 }
 
-/// Runs migrations that partition the tables of account data by account; only for PostgreSQL.
-pub async fn with_partitions<F: Future>(partitions: u16, migrations: F) -> F::Output {
-    PARTITIONS.scope(partitions, migrations).await
+/// Runs migrations that lay out the tables of account data like this; only for PostgreSQL.
+pub async fn with_layout<F: Future>(layout: TableLayout, migrations: F) -> F::Output {
+    LAYOUT.scope(layout, migrations).await
 }
 
 /// All migrations, oldest first. After the first release, none is changed or removed.

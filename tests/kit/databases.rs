@@ -16,7 +16,7 @@ use expertise::{config::Config, server::Server};
 use tokio::time::timeout;
 
 use super::{
-    client::Client, command::Cli, deadline::TEST_TIMEOUT, partitions::create_partitions_if_asked,
+    client::Client, command::Cli, deadline::TEST_TIMEOUT, partitions::lay_out_tables_if_asked,
     pgbouncer::PgBouncer, postgres, scratch::Scratch, server_process::ServerProcess, statement_log,
 };
 
@@ -132,7 +132,7 @@ fn postgres_of_this_run() -> &'static (String, Option<PathBuf>) {
 /// in a private one. Its tables have partitions if that is asked for.
 pub fn postgres(name: &str) -> String {
     let url = empty_postgres(name);
-    create_partitions_if_asked(&url);
+    lay_out_tables_if_asked(&url);
     url
 }
 

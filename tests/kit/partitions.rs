@@ -7,20 +7,31 @@ use std::{
     str::FromStr,
 };
 
-use expertise::{config::DatabaseUrl, store::migrate_partitioned};
+use expertise::{
+    config::{DatabaseUrl, TableLayout},
+    store::migrate_with_layout,
+};
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
 
 use super::postgres::in_a_runtime;
 
 /// Creates the schema with this many partitions of each table in a new database.
 pub fn create_partitions(url: &str, partitions: u16) {
+    create_tables(url, TableLayout::Partitioned(partitions));
+}
+
+fn create_tables(url: &str, layout: TableLayout) {
     let database = DatabaseUrl::parse(url).expect("the URL of a database");
-    let created = in_a_runtime(migrate_partitioned(&database, partitions));
+    let created = in_a_runtime(migrate_with_layout(&database, layout));
     created.unwrap_or_else(|error| panic!("{url}: {error}"));
 }
 
-/// `EXPERTISE_TEST_PARTITIONS=16` has the tests run on tables of 16 partitions.
-pub fn create_partitions_if_asked(url: &str) {
+/// `EXPERTISE_TEST_PARTITIONS=16` has the tests run on tables of 16 partitions, and
+/// `EXPERTISE_TEST_DISTRIBUTE=1` on tables that Citus distributes.
+pub fn lay_out_tables_if_asked(url: &str) {
+    if env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some() {
+        create_tables(url, TableLayout::Distributed);
+    }
     if let Ok(partitions) = env::var("EXPERTISE_TEST_PARTITIONS") {
         let partitions = partitions.parse();
         let partitions = partitions.expect("EXPERTISE_TEST_PARTITIONS is not a number");

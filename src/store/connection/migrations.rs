@@ -12,9 +12,12 @@ use super::{
     message,
     permissions::{NeededPermissions, check_permissions},
 };
-use crate::store::{
-    backend,
-    schema::{self, Migrator, entity::server_key, with_partitions},
+use crate::{
+    config::TableLayout,
+    store::{
+        backend,
+        schema::{self, Migrator, entity::server_key, with_layout},
+    },
 };
 
 /// The name of the digest of the schema, in `server_keys`.
@@ -140,41 +143,82 @@ async fn has_digest(db: &DatabaseTransaction, migrations: usize) -> Result<bool,
     Ok(digest.map_or(keys.is_empty(), |digest| digest.value == expected))
 }
 
-/// Creates the schema with this many partitions of each table of account data, or brings one
-/// with as many up to date. Refuses tables with another number of partitions.
-pub async fn prepare_partitions(db: &Database, partitions: u16) -> Result<SchemaChange, OpenError> {
+/// Creates the schema with tables that are laid out like this, or brings such a schema up to date.
+/// Refuses tables that are laid out in another way.
+pub async fn prepare_layout(
+    db: &Database,
+    requested: TableLayout,
+) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
-    match partitions_of_tables(&transaction).await.map_err(failed)? {
+    let has_citus = has_citus(&transaction).await.map_err(failed)?;
+    if requested == TableLayout::Distributed && !has_citus {
+        return Err(OpenError::NoCitus);
+    }
+    match layout_of_tables(&transaction, has_citus)
+        .await
+        .map_err(failed)?
+    {
         None => {
             let migrations = Migrator::up(&transaction, None);
-            let migrated = with_partitions(partitions, migrations).await;
+            let migrated = with_layout(requested, migrations).await;
             migrated.map_err(failed)?;
             write_digest(&transaction).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
             Ok(SchemaChange::Created)
         }
-        Some(0) => Err(OpenError::TablesWithoutPartitions),
-        Some(found) if found == i64::from(partitions) => {
+        Some(found) if found == requested => {
             transaction.rollback().await.map_err(failed)?;
-            with_partitions(partitions, prepare_schema(db, OldSchemaPolicy::Migrate)).await
+            with_layout(requested, prepare_schema(db, OldSchemaPolicy::Migrate)).await
         }
-        Some(found) => Err(OpenError::OtherPartitions {
-            found,
-            requested: partitions,
-        }),
+        Some(found) => Err(OpenError::OtherLayout { found, requested }),
     }
 }
 
-/// How many partitions the table of tasks has, as each table of account data does; 0 if it has
-/// none. `None` if there is no table at all.
-async fn partitions_of_tables(db: &DatabaseTransaction) -> Result<Option<i64>, DbErr> {
-    const PARTITIONS: &str = "SELECT (SELECT count(*) FROM pg_inherits \
-         WHERE inhparent = to_regclass(quote_ident(current_schema()) || '.tasks')) AS partitions \
-         FROM pg_tables WHERE schemaname = current_schema() LIMIT 1";
-    let statement = Statement::from_string(DbBackend::Postgres, PARTITIONS);
-    let row = db.query_one_raw(statement).await?;
-    row.map(|row| row.try_get("", "partitions")).transpose()
+/// Whether the tables of a database are distributed.
+pub async fn is_distributed(db: &Database) -> Result<bool, OpenError> {
+    let failed = |err: DbErr| message::schema_error(&err);
+    if !has_citus(db).await.map_err(failed)? {
+        return Ok(false);
+    }
+    let layout = layout_of_tables(db, true).await.map_err(failed)?;
+    Ok(layout == Some(TableLayout::Distributed))
+}
+
+async fn has_citus(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
+    const CITUS: &str = "SELECT 1 FROM pg_extension WHERE extname = 'citus'";
+    let statement = Statement::from_string(DbBackend::Postgres, CITUS);
+    Ok(db.query_one_raw(statement).await?.is_some())
+}
+
+/// How the table of tasks is laid out, as each table of account data is. `None` if there is no
+/// table at all.
+async fn layout_of_tables(
+    db: &impl ConnectionTrait,
+    has_citus: bool,
+) -> Result<Option<TableLayout>, DbErr> {
+    // The table of Citus is there only if Citus is.
+    let distributed = match has_citus {
+        true => "EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = tasks.oid)",
+        false => "false",
+    };
+    let layout = format!(
+        "SELECT {distributed} AS distributed, \
+         (SELECT count(*) FROM pg_inherits WHERE inhparent = tasks.oid) AS partitions \
+         FROM pg_tables, \
+         (SELECT to_regclass(quote_ident(current_schema()) || '.tasks') AS oid) AS tasks \
+         WHERE schemaname = current_schema() LIMIT 1"
+    );
+    let statement = Statement::from_string(DbBackend::Postgres, layout);
+    let Some(row) = db.query_one_raw(statement).await? else {
+        return Ok(None);
+    };
+    let partitions: i64 = row.try_get("", "partitions")?;
+    Ok(Some(match row.try_get("", "distributed")? {
+        true => TableLayout::Distributed,
+        false if partitions == 0 => TableLayout::Plain,
+        false => TableLayout::Partitioned(partitions.try_into().unwrap_or(u16::MAX)),
+    }))
 }
 
 /// Begins the transaction of migrations. When several servers start at once, one migrates

@@ -1,5 +1,7 @@
 //! Why a database cannot be opened.
 
+use crate::config::TableLayout;
+
 /// Why the database cannot be used: one line that says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -87,26 +89,30 @@ pub enum OpenError {
         /// What is missing on which tables, as GRANT has it.
         missing: String,
     },
-    /// Partitions are requested, but SQLite has none.
+    /// SQLite lays out tables in one way.
     #[error(
-        "--partitions is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave out --partitions"
+        "{0} is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
     )]
-    PartitionsOfSqlite,
-    /// Partitions are requested, but the tables have another number of them.
+    LayoutOfSqlite(TableLayout),
+    /// The database has tables that are laid out in another way.
     #[error(
-        "--partitions is {requested}, but the tables of this database have {found} partitions each, which cannot be changed: use an empty database, or leave out --partitions"
+        "{requested} is for an empty database, and the tables of this one were made {}, which cannot be changed: use another one, or leave it out",
+        match found {
+            TableLayout::Plain => "without it".to_owned(),
+            found => format!("with {found}"),
+        }
     )]
-    OtherPartitions {
-        /// How many each table has.
-        found: i64,
-        /// How many are requested.
-        requested: u16,
+    OtherLayout {
+        /// How they were made.
+        found: TableLayout,
+        /// What is requested.
+        requested: TableLayout,
     },
-    /// Partitions are requested, but the database has tables without them.
+    /// Citus is not there.
     #[error(
-        "the tables of this database have no partitions, which cannot be added: use an empty database, or leave out --partitions"
+        "--distribute needs Citus in this database: run CREATE EXTENSION citus there, or leave out --distribute"
     )]
-    TablesWithoutPartitions,
+    NoCitus,
     /// The schema cannot be created, changed or read.
     #[error("the database schema cannot be read or brought up to date: {0}")]
     Schema(String),
@@ -116,7 +122,7 @@ impl OpenError {
     /// Whether the database cannot be opened until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
-            Self::InvalidUrl | Self::Path { .. } | Self::PartitionsOfSqlite => true,
+            Self::InvalidUrl | Self::Path { .. } | Self::LayoutOfSqlite(_) => true,
             Self::File { .. }
             | Self::NoFile { .. }
             | Self::Connect { .. }
@@ -128,8 +134,8 @@ impl OpenError {
             | Self::NoSchema
             | Self::OldSchema { .. }
             | Self::Permissions { .. }
-            | Self::OtherPartitions { .. }
-            | Self::TablesWithoutPartitions
+            | Self::OtherLayout { .. }
+            | Self::NoCitus
             | Self::Schema(_) => false,
         }
     }

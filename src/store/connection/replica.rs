@@ -112,9 +112,9 @@ impl From<OpenError> for ReplicaError {
             | OpenError::NoFile { .. }
             | OpenError::OldServer { .. }
             | OpenError::Encoding { .. }
-            | OpenError::PartitionsOfSqlite
-            | OpenError::OtherPartitions { .. }
-            | OpenError::TablesWithoutPartitions => Self::Unusable(error.to_string()),
+            | OpenError::LayoutOfSqlite(_)
+            | OpenError::OtherLayout { .. }
+            | OpenError::NoCitus => Self::Unusable(error.to_string()),
         }
     }
 }

@@ -99,6 +99,7 @@ pub async fn open_file(
         probe: HealthProbe::Sqlite(probe),
         page_key,
         schema_change,
+        is_distributed: false,
     })
 }
 
@@ -172,6 +173,7 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
         writer,
         page_key,
         schema_change,
+        is_distributed: false,
     })
 }
 

@@ -7,8 +7,8 @@ use sea_orm_migration::{
 };
 use uuid::Uuid;
 
-use super::{PARTITIONS, SchemaTable};
-use crate::domain::sha256::Sha256;
+use super::{LAYOUT, SchemaTable};
+use crate::{config::TableLayout, domain::sha256::Sha256};
 
 pub struct Migration;
 
@@ -321,7 +321,11 @@ impl MigrationTrait for Migration {
                 )
             }
         };
-        let partitions = PARTITIONS.try_with(|partitions| *partitions).unwrap_or(0);
+        let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
+        let partitions = match layout {
+            TableLayout::Partitioned(partitions) => partitions,
+            TableLayout::Plain | TableLayout::Distributed => 0,
+        };
         for table in TABLES {
             let table = table
                 .replace("{text}", text)
@@ -336,6 +340,12 @@ impl MigrationTrait for Migration {
         }
         for index in INDEXES {
             db.execute_unprepared(index).await?;
+        }
+        if layout == TableLayout::Distributed {
+            // A table that others refer to comes before them.
+            for table in tables().filter(|table| table.is_of_accounts) {
+                db.execute_unprepared(&distribution(table.name)).await?;
+            }
         }
         if manager.get_database_backend() == DbBackend::Sqlite {
             // The first ANALYZE makes the table of statistics, the last one reads it.
@@ -417,6 +427,15 @@ fn partitioned(table: String, partitions: u16) -> Vec<String> {
     let table = table.replace("{foreign_keys}", "");
     let whole = format!("{table} PARTITION BY HASH (account_id)");
     [vec![whole], parts].concat()
+}
+
+/// The statement of Citus that distributes a table. Rows of one account are on one node.
+fn distribution(table: &str) -> String {
+    let with = match table == table_name(TABLES[0]) {
+        true => "",
+        false => ", colocate_with => 'accounts'",
+    };
+    format!("SELECT create_distributed_table('{table}', 'account_id'{with})")
 }
 
 /// The foreign keys of a table, as constraints. `suffix` follows the name of the table that each

@@ -542,7 +542,7 @@ fn a_new_database_is_partitioned_by_account() {
     let expected = "the schema is up to date, with 4 partitions of each table";
     assert!(again.stdout.starts_with(expected), "{}", again.stdout);
     let line = migrate_with_partitions(&database, 8).failure(1);
-    let expected = "--partitions is 8, but the tables of this database have 4 partitions each";
+    let expected = "--partitions 8 is for an empty database, and the tables of this one were made with --partitions 4";
     assert!(line.contains(expected), "{line}");
 }
 
@@ -554,9 +554,10 @@ fn only_an_empty_postgres_can_be_partitioned() {
     let line = command(&["migrate", "--partitions=1"]).run().failure(2);
     let expected = "--partitions is \"1\": it must be a whole number from 2 to 1024";
     assert!(line.contains(expected), "{line}");
-    migrate_with_partitions(&url, 4).fails_with(2, &["--partitions is for PostgreSQL"]);
+    migrate_with_partitions(&url, 4).fails_with(2, &["--partitions 4 is for PostgreSQL"]);
     let cluster = cluster();
     let database = cluster.make_database("with_tables");
     block_on(execute(&database, "CREATE TABLE notes (text text)"));
-    migrate_with_partitions(&database, 4).fails_with(1, &["have no partitions"]);
+    migrate_with_partitions(&database, 4)
+        .fails_with(1, &["--partitions 4", "were made without it"]);
 }

@@ -228,11 +228,16 @@ impl Batch {
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
             let mut values = Values::new();
             let (note, delete) = deleted.statements(ids, &mut values, context);
+            // The note is made first: SQLite runs statements in their order, and Citus begins with
+            // those that are attached. On PostgreSQL both see the rows as they were before.
+            let (sql, attached) = match self.backend {
+                DbBackend::Sqlite => (note, delete),
+                _ => (delete, note),
+            };
             self.last_with_rows = Some(self.statements.len());
             self.statements.push(LockedStatement {
-                sql: note,
-                // On PostgreSQL both see the rows as they were before.
-                attached: vec![delete],
+                sql,
+                attached: vec![attached],
                 values,
                 if_unchanged: IfUnchanged::Accept,
             });
