@@ -26,6 +26,7 @@ mod postgres_servers;
 mod preview;
 mod prompts;
 mod references;
+mod released;
 mod retries;
 mod server_errors;
 mod show;

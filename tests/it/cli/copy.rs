@@ -11,7 +11,7 @@ use crate::kit::{
 };
 
 /// Runs commands against a server on a database.
-fn served<T>(url: &str, run: impl FnOnce(&dyn Fn(&str) -> Cli) -> T) -> T {
+pub(super) fn served<T>(url: &str, run: impl FnOnce(&dyn Fn(&str) -> Cli) -> T) -> T {
     let server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", url);
     let server = server.start();
     let address = server.address();
