@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use expertise::{config::DatabaseUrl, store};
+use expertise::{
+    config::{DatabaseUrl, TableLayout},
+    store,
+};
 
 use super::super::{
     compare::{Timing, compare},
@@ -31,7 +34,7 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let names = ["partitioned", "unpartitioned"];
     let [parts_database, whole_database] = names.map(|name| testbed.make_database(name));
     let url = DatabaseUrl::parse(&parts_database).expect("the URL of a database");
-    let created = store::migrate_partitioned(&url, PARTITIONS).await;
+    let created = store::migrate_with_layout(&url, TableLayout::Partitioned(PARTITIONS)).await;
     created.expect("the schema");
     let create = |name, database| Fixture::create_in(testbed, Program::Service, name, database);
     let (parts, in_parts) = create(names[0], &parts_database).await;
