@@ -30,7 +30,7 @@ impl Etag {
 
     /// The etag of the version that a resource got at a time.
     pub fn of_version(guid: Uuid, version: i64, modified: Timestamp) -> Self {
-        let hash = Sha256::new()
+        let hash = Sha256::default()
             .with(guid)
             .with(version.to_be_bytes())
             .with(modified.0.to_be_bytes())
@@ -77,7 +77,7 @@ impl GuideEtag {
     /// task stands for the order of its steps.
     pub fn of_row_versions(mut row_versions: Vec<(Uuid, &RowVersion)>) -> Self {
         row_versions.sort_unstable_by_key(|(id, _)| *id);
-        let mut hash = Sha256::new();
+        let mut hash = Sha256::default();
         for (id, row_version) in row_versions {
             hash.update(id);
             hash.update(row_version.version.to_be_bytes());

@@ -5,12 +5,14 @@ use ring::digest::{Context, SHA256};
 /// A SHA-256 of parts, one after the other.
 pub struct Sha256(Context);
 
-impl Sha256 {
+impl Default for Sha256 {
     /// That of nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self(Context::new(&SHA256))
     }
+}
 
+impl Sha256 {
     /// Adds a part.
     pub fn update(&mut self, part: impl AsRef<[u8]>) {
         self.0.update(part.as_ref());

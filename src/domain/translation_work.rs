@@ -22,7 +22,7 @@ pub struct SourceDigest(pub [u8; 16]);
 
 impl SourceDigest {
     fn of<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = Sha256::default();
         for part in parts {
             let length = part.map_or(u64::MAX, |part| part.len() as u64);
             hash.update(length.to_be_bytes());

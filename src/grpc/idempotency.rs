@@ -27,7 +27,7 @@ impl IdempotentRequest {
     ) -> Option<Self> {
         let id = field::request_id(request_id, violations)?;
         let payload = request.encode_to_vec();
-        let digest = Sha256::new().with(rpc).with([0]).with(&payload);
+        let digest = Sha256::default().with(rpc).with([0]).with(&payload);
         Some(Self {
             id,
             digest: digest.finish(),

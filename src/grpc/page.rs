@@ -49,7 +49,7 @@ page_requests! {
 pub fn filters(request: &mut impl PageRequest) -> Vec<u8> {
     let (size, token) = request.page();
     let page = (take(size), take(token));
-    let filters: [u8; 32] = Sha256::new().with(request.encode_to_vec()).finish();
+    let filters: [u8; 32] = Sha256::default().with(request.encode_to_vec()).finish();
     let (size, token) = request.page();
     (*size, *token) = page;
     filters.to_vec()

@@ -475,7 +475,7 @@ impl ComparedGuide {
 
 /// Stands for the value of a field, which may have megabytes.
 fn digest(value: Value) -> [u8; 32] {
-    Sha256::new().with(value.to_string()).finish()
+    Sha256::default().with(value.to_string()).finish()
 }
 
 /// A place in a comparison.

@@ -41,7 +41,9 @@ pub fn digest(migrations: usize) -> [u8; 32] {
     let statements = [m0001::statements().collect::<Vec<_>>()];
     let statements = statements.iter().take(migrations).flatten();
     let words = statements.flat_map(|statement| statement.split_whitespace().chain([";"]));
-    let digest = words.fold(Sha256::new(), |digest, word| digest.with(word).with(" "));
+    let digest = words.fold(Sha256::default(), |digest, word| {
+        digest.with(word).with(" ")
+    });
     digest.finish()
 }
 

@@ -12,6 +12,7 @@ use rustls::{
     ServerConfig,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::{CertifiedKey, SingleCertAndKey},
 };
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::{Certificate, Identity};
@@ -105,16 +106,19 @@ impl Authority {
 }
 
 impl Pair {
-    /// TLS for a fake server with this certificate.
+    /// TLS for a fake server with this certificate, which may be one that no client accepts.
     pub fn acceptor(&self) -> TlsAcceptor {
         let cert = CertificateDer::from_pem_slice(self.cert.as_bytes()).expect("a certificate");
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let provider = ring::default_provider();
+        let key = provider.key_provider.load_private_key(key).expect("a key");
+        let pair = SingleCertAndKey::from(CertifiedKey::new(vec![cert], key));
+        let config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_safe_default_protocol_versions()
             .expect("versions")
             .with_no_client_auth()
-            .with_single_cert(vec![cert], key);
-        TlsAcceptor::from(Arc::new(config.expect("TLS")))
+            .with_cert_resolver(Arc::new(pair));
+        TlsAcceptor::from(Arc::new(config))
     }
 }
 

@@ -38,7 +38,7 @@ impl RequestIds {
 }
 
 fn hashed_id(parts: &[&[u8]]) -> Uuid {
-    let mut digest = Sha256::new();
+    let mut digest = Sha256::default();
     parts.iter().for_each(|part| digest.update(part));
     uuid::Builder::from_custom_bytes(digest.finish()).into_uuid()
 }

@@ -24,7 +24,7 @@ impl Fingerprint {
     /// The fingerprint of a guide. `document` is the digest of its document, if it has one;
     /// the ids of a document's tasks and steps differ in each call and are left out.
     pub fn of(guide: &Guide, document: Option<[u8; 32]>) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = Sha256::default();
         hash.update(document.unwrap_or_default());
         for task in &guide.tasks {
             if task.source.origin.is_none() {
@@ -74,7 +74,7 @@ impl Fingerprint {
 
     /// This fingerprint combined with other input of the response, such as options.
     pub fn with(self, more: &[u8]) -> Self {
-        Self(Sha256::new().with(self.0).with(more).finish())
+        Self(Sha256::default().with(self.0).with(more).finish())
     }
 }
 

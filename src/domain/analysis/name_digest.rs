@@ -45,7 +45,7 @@ impl NameDigest {
     }
 
     fn of(prefix: &[u8], name: &str) -> Self {
-        let digest = Sha256::new().with(prefix).with(name);
+        let digest = Sha256::default().with(prefix).with(name);
         Self(Uuid::from_bytes(digest.finish()))
     }
 }

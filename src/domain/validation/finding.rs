@@ -220,7 +220,7 @@ impl Finding {
             path,
             title: _,
         } = &self.place;
-        let mut hash = Sha256::new();
+        let mut hash = Sha256::default();
         for part in [self.rule.text().id, task, step, path, &facts] {
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);

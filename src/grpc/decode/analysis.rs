@@ -59,7 +59,7 @@ pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Optio
 /// etags.
 fn content_digest(mut document: v1::TaskDocument) -> [u8; 32] {
     clear_ids_and_etags(&mut document);
-    Sha256::new().with(document.encode_to_vec()).finish()
+    Sha256::default().with(document.encode_to_vec()).finish()
 }
 
 fn clear_ids_and_etags(document: &mut v1::TaskDocument) {

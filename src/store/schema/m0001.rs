@@ -452,7 +452,7 @@ fn foreign_keys(table: &str, suffix: &str) -> impl Iterator<Item = String> {
 
 /// 32 random bytes.
 fn secret() -> [u8; 32] {
-    Sha256::new()
+    Sha256::default()
         .with(Uuid::new_v4())
         .with(Uuid::new_v4())
         .finish()

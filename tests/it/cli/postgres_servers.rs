@@ -66,6 +66,17 @@ fn what_is_wrong_with_a_certificate_is_named() {
     }
 }
 
+/// Citus makes one of version 1.
+#[test]
+fn a_certificate_of_citus_is_named() {
+    let pair = Pair {
+        cert: include_str!("../../kit/keys/citus_certificate.pem").to_owned(),
+        key: include_str!("../../kit/keys/citus_key.pem").to_owned(),
+    };
+    let url = format!("postgres://ann@localhost:{}/e", serve_tls(&pair));
+    assert_refused_with(&url, &["like one that Citus makes", "set sslmode=disable"]);
+}
+
 #[test]
 #[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
 fn a_login_that_pgbouncer_rejects_is_named() {

@@ -182,6 +182,12 @@ fn tls_message(err: &rustls::Error) -> &'static str {
         Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
         }
+        // Likewise.
+        Other(err) if err.to_string().contains("UnsupportedCertVersion") => {
+            "its certificate, like one that Citus makes, is of a version of X.509 that cannot be \
+             checked: give it one of version 3, or set sslmode=disable in the URL within a trusted \
+             network"
+        }
         _ => "its certificate cannot be accepted: check it, and sslrootcert in the URL",
     }
 }
