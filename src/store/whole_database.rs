@@ -32,6 +32,12 @@ pub enum WholeDatabaseError {
     /// The database that is copied cannot be opened.
     #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
     Source(OpenError),
+    /// The database that is copied is distributed over the nodes of Citus.
+    #[error(
+        "--from names a database that is distributed over several nodes, which have no one state to \
+         copy: move its accounts with `export --all` and `apply`"
+    )]
+    DistributedSource,
     /// A statement has failed.
     #[error("the database failed, repeat the command: {}", error::describe(.0))]
     Database(#[from] DbErr),
@@ -60,7 +66,10 @@ impl WholeDatabaseError {
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Open(error) | Self::Source(error) => error.is_wrong_setting(),
-            Self::Database(_) | Self::NotEmpty(_) | Self::OtherCount { .. } => false,
+            Self::DistributedSource
+            | Self::Database(_)
+            | Self::NotEmpty(_)
+            | Self::OtherCount { .. } => false,
         }
     }
 }

@@ -38,7 +38,7 @@ const UNPLANNED: [&str; 7] = [
 /// expired, and the list of `expertise accounts`. `expertise copy` runs on databases of its own.
 const ACROSS_ACCOUNTS: [&str; 2] = [
     "SELECT account_id FROM task_histories WHERE account_id > $1",
-    "WITH parts (account_id, tasks, steps, bytes, ts) AS (SELECT account_id,",
+    "WITH parts AS (SELECT account_id,",
 ];
 
 static WATCHED: OnceLock<Watched> = OnceLock::new();

@@ -48,20 +48,25 @@ fn list_sql() -> String {
     let tables = schema::tables().filter(|table| table.is_of_accounts);
     let parts = tables.map(|table| {
         let columns = match table.name {
-            "tasks" => "count(*), 0, sum(size), max(modified_ts)",
-            "steps" => "0, count(*), sum(size + body_size), max(modified_ts)",
-            "task_revisions" => "0, 0, sum(size), max(created_ts)",
-            "task_histories" => "0, 0, 0, max(deleted_ts)",
-            _ => "0, 0, 0, CAST(NULL AS bigint)",
+            "tasks" => ["count(*)", "0", "sum(size)", "max(modified_ts)"],
+            "steps" => ["0", "count(*)", "sum(size + body_size)", "max(modified_ts)"],
+            "task_revisions" => ["0", "0", "sum(size)", "max(created_ts)"],
+            "task_histories" => ["0", "0", "0", "max(deleted_ts)"],
+            _ => ["0", "0", "0", "CAST(NULL AS bigint)"],
         };
+        let [tasks, steps, bytes, ts] = columns;
         let name = table.name;
-        format!("SELECT account_id, {columns} FROM {name} GROUP BY account_id")
+        // Citus loses names that are given to the columns of the union.
+        format!(
+            "SELECT account_id, {tasks} AS tasks, {steps} AS steps, {bytes} AS bytes, {ts} AS ts \
+             FROM {name} GROUP BY account_id"
+        )
     });
     let parts: Vec<String> = parts.collect();
     format!(
-        "WITH parts (account_id, tasks, steps, bytes, ts) AS ({}) \
-         SELECT account_id, CAST(sum(tasks) AS bigint), CAST(sum(steps) AS bigint), \
-         CAST(sum(bytes) AS bigint), max(ts) FROM parts GROUP BY account_id ORDER BY account_id",
+        "WITH parts AS ({}) SELECT account_id, CAST(sum(tasks) AS bigint), \
+         CAST(sum(steps) AS bigint), CAST(sum(bytes) AS bigint), max(ts) \
+         FROM parts GROUP BY account_id ORDER BY account_id",
         parts.join(" UNION ALL ")
     )
 }

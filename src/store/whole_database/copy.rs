@@ -44,6 +44,10 @@ pub async fn copy(
     let source = open(from, false)
         .await
         .map_err(WholeDatabaseError::Source)?;
+    if source.is_distributed {
+        source.close().await;
+        return Err(WholeDatabaseError::DistributedSource);
+    }
     let copied = match open(to, migrate).await {
         Ok(target) => {
             let copied = copy_tables(&source, &target).await;
