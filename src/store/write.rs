@@ -156,6 +156,7 @@ impl<O: Operation> PendingWrite<O> {
             changes,
             context: &tx.context,
             backend: tx.backend(),
+            path: self.path,
         };
         let Some(script) = write.script()? else {
             return Ok(None);
@@ -206,6 +207,7 @@ impl<O: Operation> PendingWrite<O> {
             came_back,
             context: &tx.context,
             backend: tx.backend(),
+            path: self.path,
         };
         if changes.role.is_some() {
             let write = decided(changes, outcome, None, Vec::new());

@@ -26,6 +26,7 @@ use crate::{
         decide::WriteContext,
     },
     store::{
+        WritePath,
         error::StoreError,
         schema::entity::{step_translation, task_translation},
     },
@@ -55,6 +56,8 @@ pub struct DecidedWrite<'a> {
     pub context: &'a WriteContext,
     /// The database that takes the statements.
     pub backend: DbBackend,
+    /// Which ways its writes take.
+    pub path: WritePath,
 }
 
 impl DecidedWrite<'_> {
@@ -68,6 +71,7 @@ impl DecidedWrite<'_> {
             came_back: _,
             context,
             backend: _,
+            path: _,
         } = self;
         let outcome = outcome.iter();
         let outcome = outcome.map(|kept| RowChange::Upsert(kept.row(context)));
@@ -90,6 +94,7 @@ impl DecidedWrite<'_> {
             came_back: _,
             context,
             backend,
+            path: _,
         } = self;
         let Changes {
             tasks,
@@ -176,6 +181,7 @@ impl DecidedWrite<'_> {
             came_back,
             context,
             backend,
+            path,
         } = self;
         let Changes {
             tasks,
@@ -198,7 +204,7 @@ impl DecidedWrite<'_> {
             role: _,
             depth_limits: _,
         } = changes;
-        let mut batch = Batch::new(backend);
+        let mut batch = Batch::new(backend, path);
         if outcome.is_some() {
             batch.delete_expired_outcomes(context);
         }

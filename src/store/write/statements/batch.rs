@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveModelTrait, DbBackend, EntityName, Value};
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, EntityName, Value};
 use uuid::Uuid;
 
 use super::{
@@ -27,13 +27,17 @@ use crate::{
         translation::Language,
     },
     store::{
+        WritePath,
         error::StoreError,
         schema::entity::step,
         step_row::{step_row, step_row_without_body},
         write::{
             request_outcomes::delete_expired,
             rows::{TranslationRows, task_row},
-            sql::{GivenRows, MAX_IDS_PER_STATEMENT, Placeholder, RowChange, Upsert, Values, list},
+            sql::{
+                GivenRows, MAX_IDS_PER_STATEMENT, Placeholder, RowChange, Upsert, Values,
+                assignments, list,
+            },
         },
     },
 };
@@ -41,6 +45,8 @@ use crate::{
 /// Statements of one transaction, in their order.
 pub struct Batch {
     backend: DbBackend,
+    /// Whether rows may be put by an INSERT inside WITH.
+    attaches: bool,
     statements: Vec<LockedStatement>,
     /// The last of them that puts or deletes rows.
     last_with_rows: Option<usize>,
@@ -48,9 +54,10 @@ pub struct Batch {
 
 impl Batch {
     /// No statements.
-    pub fn new(backend: DbBackend) -> Self {
+    pub fn new(backend: DbBackend, path: WritePath) -> Self {
         Self {
             backend,
+            attaches: path != WritePath::LockedOnly,
             statements: Vec::new(),
             last_with_rows: None,
         }
@@ -79,10 +86,11 @@ impl Batch {
     }
 
     /// Puts or deletes further rows. The first batch of them is attached to the last statement
-    /// that puts or deletes rows, so that it takes no round trip of its own.
+    /// that puts or deletes rows, so that it takes no round trip of its own, unless Citus would then
+    /// send it through the coordinator.
     pub fn attach(&mut self, change: RowChange, account: &AccountId) {
         let mut batches = change.batches().into_iter().peekable();
-        let last = self.last_with_rows;
+        let last = self.last_with_rows.filter(|_| self.attaches);
         if let Some(last) = last.and_then(|index| self.statements.get_mut(index))
             && let Some(batch) = batches.next_if(|batch| last.values.have_room(batch.value_count()))
         {
@@ -126,10 +134,19 @@ impl Batch {
     /// row once more and logs its insertion twice.
     pub fn put_steps(
         &mut self,
-        steps: Vec<StepChange>,
+        mut steps: Vec<StepChange>,
         translations: &mut StepTranslationRows,
         translated_from: &TranslatedFrom,
     ) -> Result<(), StoreError> {
+        if let [
+            StepChange {
+                before: Some(_), ..
+            },
+        ] = steps.as_slice()
+            && let Some(change) = steps.pop()
+        {
+            return self.update_step(change, translations, translated_from);
+        }
         let with_capacity = Upsert::with_capacity::<step::ActiveModel>;
         let (mut rows, mut rows_with_body) = (with_capacity(0), with_capacity(steps.len()));
         let mut all_new = true;
@@ -156,6 +173,39 @@ impl Batch {
         }
         self.upsert(rows.or_update(&STEP_KEY, is_updated_step_column));
         self.upsert(rows_with_body);
+        Ok(())
+    }
+
+    /// Updates one step.
+    fn update_step(
+        &mut self,
+        change: StepChange,
+        translations: &mut StepTranslationRows,
+        translated_from: &TranslatedFrom,
+    ) -> Result<(), StoreError> {
+        let StepChange {
+            before,
+            after,
+            place,
+        } = change;
+        let (Some(before), Some(place)) = (before, place) else {
+            return Err(internal("an updated step has no stored step or place"));
+        };
+        translations.add_step(Some(&before), &after, translated_from);
+        let mut values = Values::new();
+        let guid = values.bind(after.guid.0);
+        let before = step::ActiveModel {
+            // An index may have cleared it since.
+            dirty_record: NotSet,
+            // It may have been elsewhere.
+            position: NotSet,
+            fraction: NotSet,
+            ..step_row(*before, place.clone())?
+        };
+        let set = assignments(before, step_row(*after, place)?, &mut values);
+        let sql = format!("UPDATE steps SET {set} WHERE account_id = $1 AND guid = {guid}");
+        self.last_with_rows = Some(self.statements.len());
+        self.push(sql, values);
         Ok(())
     }
 
