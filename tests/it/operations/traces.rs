@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use expertise::config::Config;
-use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use crate::kit::{
     collector::{Collector, attributes, hex},
@@ -258,6 +258,20 @@ async fn a_refused_call_says_its_code_and_reason() {
     assert_eq!(attributes["expertise.reason"], "TASK_NOT_FOUND");
     // Not found is an answer, not a failure of the server.
     assert_eq!(spans[0].status.as_ref().map_or(0, |status| status.code), 0);
+    server.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_failure_of_the_server_is_an_error_of_its_span() {
+    let mut collector = Collector::start();
+    let server = traced(&collector).await;
+    let client = server.client().with_metadata("grpc-timeout", "1n");
+    client.get_task(ABSENT).await.expect_err("no time");
+    let spans = collector.spans_of(GET, 1).await;
+    let attributes = attributes(&spans[0].attributes);
+    assert_eq!(attributes["rpc.grpc.status_code"], "4");
+    let status = spans[0].status.as_ref().expect("a status");
+    assert_eq!(status.code, StatusCode::Error as i32);
     server.shut_down().await;
 }
 
