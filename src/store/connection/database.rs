@@ -51,6 +51,15 @@ pub struct Database {
     metrics: Option<Arc<StoreMetrics>>,
 }
 
+/// What a transaction of SeaORM does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeaormMode {
+    /// Its statements read one state of the database.
+    Read,
+    /// It writes. SQLite takes its write lock at BEGIN.
+    Write,
+}
+
 impl Database {
     /// A pool without metrics.
     pub fn new(pool: DriverPool, pooling: Pooling, generation: Arc<Generation>) -> Self {
@@ -102,18 +111,25 @@ impl Database {
         Ok(Transaction::begun(connection, backend, metrics))
     }
 
-    /// Begins a transaction of SeaORM, which its migrator needs. With `Immediate`, SQLite
-    /// takes its write lock at BEGIN. Whoever cancels this must not use the pool again.
+    /// Begins a transaction of SeaORM, which its migrator needs. Whoever cancels this must not use
+    /// the pool again.
     pub async fn begin_seaorm_transaction(
         &self,
-        mode: Option<SqliteTransactionMode>,
+        mode: SeaormMode,
     ) -> Result<DatabaseTransaction, DbErr> {
         let pool = self.pool.for_migrations();
         let options = TransactionOptions {
-            sqlite_transaction_mode: mode,
+            sqlite_transaction_mode: (mode == SeaormMode::Write)
+                .then_some(SqliteTransactionMode::Immediate),
             ..TransactionOptions::default()
         };
         let transaction = pool.begin_with_options(options).await?;
+        // SQLite always reads one state. Before any other statement, and unprepared: another client
+        // of PgBouncer may have prepared statements on this connection.
+        if mode == SeaormMode::Read && self.get_database_backend() == DbBackend::Postgres {
+            let one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+            transaction.execute_unprepared(one_state).await?;
+        }
         if self.pooling == Pooling::Transaction {
             transaction.execute_unprepared(TRANSACTION_SETTINGS).await?;
         }

@@ -1,14 +1,11 @@
 //! Migrations of the schema, when a database is opened.
 
-use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrait, SqliteTransactionMode,
-    Statement,
-};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrait, Statement};
 use sea_orm_migration::MigratorTrait;
 
 use super::{
     OpenError,
-    database::Database,
+    database::{Database, SeaormMode},
     message,
     permissions::{NeededPermissions, check_permissions},
 };
@@ -62,12 +59,17 @@ pub async fn prepare_schema(
     old: OldSchemaPolicy,
 ) -> Result<SchemaChange, OpenError> {
     let change = needed_change(db, old).await?;
-    if change != SchemaChange::Current {
-        let transaction = run_migrations(db).await?;
-        let committed = transaction.commit().await;
-        committed.map_err(|err| message::schema_error(&err))?;
+    if change == SchemaChange::Current {
+        return Ok(change);
     }
-    Ok(change)
+    let (transaction, migrations) = run_migrations(db).await?;
+    let committed = transaction.commit().await;
+    committed.map_err(|err| message::schema_error(&err))?;
+    Ok(match migrations {
+        // Another server was faster.
+        0 => SchemaChange::Current,
+        _ => change,
+    })
 }
 
 /// What [`prepare_schema`] would do. That a missing schema can be created is tried, and rolled
@@ -75,7 +77,7 @@ pub async fn prepare_schema(
 pub async fn check_schema(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
     let change = needed_change(db, old).await?;
     if change == SchemaChange::Created {
-        let transaction = run_migrations(db).await?;
+        let (transaction, _) = run_migrations(db).await?;
         let rolled_back = transaction.rollback().await;
         rolled_back.map_err(|err| message::schema_error(&err))?;
     }
@@ -84,7 +86,9 @@ pub async fn check_schema(db: &Database, old: OldSchemaPolicy) -> Result<SchemaC
 
 async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
-    let transaction = db.begin_seaorm_transaction(None).await.map_err(failed)?;
+    // Another server may migrate meanwhile: the migrations and the digest are of one state.
+    let transaction = db.begin_seaorm_transaction(SeaormMode::Read).await;
+    let transaction = transaction.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
         check_permissions(&transaction, NeededPermissions::Migrations).await?;
     }
@@ -115,13 +119,14 @@ async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChan
     }
 }
 
-/// Runs the migrations that are missing, in a transaction that has not ended.
-async fn run_migrations(db: &Database) -> Result<DatabaseTransaction, OpenError> {
+/// Runs the migrations that are missing, and counts them, in a transaction that has not ended.
+async fn run_migrations(db: &Database) -> Result<(DatabaseTransaction, usize), OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
+    let pending = pending_migrations(&transaction).await.map_err(failed)?;
     Migrator::up(&transaction, None).await.map_err(failed)?;
     write_digest(&transaction).await.map_err(failed)?;
-    Ok(transaction)
+    Ok((transaction, pending))
 }
 
 /// Notes the digest of the schema, which is that of this version.
@@ -224,8 +229,7 @@ async fn layout_of_tables(
 /// Begins the transaction of migrations. When several servers start at once, one migrates
 /// while the others wait for it here.
 async fn begin_migrations(db: &Database) -> Result<DatabaseTransaction, DbErr> {
-    let mode = Some(SqliteTransactionMode::Immediate);
-    let transaction = db.begin_seaorm_transaction(mode).await?;
+    let transaction = db.begin_seaorm_transaction(SeaormMode::Write).await?;
     if backend(&transaction) == DbBackend::Postgres {
         // Migrations of another server may take longer than `lock_timeout`.
         let lock =

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use super::{
     Database, OpenError,
+    database::SeaormMode,
     message::{NO_ANSWER, schema_error},
     migrations::pending_migrations,
     page_key,
@@ -248,7 +249,7 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         }
         let warned = warn_if_not_standby(&database).await;
         warned.map_err(|_| ReplicaError::ConnectionLost)?;
-        let transaction = database.begin_seaorm_transaction(None).await;
+        let transaction = database.begin_seaorm_transaction(SeaormMode::Read).await;
         let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;
         let pending = pending_migrations(&transaction).await;
         let _ = transaction.rollback().await;
