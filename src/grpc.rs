@@ -74,47 +74,25 @@ pub fn routes(store: Store, limits: Limits) -> Routes {
         store,
         page_bytes: PAGE_BYTES.min(max_message_bytes),
     };
-    Routes::default()
-        .add_service(
-            TaskServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            StepServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            RevisionServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            RoleServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            TranslationServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            AnalysisServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            ChangeServiceServer::new(services.clone())
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
-        .add_service(
-            IndexServiceServer::new(services)
-                .max_decoding_message_size(max_message_bytes)
-                .max_encoding_message_size(max_message_bytes),
-        )
+    macro_rules! serve {
+        ($($server:ident)*) => {
+            Routes::default()$(.add_service(
+                $server::new(services.clone())
+                    .max_decoding_message_size(max_message_bytes)
+                    .max_encoding_message_size(max_message_bytes),
+            ))*
+        };
+    }
+    serve! {
+        TaskServiceServer
+        StepServiceServer
+        RevisionServiceServer
+        RoleServiceServer
+        TranslationServiceServer
+        AnalysisServiceServer
+        ChangeServiceServer
+        IndexServiceServer
+    }
 }
 
 /// The services of the contract; each file of a service implements one.
