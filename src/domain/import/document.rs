@@ -134,19 +134,14 @@ impl Document {
     /// included.
     pub fn subtasks(&self) -> BTreeSet<TaskId> {
         let mut found = BTreeSet::new();
-        self.add_subtasks(&mut found);
+        self.for_each_step(&mut |step| found.extend(step.patch.new_subtask()));
         found
     }
 
-    fn add_subtasks(&self, found: &mut BTreeSet<TaskId>) {
-        for step in &self.steps {
-            found.extend(step.patch.new_subtask());
-            for value in &step.values {
-                if let Some(document) = &value.document {
-                    document.add_subtasks(found);
-                }
-            }
-        }
+    /// The documents of its values, without those below them.
+    fn nested(&self) -> impl Iterator<Item = &Self> {
+        let values = self.steps.iter().flat_map(|step| &step.values);
+        values.filter_map(|value| value.document.as_deref())
     }
 
     /// Visits its steps, those of nested documents included.
@@ -160,16 +155,12 @@ impl Document {
 
     /// How many steps it has, those of nested documents included.
     pub fn step_count(&self) -> usize {
-        let values = self.steps.iter().flat_map(|step| &step.values);
-        let nested = values.filter_map(|value| value.document.as_deref());
-        self.steps.len() + nested.map(Self::step_count).sum::<usize>()
+        self.steps.len() + self.nested().map(Self::step_count).sum::<usize>()
     }
 
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
-        let values = self.steps.iter().flat_map(|step| &step.values);
-        let nested = values.filter_map(|value| value.document.as_deref());
-        let nested = nested.flat_map(Self::task_ids);
+        let nested = self.nested().flat_map(Self::task_ids);
         self.task.guid.into_iter().chain(nested).collect()
     }
 
@@ -196,8 +187,7 @@ impl Document {
         for step in &self.steps {
             check(step.guid.map(|step| step.0), &step.path, "step");
         }
-        let values = self.steps.iter().flat_map(|step| &step.values);
-        for document in values.filter_map(|value| value.document.as_deref()) {
+        for document in self.nested() {
             document.check_unknown_ids(known, violations);
         }
     }
@@ -206,7 +196,7 @@ impl Document {
     /// tasks, nested documents included.
     pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
         let mut found = BTreeMap::new();
-        for step in &self.steps {
+        self.for_each_step(&mut |step| {
             let StepPatch {
                 step_type,
                 subtask_id,
@@ -219,9 +209,7 @@ impl Document {
                 let (task, product) = (*task, *product);
                 found.insert(task, SubtaskRef { task, product });
             }
-            let nested = step.values.iter().flat_map(|value| &value.document);
-            nested.for_each(|document| found.extend(document.new_subtasks()));
-        }
+        });
         found
     }
 
