@@ -10,7 +10,7 @@ use super::{
     etag::GuideEtag,
     ids::{StepId, TaskId},
     order::Place,
-    size::{StepSize, task_size},
+    size::exported_bytes,
     step::{ReferencedTask, Step},
     task::Task,
 };
@@ -40,14 +40,9 @@ pub struct TaskTree {
 impl TaskTree {
     /// Its bytes in an export, at most.
     pub fn bytes(&self) -> usize {
-        let steps = self.steps.iter().map(StepSize::of);
-        let steps = steps.map(|size| size.listed.saturating_add(size.bodies));
-        let own = steps.fold(task_size(&self.task), i64::saturating_add);
+        let own = exported_bytes(&self.task, &self.steps);
         let managed = self.managed.values().map(Self::bytes);
-        managed.fold(
-            usize::try_from(own).unwrap_or(usize::MAX),
-            usize::saturating_add,
-        )
+        managed.fold(own, usize::saturating_add)
     }
 }
 

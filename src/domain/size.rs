@@ -126,10 +126,13 @@ impl StepSize {
         }
     }
 
+    fn total(self) -> i64 {
+        self.listed.saturating_add(self.bodies)
+    }
+
     /// Refuses a step that is too large to be returned.
     pub fn check(self, max_message_bytes: usize) -> Result<()> {
-        let size = self.listed.saturating_add(self.bodies);
-        check(SizedResource::Step, size, max_message_bytes)
+        check(SizedResource::Step, self.total(), max_message_bytes)
     }
 }
 
@@ -149,6 +152,13 @@ pub fn task_size(task: &Task) -> i64 {
 
 fn external_id_bytes(id: Option<&ExternalId>) -> usize {
     id.map_or(0, |id| id.as_str().len() + WIRE_OVERHEAD)
+}
+
+/// The bytes of a task and its steps in an export, at most.
+pub fn exported_bytes<'s>(task: &Task, steps: impl IntoIterator<Item = &'s Step>) -> usize {
+    let steps = steps.into_iter().map(StepSize::of).map(StepSize::total);
+    let bytes = steps.fold(task_size(task), i64::saturating_add);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// The size of a task's translation, in bytes.

@@ -5,15 +5,8 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::domain::{
-    decide::WriteContext,
-    etag::GuideEtag,
-    ids::TaskId,
-    import::TaskTree,
-    row_version::RowVersion,
-    size::{StepSize, task_size},
-    step::Step,
-    task::Task,
-    text::Name,
+    decide::WriteContext, etag::GuideEtag, ids::TaskId, import::TaskTree, row_version::RowVersion,
+    size::exported_bytes, step::Step, task::Task, text::Name,
 };
 
 use super::planned::PlannedTask;
@@ -140,16 +133,9 @@ impl<'p> GuideTask<'p> {
     }
 
     fn bytes(&self) -> usize {
-        let steps = self.steps.iter().map(|step| {
-            let StepSize { listed, bodies } = StepSize::of(step);
-            listed.saturating_add(bodies)
-        });
-        let own = steps.fold(task_size(self.task), i64::saturating_add);
+        let own = exported_bytes(self.task, self.steps.iter().copied());
         let managed = self.managed.iter().map(Self::bytes);
-        managed.fold(
-            usize::try_from(own).unwrap_or(usize::MAX),
-            usize::saturating_add,
-        )
+        managed.fold(own, usize::saturating_add)
     }
 
     fn tree(&self) -> TaskTree {
