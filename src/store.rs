@@ -438,8 +438,3 @@ fn statement(
     let account = Value::from(account.as_str());
     Statement::from_sql_and_values(backend, sql, std::iter::once(account).chain(values))
 }
-
-/// A list of `count` placeholders, the first of which is `$first`.
-fn placeholders(first: usize, count: usize) -> String {
-    values::list((first..first + count).map(|n| format!("${n}")))
-}

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult};
 use uuid::Uuid;
 
 pub(super) use self::budget::MEMORY_PER_BYTE;
@@ -36,9 +36,7 @@ use crate::{
         Account, backend,
         error::StoreError,
         json_columns::{self, json_functions},
-        placeholders,
         row_reader::RowReader,
-        statement,
         step_row::{StepColumns, read_step},
         values::{MAX_IDS_PER_STATEMENT, Values},
     },
@@ -95,45 +93,31 @@ struct TaskHeadRow {
 impl Account {
     /// Reads a guide in two statements for each level of subtasks, and in at least two for what
     /// sets its variables elsewhere. Where rows are large, two more read their sizes, and the rows again.
+    ///
+    /// With `replaced`, it also reads the conditions elsewhere that read the guide's variables. One more
+    /// statement finds which names are used there. The stored tasks that it replaced do not count as
+    /// elsewhere.
     pub(super) async fn read_guide(
         &self,
         db: &impl ConnectionTrait,
         source: &Arc<GuideSource>,
+        replaced: Option<BTreeSet<TaskId>>,
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
         let (draft, mut memory) = self.read_draft(db, source, known).await?;
-        let names = AccountNames {
+        let mut names = AccountNames {
             read: names_read(&draft),
             set: BTreeSet::new(),
         };
-        let inside = extent(&draft, BTreeSet::new());
-        let outside = find_outside_uses(&names, db, &self.id, &inside, &mut memory).await?;
-        Ok(ReadGuide {
-            draft,
-            outside,
-            memory,
-        })
-    }
-
-    /// Reads a guide like [`Self::read_guide`], and the conditions elsewhere that read its
-    /// variables. One more statement finds which names are used there. The stored tasks that it `replaced` do not count as
-    /// elsewhere.
-    pub(super) async fn read_guide_and_readers(
-        &self,
-        db: &impl ConnectionTrait,
-        source: &Arc<GuideSource>,
-        replaced: BTreeSet<TaskId>,
-        known: &KnownVariables,
-    ) -> Result<ReadGuide, StoreError> {
-        let (draft, mut memory) = self.read_draft(db, source, known).await?;
-        let set = draft.account_variables();
-        let set = set.filter(|variable| variable.task.is_none() && !variable.setters.is_empty());
-        let mut names = AccountNames {
-            read: names_read(&draft),
-            set: set.map(|variable| variable.name.as_str()).collect(),
-        };
-        let inside = extent(&draft, replaced);
-        retain_used_outside(&mut names, db, &self.id, &inside).await?;
+        let finds_readers = replaced.is_some();
+        let inside = extent(&draft, replaced.unwrap_or_default());
+        if finds_readers {
+            let set = draft.account_variables();
+            let set =
+                set.filter(|variable| variable.task.is_none() && !variable.setters.is_empty());
+            names.set = set.map(|variable| variable.name.as_str()).collect();
+            retain_used_outside(&mut names, db, &self.id, &inside).await?;
+        }
         let outside = find_outside_uses(&names, db, &self.id, &inside, &mut memory).await?;
         Ok(ReadGuide {
             draft,
@@ -174,8 +158,12 @@ impl Account {
         root: TaskId,
         budget: &mut ReadBudget,
     ) -> Result<SourceTasks, StoreError> {
-        let head = self.task_head(db, root, budget).await?;
-        let mut tasks = self.with_steps(db, vec![head], budget).await?;
+        let roots = BTreeSet::from([root]);
+        let heads = self.task_heads(db, &roots, 0, budget).await?;
+        if heads.is_empty() {
+            return Err(Error::task_not_found(root, "guid").into());
+        }
+        let mut tasks = self.with_steps(db, heads, budget).await?;
         let steps = tasks.values().flat_map(|(_, steps)| steps.iter().flatten());
         let below = subtasks_of(steps);
         self.read_below(db, below, &mut tasks, budget).await?;
@@ -265,36 +253,6 @@ impl Account {
         Ok(tasks.collect())
     }
 
-    async fn task_head(
-        &self,
-        db: &impl ConnectionTrait,
-        guid: TaskId,
-        budget: &mut ReadBudget,
-    ) -> Result<TaskHeadRow, StoreError> {
-        let columns = head_columns(backend(db), "0");
-        let read = async |max_bytes: usize| {
-            let sql = format!(
-                "SELECT t.size, {columns} FROM tasks t \
-                 WHERE t.account_id = $1 AND t.guid = $2 AND t.size <= $3"
-            );
-            let values = [Value::from(guid.0), stored_count(max_bytes).into()];
-            db.query_one_raw(statement(backend(db), &self.id, sql, values))
-                .await
-        };
-        let mut row = read(budget.reserve_unknown(1)?).await?;
-        if row.is_none() {
-            let sql = "SELECT t.size FROM tasks t WHERE t.account_id = $1 AND t.guid = $2";
-            let bytes = self.sum(db, sql, [guid.0.into()]).await?;
-            let bytes = bytes.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-            budget.reserve(bytes)?;
-            row = read(bytes).await?;
-        }
-        let row = row.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
-        let head = self.read_head(&row, budget);
-        budget.release_unused();
-        head
-    }
-
     /// Reads the tasks that exist, which have this depth, in the order of their ids.
     async fn task_heads(
         &self,
@@ -309,13 +267,7 @@ impl Account {
             let max_bytes = budget.reserve_unknown(tasks.len())?;
             let mut rows = self.head_rows(db, tasks, depth, max_bytes).await?;
             if rows.len() < tasks.len() {
-                let sql = format!(
-                    "SELECT CAST(SUM(t.size) AS bigint) FROM tasks t \
-                     WHERE t.account_id = $1 AND t.guid IN ({})",
-                    placeholders(2, tasks.len())
-                );
-                let bytes = self.sum(db, &sql, tasks.iter().map(|task| (*task).into()));
-                let bytes = bytes.await?.unwrap_or_default();
+                let bytes = self.bytes_of(db, "tasks", "guid", tasks).await?;
                 if bytes > max_bytes {
                     budget.reserve(bytes)?;
                     rows = self.head_rows(db, tasks, depth, bytes).await?;
@@ -337,35 +289,39 @@ impl Account {
         depth: usize,
         max_bytes: usize,
     ) -> Result<Vec<QueryResult>, StoreError> {
-        let columns = head_columns(backend(db), &depth.to_string());
+        let columns = head_columns(backend(db), depth);
+        let mut values = Values::new();
+        let tasks = values.bind_all(tasks.iter().copied());
+        let max_bytes = values.bind(stored_count(max_bytes));
         let sql = format!(
             "SELECT t.size, {columns} FROM ( \
                SELECT guid, SUM(size) OVER (ORDER BY guid) AS bytes FROM tasks \
-               WHERE account_id = $1 AND guid IN ({}) \
+               WHERE account_id = $1 AND guid IN ({tasks}) \
              ) f CROSS JOIN tasks t \
-             WHERE t.account_id = $1 AND t.guid = f.guid AND f.bytes <= ${} ORDER BY t.guid",
-            placeholders(2, tasks.len()),
-            2 + tasks.len()
+             WHERE t.account_id = $1 AND t.guid = f.guid AND f.bytes <= {max_bytes} ORDER BY t.guid"
         );
-        let tasks = tasks.iter().map(|task| Value::from(*task));
-        let values = tasks.chain([stored_count(max_bytes).into()]);
-        let statement = statement(backend(db), &self.id, sql, values);
+        let statement = values.statement(sql, backend(db), &self.id);
         Ok(db.query_all_raw(statement).await?)
     }
 
-    /// Reads a number of bytes.
-    async fn sum(
+    /// The bytes of the rows that have one of these ids in a column.
+    async fn bytes_of(
         &self,
         db: &impl ConnectionTrait,
-        sql: &str,
-        values: impl IntoIterator<Item = Value>,
-    ) -> Result<Option<usize>, StoreError> {
-        let statement = statement(backend(db), &self.id, sql, values);
-        let Some(row) = db.query_one_raw(statement).await? else {
-            return Ok(None);
-        };
-        let bytes: Option<i64> = RowReader::new(&row).take()?;
-        Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
+        table: &str,
+        column: &str,
+        ids: &[Uuid],
+    ) -> Result<usize, StoreError> {
+        let mut values = Values::new();
+        let ids = values.bind_all(ids.iter().copied());
+        let sql = format!(
+            "SELECT CAST(SUM(size) AS bigint) FROM {table} \
+             WHERE account_id = $1 AND {column} IN ({ids})"
+        );
+        let statement = values.statement(sql, backend(db), &self.id);
+        let row = db.query_one_raw(statement).await?;
+        let bytes: Option<i64> = row.map_or(Ok(None), |row| RowReader::new(&row).take())?;
+        Ok(usize::try_from(bytes.unwrap_or_default()).unwrap_or(usize::MAX))
     }
 
     /// Reads the steps of tasks in their order. Fails if they have more bytes, without bodies,
@@ -403,13 +359,7 @@ impl Account {
         let mut max_bytes = budget.reserve_unknown(count)?;
         let mut rows = self.step_rows(db, tasks, count, max_bytes).await?;
         if rows.len() < count {
-            let sql = format!(
-                "SELECT CAST(SUM(s.size) AS bigint) FROM steps s \
-                 WHERE s.account_id = $1 AND s.task IN ({})",
-                placeholders(2, tasks.len())
-            );
-            let bytes = self.sum(db, &sql, tasks.iter().map(|task| (*task).into()));
-            max_bytes = bytes.await?.unwrap_or_default();
+            max_bytes = self.bytes_of(db, "steps", "task", tasks).await?;
             budget.reserve(max_bytes)?;
             rows = self.step_rows(db, tasks, count, max_bytes).await?;
         }
@@ -526,7 +476,7 @@ fn subtasks_of<'a>(steps: impl Iterator<Item = &'a SourceStep>) -> BTreeSet<Task
 }
 
 /// The columns of a task `t` for [`Account::read_head`].
-fn head_columns(backend: DbBackend, level: &str) -> String {
+fn head_columns(backend: DbBackend, level: usize) -> String {
     let (array, aggregate, cast) = json_functions(backend);
     let columns = tasks::columns_without_steps(backend);
     format!(

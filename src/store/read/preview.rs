@@ -112,7 +112,7 @@ impl Account {
             GuideSource::Stored(_) => "guid",
             GuideSource::Document(_) => "document",
         };
-        let read = self.read_guide(&db, source, known).await?;
+        let read = self.read_guide(&db, source, None, known).await?;
         let weight = read.weight();
         let (document, options, seen) = (*document, options.clone(), after.map(|(_, seen)| seen));
         let preview = move |stop: StopSignal<'_>| {

@@ -301,7 +301,7 @@ impl Account {
             let db = account.reader().begin(TransactionMode::Snapshot).await;
             let db = db.map_err(StoreError::from)?;
             let source = Arc::new(source);
-            let read = account.read_guide_and_readers(&db, &source, replaced, &known);
+            let read = account.read_guide(&db, &source, Some(replaced), &known);
             Ok(read.await?)
         })
         .await
