@@ -1,7 +1,6 @@
 //! Reads pages of steps with megabytes of text.
 
 use sea_orm::{ConnectionTrait, QueryResult};
-use uuid::Uuid;
 
 use super::{
     large_step, run_to_end,
@@ -13,7 +12,6 @@ use crate::{
         ids::{AccountId, StepId},
         order::StepCursor,
         page::PAGE_BYTES,
-        step::Step,
     },
     store::{
         Account, backend,
@@ -25,9 +23,6 @@ use crate::{
     },
 };
 
-/// Columns of a row before those of its step.
-const LEADING_COLUMNS: usize = 3;
-
 impl Account {
     /// Reads a page of so many bytes with medium steps, none above [`LARGE_STEP_BYTES`], by one
     /// statement under a permit.
@@ -37,18 +32,8 @@ impl Account {
         bytes: usize,
     ) -> Result<StepPageRead> {
         let _permit = self.large_read_permit(bytes).await?;
-        Ok(self.read_rows_of_page(page).await?)
-    }
-
-    async fn read_rows_of_page(&self, page: &StepPageRequest) -> Result<StepPageRead, StoreError> {
-        let mut read = StepPageRead::empty();
-        for row in rows(&self.replica_or_primary(), &self.id, page, None).await? {
-            let leading = LeadingColumns::of(&row)?;
-            let (step, place) = read_step(&mut RowReader::at(&row, LEADING_COLUMNS), &self.id)?;
-            let epoch = leading.epoch;
-            read.push(leading.found, (step, StepCursor { epoch, place }));
-        }
-        Ok(read)
+        let db = &self.replica_or_primary();
+        Ok(self.read_steps_of_page(db, page, None).await?)
     }
 
     /// Reads a page of so many bytes with large steps under a permit, each of these by a statement of its own
@@ -87,16 +72,26 @@ impl Account {
         page: &StepPageRequest,
     ) -> Result<StepPageRead, StoreError> {
         let db = &database.begin(TransactionMode::Snapshot).await?;
-        let mut read = StepPageRead::empty();
-        for row in rows(db, &self.id, page, Some(LARGE_STEP_BYTES)).await? {
-            let LeadingColumns {
-                found,
-                bytes,
-                epoch,
-            } = LeadingColumns::of(&row)?;
-            let mut columns = RowReader::at(&row, LEADING_COLUMNS);
-            let (step, place) = if bytes > LARGE_STEP_BYTES {
-                let guid = StepId(columns.take::<Uuid>()?);
+        self.read_steps_of_page(db, page, Some(LARGE_STEP_BYTES))
+            .await
+    }
+
+    /// Reads the steps of a page. Each with more than `max_bytes` is read by a statement of its own.
+    async fn read_steps_of_page(
+        &self,
+        db: &impl ConnectionTrait,
+        page: &StepPageRequest,
+        max_bytes: Option<i64>,
+    ) -> Result<StepPageRead, StoreError> {
+        let mut read = StepPageRead {
+            found: 0,
+            steps: Vec::new(),
+        };
+        for row in rows(db, &self.id, page, max_bytes).await? {
+            let mut row = RowReader::new(&row);
+            let (found, bytes, epoch): (i64, i64, i64) = (row.take()?, row.take()?, row.take()?);
+            let (step, place) = if max_bytes.is_some_and(|max| bytes > max) {
+                let guid = StepId(row.take()?);
                 let columns = StepColumns {
                     bodies: page.bodies,
                     ..StepColumns::ALL
@@ -104,43 +99,12 @@ impl Account {
                 let step = large_step::find(db, &self.id, guid, columns).await?;
                 step.ok_or(StoreError::Corrupt("guid"))?
             } else {
-                read_step(&mut columns, &self.id)?
+                read_step(&mut row, &self.id)?
             };
-            read.push(found, (step, StepCursor { epoch, place }));
+            read.found = usize::try_from(found).unwrap_or(usize::MAX);
+            read.steps.push((step, StepCursor { epoch, place }));
         }
         Ok(read)
-    }
-}
-
-impl StepPageRead {
-    fn empty() -> Self {
-        Self {
-            found: 0,
-            steps: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, found: i64, step: (Step, StepCursor)) {
-        self.found = usize::try_from(found).unwrap_or(usize::MAX);
-        self.steps.push(step);
-    }
-}
-
-/// The columns of a row before those of its step.
-struct LeadingColumns {
-    found: i64,
-    bytes: i64,
-    epoch: i64,
-}
-
-impl LeadingColumns {
-    fn of(row: &QueryResult) -> Result<Self, StoreError> {
-        let mut columns = RowReader::new(row);
-        Ok(Self {
-            found: columns.take()?,
-            bytes: columns.take()?,
-            epoch: columns.take()?,
-        })
     }
 }
 
