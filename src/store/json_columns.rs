@@ -11,14 +11,13 @@ use uuid::Uuid;
 use super::error::StoreError;
 use crate::domain::{
     analysis::TranslationState,
-    dependency::Group,
     external_id::ExternalId,
     feedback::Feedback,
     ids::ProductId,
-    step::Looping,
     task::AccessLevel,
     text::{Body, Name, Title},
     translation::{Language, StepTranslation, StepTranslations, TaskTranslation, TaskTranslations},
+    translation_work::SourceDigest,
 };
 
 /// The SQL functions for a JSON array of values and for one of rows, and the cast of these to text.
@@ -108,9 +107,9 @@ pub fn read_roles(text: &str) -> Result<Vec<AccessLevel>, StoreError> {
         .collect()
 }
 
-/// Dependencies as a JSON tree.
-pub fn write_dependencies(group: Option<&Group>) -> Option<String> {
-    serde_json::to_string(group?).ok()
+/// A value as JSON. Absent fields are left out; null stays null.
+pub fn write<T: Serialize>(value: Option<&T>) -> Option<String> {
+    serde_json::to_string(value?).ok()
 }
 
 /// A feedback question as a JSON list with one object.
@@ -122,11 +121,6 @@ pub fn write_feedback(feedback: Option<&Feedback>) -> Option<String> {
 pub fn read_feedback(text: Option<&str>) -> Result<Option<Feedback>, StoreError> {
     let stored: Option<[Feedback; 1]> = optional(text, "feedback_config")?;
     Ok(stored.map(|[feedback]| feedback))
-}
-
-/// A step's loop as a JSON object. Absent fields are left out; null stays null.
-pub fn write_looping(looping: Option<&Looping>) -> Option<String> {
-    serde_json::to_string(looping?).ok()
 }
 
 /// Reads a task's translations from a JSON list of `[language, locked, name]`.
@@ -183,6 +177,11 @@ pub fn read_translation_states(
         (Language::stored(language), state)
     });
     Ok(states.collect())
+}
+
+/// Reads the digest of source texts.
+pub fn digest(bytes: Vec<u8>, what: &'static str) -> Result<SourceDigest, StoreError> {
+    valid(bytes.try_into().map(SourceDigest), what)
 }
 
 /// Reads ids separated by commas.

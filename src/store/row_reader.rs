@@ -3,6 +3,8 @@
 use sea_orm::{DbErr, QueryResult, RuntimeErr};
 use sqlx::{Decode, Postgres, Row, Sqlite, Type};
 
+use crate::domain::{row_version::RowVersion, time::Timestamp};
+
 /// A type to which columns of both databases are decoded. A `&str` borrows from the row.
 pub trait ColumnValue<'r>:
     Decode<'r, Postgres> + Type<Postgres> + Decode<'r, Sqlite> + Type<Sqlite>
@@ -51,5 +53,15 @@ impl<'r> RowReader<'r> {
             return Err(DbErr::Type("a row of an unknown database".to_owned()));
         };
         value.map_err(|error| DbErr::Query(RuntimeErr::SqlxError(error.into())))
+    }
+
+    /// Takes the columns `version`, `dirty_record`, `created_ts` and `modified_ts`.
+    pub fn take_row_version(&mut self) -> Result<RowVersion, DbErr> {
+        Ok(RowVersion {
+            version: self.take()?,
+            dirty: self.take()?,
+            created: Timestamp(self.take()?),
+            modified: Timestamp(self.take()?),
+        })
     }
 }

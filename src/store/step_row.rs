@@ -12,12 +12,10 @@ use crate::{
         external_id::ExternalId,
         ids::{AccountId, StepId, TaskId},
         order::Place,
-        row_version::RowVersion,
         size::{StepSize, stored_count},
         step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
         task::Published,
         text::Body,
-        time::Timestamp,
         translation_work::SourceDigest,
     },
     store::{
@@ -133,12 +131,7 @@ pub fn read_step(
     let kind = kind.ok_or(StoreError::Corrupt("kind"))?;
     let link = read_link(row.take()?, kind.subtask().map(|subtask| subtask.task))?;
     let r_data: Option<_> = json_columns::optional(row.take()?, "r_data")?;
-    let row_version = RowVersion {
-        version: row.take()?,
-        dirty: row.take()?,
-        created: Timestamp(row.take()?),
-        modified: Timestamp(row.take()?),
-    };
+    let row_version = row.take_row_version()?;
     let body: Option<String> = row.take()?;
     let body = body.map(|body| json_columns::valid(Body::parse(body), "body"));
     let content = StepContent {
@@ -242,10 +235,10 @@ pub fn step_row_without_body(step: Step, place: Place) -> Result<step::ActiveMod
         external_id: external_id.map(ExternalId::into_string),
         cost: kind.cost().get(),
         published: published.get(),
-        dependencies: json_columns::write_dependencies(dependencies.as_ref()),
+        dependencies: json_columns::write(dependencies.as_ref()),
         feedback_config: json_columns::write_feedback(kind.feedback()),
         instructions: json_columns::write_list(&instructions),
-        looping: json_columns::write_looping(looping.as_ref()),
+        looping: json_columns::write(looping.as_ref()),
         parts: json_columns::write_list(&parts),
         skills: json_columns::write_list(&skills),
         tags: json_columns::write_list(&tags),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, FromQueryResult, QueryFilter, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, DbErr, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
 use super::{
@@ -22,12 +22,12 @@ use crate::{
         step::Step,
         task::Task,
         translation::Language,
-        translation_work::SourceDigest,
     },
     store::{
         Account, backend,
         connection::{Database, ReplicaOrPrimary, TransactionMode},
         error::StoreError,
+        json_columns,
         row_reader::RowReader,
         schema::entity::{OfAccount, step},
         step_row::{StepColumns, read_step},
@@ -52,11 +52,6 @@ fn tree(roots: &str) -> String {
     )
 }
 
-#[derive(FromQueryResult)]
-struct IdRow {
-    guid: Uuid,
-}
-
 /// The ids of tasks and of all tasks managed below them, in their order.
 pub async fn ids(
     db: &impl ConnectionTrait,
@@ -67,8 +62,11 @@ pub async fn ids(
     let roots = values.bind_all(roots.iter().map(|root| root.0));
     let sql = format!("{} SELECT guid FROM tree ORDER BY guid", tree(&roots));
     let statement = values.statement(sql, backend(db), account);
-    let rows = IdRow::find_by_statement(statement).all(db).await?;
-    Ok(rows.into_iter().map(|row| TaskId(row.guid)).collect())
+    let rows = db.query_all_raw(statement).await?;
+    let ids = rows.iter().map(|row| RowReader::new(row).take());
+    Ok(ids
+        .map(|id| Ok(TaskId(id?)))
+        .collect::<Result<_, DbErr>>()?)
 }
 
 /// The tasks of trees.
@@ -261,11 +259,8 @@ pub async fn outdated_translations<'t>(
             let mut row = RowReader::new(&row);
             let key = (StepId(row.take()?), Language::stored(row.take()?));
             let title = row.take()?;
-            let rest: Vec<u8> = row.take()?;
-            let rest = rest
-                .try_into()
-                .map_err(|_| StoreError::Corrupt("translated_from_rest"))?;
-            outdated.steps.insert(key, (title, SourceDigest(rest)));
+            let rest = json_columns::digest(row.take()?, "translated_from_rest")?;
+            outdated.steps.insert(key, (title, rest));
         }
     }
     Ok(outdated)

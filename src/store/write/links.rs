@@ -11,9 +11,7 @@ use crate::{
         decide::{ManagedTasks, StepSnapshot, StepToDelete},
         ids::{StepId, TaskId},
         link::linked_tasks,
-        row_version::RowVersion,
         task::LockedTask,
-        time::Timestamp,
     },
     store::{
         error::StoreError,
@@ -88,12 +86,7 @@ impl Tx {
         Ok(Some(StepToDelete {
             task,
             link,
-            row_version: RowVersion {
-                version: row.take()?,
-                dirty: row.take()?,
-                created: Timestamp(row.take()?),
-                modified: Timestamp(row.take()?),
-            },
+            row_version: row.take_row_version()?,
             managed_ids: feedback.iter().flat_map(linked_tasks).collect(),
             managed: ManagedTasks::default(),
         }))

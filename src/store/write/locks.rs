@@ -275,11 +275,6 @@ fn task_head(row: &mut RowReader<'_>) -> Result<LockedTask, StoreError> {
         },
         languages: usize::try_from(row.take::<i64>()?).unwrap_or_default(),
         size: row.take()?,
-        row_version: RowVersion {
-            version: row.take()?,
-            dirty: row.take()?,
-            created: Timestamp(row.take()?),
-            modified: Timestamp(row.take()?),
-        },
+        row_version: row.take_row_version()?,
     })
 }

@@ -131,7 +131,7 @@ impl WriteTranslations {
             let step = StepTranslationSnapshot {
                 task: TaskId(task),
                 title,
-                content_digest: digest(&content)?,
+                content_digest: json_columns::digest(content, "rest_digest")?,
                 size: StepSize { listed, bodies },
                 languages: usize::try_from(languages).unwrap_or_default(),
                 version,
@@ -212,13 +212,6 @@ impl WriteTranslations {
     }
 }
 
-fn digest(bytes: &[u8]) -> Result<SourceDigest, StoreError> {
-    let bytes = bytes.try_into();
-    bytes
-        .map(SourceDigest)
-        .map_err(|_| StoreError::Corrupt("digest"))
-}
-
 fn read_step_translation(
     row: &mut RowReader<'_>,
 ) -> Result<StoredTranslation<StepTranslation, (String, SourceDigest)>, StoreError> {
@@ -228,7 +221,10 @@ fn read_step_translation(
     let title = title.map(|title| json_columns::valid(Title::parse(title), TABLE));
     let instructions = json_columns::list(row.take()?, "instructions")?;
     let feedback = json_columns::read_feedback(row.take()?)?;
-    let source = (row.take()?, digest(&row.take::<Vec<u8>>()?)?);
+    let source = (
+        row.take()?,
+        json_columns::digest(row.take()?, "translated_from_rest")?,
+    );
     let body_bytes = row.take()?;
     let body: Option<String> = row.take()?;
     let body = body.map(|body| json_columns::valid(Body::parse(body), TABLE));
