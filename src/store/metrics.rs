@@ -2,10 +2,7 @@
 
 use std::{
     future::Future,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -173,6 +170,18 @@ impl StoreMetrics {
         self.statements.load(Ordering::Relaxed)
     }
 
+    /// Runs a statement and records how long it takes.
+    pub async fn measure_statement<T, E>(
+        &self,
+        kind: StatementKind,
+        statement: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let begun = Instant::now();
+        let outcome = statement.await;
+        self.record_statement(kind, begun.elapsed(), outcome.is_err());
+        outcome
+    }
+
     /// Records a statement that has ended.
     fn record_statement(&self, kind: StatementKind, took: Duration, failed: bool) {
         self.statements.fetch_add(1, Ordering::Relaxed);
@@ -272,21 +281,6 @@ impl StatementKind {
             Self::Change
         }
     }
-}
-
-/// Runs a statement and records how long it takes.
-pub async fn measure_statement<T, E>(
-    metrics: &Option<Arc<StoreMetrics>>,
-    kind: StatementKind,
-    statement: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let Some(metrics) = metrics else {
-        return statement.await;
-    };
-    let begun = Instant::now();
-    let outcome = statement.await;
-    metrics.record_statement(kind, begun.elapsed(), outcome.is_err());
-    outcome
 }
 
 /// A wait for a connection, recorded when it ends or is given up.

@@ -1,6 +1,6 @@
 //! A pool of connections to a database, direct or through PgBouncer.
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use prometheus_client::metrics::histogram::Histogram;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     call_context::CallSpans,
-    store::metrics::{ConnectionWait, StatementKind, StoreMetrics, measure_statement},
+    store::metrics::{ConnectionWait, StatementKind, StoreMetrics},
 };
 
 /// How long a connection of the pool keeps the same connection of the database.
@@ -47,50 +47,35 @@ pub struct Database {
     /// The pool's label in metrics.
     pub pool_name: &'static str,
     /// How long calls wait for connections of this pool.
-    connection_waits: Option<Histogram>,
-    metrics: Option<Arc<StoreMetrics>>,
-}
-
-/// What a transaction of SeaORM does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeaormMode {
-    /// Its statements read one state of the database.
-    Read,
-    /// It writes. SQLite takes its write lock at BEGIN.
-    Write,
+    connection_waits: Histogram,
+    pub metrics: Arc<StoreMetrics>,
 }
 
 impl Database {
-    /// A pool without metrics.
+    /// A pool whose metrics nobody reads.
     pub fn new(pool: DriverPool, pooling: Pooling, generation: Arc<Generation>) -> Self {
+        let metrics = Arc::<StoreMetrics>::default();
+        let pool_name = "unmeasured";
         Self {
             pool: Pool::new(pool, generation),
             pooling,
-            pool_name: "unmeasured",
-            connection_waits: None,
-            metrics: None,
+            pool_name,
+            connection_waits: metrics.connection_waits(pool_name),
+            metrics,
         }
     }
 
     /// From now on records the waits for connections of this pool, its prepared statements and
-    /// what `measure_commit` runs. Clones made earlier stay unmeasured.
+    /// what `commit` in `write/transaction.rs` runs. Clones made earlier stay unmeasured.
     pub fn measure(&mut self, pool_name: &'static str, metrics: &Arc<StoreMetrics>) {
         self.pool_name = pool_name;
-        self.connection_waits = Some(metrics.connection_waits(pool_name));
-        self.metrics = Some(Arc::clone(metrics));
-    }
-
-    /// Records how long a COMMIT takes.
-    pub async fn measure_commit<T>(&self, commit: impl Future<Output = T>) -> T {
-        match &self.metrics {
-            Some(metrics) => metrics.measure_commit(commit).await,
-            None => commit.await,
-        }
+        self.connection_waits = metrics.connection_waits(pool_name);
+        self.metrics = Arc::clone(metrics);
     }
 
     /// Waits for a connection, and records the wait.
     async fn acquire(&self) -> Result<PooledConnection, DbErr> {
-        let _wait = self.connection_waits.as_ref().map(ConnectionWait::begin);
+        let _wait = ConnectionWait::begin(&self.connection_waits);
         self.pool.acquire().await
     }
 
@@ -115,18 +100,18 @@ impl Database {
     /// the pool again.
     pub async fn begin_seaorm_transaction(
         &self,
-        mode: SeaormMode,
+        mode: TransactionMode,
     ) -> Result<DatabaseTransaction, DbErr> {
         let pool = self.pool.for_migrations();
         let options = TransactionOptions {
-            sqlite_transaction_mode: (mode == SeaormMode::Write)
+            sqlite_transaction_mode: (mode == TransactionMode::Write)
                 .then_some(SqliteTransactionMode::Immediate),
             ..TransactionOptions::default()
         };
         let transaction = pool.begin_with_options(options).await?;
         // SQLite always reads one state. Before any other statement, and unprepared: another client
         // of PgBouncer may have prepared statements on this connection.
-        if mode == SeaormMode::Read && self.get_database_backend() == DbBackend::Postgres {
+        if mode == TransactionMode::Snapshot && self.get_database_backend() == DbBackend::Postgres {
             let one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
             transaction.execute_unprepared(one_state).await?;
         }
@@ -177,7 +162,9 @@ impl ConnectionTrait for Database {
         }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
-        measure_statement(&self.metrics, kind, connection.execute(statement)).await
+        self.metrics
+            .measure_statement(kind, connection.execute(statement))
+            .await
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
@@ -191,7 +178,9 @@ impl ConnectionTrait for Database {
         }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
-        measure_statement(&self.metrics, kind, connection.fetch_optional(statement)).await
+        self.metrics
+            .measure_statement(kind, connection.fetch_optional(statement))
+            .await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
@@ -201,7 +190,9 @@ impl ConnectionTrait for Database {
         }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
-        measure_statement(&self.metrics, kind, connection.fetch_all(statement)).await
+        self.metrics
+            .measure_statement(kind, connection.fetch_all(statement))
+            .await
     }
 }
 

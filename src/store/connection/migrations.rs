@@ -4,9 +4,7 @@ use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, EntityTrai
 use sea_orm_migration::MigratorTrait;
 
 use super::{
-    OpenError,
-    database::{Database, SeaormMode},
-    message,
+    Database, OpenError, TransactionMode, message,
     permissions::{NeededPermissions, check_permissions},
 };
 use crate::{
@@ -87,7 +85,7 @@ pub async fn check_schema(db: &Database, old: OldSchemaPolicy) -> Result<SchemaC
 async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     // Another server may migrate meanwhile: the migrations and the digest are of one state.
-    let transaction = db.begin_seaorm_transaction(SeaormMode::Read).await;
+    let transaction = db.begin_seaorm_transaction(TransactionMode::Snapshot).await;
     let transaction = transaction.map_err(failed)?;
     if backend(&transaction) == DbBackend::Postgres {
         check_permissions(&transaction, NeededPermissions::Migrations).await?;
@@ -229,7 +227,7 @@ async fn layout_of_tables(
 /// Begins the transaction of migrations. When several servers start at once, one migrates
 /// while the others wait for it here.
 async fn begin_migrations(db: &Database) -> Result<DatabaseTransaction, DbErr> {
-    let transaction = db.begin_seaorm_transaction(SeaormMode::Write).await?;
+    let transaction = db.begin_seaorm_transaction(TransactionMode::Write).await?;
     if backend(&transaction) == DbBackend::Postgres {
         // Migrations of another server may take longer than `lock_timeout`.
         let lock =

@@ -16,8 +16,7 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Database, OpenError,
-    database::SeaormMode,
+    Database, OpenError, TransactionMode,
     message::{NO_ANSWER, schema_error},
     migrations::pending_migrations,
     page_key,
@@ -249,7 +248,9 @@ async fn connect(settings: &ReplicaSettings) -> Result<CheckedReplica, ReplicaEr
         }
         let warned = warn_if_not_standby(&database).await;
         warned.map_err(|_| ReplicaError::ConnectionLost)?;
-        let transaction = database.begin_seaorm_transaction(SeaormMode::Read).await;
+        let transaction = database
+            .begin_seaorm_transaction(TransactionMode::Snapshot)
+            .await;
         let transaction = transaction.map_err(|_| ReplicaError::ConnectionLost)?;
         let pending = pending_migrations(&transaction).await;
         let _ = transaction.rollback().await;

@@ -8,7 +8,7 @@ use sea_orm::{
 use tokio::sync::Mutex;
 
 use super::{driver::Rows, pool::PooledConnection};
-use crate::store::metrics::{StatementKind, StoreMetrics, measure_statement};
+use crate::store::metrics::{StatementKind, StoreMetrics};
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl TransactionMode {
 pub struct Transaction {
     connection: Mutex<PooledConnection>,
     backend: DbBackend,
-    metrics: Option<Arc<StoreMetrics>>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Transaction {
@@ -49,7 +49,7 @@ impl Transaction {
     pub fn begun(
         connection: PooledConnection,
         backend: DbBackend,
-        metrics: Option<Arc<StoreMetrics>>,
+        metrics: Arc<StoreMetrics>,
     ) -> Self {
         Self {
             connection: Mutex::new(connection),
@@ -88,7 +88,9 @@ impl ConnectionTrait for Transaction {
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.connection.lock().await;
-        measure_statement(&self.metrics, kind, connection.execute(statement)).await
+        self.metrics
+            .measure_statement(kind, connection.execute(statement))
+            .await
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
@@ -98,12 +100,16 @@ impl ConnectionTrait for Transaction {
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.connection.lock().await;
-        measure_statement(&self.metrics, kind, connection.fetch_optional(statement)).await
+        self.metrics
+            .measure_statement(kind, connection.fetch_optional(statement))
+            .await
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.connection.lock().await;
-        measure_statement(&self.metrics, kind, connection.fetch_all(statement)).await
+        self.metrics
+            .measure_statement(kind, connection.fetch_all(statement))
+            .await
     }
 }

@@ -241,7 +241,7 @@ impl CallerLiveness {
 /// Commits a transaction that nothing else holds any more.
 pub async fn commit(writer: &Database, transaction: Arc<Transaction>) -> Result<(), StoreError> {
     let transaction = owned(transaction)?;
-    let committed = writer.measure_commit(transaction.commit()).await;
+    let committed = writer.metrics.measure_commit(transaction.commit()).await;
     committed.map_err(StoreError::from_commit)
 }
 
