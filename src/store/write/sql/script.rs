@@ -25,34 +25,26 @@ enum GuardUse {
 impl Effect {
     /// An INSERT of what it selects from the guard's row. The text ends in `FROM `.
     pub fn insert_of_row(insert: String) -> Self {
-        Self {
-            before: insert,
-            uses: GuardUse::Row,
-            after: String::new(),
-            must_change: false,
-            may_change_none: false,
-        }
+        Self::new(insert, GuardUse::Row, String::new())
     }
 
     /// An INSERT whose text ends before its WHERE, and its `ON CONFLICT`, if any.
     pub fn insert(mut insert: String, on_conflict: String) -> Self {
         insert.push_str(" WHERE ");
-        Self {
-            before: insert,
-            uses: GuardUse::Condition,
-            after: on_conflict,
-            must_change: false,
-            may_change_none: false,
-        }
+        Self::new(insert, GuardUse::Condition, on_conflict)
     }
 
     /// A DELETE whose text ends in its conditions.
     pub fn delete(mut delete: String) -> Self {
         delete.push_str(" AND ");
+        Self::new(delete, GuardUse::Condition, String::new())
+    }
+
+    fn new(before: String, uses: GuardUse, after: String) -> Self {
         Self {
-            before: delete,
-            uses: GuardUse::Condition,
-            after: String::new(),
+            before,
+            uses,
+            after,
             must_change: false,
             may_change_none: false,
         }

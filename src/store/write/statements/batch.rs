@@ -77,6 +77,22 @@ impl Batch {
         });
     }
 
+    /// Adds a statement for so many of the ids at a time. `sql` gets its values, and the
+    /// placeholders of these ids.
+    pub fn push_by_ids(
+        &mut self,
+        ids: impl IntoIterator<Item = Uuid>,
+        sql: impl Fn(&mut Values, &str) -> String,
+    ) {
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let mut values = Values::new();
+            let ids = values.bind_all(ids.iter().copied());
+            let sql = sql(&mut values, &ids);
+            self.push(sql, values);
+        }
+    }
+
     /// Puts rows.
     pub fn upsert(&mut self, rows: Upsert) {
         for (sql, values) in rows.statements(self.backend) {
@@ -228,16 +244,13 @@ impl Batch {
             by_language.entry(language).or_default().push(guid);
         }
         for (language, resources) in by_language {
-            for resources in resources.chunks(MAX_IDS_PER_STATEMENT) {
-                let mut values = Values::new();
+            self.push_by_ids(resources, |values, resources| {
                 let language = values.bind(language.as_str());
-                let resources = values.bind_all(resources.iter().copied());
-                let sql = format!(
+                format!(
                     "DELETE FROM {table} WHERE account_id = $1 AND language = {language} \
                      AND {resource} IN ({resources})"
-                );
-                self.push(sql, values);
-            }
+                )
+            });
         }
         for rows in translation_upserts(texts, locks, key) {
             self.upsert(rows);
@@ -296,13 +309,12 @@ impl Batch {
 
     /// Deletes rows by an id.
     pub fn delete(&mut self, table: &str, column: &str, ids: impl IntoIterator<Item = Uuid>) {
-        let ids: Vec<Uuid> = ids.into_iter().collect();
-        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let ids = values.bind_all(ids.iter().copied());
-            let sql = format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})");
-            self.last_with_rows = Some(self.statements.len());
-            self.push(sql, values);
+        let before = self.statements.len();
+        self.push_by_ids(ids, |_, ids| {
+            format!("DELETE FROM {table} WHERE account_id = $1 AND {column} IN ({ids})")
+        });
+        if self.statements.len() > before {
+            self.last_with_rows = Some(self.statements.len() - 1);
         }
     }
 
@@ -340,28 +352,20 @@ impl Batch {
 
     /// Clears the external ids of steps that get others, or none, by a later statement.
     pub fn clear_external_ids(&mut self, steps: &[StepId]) {
-        for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let ids = values.bind_all(steps.iter().map(|step| step.0));
-            let sql = format!(
-                "UPDATE steps SET external_id = NULL WHERE account_id = $1 AND guid IN ({ids})"
-            );
-            self.push(sql, values);
-        }
+        self.push_by_ids(steps.iter().map(|step| step.0), |_, ids| {
+            format!("UPDATE steps SET external_id = NULL WHERE account_id = $1 AND guid IN ({ids})")
+        });
     }
 
     /// Makes wiring steps, which are locked, ordinary subtask steps.
     pub fn unlink_steps(&mut self, steps: &[StepId], context: &WriteContext) {
-        for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let row_version = next_row_version("steps", &mut values, context);
-            let ids = values.bind_all(steps.iter().map(|step| step.0));
-            let sql = format!(
+        self.push_by_ids(steps.iter().map(|step| step.0), |values, ids| {
+            let row_version = next_row_version("steps", values, context);
+            format!(
                 "UPDATE steps SET {row_version}, is_link = false \
                  WHERE account_id = $1 AND guid IN ({ids})"
-            );
-            self.push(sql, values);
-        }
+            )
+        });
     }
 
     /// Adds the sizes of automatic translations to their tasks and steps, which get a new
@@ -442,18 +446,15 @@ impl Batch {
 
     /// Gives subtask steps, which are locked, the names of the tasks that they refer to.
     pub fn update_subtask_titles(&mut self, tasks: &[TaskId], context: &WriteContext) {
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let row_version = next_row_version("steps", &mut values, context);
-            let ids = values.bind_all(tasks.iter().map(|task| task.0));
-            let sql = format!(
+        self.push_by_ids(tasks.iter().map(|task| task.0), |values, ids| {
+            let row_version = next_row_version("steps", values, context);
+            format!(
                 "UPDATE steps SET {row_version}, title = tasks.name, \
                  size = steps.size + octet_length(tasks.name) - octet_length(steps.title) \
                  FROM tasks WHERE steps.account_id = $1 AND steps.subtask_id IN ({ids}) \
                  AND tasks.account_id = $1 AND tasks.guid = steps.subtask_id \
                  AND steps.title <> tasks.name"
-            );
-            self.push(sql, values);
-        }
+            )
+        });
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     },
     store::{
         schema::entity::change,
-        write::sql::{MAX_IDS_PER_STATEMENT, RowChange, Upsert, Values, list},
+        write::sql::{RowChange, Upsert, Values, list},
     },
 };
 
@@ -131,8 +131,7 @@ impl Batch {
     /// Adds the entries of steps that were changed unread.
     pub fn add_followers(&mut self, feed: &FeedRows, context: &WriteContext) {
         for (fields, steps) in &feed.entries.followers {
-            for steps in steps.chunks(MAX_IDS_PER_STATEMENT) {
-                let mut values = Values::new();
+            self.push_by_ids(steps.iter().map(|step| step.0), |values, ids| {
                 let transaction = values.bind(feed.transaction);
                 let size = values.bind(feed.size());
                 let kind = values.bind(ChangeKind::StepUpdated.number());
@@ -140,16 +139,14 @@ impl Batch {
                 let fields = values.bind(*fields);
                 let rpc = values.bind(feed.rpc.number());
                 let subject = values.bind(context.subject.clone());
-                let ids = values.bind_all(steps.iter().map(|step| step.0));
-                let sql = format!(
+                format!(
                     "INSERT INTO changes (account_id, transaction_id, transaction_size, kind, \
                      task, step, version, changed_ts, step_count, fields, rpc, subject) \
                      SELECT $1, {transaction}, {size}, {kind}, task, guid, version, {changed}, 0, \
                      {fields}, {rpc}, {subject} FROM steps \
                      WHERE account_id = $1 AND guid IN ({ids})"
-                );
-                self.push(sql, values);
-            }
+                )
+            });
         }
     }
 
@@ -188,32 +185,27 @@ impl Batch {
             self.push(sql, values);
         }
         for (indexed, steps) in [(true, held), (false, not_held)] {
-            if !steps.is_empty() {
-                let mut values = Values::new();
-                let (indexed, ids) = (values.bind(indexed), values.bind_all(steps));
-                let sql = format!(
+            self.push_by_ids(steps, |values, ids| {
+                let indexed = values.bind(indexed);
+                format!(
                     "UPDATE steps SET dirty_record = false, indexed = {indexed} \
                      WHERE account_id = $1 AND guid IN ({ids})"
-                );
-                self.push(sql, values);
-            }
+                )
+            });
         }
         self.delete("index_deletions", "guid", deletions);
     }
 
     /// Tasks and steps are no longer deleted. The index may still hold what it had of them.
     pub fn forget_index_deletions(&mut self, came_back: &[Uuid]) {
-        for ids in came_back.chunks(MAX_IDS_PER_STATEMENT) {
-            for (table, flag) in [("tasks", "mvn_indexed"), ("steps", "indexed")] {
-                let mut values = Values::new();
-                let ids = values.bind_all(ids.iter().copied());
-                let sql = format!(
+        for (table, flag) in [("tasks", "mvn_indexed"), ("steps", "indexed")] {
+            self.push_by_ids(came_back.iter().copied(), |_, ids| {
+                format!(
                     "UPDATE {table} SET {flag} = true WHERE account_id = $1 AND guid IN \
                      (SELECT guid FROM index_deletions WHERE account_id = $1 AND guid IN ({ids}))"
-                );
-                self.push(sql, values);
-            }
-            self.delete("index_deletions", "guid", ids.iter().copied());
+                )
+            });
         }
+        self.delete("index_deletions", "guid", came_back.iter().copied());
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     store::{
         error::StoreError,
         schema::entity::{revision_alias, task_history, task_revision},
-        write::sql::{MAX_IDS_PER_STATEMENT, Upsert, Values},
+        write::sql::{Upsert, Values},
     },
 };
 
@@ -49,15 +49,12 @@ impl Batch {
 
     /// The tasks of these histories are deleted no longer.
     pub fn undelete_histories(&mut self, tasks: &[TaskId]) {
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let tasks = values.bind_all(tasks.iter().map(|task| task.0));
-            let sql = format!(
+        self.push_by_ids(tasks.iter().map(|task| task.0), |_, tasks| {
+            format!(
                 "UPDATE task_histories SET deleted_ts = NULL, deleted_by = '' \
                  WHERE account_id = $1 AND task IN ({tasks})"
-            );
-            self.push(sql, values);
-        }
+            )
+        });
     }
 
     fn edit_history_of(
