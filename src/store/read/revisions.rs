@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DerivePartialModel, FromQueryResult, QueryFilter, QueryOrder,
-    QuerySelect, Select, Value,
+    ColumnTrait, ConnectionTrait, IdenStatic, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    Select, Value,
 };
 use uuid::Uuid;
 
@@ -26,63 +26,51 @@ use crate::{
         error::StoreError,
         json_columns,
         read::task_tree::LARGE_TREE_BYTES,
+        row_reader::RowReader,
         schema::entity::{
             OfAccount, revision_alias, task, task_history,
             task_revision::{self, Column},
         },
         statement,
+        values::list,
     },
 };
 
-/// The row of a revision without its guide.
-#[derive(DerivePartialModel)]
-#[sea_orm(entity = "task_revision::Entity")]
-struct RevisionRow {
-    task: Uuid,
-    number: i64,
-    cause: i32,
-    note: String,
-    subject: String,
-    created_ts: i64,
-    task_name: String,
-    product_id: i64,
-    step_count: i64,
-    guide_etag: String,
-    size: i64,
-    document_size: i64,
-}
+/// The columns of a revision, without its guide, in the order in which [`read_revision`] takes them.
+const REVISION_COLUMNS: [Column; 12] = [
+    Column::Task,
+    Column::Number,
+    Column::Cause,
+    Column::Note,
+    Column::Subject,
+    Column::CreatedTs,
+    Column::TaskName,
+    Column::ProductId,
+    Column::StepCount,
+    Column::GuideEtag,
+    Column::Size,
+    Column::DocumentSize,
+];
 
-impl RevisionRow {
-    fn revision(self, aliases: Vec<RevisionAlias>) -> Result<TaskRevision, StoreError> {
-        let Self {
-            task,
-            number,
-            cause,
-            note,
-            subject,
-            created_ts,
-            task_name,
-            product_id,
-            step_count,
-            guide_etag,
-            size,
-            document_size: _,
-        } = self;
-        Ok(TaskRevision {
-            task: TaskId(task),
-            number,
-            cause: RevisionCause::from_number(cause).ok_or(StoreError::Corrupt("cause"))?,
-            note: json_columns::valid(Note::parse(note), "note")?,
-            subject,
-            created: Timestamp(created_ts),
-            task_name: json_columns::valid(Name::parse(task_name), "task_name")?,
-            product: json_columns::product(product_id)?,
-            step_count,
-            size,
-            aliases,
-            guide_etag: GuideEtag::stored(guide_etag),
-        })
-    }
+/// Reads a revision, without its aliases, and the bytes of its document.
+fn read_revision(row: &mut RowReader<'_>) -> Result<(TaskRevision, usize), StoreError> {
+    let revision = TaskRevision {
+        task: TaskId(row.take()?),
+        number: row.take()?,
+        cause: RevisionCause::from_number(row.take()?).ok_or(StoreError::Corrupt("cause"))?,
+        note: json_columns::valid(Note::parse(row.take()?), "note")?,
+        subject: row.take()?,
+        created: Timestamp(row.take()?),
+        task_name: json_columns::valid(Name::parse(row.take()?), "task_name")?,
+        product: json_columns::product(row.take()?)?,
+        step_count: row.take()?,
+        guide_etag: GuideEtag::stored(row.take()?),
+        size: row.take()?,
+        aliases: Vec::new(),
+    };
+    let document_bytes: i64 = row.take()?;
+    let document_bytes = usize::try_from(document_bytes).unwrap_or(usize::MAX);
+    Ok((revision, document_bytes))
 }
 
 /// The revisions of a task.
@@ -129,16 +117,16 @@ pub async fn find(
     let Some(number) = number else {
         return Ok(None);
     };
-    let row = revisions(account, task)
+    let statement = revisions(account, task)
+        .select_only()
+        .columns(REVISION_COLUMNS)
         .filter(Column::Number.eq(number))
-        .into_partial_model::<RevisionRow>()
-        .one(db)
-        .await?;
-    let Some(row) = row else {
+        .build(backend(db));
+    let Some(row) = db.query_one_raw(statement).await? else {
         return Ok(None);
     };
-    let document_bytes = usize::try_from(row.document_size).unwrap_or(usize::MAX);
-    let revision = row.revision(aliases_of(aliases, number))?;
+    let (mut revision, document_bytes) = read_revision(&mut RowReader::new(&row))?;
+    revision.aliases = aliases_of(aliases, number);
     Ok(Some((revision, document_bytes)))
 }
 
@@ -251,25 +239,27 @@ impl Account {
         size: PageSize,
     ) -> Result<Page<TaskRevision>> {
         let (db, account) = (self.reader(), &self.id);
-        let mut rows = revisions(account, task)
+        let statement = revisions(account, task)
+            .select_only()
+            .columns(REVISION_COLUMNS)
             .filter(Column::Number.lt(before.unwrap_or(i64::MAX)))
             .order_by_desc(Column::Number)
             .limit(u64::from(size.get()) + 1)
-            .into_partial_model::<RevisionRow>()
-            .all(db)
-            .await
-            .map_err(StoreError::from)?;
+            .build(backend(db));
+        let rows = db.query_all_raw(statement).await;
+        let mut rows = rows.map_err(StoreError::from)?;
         if rows.is_empty() && !exists_or_has_history(db, account, task).await? {
             return Err(Error::task_not_found(task, "task"));
         }
         let more = rows.len() > size.get() as usize;
         rows.truncate(size.get() as usize);
         let aliases = aliases(db, account, task).await?;
-        let revision = |row: RevisionRow| {
-            let aliases = aliases_of(&aliases, row.number);
-            row.revision(aliases)
+        let revision = |row| {
+            let (mut revision, _) = read_revision(&mut RowReader::new(row))?;
+            revision.aliases = aliases_of(&aliases, revision.number);
+            Ok(revision)
         };
-        let items = rows.into_iter().map(revision);
+        let items = rows.iter().map(revision);
         let items = items.collect::<Result<_, StoreError>>()?;
         Ok(Page { items, more })
     }
@@ -293,9 +283,14 @@ impl Account {
             deleted: Timestamp(i64::MAX),
             task: TaskId(Uuid::max()),
         });
+        let columns = list(
+            REVISION_COLUMNS
+                .iter()
+                .map(|column| format!("r.{}", column.as_str())),
+        );
         // The newest revision of each task is found by the key.
         let sql = format!(
-            "SELECT h.deleted_ts, h.deleted_by, {REVISION_COLUMNS} FROM task_histories h \
+            "SELECT h.deleted_ts, h.deleted_by, {columns} FROM task_histories h \
              JOIN task_revisions r ON r.account_id = $1 AND r.task = h.task AND r.number = \
                (SELECT MAX(n.number) FROM task_revisions n \
                 WHERE n.account_id = $1 AND n.task = h.task) \
@@ -307,23 +302,23 @@ impl Account {
         let statement = statement(backend(db), account, sql, values);
         let mut rows = Vec::new();
         for row in db.query_all_raw(statement).await? {
+            let mut row = RowReader::new(&row);
             let deleted = DeletedBy {
-                at: Timestamp(row.try_get("", "deleted_ts")?),
-                subject: row.try_get("", "deleted_by")?,
+                at: Timestamp(row.take()?),
+                subject: row.take()?,
             };
-            rows.push((deleted, RevisionRow::from_query_result(&row, "")?));
+            let (latest, _) = read_revision(&mut row)?;
+            rows.push(DeletedTask { latest, deleted });
         }
         let more = rows.len() > size.get() as usize;
         rows.truncate(size.get() as usize);
-        let tasks = rows.iter().map(|(_, row)| row.task);
+        let tasks = rows.iter().map(|deleted| deleted.latest.task.0);
         let mut aliases = self.aliases_of_tasks(tasks.collect()).await?;
-        let mut items = Vec::with_capacity(rows.len());
-        for (deleted, row) in rows {
-            let named = aliases.remove(&(row.task, row.number)).unwrap_or_default();
-            let latest = row.revision(named)?;
-            items.push(DeletedTask { latest, deleted });
+        for DeletedTask { latest, .. } in &mut rows {
+            let named = aliases.remove(&(latest.task.0, latest.number));
+            latest.aliases = named.unwrap_or_default();
         }
-        Ok(Page { items, more })
+        Ok(Page { items: rows, more })
     }
 
     /// The aliases of tasks, by task and number.
@@ -351,7 +346,3 @@ impl Account {
         Ok(aliases)
     }
 }
-
-/// The columns of a revision `r`, without its guide.
-const REVISION_COLUMNS: &str = "r.task, r.number, r.cause, r.note, r.subject, r.created_ts, \
-    r.task_name, r.product_id, r.step_count, r.guide_etag, r.size, r.document_size";
