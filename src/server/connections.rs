@@ -57,7 +57,7 @@ pub struct Connections {
 }
 
 /// The state of a connection. Times are milliseconds since `started`.
-struct ConnectionState {
+pub struct ConnectionState {
     started: Instant,
     peer: SocketAddr,
     received_bytes: AtomicU64,
@@ -198,6 +198,21 @@ impl ConnectionState {
         u64::try_from(now).unwrap_or(u64::MAX)
     }
 
+    /// The address at the other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Whether the peer has sent anything.
+    pub fn has_received(&self) -> bool {
+        self.received_bytes.load(Relaxed) > 0
+    }
+
+    /// A call that must end by the deadline. It ends when the result is dropped.
+    pub fn begin_call(self: Arc<Self>, deadline: Instant) -> PendingCall {
+        PendingCall::begin(self, deadline)
+    }
+
     /// Notes activity.
     fn touch(&self) {
         self.last_active.store(self.now(), Relaxed);
@@ -243,27 +258,6 @@ impl ConnectionState {
     }
 }
 
-/// The connection of a call.
-#[derive(Clone)]
-pub struct ConnectionHandle(Arc<ConnectionState>);
-
-impl ConnectionHandle {
-    /// The address at the other end.
-    pub fn peer(&self) -> SocketAddr {
-        self.0.peer
-    }
-
-    /// Whether the peer has sent anything.
-    pub fn has_received(&self) -> bool {
-        self.0.received_bytes.load(Relaxed) > 0
-    }
-
-    /// A call that must end by the deadline. It ends when the result is dropped.
-    pub fn begin_call(&self, deadline: Instant) -> PendingCall {
-        PendingCall::begin(&self.0, deadline)
-    }
-}
-
 /// The entry of a connection, removed when this is dropped.
 struct ConnectionEntry {
     connections: Arc<Connections>,
@@ -287,8 +281,8 @@ pub struct TrackedStream {
 }
 
 impl TrackedStream {
-    pub fn handle(&self) -> ConnectionHandle {
-        ConnectionHandle(Arc::clone(&self.state))
+    pub fn state(&self) -> Arc<ConnectionState> {
+        Arc::clone(&self.state)
     }
 
     /// Ready when the peer has been silent for too long, or has not sent its preface in time.

@@ -30,7 +30,7 @@ use tracing::debug;
 
 use super::{
     KEEPALIVE_INTERVAL,
-    connections::{ConnectionHandle, TrackedStream},
+    connections::{ConnectionState, TrackedStream},
     handshake_log::{self, HandshakeLog},
     middleware::{CallResponse, CallService},
     routes::ServerRoutes,
@@ -104,7 +104,7 @@ async fn serve_stream(
 ) {
     let service = ConnectionService {
         service,
-        connection: stream.handle(),
+        connection: stream.state(),
     };
     let Some((tls, log)) = tls else {
         return serve_connection(stream, service, draining).await;
@@ -182,7 +182,7 @@ async fn serve_connection<S>(
 /// The service of one connection.
 struct ConnectionService {
     service: CallService<ServerRoutes>,
-    connection: ConnectionHandle,
+    connection: Arc<ConnectionState>,
 }
 
 impl Service<Request<Incoming>> for ConnectionService {

@@ -51,7 +51,7 @@ use self::{
     request_body::ReceivedMessage,
     response_body::{ResponseBody, ResponseResources},
 };
-use super::connections::ConnectionHandle;
+use super::connections::ConnectionState;
 use crate::{
     auth::{Authenticator, KeysRead, Scope},
     call_context::{CallContext, CallMemory, CallWait, CallWaitSlot, ReadFrom},
@@ -214,7 +214,7 @@ where
     pub fn call(
         &self,
         request: Request<Body>,
-        connection: Option<&ConnectionHandle>,
+        connection: Option<&Arc<ConnectionState>>,
     ) -> CallResponse {
         let Self { middleware, inner } = self;
         let path = request.uri().path();
@@ -262,7 +262,7 @@ impl Middleware {
         &self,
         request: &Request<Body>,
         started: Instant,
-        connection: Option<ConnectionHandle>,
+        connection: Option<Arc<ConnectionState>>,
     ) -> CallRecord {
         let pending = connection.map(|it| it.begin_call(started + self.limits.request_timeout));
         let metrics = self.metrics.begin(request.uri().path());
@@ -383,10 +383,13 @@ impl Middleware {
             ..=MAX_QUICKLY_DECODED_BYTES => service.await,
             _ => decode_in_turn(&self.decoders, service).await,
         };
-        Ok((
-            response,
-            ResponseResources::new(deadline, memory, permit, scope),
-        ))
+        let resources = ResponseResources {
+            deadline,
+            memory,
+            permit: Some(permit),
+            scope,
+        };
+        Ok((response, resources))
     }
 
     /// The size of the largest copy of a message: as it arrived, or its elements when they

@@ -45,15 +45,15 @@ pub struct PendingCall {
 }
 
 impl PendingCall {
-    pub(super) fn begin(connection: &Arc<ConnectionState>, deadline: Instant) -> Self {
-        let mut pending = lock(&connection.calls.0);
-        let number = pending.next_number;
-        pending.next_number += 1;
-        pending.deadlines.insert(number, deadline);
-        Self {
-            connection: Arc::clone(connection),
-            number,
-        }
+    pub(super) fn begin(connection: Arc<ConnectionState>, deadline: Instant) -> Self {
+        let number = {
+            let mut pending = lock(&connection.calls.0);
+            let number = pending.next_number;
+            pending.next_number += 1;
+            pending.deadlines.insert(number, deadline);
+            number
+        };
+        Self { connection, number }
     }
 
     /// The call waits, and must end by this deadline.

@@ -27,29 +27,13 @@ type PolledFrame = Poll<Option<Result<Frame<Bytes>, Status>>>;
 
 /// What a call holds while its response is sent.
 pub struct ResponseResources {
-    deadline: Deadline,
+    pub deadline: Deadline,
     /// Held until the peer has taken the response.
-    memory: Arc<MemoryReservation>,
+    pub memory: Arc<MemoryReservation>,
     /// Held until the response is encoded.
-    permit: Option<Arc<WorkPermit>>,
+    pub permit: Option<Arc<WorkPermit>>,
     /// The scope that the rpc needs.
-    scope: Scope,
-}
-
-impl ResponseResources {
-    pub fn new(
-        deadline: Deadline,
-        memory: Arc<MemoryReservation>,
-        permit: Arc<WorkPermit>,
-        scope: Scope,
-    ) -> Self {
-        Self {
-            deadline,
-            memory,
-            permit: Some(permit),
-            scope,
-        }
-    }
+    pub scope: Scope,
 }
 
 /// A body whose trailers end the call.
