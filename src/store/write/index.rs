@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
 use super::{Operation, transaction::Tx};
@@ -15,13 +15,8 @@ use crate::{
         etag::Etag,
         ids::TaskId,
         index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
-        time::Timestamp,
     },
-    store::{
-        Account, WriteMode,
-        error::StoreError,
-        schema::entity::{index_deletion, step},
-    },
+    store::{Account, WriteMode, error::StoreError, schema::entity::index_deletion},
 };
 
 impl Account {
@@ -54,23 +49,9 @@ impl Operation for Acknowledge {
             let etag = locked_task.etag().into_string();
             stored.insert(locked_task.guid.0, (Some(IndexKind::Task), etag));
         }
-        let steps: Vec<(Uuid, i64, i64)> = tx
-            .select::<step::Entity>()
-            .select_only()
-            .columns([
-                step::Column::Guid,
-                step::Column::Version,
-                step::Column::ModifiedTs,
-            ])
-            .filter(step::Column::Guid.is_in(ids.iter().copied()))
-            .order_by_asc(step::Column::Guid)
-            .lock_exclusive()
-            .into_tuple()
-            .all(&tx.db)
-            .await?;
-        for (guid, version, modified) in steps {
-            let etag = Etag::of_version(guid, version, Timestamp(modified)).into_string();
-            stored.insert(guid, (Some(IndexKind::Step), etag));
+        for (step, version, modified) in tx.lock_step_versions(ids.iter().copied()).await? {
+            let etag = Etag::of_version(step.0, version, modified).into_string();
+            stored.insert(step.0, (Some(IndexKind::Step), etag));
         }
         let deletions: Vec<(Uuid, Uuid)> = tx
             .select::<index_deletion::Entity>()

@@ -136,24 +136,10 @@ impl Tx {
         let ids: Vec<StepId> = expected.keys().copied().collect();
         let mut locked = 0;
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
-            let statement = self
-                .select::<step::Entity>()
-                .select_only()
-                .columns([
-                    step::Column::Guid,
-                    step::Column::Version,
-                    step::Column::ModifiedTs,
-                ])
-                .filter(step::Column::Guid.is_in(ids.iter().map(|step| step.0)))
-                .order_by_asc(step::Column::Guid)
-                .lock_exclusive()
-                .build(self.backend());
-            for row in self.db.query_all_raw(statement).await? {
-                let mut row = RowReader::new(&row);
-                let step = StepId(row.take()?);
-                let (version, modified): (i64, i64) = (row.take()?, row.take()?);
+            let ids = ids.iter().map(|step| step.0);
+            for (step, version, modified) in self.lock_step_versions(ids).await? {
                 let is_same = |expected: &RowVersion| {
-                    (expected.version, expected.modified) == (version, Timestamp(modified))
+                    (expected.version, expected.modified) == (version, modified)
                 };
                 match expected.get(&step) {
                     Some(row_version) if row_version.as_ref().is_none_or(is_same) => locked += 1,
@@ -166,6 +152,32 @@ impl Tx {
         } else {
             Err(StoreError::Conflict)
         }
+    }
+
+    /// Locks steps in the order of their ids, and returns those ids with their versions and the times of
+    /// their last change.
+    pub async fn lock_step_versions(
+        &self,
+        ids: impl IntoIterator<Item = Uuid>,
+    ) -> Result<Vec<(StepId, i64, Timestamp)>, StoreError> {
+        let statement = self
+            .select::<step::Entity>()
+            .select_only()
+            .columns([
+                step::Column::Guid,
+                step::Column::Version,
+                step::Column::ModifiedTs,
+            ])
+            .filter(step::Column::Guid.is_in(ids))
+            .order_by_asc(step::Column::Guid)
+            .lock_exclusive()
+            .build(self.backend());
+        let rows = self.db.query_all_raw(statement).await?;
+        let step = |row| {
+            let mut row = RowReader::new(row);
+            Ok((StepId(row.take()?), row.take()?, Timestamp(row.take()?)))
+        };
+        rows.iter().map(step).collect()
     }
 
     /// A task as it is now. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large and
