@@ -11,7 +11,7 @@ pub mod large_step;
 mod off_runtime;
 mod outside;
 mod preview;
-mod references;
+pub mod references;
 pub mod revisions;
 mod roles;
 pub mod steps;

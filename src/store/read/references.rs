@@ -17,16 +17,17 @@ use crate::{
             Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
             ReferencePlace,
         },
-        ids::{StepId, TaskId},
+        feedback::Feedback,
+        ids::{AccountId, StepId, TaskId},
+        link::linked_tasks,
         page::PageSize,
-        step::StepType,
     },
     store::{
         Account, backend,
         error::StoreError,
         json_columns,
         row_reader::RowReader,
-        schema::entity::{step, task},
+        schema::entity::{OfAccount, step, task},
     },
 };
 
@@ -155,29 +156,10 @@ impl Account {
         task: TaskId,
         parent: TaskId,
     ) -> Result<Vec<Reference>, StoreError> {
-        let db = self.reader();
-        let statement = self
-            .select::<step::Entity>()
-            .select_only()
-            .columns([
-                step::Column::Guid,
-                step::Column::Title,
-                step::Column::FeedbackConfig,
-            ])
-            .filter(step::Column::Task.eq(parent.0))
-            .filter(step::Column::Kind.eq(StepType::Observation.number()))
-            // A text cannot look like this: its quotes are escaped.
-            .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{task}\"")))
-            .order_by_asc(step::Column::Guid)
-            .build(backend(db));
+        let managing = managing_observations(self.reader(), &self.id, parent, task).await?;
         let mut items = Vec::new();
-        for row in db.query_all_raw(statement).await? {
-            let mut row = RowReader::new(&row);
-            let step = StepId(row.take()?);
-            let title: String = row.take()?;
-            let question = json_columns::read_feedback(row.take()?)?;
-            let choices = question.iter().flat_map(|question| &question.values);
-            let choices = choices.enumerate();
+        for (step, title, question) in managing {
+            let choices = question.values.iter().enumerate();
             for (index, _) in choices.filter(|(_, choice)| choice.link == Some(task)) {
                 let place = ReferencePlace {
                     task: parent,
@@ -197,6 +179,37 @@ impl Account {
         });
         Ok(items)
     }
+}
+
+/// The observations of a task that manage another one, with their titles and questions, by id.
+pub async fn managing_observations(
+    db: &impl ConnectionTrait,
+    account: &AccountId,
+    parent: TaskId,
+    task: TaskId,
+) -> Result<Vec<(StepId, String, Feedback)>, StoreError> {
+    let statement = step::Entity::select(account)
+        .select_only()
+        .columns([
+            step::Column::Guid,
+            step::Column::Title,
+            step::Column::FeedbackConfig,
+        ])
+        .filter(step::Column::Task.eq(parent.0))
+        // A text cannot look like this: its quotes are escaped.
+        .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{task}\"")))
+        .order_by_asc(step::Column::Guid)
+        .build(backend(db));
+    let mut observations = Vec::new();
+    for row in db.query_all_raw(statement).await? {
+        let mut row = RowReader::new(&row);
+        let (step, title) = (StepId(row.take()?), row.take()?);
+        let question = json_columns::read_feedback(row.take()?)?;
+        if let Some(question) = question.filter(|it| linked_tasks(it).any(|it| it == task)) {
+            observations.push((step, title, question));
+        }
+    }
+    Ok(observations)
 }
 
 /// A page of the first `size` references.

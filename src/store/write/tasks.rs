@@ -12,15 +12,13 @@ use crate::{
         decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, WriteContext, create_task},
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
-        link::linked_tasks,
         patch::Edit,
         task::{NewTask, Published, Task, TaskPatch},
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
         error::StoreError,
-        json_columns,
-        read::task_tree,
+        read::{references::managing_observations, task_tree},
         schema::entity::{step, task},
     },
 };
@@ -250,25 +248,9 @@ async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreErr
     let Some(parent) = managed.one(&tx.db).await?.flatten() else {
         return Ok(None);
     };
-    let observations: Vec<(Uuid, Option<String>)> = tx
-        .select::<step::Entity>()
-        .select_only()
-        .column(step::Column::Guid)
-        .column(step::Column::FeedbackConfig)
-        .filter(step::Column::Task.eq(parent))
-        // A text cannot look like this: its quotes are escaped.
-        .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{guid}\"")))
-        .order_by_asc(step::Column::Guid)
-        .into_tuple()
-        .all(&tx.db)
-        .await?;
-    for (step, feedback) in observations {
-        let feedback = json_columns::read_feedback(feedback.as_deref())?;
-        if feedback.iter().flat_map(linked_tasks).any(|it| it == guid) {
-            return Ok(Some(StepId(step)));
-        }
-    }
-    Ok(None)
+    let parent = TaskId(parent);
+    let managing = managing_observations(&tx.db, tx.account(), parent, guid).await?;
+    Ok(managing.into_iter().next().map(|(step, ..)| step))
 }
 
 /// The first subtask steps of other tasks that refer to a task.
