@@ -492,17 +492,8 @@ impl Account {
     }
 }
 
-/// The bytes of all steps of tasks.
-pub async fn bytes_of_steps(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
-    tasks: &[TaskId],
-) -> Result<usize, StoreError> {
-    step_bytes(db, account, tasks, StepSizes::All).await
-}
-
 /// The bytes of steps of tasks.
-async fn step_bytes(
+pub async fn step_bytes(
     db: &impl ConnectionTrait,
     account: &AccountId,
     tasks: &[TaskId],

@@ -18,7 +18,10 @@ use crate::{
     },
     store::{
         error::StoreError,
-        read::{run_by_weight, task_tree},
+        read::{
+            run_by_weight,
+            task_tree::{self, StepSizes},
+        },
     },
 };
 
@@ -98,14 +101,14 @@ impl Tx {
         memory: &GuideMemory,
     ) -> Result<Option<KeptGuide>, StoreError> {
         let ids: Vec<TaskId> = locked.iter().map(|locked_task| locked_task.guid).collect();
-        let of_steps = task_tree::bytes_of_steps(&self.db, self.account(), &ids).await?;
+        let (db, account) = (&self.db, self.account());
+        let of_steps = task_tree::step_bytes(db, account, &ids, StepSizes::All).await?;
         let of_tasks: i64 = locked.iter().map(|locked_task| locked_task.size).sum();
         let bytes = of_steps.saturating_add(usize::try_from(of_tasks).unwrap_or_default());
         if bytes > self.context.max_message_bytes {
             return Ok(None);
         }
         memory.hold(locked, of_steps)?;
-        let (db, account) = (&self.db, self.account());
         match task_tree::read_tree(db, account, root, &ids, |_| Ok(())).await? {
             Some(tree) => Ok(Some(self.with_outdated_translations(tree).await?)),
             // It was there when it was locked.
