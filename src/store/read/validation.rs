@@ -156,22 +156,19 @@ impl Account {
             known_fingerprint,
         } = call;
         let read = self.read_for_validation(source, replaced, &options).await?;
-        let request = ValidationRequest {
-            options: Arc::new(options),
-            identity: Some(Identity {
-                document,
-                options_bytes,
-                seen: after.map(|(_, seen)| seen),
-                known: after.is_none().then_some(known_fingerprint),
-            }),
+        let identity = Identity {
+            document,
+            options_bytes,
+            seen: after.map(|(_, seen)| seen),
+            known: after.is_none().then_some(known_fingerprint),
         };
-        let validated = self.validate(read, request).await?;
+        let validated = self.validate(read, Arc::new(options), Some(identity));
         let Validated {
             mut findings,
             counts,
             fingerprint,
             unchanged,
-        } = validated;
+        } = validated.await?;
         let fingerprint =
             fingerprint.ok_or_else(|| Error::Internal("no fingerprint".to_owned()))?;
         let start = after.map_or(0, |(start, _)| start).min(findings.len());
@@ -278,11 +275,7 @@ impl Account {
             Err(error) => return Err(error),
         };
         let cost = read.step_count().max(read.weight() / WEIGHT_PER_STEP);
-        let request = ValidationRequest {
-            options: Arc::clone(options),
-            identity: None,
-        };
-        let validated = self.validate(read, request).await?;
+        let validated = self.validate(read, Arc::clone(options), None).await?;
         Ok(TaskFindings {
             findings: validated.findings,
             cost,
@@ -308,17 +301,22 @@ impl Account {
     }
 
     /// Validates a guide that was read. A heavy one is validated on a thread of its own.
-    async fn validate(&self, read: ReadGuide, request: ValidationRequest) -> Result<Validated> {
+    /// In a list, guides have no identity.
+    async fn validate(
+        &self,
+        read: ReadGuide,
+        options: Arc<ValidationOptions>,
+        identity: Option<Identity>,
+    ) -> Result<Validated> {
         let weight = read.weight();
         let compiled = self
             .analysis_threads()
             .run_once(weight, |stop| read.finish(stop));
         let (guide, readers, memory) = compiled.await?;
         let validate = move |stop: StopSignal<'_>| {
-            let ValidationRequest { options, identity } = &request;
             let _held = &memory;
             let mut validated = Validated::default();
-            if let Some(identity) = identity {
+            if let Some(identity) = &identity {
                 let fingerprint = identity.fingerprint(&guide, &readers);
                 if let Err(error) = fingerprint.check_page(identity.seen) {
                     return Some(Err(error));
@@ -332,7 +330,7 @@ impl Account {
             let (findings, counts) = validate(ValidationSubject {
                 guide: &guide,
                 readers: &readers,
-                options,
+                options: &options,
                 other_guides: OtherGuides::Read,
                 stop,
             })?;
@@ -344,13 +342,6 @@ impl Account {
         };
         self.analysis_threads().run(weight, validate).await?
     }
-}
-
-/// How a guide is validated.
-struct ValidationRequest {
-    options: Arc<ValidationOptions>,
-    /// Absent in a list, where guides have no fingerprint.
-    identity: Option<Identity>,
 }
 
 /// What the fingerprint of a guide is made of and compared with, beside the guide.
