@@ -6,8 +6,6 @@ mod columns;
 mod feed;
 mod guarded;
 mod history;
-mod locked_statement;
-mod step_list;
 
 use sea_orm::{ActiveModelTrait, DbBackend};
 use uuid::Uuid;
@@ -35,9 +33,9 @@ use crate::{
 use batch::Batch;
 use columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, is_updated_translation_column};
 
+pub use batch::{IfUnchanged, LockedStatement};
 use feed::Deleted;
 pub use feed::FeedRows;
-pub use locked_statement::{IfUnchanged, LockedStatement};
 
 type TaskTranslationRows = TranslationRows<task_translation::ActiveModel>;
 type StepTranslationRows = TranslationRows<step_translation::ActiveModel>;

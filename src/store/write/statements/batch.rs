@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, EntityName, Value};
+use sea_orm::{ActiveModelTrait, ActiveValue::NotSet, DbBackend, EntityName, Statement, Value};
 use uuid::Uuid;
 
 use super::{
     StepTranslationRows, TaskTranslationRows,
     columns::{
-        STEP_KEY, TASK_KEY, is_updated_step_column, is_updated_step_or_body_column,
-        is_updated_task_column, next_row_version,
+        STEP_KEY, TASK_KEY, change_step_list, is_updated_step_column,
+        is_updated_step_or_body_column, is_updated_task_column, next_row_version,
     },
     feed::Deleted,
-    internal,
-    locked_statement::{IfUnchanged, LockedStatement},
-    step_list::change_step_list,
-    translation_upserts,
+    internal, translation_upserts,
 };
 use crate::{
     domain::{
@@ -69,12 +66,7 @@ impl Batch {
     }
 
     pub fn push(&mut self, sql: String, values: Values) {
-        self.statements.push(LockedStatement {
-            sql,
-            attached: Vec::new(),
-            values,
-            if_unchanged: IfUnchanged::Accept,
-        });
+        self.statements.push(LockedStatement::new(sql, values));
     }
 
     /// Adds a statement for so many of the ids at a time. `sql` gets its values, and the
@@ -262,10 +254,8 @@ impl Batch {
         let mut values = Values::new();
         let (sql, _) = change_step_list(order, &mut values, context);
         self.statements.push(LockedStatement {
-            sql,
-            attached: Vec::new(),
-            values,
             if_unchanged: IfUnchanged::RefuseAsTooLarge,
+            ..LockedStatement::new(sql, values)
         });
     }
 
@@ -299,10 +289,8 @@ impl Batch {
             };
             self.last_with_rows = Some(self.statements.len());
             self.statements.push(LockedStatement {
-                sql,
                 attached: vec![attached],
-                values,
-                if_unchanged: IfUnchanged::Accept,
+                ..LockedStatement::new(sql, values)
             });
         }
     }
@@ -457,4 +445,61 @@ impl Batch {
             )
         });
     }
+}
+
+/// One statement of a write under locks.
+pub struct LockedStatement {
+    /// The statement.
+    pub sql: String,
+    /// Statements that are sent with it and take no round trip of their own. It must not
+    /// depend on them, nor they on each other.
+    pub attached: Vec<String>,
+    /// The values of the statement and those attached to it. `$1` is the account, except in an upsert,
+    /// whose rows contain it.
+    pub values: Values,
+    /// What happens when no row is changed.
+    pub if_unchanged: IfUnchanged,
+}
+
+impl LockedStatement {
+    /// A statement that may change no row, with nothing attached.
+    fn new(sql: String, values: Values) -> Self {
+        Self {
+            sql,
+            attached: Vec::new(),
+            values,
+            if_unchanged: IfUnchanged::Accept,
+        }
+    }
+
+    /// The statement as a database takes it.
+    pub fn statement(self, backend: DbBackend, account: &AccountId) -> Statement {
+        let Self {
+            sql,
+            attached,
+            values,
+            if_unchanged: _,
+        } = self;
+        let sql = match backend {
+            _ if attached.is_empty() => sql,
+            DbBackend::Sqlite => format!("{sql}; {}", attached.join("; ")),
+            // Foreign keys are checked after all of them.
+            _ => {
+                let attached = attached.into_iter().enumerate();
+                let attached =
+                    attached.map(|(index, statement)| format!("attached{index} AS ({statement})"));
+                format!("WITH {} {sql}", list(attached))
+            }
+        };
+        values.statement(sql, backend, account)
+    }
+}
+
+/// What happens when a statement changes no row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfUnchanged {
+    /// The write goes on.
+    Accept,
+    /// The write fails, as the task would be too large.
+    RefuseAsTooLarge,
 }

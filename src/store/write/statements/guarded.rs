@@ -5,10 +5,8 @@ use uuid::Uuid;
 
 use super::{
     StepTranslationRows, TaskTranslationRows,
-    columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY},
-    internal,
-    step_list::change_step_list,
-    translation_upserts,
+    columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, change_step_list},
+    internal, translation_upserts,
 };
 use crate::{
     domain::{
