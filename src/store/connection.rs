@@ -5,7 +5,6 @@ mod driver;
 mod message;
 mod migrations;
 mod open_error;
-mod permissions;
 mod pool;
 mod pooler;
 mod postgres;
@@ -26,8 +25,7 @@ use crate::config::{DatabaseUrl, PostgresUrl, TableLayout};
 
 pub use migrations::SchemaChange;
 use migrations::{OldSchemaPolicy, check_schema, is_distributed, prepare_layout, prepare_schema};
-use permissions::{NeededPermissions, check_permissions, warn_if_read_only};
-use postgres_server::check_server;
+use postgres_server::{NeededPermissions, check_permissions, check_server, warn_if_read_only};
 use probe::HealthProbe;
 
 pub use database::Database;

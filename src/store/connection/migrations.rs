@@ -5,7 +5,7 @@ use sea_orm_migration::MigratorTrait;
 
 use super::{
     Database, OpenError, TransactionMode, message,
-    permissions::{NeededPermissions, check_permissions},
+    postgres_server::{NeededPermissions, check_permissions},
 };
 use crate::{
     config::TableLayout,

@@ -19,10 +19,8 @@ use super::{
     Database, OpenError, TransactionMode,
     message::{NO_ANSWER, schema_error},
     migrations::pending_migrations,
-    page_key,
-    permissions::{NeededPermissions, check_permissions},
-    postgres,
-    postgres_server::warn_if_not_standby,
+    page_key, postgres,
+    postgres_server::{NeededPermissions, check_permissions, warn_if_not_standby},
     probe::HealthProbe,
 };
 use crate::{
