@@ -2,6 +2,7 @@
 //! credentials, and retries.
 
 mod call_error;
+mod calls;
 mod connect_error;
 
 use std::{
@@ -23,20 +24,13 @@ use tonic_types::StatusExt;
 
 pub(crate) use self::call_error::CalledServer;
 pub use self::call_error::{CallError, CallViolation};
+use self::calls::{Call, PageCall};
 pub(crate) use self::connect_error::root_cause;
 use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
     domain::caller::Scope,
     pem::{self, PemError},
-    proto::{
-        code_name,
-        v1::{
-            analysis_service_client::AnalysisServiceClient,
-            change_service_client::ChangeServiceClient,
-            revision_service_client::RevisionServiceClient, step_service_client::StepServiceClient,
-            task_service_client::TaskServiceClient,
-        },
-    },
+    proto::code_name,
     terminal::print_error,
 };
 
@@ -263,11 +257,7 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 /// A connection to a server for one caller.
 #[derive(Debug)]
 pub(crate) struct Client {
-    tasks: TaskServiceClient<Channel>,
-    steps: StepServiceClient<Channel>,
-    analysis: AnalysisServiceClient<Channel>,
-    revisions: RevisionServiceClient<Channel>,
-    changes: ChangeServiceClient<Channel>,
+    channel: Channel,
     server: String,
     names_account: bool,
     caller: CallerMetadata,
@@ -298,19 +288,9 @@ impl Client {
             retry,
             flags,
         } = connection;
-        let caller = CallerMetadata::new(credentials, scopes)?.reading_from_primary();
-        let channel = connect(server, trust).await?;
         Ok(Self {
-            caller,
-            tasks: TaskServiceClient::new(channel.clone())
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            steps: StepServiceClient::new(channel.clone())
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            analysis: AnalysisServiceClient::new(channel.clone())
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            revisions: RevisionServiceClient::new(channel.clone())
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            changes: ChangeServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            caller: CallerMetadata::new(credentials, scopes)?.reading_from_primary(),
+            channel: connect(server, trust).await?,
             server: server.clone(),
             names_account: matches!(credentials, Credentials::Account(_)),
             retry: *retry,
@@ -320,78 +300,11 @@ impl Client {
         })
     }
 
-    /// Makes a call of the task service, and repeats it while its failure is transient.
-    pub async fn call_tasks<M: Clone, T, F>(
-        &self,
-        message: M,
-        call: impl Fn(TaskServiceClient<Channel>, Request<M>) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<tonic::Response<T>, Status>>,
-    {
-        self.call_service(&self.tasks, message, call).await
-    }
-
-    /// Makes a call of the step service, and repeats it while its failure is transient.
-    pub async fn call_steps<M: Clone, T, F>(
-        &self,
-        message: M,
-        call: impl Fn(StepServiceClient<Channel>, Request<M>) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<tonic::Response<T>, Status>>,
-    {
-        self.call_service(&self.steps, message, call).await
-    }
-
-    /// Makes a call of the analysis service, and repeats it while its failure is transient.
-    pub async fn call_analysis<M: Clone, T, F>(
-        &self,
-        message: M,
-        call: impl Fn(AnalysisServiceClient<Channel>, Request<M>) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<tonic::Response<T>, Status>>,
-    {
-        self.call_service(&self.analysis, message, call).await
-    }
-
-    /// Makes a call of the revision service, and repeats it while its failure is transient.
-    pub async fn call_revisions<M: Clone, T, F>(
-        &self,
-        message: M,
-        call: impl Fn(RevisionServiceClient<Channel>, Request<M>) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<tonic::Response<T>, Status>>,
-    {
-        self.call_service(&self.revisions, message, call).await
-    }
-
-    /// Makes a call of the change service, and repeats it while its failure is transient.
-    pub async fn call_changes<M: Clone, T, F>(
-        &self,
-        message: M,
-        call: impl Fn(ChangeServiceClient<Channel>, Request<M>) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<tonic::Response<T>, Status>>,
-    {
-        self.call_service(&self.changes, message, call).await
-    }
-
-    async fn call_service<S: Clone, M: Clone, T, F>(
-        &self,
-        service: &S,
-        message: M,
-        call: impl Fn(S, Request<M>) -> F,
-    ) -> Result<T, CallError>
-    where
-        F: Future<Output = Result<tonic::Response<T>, Status>>,
-    {
+    /// Makes a call, and repeats it while its failure is transient.
+    pub async fn call<M: Call>(&self, message: M) -> Result<M::Answer, CallError> {
         let mut undecided = false;
         let mut lost_last = false;
-        let attempt = || call(service.clone(), self.caller.request(message.clone()));
+        let attempt = || M::send(self.channel.clone(), self.caller.request(message.clone()));
         let result = attempt
             .retry(backoff(self.retry))
             .when(|status: &Status| {
@@ -416,6 +329,23 @@ impl Client {
                 ..CallError::new(&status, &self.called_server())
             }
         })
+    }
+
+    /// Calls page by page, to the last one.
+    pub async fn for_each_page<M: PageCall, E: From<CallError>>(
+        &self,
+        mut message: M,
+        mut handle: impl FnMut(M::Answer) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            let page = self.call(message.clone()).await?;
+            let next = M::next_page_token(&page).to_owned();
+            handle(page)?;
+            if next.is_empty() {
+                return Ok(());
+            }
+            message.set_page_token(next);
+        }
     }
 
     /// Prints a line on standard error when a call is first repeated after an outage, as the

@@ -130,12 +130,7 @@ impl ChangeReader<'_> {
     /// Reads a page, and looks up the names that its lines need.
     async fn next_page(&mut self) -> Result<ListChangesResponse, CliError> {
         let request = self.request.clone();
-        let page = self
-            .client
-            .call_changes(request, |mut changes, request| async move {
-                changes.list_changes(request).await
-            })
-            .await?;
+        let page = self.client.call(request).await?;
         match self.format {
             Format::Text => self.look_up_names(&page.changes).await?,
             Format::Json => {}

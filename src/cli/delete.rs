@@ -205,11 +205,7 @@ async fn delete_one(
         force: true,
         purge_history: history == DeletedHistory::Purged,
     };
-    let deleted = client
-        .call_tasks(message, |mut tasks, request| async move {
-            tasks.delete_task(request).await
-        })
-        .await;
+    let deleted = client.call(message).await;
     match deleted {
         // An attempt whose answer was lost has deleted it.
         Err(error) if error.undecided && error.reason == "TASK_NOT_FOUND" => Ok(0),

@@ -215,11 +215,7 @@ async fn validate(
         page_size: PAGE_SIZE,
         ..ValidateTaskRequest::default()
     };
-    client
-        .call_analysis(message, |mut analysis, request| async move {
-            analysis.validate_task(request).await
-        })
-        .await
+    client.call(message).await
 }
 
 /// Identifies a finding both in a document and in a stored guide: by everything but the place

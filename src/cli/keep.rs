@@ -19,11 +19,7 @@ pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Re
         guide_etag: String::new(),
         request_id: Uuid::now_v7().to_string(),
     };
-    let answer = client
-        .call_revisions(message, |mut revisions, request| async move {
-            revisions.create_revision(request).await
-        })
-        .await?;
+    let answer = client.call(message).await?;
     if format == Format::Json {
         return out::print_json(&document::json("CreateRevisionResponse", &answer)?);
     }
@@ -53,11 +49,7 @@ pub(super) async fn alias(
         alias: alias.clone(),
         revision: revision.clone().unwrap_or_default(),
     };
-    let answer = client
-        .call_revisions(message, |mut revisions, request| async move {
-            revisions.set_revision_alias(request).await
-        })
-        .await?;
+    let answer = client.call(message).await?;
     if format == Format::Json {
         return out::print_json(&document::json("SetRevisionAliasResponse", &answer)?);
     }

@@ -382,7 +382,7 @@ async fn validate_on_server(
         text: None,
         names_languages: !options.languages.is_empty(),
     };
-    let mut message = ValidateTaskRequest {
+    let message = ValidateTaskRequest {
         replaces_stored: matches!(source, Source::Document(_)),
         source: Some(source),
         options: Some(options.clone()),
@@ -390,17 +390,12 @@ async fn validate_on_server(
         page_token: String::new(),
         known_fingerprint: String::new(),
     };
-    loop {
-        let page = client
-            .call_analysis(message.clone(), |mut analysis, request| async move {
-                analysis.validate_task(request).await
-            })
-            .await?;
-        found.findings.extend(page.findings);
-        found.counts = page.counts.unwrap_or_default();
-        if page.next_page_token.is_empty() {
-            return Ok(found);
-        }
-        message.page_token = page.next_page_token;
-    }
+    client
+        .for_each_page(message, |page| {
+            found.findings.extend(page.findings);
+            found.counts = page.counts.unwrap_or_default();
+            Ok::<_, CallError>(())
+        })
+        .await?;
+    Ok(found)
 }

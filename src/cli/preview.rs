@@ -162,29 +162,20 @@ fn answer((name, key): &(String, String)) -> (String, Value) {
 /// Calls page by page. The returned response has the steps of all pages.
 async fn preview_all_pages(
     client: &Client,
-    mut message: PreviewTaskRequest,
+    message: PreviewTaskRequest,
 ) -> Result<PreviewTaskResponse, CallError> {
-    let mut earlier: Option<PreviewTaskResponse> = None;
-    loop {
-        let page = client
-            .call_analysis(message.clone(), |mut analysis, request| async move {
-                analysis.preview_task(request).await
-            })
-            .await?;
-        message.page_token.clone_from(&page.next_page_token);
-        let read = match earlier {
-            None => page,
-            Some(mut read) => {
-                read.steps.extend(page.steps);
-                read
+    let mut first: Option<PreviewTaskResponse> = None;
+    client
+        .for_each_page(message, |page| {
+            match &mut first {
+                None => first = Some(page),
+                Some(first) => first.steps.extend(page.steps),
             }
-        };
-        if message.page_token.is_empty() {
-            return Ok(PreviewTaskResponse {
-                next_page_token: String::new(),
-                ..read
-            });
-        }
-        earlier = Some(read);
-    }
+            Ok::<_, CallError>(())
+        })
+        .await?;
+    Ok(PreviewTaskResponse {
+        next_page_token: String::new(),
+        ..first.unwrap_or_default()
+    })
 }

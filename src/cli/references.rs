@@ -32,7 +32,7 @@ pub(super) async fn references(
         Some(task) => Some(tasks::find(client, task).await?),
         None => None,
     };
-    let mut message = ListReferencesRequest {
+    let message = ListReferencesRequest {
         task: task.map_or_else(String::new, |task| task.to_string()),
         variable: variable.clone().unwrap_or_default(),
         answer: answer.clone().unwrap_or_default(),
@@ -41,25 +41,19 @@ pub(super) async fn references(
     };
     let mut listed = Vec::new();
     let mut array = JsonArray::new();
-    loop {
-        let page = client
-            .call_analysis(message.clone(), |mut analysis, request| async move {
-                analysis.list_references(request).await
-            })
-            .await?;
-        match format {
-            Format::Text => listed.extend(page.references),
-            Format::Json => {
-                for reference in &page.references {
-                    array.push(&document::json("Reference", reference)?)?;
+    client
+        .for_each_page(message, |page| {
+            match format {
+                Format::Text => listed.extend(page.references),
+                Format::Json => {
+                    for reference in &page.references {
+                        array.push(&document::json("Reference", reference)?)?;
+                    }
                 }
             }
-        }
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        message.page_token = page.next_page_token;
-    }
+            Ok::<_, CliError>(())
+        })
+        .await?;
     match format {
         Format::Json => array.end(),
         Format::Text => {

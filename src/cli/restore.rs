@@ -106,11 +106,7 @@ async fn send(
     document: &TaskDocument,
 ) -> Result<RestoreRevisionResponse, CliError> {
     let guid = message.task.clone();
-    let answer = client
-        .call_revisions(message, |mut revisions, request| async move {
-            revisions.restore_revision(request).await
-        })
-        .await;
+    let answer = client.call(message).await;
     answer.map_err(|error| match error.reason.as_str() {
         "ETAG_MISMATCH" => CliError::ChangedSince(guid),
         "REVISION_UNRESTORABLE" => with_steps(error, document).into(),

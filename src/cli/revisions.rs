@@ -25,11 +25,7 @@ pub(super) async fn get(
         revision: revision.to_owned(),
         without_document: false,
     };
-    let answer = client
-        .call_revisions(message, |mut revisions, request| async move {
-            revisions.get_revision(request).await
-        })
-        .await?;
+    let answer = client.call(message).await?;
     Ok((
         answer.revision.unwrap_or_default(),
         answer.document.unwrap_or_default(),
@@ -47,11 +43,7 @@ pub(super) async fn head(
         revision: revision.to_owned(),
         without_document: true,
     };
-    let answer = client
-        .call_revisions(message, |mut revisions, request| async move {
-            revisions.get_revision(request).await
-        })
-        .await?;
+    let answer = client.call(message).await?;
     Ok(answer.revision.unwrap_or_default())
 }
 
@@ -80,45 +72,35 @@ pub(super) async fn stored_guide(
 
 /// The revisions of a task, the newest first.
 pub(super) async fn list(client: &Client, task: TaskId) -> Result<Vec<TaskRevision>, CallError> {
-    let mut message = ListRevisionsRequest {
+    let message = ListRevisionsRequest {
         task: task.to_string(),
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
     let mut revisions = Vec::new();
-    loop {
-        let page = client
-            .call_revisions(message.clone(), |mut revisions, request| async move {
-                revisions.list_revisions(request).await
-            })
-            .await?;
-        revisions.extend(page.revisions);
-        if page.next_page_token.is_empty() {
-            return Ok(revisions);
-        }
-        message.page_token = page.next_page_token;
-    }
+    client
+        .for_each_page(message, |page| {
+            revisions.extend(page.revisions);
+            Ok::<_, CallError>(())
+        })
+        .await?;
+    Ok(revisions)
 }
 
 /// The deleted tasks that have a revision, the latest deletion first.
 pub(super) async fn list_deleted(client: &Client) -> Result<Vec<DeletedTask>, CallError> {
-    let mut message = ListDeletedTasksRequest {
+    let message = ListDeletedTasksRequest {
         page_size: PAGE_SIZE,
         page_token: String::new(),
     };
     let mut tasks = Vec::new();
-    loop {
-        let page = client
-            .call_revisions(message.clone(), |mut revisions, request| async move {
-                revisions.list_deleted_tasks(request).await
-            })
-            .await?;
-        tasks.extend(page.tasks);
-        if page.next_page_token.is_empty() {
-            return Ok(tasks);
-        }
-        message.page_token = page.next_page_token;
-    }
+    client
+        .for_each_page(message, |page| {
+            tasks.extend(page.tasks);
+            Ok::<_, CallError>(())
+        })
+        .await?;
+    Ok(tasks)
 }
 
 /// A revision on one line.

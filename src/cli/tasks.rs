@@ -59,32 +59,19 @@ pub(super) async fn for_each_page(
     filters: ListTasksRequest,
     mut handle: impl FnMut(Vec<Task>) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
-    let mut message = ListTasksRequest {
+    let message = ListTasksRequest {
         page_size: PAGE_SIZE,
         ..filters
     };
-    loop {
-        let page = client
-            .call_tasks(message.clone(), |mut tasks, request| async move {
-                tasks.list_tasks(request).await
-            })
-            .await?;
-        handle(page.tasks)?;
-        if page.next_page_token.is_empty() {
-            return Ok(());
-        }
-        message.page_token = page.next_page_token;
-    }
+    client
+        .for_each_page(message, |page| handle(page.tasks))
+        .await
 }
 
 /// Reads a task.
 pub(super) async fn get(client: &Client, guid: String) -> Result<Task, CallError> {
     let message = GetTaskRequest { guid };
-    let answer = client
-        .call_tasks(message, |mut tasks, request| async move {
-            tasks.get_task(request).await
-        })
-        .await?;
+    let answer = client.call(message).await?;
     Ok(answer.task.unwrap_or_default())
 }
 

@@ -41,11 +41,7 @@ pub(super) async fn export_with_etag(
     let message = ExportTaskRequest {
         guid: guid.to_owned(),
     };
-    let answer = client
-        .call_tasks(message, |mut tasks, request| async move {
-            tasks.export_task(request).await
-        })
-        .await?;
+    let answer = client.call(message).await?;
     Ok(StoredGuide {
         document: answer.document.unwrap_or_default(),
         guide_etag: answer.guide_etag,
@@ -57,11 +53,7 @@ pub(super) async fn import(
     client: &Client,
     message: ImportTaskRequest,
 ) -> Result<ImportTaskResponse, CallError> {
-    client
-        .call_tasks(message, |mut tasks, request| async move {
-            tasks.import_task(request).await
-        })
-        .await
+    client.call(message).await
 }
 
 /// What `expertise apply` does with a document of a task that the account does not have.

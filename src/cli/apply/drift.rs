@@ -65,11 +65,7 @@ pub(super) async fn keep(client: &Client, task: &str, guide_etag: &str) -> Resul
         guide_etag: guide_etag.to_owned(),
         request_id: Uuid::now_v7().to_string(),
     };
-    client
-        .call_revisions(message, |mut revisions, request| async move {
-            revisions.create_revision(request).await
-        })
-        .await?;
+    client.call(message).await?;
     delete_old(client, task).await
 }
 
@@ -89,11 +85,7 @@ async fn delete_old(client: &Client, task: &str) -> Result<(), CallError> {
             task: task.to_owned(),
             revision: revision.revision.to_string(),
         };
-        client
-            .call_revisions(message, |mut revisions, request| async move {
-                revisions.delete_revision(request).await
-            })
-            .await?;
+        client.call(message).await?;
     }
     Ok(())
 }
@@ -291,11 +283,7 @@ async fn authors(
             ..ListChangesRequest::default()
         };
         loop {
-            let page = client
-                .call_changes(message.clone(), |mut changes, request| async move {
-                    changes.list_changes(request).await
-                })
-                .await?;
+            let page = client.call(message.clone()).await?;
             let later = page.changes.into_iter();
             for change in later.filter(|it| is_before(since.created_ts, it.changed_ts)) {
                 let changed = authors.entry(change.subject).or_default();

@@ -71,12 +71,7 @@ pub(super) async fn referrers(client: &Client, task: &str) -> Vec<Referrer> {
         page_size: PAGE_SIZE,
         ..ListReferencesRequest::default()
     };
-    let page = client
-        .call_analysis(message, |mut analysis, request| async move {
-            analysis.list_references(request).await
-        })
-        .await
-        .unwrap_or_default();
+    let page = client.call(message).await.unwrap_or_default();
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut referrers = Vec::new();
     for reference in page

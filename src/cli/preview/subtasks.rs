@@ -107,12 +107,7 @@ async fn subtask_id(
     let message = GetStepRequest {
         guid: guid.to_owned(),
     };
-    let answer = client
-        .call_steps(message, |mut steps, request| async move {
-            steps.get_step(request).await
-        })
-        .await
-        .ok()?;
+    let answer = client.call(message).await.ok()?;
     Some(answer.step?.subtask_id)
 }
 
