@@ -5,7 +5,6 @@ use crate::kit::prelude::*;
 mod every_violation;
 
 on_both_databases![
-    a_missing_resource_is_named,
     the_field_that_names_a_missing_resource_is_named,
     a_missing_reference_of_a_document_is_named_by_its_path,
     references_are_checked_before_preconditions,
@@ -13,7 +12,6 @@ on_both_databases![
 
 on_one_database![
     every_violation_is_reported,
-    the_first_violations_reason_is_that_of_the_whole,
     at_most_fifty_violations_are_reported_and_the_cut_is_said,
     long_paths_do_not_overflow_the_details,
     fields_are_checked_before_references,
@@ -73,13 +71,6 @@ async fn every_violation_is_reported(client: Client) {
     ]);
 }
 
-async fn the_first_violations_reason_is_that_of_the_whole(client: Client) {
-    let sent = Task::default().named("x".repeat(201)).with_published(-1);
-    let failure = client.create_task(sent).await.refused();
-    assert_eq!(failure.violations().len(), 3);
-    assert_eq!(failure.reason(), failure.violations()[0].1);
-}
-
 /// All texts of the error.
 fn words(failure: &Failure) -> String {
     format!("{} {:?}", failure.message, failure.details)
@@ -117,27 +108,6 @@ async fn long_paths_do_not_overflow_the_details(client: Client) {
     assert!(!failure.violations().is_empty());
 }
 
-async fn a_missing_resource_is_named(client: Client) {
-    let guid = unknown_guid();
-    client
-        .get_task(&guid)
-        .await
-        .refused()
-        .is_task_not_found(&guid);
-    client
-        .get_step(&guid)
-        .await
-        .refused()
-        .is_step_not_found(&guid);
-    // In the service's spelling, not in the caller's.
-    let read = client.get_task(&guid.to_uppercase()).await;
-    read.refused().is_task_not_found(&guid);
-    let lost = task("Nowhere").with_guid(guid.clone());
-    let created = client.create_step(information_step(&lost, "lost")).await;
-    created.refused().is_task_not_found(&guid);
-    client.delete_role(1).await.refused().is_role_not_found(1);
-}
-
 /// Asserts NOT_FOUND of what this field names.
 fn names_field(failure: &Failure, field: &str) {
     assert_eq!(failure.code, Code::NotFound, "{failure:?}");
@@ -165,7 +135,9 @@ async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
     let updated = client.update_task(lost(), &["name"]).await.refused();
     names_field(&updated, "task.guid");
     let created = client.create_step(information_step(&lost(), "lost")).await;
-    names_field(&created.refused(), "step.task");
+    let refused = created.refused();
+    refused.is_task_not_found(&guid);
+    names_field(&refused, "step.task");
     let created = client.create_step(subtask(&guide, &lost())).await;
     names_field(&created.refused(), "step.subtask_id");
     let step = client.given_step(subtask(&guide, &guide)).await;
