@@ -14,10 +14,8 @@ on_both_databases![
     the_account_is_the_callers,
     times_are_utc_with_microseconds,
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
-    ignored_paths_are_sorted,
     an_upper_case_guid_names_the_same_task,
     an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
-    product_id_is_fixed,
     invalid_fields_are_reported_before_a_missing_resource,
     a_deleted_task_is_gone,
     force_deletes_the_steps_too,
@@ -156,18 +154,6 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
     assert_eq!(stored, plain);
 }
 
-async fn ignored_paths_are_sorted(client: Client) {
-    let created = client.given_task(task("Sorted")).await;
-    let sent = Task {
-        guid: created.guid,
-        etag: String::new(),
-        ..task_with_system_fields("Sorted")
-    };
-    let response = client.update_task(sent, &[]).await.accepted();
-    assert!(response.ignored_paths.len() > 5);
-    assert!(response.ignored_paths.is_sorted());
-}
-
 async fn an_upper_case_guid_names_the_same_task(client: Client) {
     let created = client.given_task(task("Upper case")).await;
     let read = client.get_task(&created.guid.to_uppercase()).await;
@@ -190,14 +176,6 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(clien
         ..before
     };
     assert_eq!(after, expected);
-}
-
-async fn product_id_is_fixed(client: Client) {
-    let created = client.given_task(task("Fixed")).await;
-    let update = task_of(&created.guid).with_product(PRODUCT + 1);
-    let response = client.update_task(update, &[]).await.accepted();
-    assert_eq!(response.ignored_paths, ["task.product_id"]);
-    assert_eq!(response.task.unwrap(), created);
 }
 
 async fn a_deleted_task_is_gone(client: Client) {
