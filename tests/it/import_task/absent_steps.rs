@@ -7,12 +7,9 @@ on_both_databases![
     by_default_absent_steps_are_named_and_nothing_changes,
     twenty_absent_steps_are_named,
     kept_steps_follow_the_listed_ones_in_their_former_order,
-    keeping_absent_steps_may_change_nothing,
     absent_steps_are_deleted,
-    all_steps_may_be_deleted,
     tasks_that_absent_steps_refer_to_are_kept,
     absent_steps_of_managed_tasks_are_treated_alike,
-    without_absent_steps_every_option_is_alike,
     a_task_without_its_steps_in_the_document_keeps_them_if_asked,
 ];
 
@@ -78,15 +75,6 @@ async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client)
     assert_eq!(client.get_task(&made.guid).await.accepted(), after);
 }
 
-async fn keeping_absent_steps_may_change_nothing(client: Client) {
-    let made = guide(&client).await;
-    let before = client.tasks_with_steps().await;
-    let steps = vec![step_of(&made.steps[0]), step_of(&made.steps[1])];
-    let sent = document_of(&made.guid, steps);
-    client.import_with(AbsentSteps::Keep, sent).await.accepted();
-    assert_eq!(client.tasks_with_steps().await, before);
-}
-
 async fn absent_steps_are_deleted(client: Client) {
     let made = guide(&client).await;
     let response = client.import_with(AbsentSteps::Delete, two_of(&made)).await;
@@ -101,14 +89,6 @@ async fn absent_steps_are_deleted(client: Client) {
             .is_step_not_found(gone);
     }
     assert_ne!(after.etag, made.etag);
-}
-
-async fn all_steps_may_be_deleted(client: Client) {
-    let made = guide(&client).await;
-    let sent = document_of(&made.guid, Vec::new());
-    let response = client.import_with(AbsentSteps::Delete, sent).await;
-    assert_eq!(response.accepted().task.unwrap().steps, [""; 0]);
-    client.delete_task(&made.guid).await.accepted();
 }
 
 async fn tasks_that_absent_steps_refer_to_are_kept(client: Client) {
@@ -156,19 +136,6 @@ async fn absent_steps_of_managed_tasks_are_treated_alike(client: Client) {
     let deleted = client.import_with(AbsentSteps::Delete, sent).await;
     deleted.accepted();
     assert_eq!(client.step_order(&managed.guid).await, [b]);
-}
-
-async fn without_absent_steps_every_option_is_alike(client: Client) {
-    let (sent, _) = nested(&client).await;
-    let before = client.tasks_with_steps().await;
-    for absent in [
-        AbsentSteps::Unspecified,
-        AbsentSteps::Keep,
-        AbsentSteps::Delete,
-    ] {
-        client.import_with(absent, sent.clone()).await.accepted();
-    }
-    assert_eq!(client.tasks_with_steps().await, before);
 }
 
 async fn a_task_without_its_steps_in_the_document_keeps_them_if_asked(client: Client) {

@@ -3,7 +3,6 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_step_without_an_id_is_created,
     ids_are_read_in_any_case,
     a_step_may_be_listed_once,
     changed_fixed_fields_are_ignored_and_listed,
@@ -32,26 +31,6 @@ async fn guide(client: &Client, titles: &[&str]) -> Task {
     client
         .imported(document("Guide", document_steps(titles)))
         .await
-}
-
-async fn a_step_without_an_id_is_created(client: Client) {
-    let made = guide(&client, &["a", "b"]).await;
-    let steps = vec![
-        document_step(StepType::Information, "first"),
-        step_of(&made.steps[0]),
-        document_step(StepType::End, "between"),
-        step_of(&made.steps[1]),
-        document_step(StepType::Information, "last"),
-    ];
-    let after = client.imported(document_of(&made.guid, steps)).await;
-    assert_eq!(after.steps.len(), 5);
-    assert_eq!(
-        [&after.steps[1], &after.steps[3]],
-        [&made.steps[0], &made.steps[1]]
-    );
-    assert_eq!(client.get_task(&made.guid).await.accepted(), after);
-    let expected = ["first", "a", "between", "b", "last"];
-    assert_eq!(client.step_titles(&made.guid).await, expected);
 }
 
 async fn ids_are_read_in_any_case(client: Client) {
