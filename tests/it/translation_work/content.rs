@@ -10,8 +10,6 @@ on_both_databases![
     a_step_with_only_a_title_comes_with_it,
     a_body_comes_byte_for_byte,
     a_question_comes_without_links,
-    a_subtask_step_comes_with_the_name_of_its_task,
-    the_digest_is_the_same_in_every_language,
     the_digest_stays_while_the_texts_stay,
     the_digest_changes_with_each_text,
     the_digest_changes_when_words_are_in_other_fields,
@@ -106,26 +104,6 @@ async fn a_question_comes_without_links(client: Client) {
         work.source.unwrap().feedback_config,
         [question("answer", &["yes", "no"])]
     );
-}
-
-async fn a_subtask_step_comes_with_the_name_of_its_task(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let other = client.given_task(task("Pump")).await;
-    let step = client.given_step(subtask(&guide, &other)).await;
-    let work = work_on(&client, &step.guid).await;
-    assert_eq!(work.kind(), TranslationKind::Step);
-    assert_eq!(work.source.unwrap().title(), "Pump");
-}
-
-async fn the_digest_is_the_same_in_every_language(client: Client) {
-    let guide = client.given_task(task("Pump")).await;
-    client.given_step(information_step(&guide, "Look")).await;
-    let work = client.translation_work(&["de", "fr", "it"]).await;
-    let pairs: BTreeSet<(String, String)> = work
-        .into_iter()
-        .map(|item| (item.guid, item.source_digest))
-        .collect();
-    assert_eq!(pairs.len(), 2);
 }
 
 async fn the_digest_stays_while_the_texts_stay(client: Client) {
