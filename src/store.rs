@@ -149,8 +149,8 @@ pub struct Store {
 pub enum WritePath {
     /// Without locks first, and under locks where that will not do.
     OptimisticFirst,
-    /// Always under locks. That is slower, unless the tables are distributed: Citus then sends the
-    /// rows of an INSERT inside WITH through the coordinator.
+    /// Always under locks, and with no rows attached to another statement. Faster on Citus, which
+    /// sends the rows of an INSERT inside WITH through the coordinator; slower elsewhere.
     LockedOnly,
 }
 

@@ -28,8 +28,14 @@ pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Re
         false => "kept",
     };
     let revision = answer.revision.unwrap_or_default();
+    // A revision that exists keeps the note that it has.
+    let not_stored = note.as_ref().filter(|note| **note != revision.note);
+    let note = match not_stored {
+        Some(note) => format!("; the note {note:?} is not stored, as its own stays"),
+        None => String::new(),
+    };
     let revision = revisions::description(&revision);
-    out::print(&format!("{done} {revision}\n"))
+    out::print(&format!("{done} {revision}{note}\n"))
 }
 
 /// Has an alias name a revision, or removes it.
@@ -55,6 +61,6 @@ pub(super) async fn alias(
     }
     out::print(&match answer.revision {
         Some(revision) => format!("{alias} is {}\n", revisions::description(&revision)),
-        None => format!("{alias} is no revision of {task} any more\n"),
+        None => format!("{alias} names no revision of {task}\n"),
     })
 }

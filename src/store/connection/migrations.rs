@@ -64,7 +64,7 @@ pub async fn prepare_schema(
     let committed = transaction.commit().await;
     committed.map_err(|err| message::schema_error(&err))?;
     Ok(match migrations {
-        // Another server was faster.
+        // Another server has migrated meanwhile.
         0 => SchemaChange::Current,
         _ => change,
     })
@@ -117,12 +117,16 @@ async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChan
     }
 }
 
-/// Runs the migrations that are missing, and counts them, in a transaction that has not ended.
+/// Runs the migrations that are missing: tables are created in the layout that the others have.
+/// Returns the open transaction, and how many there were.
 async fn run_migrations(db: &Database) -> Result<(DatabaseTransaction, usize), OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
     let pending = pending_migrations(&transaction).await.map_err(failed)?;
-    Migrator::up(&transaction, None).await.map_err(failed)?;
+    let layout = layout_of_tables(&transaction).await.map_err(failed)?;
+    let migrations = Migrator::up(&transaction, None);
+    let migrated = with_layout(layout.unwrap_or_default(), migrations).await;
+    migrated.map_err(failed)?;
     write_digest(&transaction).await.map_err(failed)?;
     Ok((transaction, pending))
 }
@@ -146,22 +150,18 @@ async fn has_digest(db: &DatabaseTransaction, migrations: usize) -> Result<bool,
     Ok(digest.map_or(keys.is_empty(), |digest| digest.value == expected))
 }
 
-/// Creates the schema with tables that are laid out like this, or brings such a schema up to date.
-/// Refuses tables that are laid out in another way.
+/// Creates the schema in a layout, or brings one of the same layout up to date. Refuses another
+/// layout.
 pub async fn prepare_layout(
     db: &Database,
     requested: TableLayout,
 ) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
-    let has_citus = has_citus(&transaction).await.map_err(failed)?;
-    if requested == TableLayout::Distributed && !has_citus {
+    if requested == TableLayout::Distributed && !has_citus(&transaction).await.map_err(failed)? {
         return Err(OpenError::NoCitus);
     }
-    match layout_of_tables(&transaction, has_citus)
-        .await
-        .map_err(failed)?
-    {
+    match layout_of_tables(&transaction).await.map_err(failed)? {
         None => {
             let migrations = Migrator::up(&transaction, None);
             let migrated = with_layout(requested, migrations).await;
@@ -172,7 +172,7 @@ pub async fn prepare_layout(
         }
         Some(found) if found == requested => {
             transaction.rollback().await.map_err(failed)?;
-            with_layout(requested, prepare_schema(db, OldSchemaPolicy::Migrate)).await
+            prepare_schema(db, OldSchemaPolicy::Migrate).await
         }
         Some(found) => Err(OpenError::OtherLayout { found, requested }),
     }
@@ -180,11 +180,8 @@ pub async fn prepare_layout(
 
 /// Whether the tables of a database are distributed.
 pub async fn is_distributed(db: &Database) -> Result<bool, OpenError> {
-    let failed = |err: DbErr| message::schema_error(&err);
-    if !has_citus(db).await.map_err(failed)? {
-        return Ok(false);
-    }
-    let layout = layout_of_tables(db, true).await.map_err(failed)?;
+    let layout = layout_of_tables(db).await;
+    let layout = layout.map_err(|err| message::schema_error(&err))?;
     Ok(layout == Some(TableLayout::Distributed))
 }
 
@@ -195,13 +192,13 @@ async fn has_citus(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
 }
 
 /// How the table of tasks is laid out, as each table of account data is. `None` if there is no
-/// table at all.
-async fn layout_of_tables(
-    db: &impl ConnectionTrait,
-    has_citus: bool,
-) -> Result<Option<TableLayout>, DbErr> {
+/// table at all, and on SQLite.
+async fn layout_of_tables(db: &impl ConnectionTrait) -> Result<Option<TableLayout>, DbErr> {
+    if backend(db) == DbBackend::Sqlite {
+        return Ok(None);
+    }
     // The table of Citus is there only if Citus is.
-    let distributed = match has_citus {
+    let distributed = match has_citus(db).await? {
         true => "EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = tasks.oid)",
         false => "false",
     };

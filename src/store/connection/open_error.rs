@@ -89,14 +89,14 @@ pub enum OpenError {
         /// What is missing on which tables, as GRANT has it.
         missing: String,
     },
-    /// SQLite lays out tables in one way.
+    /// SQLite has neither partitions nor Citus.
     #[error(
-        "{0} is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave it out"
+        "{0} is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave out {0}"
     )]
     LayoutOfSqlite(TableLayout),
     /// The database has tables that are laid out in another way.
     #[error(
-        "{requested} is for an empty database, and the tables of this one were made {}, which cannot be changed: use another one, or leave it out",
+        "{requested} is for an empty database, and the tables of this one were made {}, which cannot be changed: use an empty database, or leave out {requested}",
         match found {
             TableLayout::Plain => "without it".to_owned(),
             found => format!("with {found}"),

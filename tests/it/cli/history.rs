@@ -157,6 +157,14 @@ fn keeping_an_unchanged_guide_keeps_nothing_new(cli: Cli) {
         document(&cli, &format!("{guid}@live")),
         document(&cli, &guid)
     );
+    let output = run(&cli, &["keep", &guid, "--note=reviewed"]).succeeded();
+    assert_eq!(
+        output.stdout,
+        format!(
+            "nothing has changed since revision 1 of {guid}: Guide, 2 steps; the note \"reviewed\" \
+             is not stored, as its own stays\n"
+        )
+    );
 }
 
 fn an_alias_is_set_moved_and_removed(cli: Cli) {
@@ -174,10 +182,7 @@ fn an_alias_is_set_moved_and_removed(cli: Cli) {
     run(&cli, &["alias", "Guide", "live", "2"]).succeeded();
     assert_eq!(title(), "Changed");
     let output = run(&cli, &["alias", &guid, "live"]).succeeded();
-    assert_eq!(
-        output.stdout,
-        format!("live is no revision of {guid} any more\n")
-    );
+    assert_eq!(output.stdout, format!("live names no revision of {guid}\n"));
     let line = run(&cli, &["export", &format!("{guid}@live")]).failure(1);
     assert!(line.contains("REVISION_NOT_FOUND"), "{line}");
     let line = run(&cli, &["alias", &guid, "Live", "2"]).failure(2);

@@ -42,8 +42,9 @@ use crate::{
 /// Statements of one transaction, in their order.
 pub struct Batch {
     backend: DbBackend,
-    /// Whether rows may be put by an INSERT inside WITH.
-    attaches: bool,
+    /// Whether [`Self::attach`] may attach rows to another statement. Notes of deletions always are
+    /// attached.
+    may_attach_rows: bool,
     statements: Vec<LockedStatement>,
     /// The last of them that puts or deletes rows.
     last_with_rows: Option<usize>,
@@ -54,7 +55,7 @@ impl Batch {
     pub fn new(backend: DbBackend, path: WritePath) -> Self {
         Self {
             backend,
-            attaches: path != WritePath::LockedOnly,
+            may_attach_rows: path != WritePath::LockedOnly,
             statements: Vec::new(),
             last_with_rows: None,
         }
@@ -93,12 +94,12 @@ impl Batch {
         }
     }
 
-    /// Puts or deletes further rows. The first batch of them is attached to the last statement
-    /// that puts or deletes rows, so that it takes no round trip of its own, unless Citus would then
-    /// send it through the coordinator.
+    /// Puts or deletes further rows. The first batch is attached to the last statement that puts or
+    /// deletes rows, and so takes no round trip of its own. On Citus nothing is attached, as that
+    /// would go through the coordinator.
     pub fn attach(&mut self, change: RowChange, account: &AccountId) {
         let mut batches = change.batches().into_iter().peekable();
-        let last = self.last_with_rows.filter(|_| self.attaches);
+        let last = self.last_with_rows.filter(|_| self.may_attach_rows);
         if let Some(last) = last.and_then(|index| self.statements.get_mut(index))
             && let Some(batch) = batches.next_if(|batch| last.values.have_room(batch.value_count()))
         {
