@@ -5,5 +5,5 @@ mod import_export;
 pub mod linked_tasks;
 mod step_order;
 mod translation_work;
-mod update_masks;
+pub mod update_masks;
 mod write_paths;

@@ -1,13 +1,20 @@
 //! Update masks. What an update by any mask leaves is held against a model in
-//! `properties::update_masks`; here is what is listed as ignored, and what the model does
-//! not know.
+//! `properties::update_masks`; here are fixed masks through the same model, what is listed
+//! as ignored, and what the model does not know.
 
-use crate::kit::prelude::*;
+use crate::{
+    kit::prelude::*,
+    properties::update_masks::{Update, updates_equal_edits},
+};
 
 mod refused;
 mod translations;
 
-on_both_databases![sending_back_what_was_read_changes_nothing,];
+on_both_databases![
+    each_kind_of_mask_of_a_task_edits_it_as_the_model,
+    each_kind_of_mask_of_a_step_edits_it_as_the_model,
+    sending_back_what_was_read_changes_nothing,
+];
 
 on_one_database![
     an_empty_mask_is_no_mask,
@@ -15,6 +22,105 @@ on_one_database![
     fields_of_a_step_that_are_not_honored_are_listed,
     the_merged_step_is_what_is_checked,
 ];
+
+fn updates<T: Clone>(rows: &[(T, &[&str])]) -> Vec<Update<T>> {
+    let update = |(sent, mask): &(T, &[&str])| Update {
+        sent: sent.clone(),
+        mask: mask.iter().map(|path| (*path).to_owned()).collect(),
+        imported: false,
+    };
+    rows.iter().map(update).collect()
+}
+
+async fn each_kind_of_mask_of_a_task_edits_it_as_the_model(client: Client) {
+    let unset = Task::default;
+    let renamed = unset().named("Renamed").with_published(5);
+    let other = unset()
+        .with_roles(vec![AccessLevel::Tech.into()])
+        .with_dependencies(any_of(vec![when("x", "=", "1")]));
+    let de = |row: TaskTranslation| unset().translated("de", row);
+    let neu = || task_translation("Neu");
+    let both = unset().with_translations(
+        ["de", "zh-Hant"]
+            .map(|language| (language.to_owned(), neu()))
+            .into(),
+    );
+    let rows: &[(Task, &[&str])] = &[
+        (renamed.clone(), &[]),
+        (unset(), &[]),
+        (renamed.clone(), &["name"]),
+        (other.clone(), &[]),
+        (both.clone(), &[]),
+        (other.clone(), &["published"]),
+        (unset(), &["dependencies"]),
+        (unset(), &["name"]),
+        (unset(), &["roles"]),
+        (both, &["translations.de"]),
+        (unset(), &["translations.de"]),
+        (unset(), &["translations.de"]),
+        (de(neu().with_lock(false)), &["translations.de.name"]),
+        (
+            de(task_translation("unread").with_lock(false)),
+            &["translations.de.locked"],
+        ),
+        (unset(), &["translations.de.locked"]),
+        (
+            de(TaskTranslation::default().with_lock(false)),
+            &["translations.de.name"],
+        ),
+        (de(neu()), &["translations"]),
+        (unset(), &["translations"]),
+        (full_task(), &["*"]),
+        (other.clone().named("Bare"), &["*"]),
+        (other, &["*"]),
+        (renamed, &["*"]),
+    ];
+    updates_equal_edits(&client, updates(rows)).await;
+}
+
+async fn each_kind_of_mask_of_a_step_edits_it_as_the_model(client: Client) {
+    let unset = Step::default;
+    let full = Step {
+        task: String::new(),
+        r#type: 0,
+        product_id: None,
+        cost: Some(2),
+        ..full_step(&Task::default())
+    };
+    let renamed = unset().titled("Renamed").with_tags(vec!["new".to_owned()]);
+    let row = step_translation("Neu").with_body("<p>neu</p>");
+    let german = unset().translated("de", row);
+    let rows: &[(Step, &[&str])] = &[
+        (full.clone(), &["*"]),
+        (renamed.clone(), &[]),
+        (renamed.with_published(9).with_body("new"), &["body"]),
+        (german.clone(), &["translations.de.title"]),
+        (german.clone(), &["translations.de.body"]),
+        (german.clone(), &["translations.de.instructions"]),
+        (german, &["translations.de"]),
+        (unset(), &["title"]),
+        (
+            unset(),
+            &[
+                "body",
+                "cost",
+                "dependencies",
+                "feedback_config",
+                "instructions",
+                "looping",
+                "parts",
+                "published",
+                "skills",
+                "tags",
+                "translations",
+            ],
+        ),
+        (full, &[]),
+        (unset().titled("Bare"), &["*"]),
+        (unset().with_body("No title"), &["*"]),
+    ];
+    updates_equal_edits(&client, updates(rows)).await;
+}
 
 async fn an_empty_mask_is_no_mask(client: Client) {
     let before = client.given_task(full_task()).await;

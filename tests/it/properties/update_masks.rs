@@ -25,7 +25,7 @@ on_both_databases![the_models_know_every_field_that_an_update_writes];
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
 
 /// A resource that masks select fields of.
-trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
+pub trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
     const NAME: &'static str;
     /// The fields that an update may write, but for the translations.
     const FIELDS: &'static [&'static str];
@@ -86,12 +86,12 @@ fn assert_known<T: Masked>(mask: &[&str], ignored: &[String]) {
 
 /// An update of a resource.
 #[derive(Clone, Debug)]
-struct Update<T> {
-    sent: T,
+pub struct Update<T> {
+    pub sent: T,
     /// Empty: no mask.
-    mask: Vec<String>,
+    pub mask: Vec<String>,
     /// Whether it is part of a document, if it has no mask: an import means the same.
-    imported: bool,
+    pub imported: bool,
 }
 
 fn update<T: Masked>() -> impl Strategy<Value = Update<T>> {
@@ -269,7 +269,7 @@ impl Model {
 }
 
 /// Asserts that each update leaves what the same edit of the model does.
-async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>) {
+pub async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update<T>>) {
     let mut stored = T::store(client).await;
     for update in updates {
         let before = Model::of(&stored);
