@@ -16,6 +16,7 @@ on_both_databases![
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
     an_upper_case_guid_names_the_same_task,
     an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
+    product_id_is_fixed,
     invalid_fields_are_reported_before_a_missing_resource,
     a_deleted_task_is_gone,
     force_deletes_the_steps_too,
@@ -176,6 +177,14 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(clien
         ..before
     };
     assert_eq!(after, expected);
+}
+
+async fn product_id_is_fixed(client: Client) {
+    let created = client.given_task(task("Fixed")).await;
+    let update = task_of(&created.guid).with_product(PRODUCT + 1);
+    let response = client.update_task(update, &[]).await.accepted();
+    assert_eq!(response.ignored_paths, ["task.product_id"]);
+    assert_eq!(response.task.unwrap(), created);
 }
 
 async fn a_deleted_task_is_gone(client: Client) {

@@ -162,7 +162,7 @@ fn keeping_an_unchanged_guide_keeps_nothing_new(cli: Cli) {
         output.stdout,
         format!(
             "nothing has changed since revision 1 of {guid}: Guide, 2 steps; the note \"reviewed\" \
-             is not stored, as its own stays\n"
+             is not stored, as a revision keeps the note that it was requested with\n"
         )
     );
 }

@@ -9,6 +9,7 @@ on_one_database![
     nested_documents_are_checked,
     a_new_steps_product_and_type_are_required,
     ids_in_a_document_are_uuids,
+    more_violations_than_fit_are_counted,
     ten_thousand_steps_are_the_most,
     an_etag_needs_the_id_of_the_task,
     unknown_choices_are_refused_beside_the_fields_of_the_document,
@@ -129,6 +130,14 @@ async fn ids_in_a_document_are_uuids(client: Client) {
         let found = failure.violations();
         assert!(found.contains(&(field, "FIELD_INVALID")), "{failure:?}");
     }
+}
+
+async fn more_violations_than_fit_are_counted(client: Client) {
+    let failure = refused(&client, document("Guide", document_steps(&[""; 60]))).await;
+    failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
+    assert!(failure.violations().len() <= 50);
+    let total = failure.metadata().remove("violations_total");
+    assert_eq!(total.as_deref(), Some("60"));
 }
 
 async fn ten_thousand_steps_are_the_most(client: Client) {
