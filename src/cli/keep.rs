@@ -23,19 +23,16 @@ pub(super) async fn keep(client: &Client, args: &KeepArgs, format: Format) -> Re
     if format == Format::Json {
         return out::print_json(&document::json("CreateRevisionResponse", &answer)?);
     }
-    let done = match answer.unchanged {
-        true => "nothing has changed since",
-        false => "kept",
-    };
     let revision = answer.revision.unwrap_or_default();
-    // A revision that exists keeps the note that it has.
-    let not_stored = note.as_ref().filter(|note| **note != revision.note);
-    let note = match not_stored {
-        Some(note) => format!("; the note {note:?} is not stored, as its own stays"),
-        None => String::new(),
-    };
-    let revision = revisions::description(&revision);
-    out::print(&format!("{done} {revision}{note}\n"))
+    let described = revisions::description(&revision);
+    out::print(&match note {
+        _ if !answer.unchanged => format!("kept {described}\n"),
+        Some(note) if *note != revision.note => format!(
+            "nothing has changed since {described}; the note {note:?} is not stored, as a revision \
+             keeps the note that it was requested with\n"
+        ),
+        _ => format!("nothing has changed since {described}\n"),
+    })
 }
 
 /// Has an alias name a revision, or removes it.

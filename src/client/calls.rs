@@ -11,6 +11,7 @@ use crate::proto::v1::{
 
 /// A request of a call.
 pub(crate) trait Call: Clone {
+    /// What the server answers.
     type Answer;
 
     /// Sends it once.
@@ -22,6 +23,7 @@ pub(crate) trait Call: Clone {
 
 /// A request for a page of a list.
 pub(crate) trait PageCall: Call {
+    /// Asks for the page that a token stands for.
     fn set_page_token(&mut self, token: String);
 
     /// The token of the page behind this one; empty behind the last one.

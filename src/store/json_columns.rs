@@ -107,8 +107,8 @@ pub fn read_roles(text: &str) -> Result<Vec<AccessLevel>, StoreError> {
         .collect()
 }
 
-/// A value as JSON. Absent fields are left out; null stays null.
-pub fn write<T: Serialize>(value: Option<&T>) -> Option<String> {
+/// A value as JSON, if there is one. Absent fields are left out; null stays null.
+pub fn write_optional<T: Serialize>(value: Option<&T>) -> Option<String> {
     serde_json::to_string(value?).ok()
 }
 
@@ -180,7 +180,7 @@ pub fn read_translation_states(
 }
 
 /// Reads the digest of source texts.
-pub fn digest(bytes: Vec<u8>, what: &'static str) -> Result<SourceDigest, StoreError> {
+pub fn read_digest(bytes: Vec<u8>, what: &'static str) -> Result<SourceDigest, StoreError> {
     valid(bytes.try_into().map(SourceDigest), what)
 }
 

@@ -17,7 +17,7 @@ tokio::task_local! {
     static LAYOUT: TableLayout;
 }
 
-/// Runs migrations that lay out the tables of account data like this; only for PostgreSQL.
+/// Runs migrations that create the tables of account data in a layout. SQLite has only the plain one.
 pub async fn with_layout<F: Future>(layout: TableLayout, migrations: F) -> F::Output {
     LAYOUT.scope(layout, migrations).await
 }

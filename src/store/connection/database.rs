@@ -65,8 +65,8 @@ impl Database {
         }
     }
 
-    /// From now on records the waits for connections of this pool, its prepared statements and
-    /// what `commit` in `write/transaction.rs` runs. Clones made earlier stay unmeasured.
+    /// From now on records the waits for connections of this pool, its prepared statements and its
+    /// commits of writes. Clones made earlier stay unmeasured.
     pub fn measure(&mut self, pool_name: &'static str, metrics: &Arc<StoreMetrics>) {
         self.pool_name = pool_name;
         self.connection_waits = metrics.connection_waits(pool_name);

@@ -124,11 +124,15 @@ async fn run_migrations(db: &Database) -> Result<(DatabaseTransaction, usize), O
     let transaction = begin_migrations(db).await.map_err(failed)?;
     let pending = pending_migrations(&transaction).await.map_err(failed)?;
     let layout = layout_of_tables(&transaction).await.map_err(failed)?;
-    let migrations = Migrator::up(&transaction, None);
-    let migrated = with_layout(layout.unwrap_or_default(), migrations).await;
+    let migrated = migrate(&transaction, layout.unwrap_or_default()).await;
     migrated.map_err(failed)?;
-    write_digest(&transaction).await.map_err(failed)?;
     Ok((transaction, pending))
+}
+
+/// Runs the migrations that are missing, in a layout, and notes the digest.
+async fn migrate(transaction: &DatabaseTransaction, layout: TableLayout) -> Result<(), DbErr> {
+    with_layout(layout, Migrator::up(transaction, None)).await?;
+    write_digest(transaction).await
 }
 
 /// Notes the digest of the schema, which is that of this version.
@@ -163,10 +167,7 @@ pub async fn prepare_layout(
     }
     match layout_of_tables(&transaction).await.map_err(failed)? {
         None => {
-            let migrations = Migrator::up(&transaction, None);
-            let migrated = with_layout(requested, migrations).await;
-            migrated.map_err(failed)?;
-            write_digest(&transaction).await.map_err(failed)?;
+            migrate(&transaction, requested).await.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
             Ok(SchemaChange::Created)
         }

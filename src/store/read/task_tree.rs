@@ -259,7 +259,7 @@ pub async fn outdated_translations<'t>(
             let mut row = RowReader::new(&row);
             let key = (StepId(row.take()?), Language::stored(row.take()?));
             let title = row.take()?;
-            let rest = json_columns::digest(row.take()?, "translated_from_rest")?;
+            let rest = json_columns::read_digest(row.take()?, "translated_from_rest")?;
             outdated.steps.insert(key, (title, rest));
         }
     }

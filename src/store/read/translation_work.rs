@@ -341,7 +341,7 @@ fn read_step_source(row: &QueryResult) -> Result<(Uuid, (SourceTexts, SourceDige
     let (guid, title): (Uuid, String) = (row.take()?, row.take()?);
     let instructions = json_columns::list(row.take()?, "instructions")?;
     let feedback = json_columns::read_feedback(row.take()?)?;
-    let rest = json_columns::digest(row.take()?, "rest_digest")?;
+    let rest = json_columns::read_digest(row.take()?, "rest_digest")?;
     let body: Option<String> = row.take()?;
     let body = body.map(|body| json_columns::valid(Body::parse(body), "body"));
     let digest = SourceDigest::of_step(&title, rest);

@@ -55,7 +55,7 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         published: published.get(),
         roles: json_columns::write_roles(roles),
         role_bits: json_columns::role_bits(roles),
-        dependencies: json_columns::write(dependencies.as_ref()),
+        dependencies: json_columns::write_optional(dependencies.as_ref()),
         external_id: external_id.as_ref().map(|id| id.as_str().to_owned()),
         parent_guid: managed.map(|managed| managed.parent.0),
         idx: managed.map_or(0, |managed| managed.idx),

@@ -131,7 +131,7 @@ impl WriteTranslations {
             let step = StepTranslationSnapshot {
                 task: TaskId(task),
                 title,
-                content_digest: json_columns::digest(content, "rest_digest")?,
+                content_digest: json_columns::read_digest(content, "rest_digest")?,
                 size: StepSize { listed, bodies },
                 languages: usize::try_from(languages).unwrap_or_default(),
                 version,
@@ -223,7 +223,7 @@ fn read_step_translation(
     let feedback = json_columns::read_feedback(row.take()?)?;
     let source = (
         row.take()?,
-        json_columns::digest(row.take()?, "translated_from_rest")?,
+        json_columns::read_digest(row.take()?, "translated_from_rest")?,
     );
     let body_bytes = row.take()?;
     let body: Option<String> = row.take()?;
