@@ -75,8 +75,22 @@ pub(super) async fn apply(
     if !drifted.is_empty() {
         return run.end_drifted(&drifted);
     }
-    for guide in guides.iter_mut().filter(|guide| guide.stored.is_none()) {
-        run.create(guide).await?;
+    let is_new = |guide: &&mut DirectoryGuide| guide.stored.is_none();
+    let mut new: Vec<_> = guides.iter_mut().filter(is_new).collect();
+    while !new.is_empty() {
+        // A guide comes after those that it refers to, so that it has all of its steps at once.
+        let waits = |guide: &&mut DirectoryGuide| {
+            !args.dry_run && run.references.refers_to_pending(&guide.document)
+        };
+        let (mut waiting, mut ready): (Vec<_>, Vec<_>) = new.into_iter().partition(waits);
+        if ready.is_empty() {
+            // Guides that refer to each other: the first is created without some of its steps.
+            ready.push(waiting.remove(0));
+        }
+        for guide in ready {
+            run.create(guide).await?;
+        }
+        new = waiting;
     }
     for guide in guides.iter_mut().filter(|guide| guide.needs_update()) {
         run.update(guide).await?;

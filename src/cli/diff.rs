@@ -120,7 +120,7 @@ async fn diff_file(
         guid => Some(transfer::export(client, guid).await.map_err(|error| {
             let apply = ApplyAdvice {
                 command: "apply DIR --dry-run",
-                effect: "compares it with the task of its name",
+                effect: "compares it with the task that has its external id or its name",
             };
             transfer::with_advice(client, error, guid, &apply)
         })?),

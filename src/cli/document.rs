@@ -94,14 +94,17 @@ pub(super) fn parse(text: &[u8]) -> Result<TaskDocument, DocumentError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let trimmed = text.trim_ascii_start();
     let first = trimmed.first();
-    if first.is_some_and(|first| !b"{[\"".contains(first)) {
+    if first.is_none_or(|first| !b"{[\"".contains(first)) {
         let (before, _) = text.split_at(text.len() - trimmed.len());
         let line_start = before.iter().rev().take_while(|byte| **byte != b'\n');
         return Err(DocumentError::Malformed(MalformedDocument {
             path: String::new(),
             line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
             column: line_start.count() + 1,
-            message: "a document is a JSON object: it begins with `{`".to_owned(),
+            message: match first {
+                None => "the text is empty".to_owned(),
+                Some(_) => "a document is a JSON object: it begins with `{`".to_owned(),
+            },
         }));
     }
     let descriptor = descriptor("TaskDocument")?;

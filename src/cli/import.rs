@@ -176,7 +176,7 @@ impl FileImporter<'_> {
             Err(error) => {
                 let apply = ApplyAdvice {
                     command: "apply DIR",
-                    effect: "finds the task by its name",
+                    effect: "finds the task by its external id or its name",
                 };
                 let error = transfer::with_advice(self.client, error, &guid, &apply);
                 return Err(ImportFailure::CallFailed(match error.reason.as_str() {

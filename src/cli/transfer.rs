@@ -60,7 +60,7 @@ pub(super) async fn import(
 pub(super) struct ApplyAdvice {
     /// The command without the program's name, such as `apply DIR`.
     pub command: &'static str,
-    /// What it does, such as `finds the task by its name`.
+    /// What it does, such as `finds the task by its external id or its name`.
     pub effect: &'static str,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     cli::matching::TaskIds,
-    messages::managed_documents::managed_documents_mut,
+    messages::managed_documents::{managed_documents, managed_documents_mut},
     proto::v1::{Step, TaskDocument},
 };
 
@@ -68,6 +68,18 @@ impl References {
             .collect();
         let left_out = self.leave_out(document, &own);
         (pending, left_out.of_managed)
+    }
+
+    /// Whether steps of a document refer to tasks of others that are yet to be created.
+    pub fn refers_to_pending(&self, document: &TaskDocument) -> bool {
+        self.has_pending(document, &ids_of(document))
+    }
+
+    fn has_pending(&self, document: &TaskDocument, own: &BTreeSet<String>) -> bool {
+        document.steps.iter().any(|step| {
+            let mut managed = managed_documents(step);
+            self.is_pending(step, own) || managed.any(|(_, it)| self.has_pending(it, own))
+        })
     }
 
     /// Takes the steps out of a document that refer to tasks which are yet to be created.

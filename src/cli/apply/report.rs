@@ -91,7 +91,8 @@ impl ApplyReport {
         }
         let is_unchanged = self.guide.outcome == ImportOutcome::Unchanged;
         let is_brief = quiet || self.dry_run;
-        if is_unchanged && is_brief && self.guide.ignored_paths.is_empty() {
+        let has_notes = !self.guide.ignored_paths.is_empty() || !self.merged.is_empty();
+        if is_unchanged && is_brief && !has_notes {
             return Ok(());
         }
         let mut changes = match self.dry_run {

@@ -51,13 +51,21 @@ fn with_hints(what: &str, known: &KnownNames) -> String {
         };
     }
     let types = what.strip_prefix("invalid type: ");
-    match types.and_then(|types| types.split_once(", expected ")) {
-        Some((found, expected)) => {
-            let (expected, found) = (json_type(expected), json_type(found));
-            format!("expected {expected}, found {found}")
-        }
-        None => what.to_owned(),
+    if let Some((found, expected)) = types.and_then(|types| types.split_once(", expected ")) {
+        let (expected, found) = (json_type(expected), json_type(found));
+        return format!("expected {expected}, found {found}");
     }
+    let plain = match what {
+        "key must be a string" => "expected a name in double quotes (JSON has no comments)",
+        "invalid digit found in string" | "cannot parse integer from empty string" => {
+            "expected a whole number"
+        }
+        "number too large to fit in target type" => "the number is too large",
+        "number too small to fit in target type" => "the number is too small",
+        _ if what.starts_with("EOF while parsing") => "the text ends too early",
+        _ => what,
+    };
+    plain.to_owned()
 }
 
 /// The name that JSON has for a type of the parser.
@@ -76,7 +84,8 @@ mod tests {
     #[test]
     fn a_message_has_the_place_behind_the_words_of_the_parser() {
         for (json, expected) in [
-            ("", "EOF while parsing a value at line 1, column 0"),
+            ("{\"a\": [", "the text ends too early at line 1, column 7"),
+            ("{// a\n}", "expected a name in double quotes (JSON has no comments) at line 1, column 2"),
             ("{} x", "trailing characters at line 1, column 4"),
             ("{\"a\" 1}", "expected `:` at line 1, column 6"),
         ] {
