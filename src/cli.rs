@@ -46,9 +46,7 @@ use std::{io, process::ExitCode};
 pub use self::{
     accounts::{agrees_to_delete_account, print_accounts, print_copied, print_deleted_account},
     document::DocumentError,
-    graph::graph,
     health::health,
-    lint::lint,
     manual::{completions, man},
     new::new_guide,
     out::print,
@@ -58,7 +56,7 @@ pub use crate::terminal::print_message;
 use crate::translate::TranslateError;
 use crate::{
     client::{CallError, Client, ConnectError},
-    config::{ClientCommand, ClientCommandConfig, Credentials},
+    config::{ClientCommand, ClientCommandConfig},
     domain::{caller::Scope, page::PageSize},
 };
 
@@ -165,9 +163,9 @@ impl CliError {
     }
 }
 
-/// Sends a command to a server.
+/// Runs a command on guides.
 pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
-    match (send(config).await, &config.command) {
+    match (run_command(config).await, &config.command) {
         // The other exit codes of `diff` say whether there are differences.
         (Err(error), ClientCommand::Diff(_)) => {
             print_message(error);
@@ -177,13 +175,60 @@ pub async fn run(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     }
 }
 
-async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
+async fn run_command(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
     let ClientCommandConfig {
         connection,
         format,
         command,
     } = config;
-    let scopes: &[Scope] = match command {
+    let format = *format;
+    match command {
+        ClientCommand::Apply(args) => apply::check(args)?,
+        ClientCommand::Delete(args) => delete::check(args)?,
+        ClientCommand::Import(args) => import::check(args)?,
+        ClientCommand::Lint(args) => lint::check(args)?,
+        ClientCommand::Preview(args) => preview::check(args)?,
+        ClientCommand::Restore(args) => restore::check(args)?,
+        _ => {}
+    }
+    let client = match connection {
+        Some(connection) => Some(Client::connect(connection, scopes(command)).await?),
+        None => None,
+    };
+    match command {
+        ClientCommand::Lint(args) => return lint::lint(client.as_ref(), args, format).await,
+        ClientCommand::Graph(args) => {
+            graph::graph(client.as_ref(), args).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
+    let client = &client.ok_or_else(lint::needs_server)?;
+    match command {
+        // They are run above.
+        ClientCommand::Lint(_) | ClientCommand::Graph(_) => {}
+        ClientCommand::Import(args) => return import::import(client, args, format).await,
+        ClientCommand::Edit(args) => return edit::edit(client, args, format).await,
+        ClientCommand::Diff(args) => return diff::diff(client, args, format).await,
+        ClientCommand::Apply(args) => return apply::apply(client, args, format).await,
+        ClientCommand::Delete(args) => return delete::delete(client, args, format).await,
+        ClientCommand::Export(args) => return export::export(client, args, format).await,
+        ClientCommand::Restore(args) => return restore::restore(client, args, format).await,
+        ClientCommand::Show(args) => show::show(client, args, format).await?,
+        ClientCommand::List(filters) => list::list(client, filters, format).await?,
+        ClientCommand::Preview(args) => preview::preview(client, args, format).await?,
+        ClientCommand::References(args) => references::references(client, args, format).await?,
+        ClientCommand::History(args) => history::history(client, args, format).await?,
+        ClientCommand::Keep(args) => keep::keep(client, args, format).await?,
+        ClientCommand::Alias(args) => keep::alias(client, args, format).await?,
+        ClientCommand::Changes(args) => change_feed::changes(client, args, format).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a command needs to be allowed to do.
+fn scopes(command: &ClientCommand) -> &'static [Scope] {
+    match command {
         ClientCommand::Import(_)
         | ClientCommand::Edit(_)
         | ClientCommand::Diff(_)
@@ -195,57 +240,11 @@ async fn send(config: &ClientCommandConfig) -> Result<ExitCode, CliError> {
         ClientCommand::Export(_)
         | ClientCommand::Show(_)
         | ClientCommand::List(_)
+        | ClientCommand::Lint(_)
         | ClientCommand::Preview(_)
         | ClientCommand::References(_)
+        | ClientCommand::Graph(_)
         | ClientCommand::History(_)
         | ClientCommand::Changes(_) => &[Scope::Read],
-    };
-    match command {
-        ClientCommand::Delete(delete) => delete::check(delete)?,
-        ClientCommand::Preview(preview) => preview::check(preview)?,
-        ClientCommand::Apply(apply) => apply::check(apply)?,
-        ClientCommand::Restore(restore) => restore::check(restore)?,
-        ClientCommand::Import(import) => import::check(import)?,
-        ClientCommand::Edit(_)
-        | ClientCommand::Diff(_)
-        | ClientCommand::Export(_)
-        | ClientCommand::Show(_)
-        | ClientCommand::List(_)
-        | ClientCommand::References(_)
-        | ClientCommand::History(_)
-        | ClientCommand::Keep(_)
-        | ClientCommand::Alias(_)
-        | ClientCommand::Changes(_) => {}
     }
-    let client = Client::connect(connection, scopes).await?;
-    match command {
-        ClientCommand::Import(import) => return import::import(&client, import, *format).await,
-        ClientCommand::Edit(edit) => return edit::edit(&client, edit, *format).await,
-        ClientCommand::Diff(diff) => return diff::diff(&client, diff, *format).await,
-        ClientCommand::Apply(apply) => return apply::apply(&client, apply, *format).await,
-        ClientCommand::Delete(delete) => return delete::delete(&client, delete, *format).await,
-        ClientCommand::Export(export) => return export::export(&client, export, *format).await,
-        ClientCommand::Restore(restore) => {
-            return restore::restore(&client, restore, *format).await;
-        }
-        ClientCommand::Show(show) => show::show(&client, show, *format).await?,
-        ClientCommand::List(filters) => {
-            let account = match &connection.credentials {
-                Credentials::Account(account) => Some(account),
-                Credentials::Token(_) => None,
-            };
-            list::list(&client, filters, account, *format).await?;
-        }
-        ClientCommand::Preview(preview) => preview::preview(&client, preview, *format).await?,
-        ClientCommand::References(references) => {
-            references::references(&client, references, *format).await?;
-        }
-        ClientCommand::History(history) => history::history(&client, history, *format).await?,
-        ClientCommand::Keep(keep) => keep::keep(&client, keep, *format).await?,
-        ClientCommand::Alias(alias) => keep::alias(&client, alias, *format).await?,
-        ClientCommand::Changes(changes) => {
-            change_feed::changes(&client, changes, *format).await?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
 }

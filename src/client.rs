@@ -28,7 +28,7 @@ use self::calls::{Call, PageCall};
 pub(crate) use self::connect_error::root_cause;
 use crate::{
     config::{ConnectionConfig, Credentials, RetrySettings, Trust},
-    domain::caller::Scope,
+    domain::{caller::Scope, ids::AccountId},
     pem::{self, PemError},
     proto::code_name,
     terminal::print_error,
@@ -259,7 +259,8 @@ pub(crate) fn is_caller_refused(status: &Status) -> bool {
 pub(crate) struct Client {
     channel: Channel,
     server: String,
-    names_account: bool,
+    /// The account, unless a token contains it.
+    account: Option<AccountId>,
     caller: CallerMetadata,
     retry: RetrySettings,
     /// The flags of the server and the account as they were given.
@@ -271,6 +272,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// The account, unless a token contains it.
+    pub fn account(&self) -> Option<&AccountId> {
+        self.account.as_ref()
+    }
+
     /// A command of this program for the same server and account.
     pub fn command(&self, arguments: &str) -> String {
         format!("expertise {arguments}{}", self.flags)
@@ -292,7 +298,10 @@ impl Client {
             caller: CallerMetadata::new(credentials, scopes)?.reading_from_primary(),
             channel: connect(server, trust).await?,
             server: server.clone(),
-            names_account: matches!(credentials, Credentials::Account(_)),
+            account: match credentials {
+                Credentials::Account(account) => Some(account.clone()),
+                Credentials::Token(_) => None,
+            },
             retry: *retry,
             flags: flags.clone(),
             answered: AtomicBool::new(false),
@@ -367,7 +376,7 @@ impl Client {
     fn called_server(&self) -> CalledServer<'_> {
         CalledServer {
             address: &self.server,
-            names_account: self.names_account,
+            names_account: self.account.is_some(),
             answered: self.answered.load(Ordering::Relaxed),
         }
     }

@@ -36,9 +36,7 @@ use http::Uri;
 use tracing_subscriber::filter::Targets;
 
 pub use self::{
-    analysis_command::{
-        GraphConfig, GraphFormat, GuideArg, LintArgs, LintConfig, PreviewArgs, ReferencesArgs,
-    },
+    analysis_command::{GraphArgs, GraphFormat, GuideArg, LintArgs, PreviewArgs, ReferencesArgs},
     auth::{AuthMode, KeySource, SigningKey, TokenRules, TokenSigning},
     client_command::{
         AliasArgs, ApplyArgs, ChangesArgs, ChangesStart, ClientCommand, ClientCommandConfig,
@@ -278,12 +276,8 @@ pub enum Command {
     Translate(Box<TranslateConfig>),
     /// List what a running server has to translate.
     TranslationWork(Box<TranslateConfig>, Format),
-    /// Send a command to a running server.
+    /// Run a command on guides.
     Client(Box<ClientCommandConfig>),
-    /// Check guides.
-    Lint(Box<LintConfig>),
-    /// Draw a guide.
-    Graph(Box<GraphConfig>),
     /// Write a guide to start from.
     New(NewArgs),
     /// Check a server's health.

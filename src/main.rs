@@ -106,11 +106,9 @@ fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
             telemetry::start(&settings.log);
             return run_async(invocation);
         }
-        Command::TranslationWork(..)
-        | Command::Client(_)
-        | Command::Lint(_)
-        | Command::Graph(_)
-        | Command::Health(_) => return run_async(invocation),
+        Command::TranslationWork(..) | Command::Client(_) | Command::Health(_) => {
+            return run_async(invocation);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -138,8 +136,6 @@ fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
                 cli::list_translation_work(settings, *format).await?;
             }
             Command::Client(command) => return Ok(cli::run(command).await?),
-            Command::Lint(lint) => return Ok(cli::lint(lint).await?),
-            Command::Graph(graph) => cli::graph(graph).await?,
             Command::Health(server) => cli::health(server).await?,
             Command::Config(_)
             | Command::Token(..)

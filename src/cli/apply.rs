@@ -12,7 +12,11 @@ mod references;
 mod report;
 mod source;
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use self::{
     drift::DriftReport,
@@ -79,8 +83,16 @@ pub(super) async fn apply(
     let mut new: Vec<_> = guides.iter_mut().filter(is_new).collect();
     while !new.is_empty() {
         // A guide comes after those that it refers to, so that it has all of its steps at once.
+        // Guides of one name and product stay in their order, by which the next run finds them.
+        let mut waiting_keys = BTreeSet::new();
         let waits = |guide: &&mut DirectoryGuide| {
-            !args.dry_run && run.references.refers_to_pending(&guide.document)
+            let waits = !args.dry_run
+                && (waiting_keys.contains(&guide.key())
+                    || run.references.refers_to_pending(&guide.document));
+            if waits {
+                waiting_keys.insert(guide.key());
+            }
+            waits
         };
         let (mut waiting, mut ready): (Vec<_>, Vec<_>) = new.into_iter().partition(waits);
         if ready.is_empty() {

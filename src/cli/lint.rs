@@ -19,10 +19,9 @@ use super::{
 };
 use crate::{
     client::{CallError, Client, MAX_MESSAGE_BYTES},
-    config::{Format, GuideArg, GuideRef, LintArgs, LintConfig},
+    config::{Format, GuideArg, GuideRef, LintArgs},
     domain::{
         Error,
-        caller::Scope,
         decide::WriteContext,
         ids::AccountId,
         import::Document,
@@ -78,25 +77,33 @@ impl LintSubject<'_> {
     }
 }
 
+/// Fails where a stored guide is to be checked among files that are all guides.
+pub(super) fn check(lint: &LintArgs) -> Result<(), CliError> {
+    for guide in &lint.guides {
+        if let GuideArg::Stored(guide) = guide
+            && lint.closed
+        {
+            return Err(CliError::Argument(format!(
+                "--closed takes the files of all guides, and {guide} is a stored one"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Checks each guide, and continues after one that cannot be checked. Fails if one has a finding
 /// of the severity that counts, or cannot be checked.
-pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
-    let LintConfig {
-        lint,
-        format,
-        connection,
-    } = config;
+pub(super) async fn lint(
+    client: Option<&Client>,
+    lint: &LintArgs,
+    format: Format,
+) -> Result<ExitCode, CliError> {
     let options = options(lint);
     let subjects = subjects(&lint.guides);
     let all = match lint.closed {
-        true => Some(all_guides(&subjects)?),
+        true => Some(all_guides(&subjects)),
         false => None,
     };
-    let client = match connection {
-        Some(connection) => Some(Client::connect(connection, &[Scope::Read]).await?),
-        None => None,
-    };
-    let client = client.as_ref();
     let mut failed = false;
     let mut some_checked_alone = false;
     let mut array = JsonArray::new();
@@ -124,10 +131,10 @@ pub async fn lint(config: &LintConfig) -> Result<ExitCode, CliError> {
             Format::Json => array.push(&report)?,
         }
     }
-    if *format == Format::Json {
+    if format == Format::Json {
         array.end()?;
     }
-    if *format == Format::Text && some_checked_alone {
+    if format == Format::Text && some_checked_alone {
         let note = match lint.closed {
             true => report::CHECKED_AS_ALL_NOTE,
             false => report::CHECKED_ALONE_NOTE,
@@ -171,27 +178,19 @@ fn subjects(guides: &[GuideArg]) -> Vec<LintSubject<'_>> {
 }
 
 /// The documents as all guides that there are.
-fn all_guides(subjects: &[LintSubject<'_>]) -> Result<AllGuides, CliError> {
+fn all_guides(subjects: &[LintSubject<'_>]) -> AllGuides {
     let mut all = AllGuides::default();
     for (index, subject) in subjects.iter().enumerate() {
-        match subject {
-            LintSubject::Stored(guide) => {
-                return Err(CliError::Argument(format!(
-                    "--closed takes the files of all guides, and {guide} is a stored one"
-                )));
-            }
-            LintSubject::File(file) => {
-                let Ok((_, document)) = &file.read else {
-                    continue;
-                };
-                // What is wrong with it is said when it is checked.
-                let mut violations = Violations::new();
-                let document = decode::document::unstored(document.clone(), &mut violations);
-                document.iter().for_each(|it| all.add(index, it));
-            }
+        if let LintSubject::File(file) = subject
+            && let Ok((_, document)) = &file.read
+        {
+            // What is wrong with it is said when it is checked.
+            let mut violations = Violations::new();
+            let document = decode::document::unstored(document.clone(), &mut violations);
+            document.iter().for_each(|it| all.add(index, it));
         }
     }
-    Ok(all)
+    all
 }
 
 fn options(lint: &LintArgs) -> ValidationOptions {

@@ -9,15 +9,13 @@ use super::{
 use crate::{
     client::Client,
     config::{Format, ListFilters},
-    domain::ids::AccountId,
     proto::v1::{ListTasksRequest, Task},
 };
 
-/// Lists tasks page by page, to the last one. `account` is `None` if a token names it.
+/// Lists tasks page by page, to the last one.
 pub(super) async fn list(
     client: &Client,
     filters: &ListFilters,
-    account: Option<&AccountId>,
     format: Format,
 ) -> Result<(), CliError> {
     let ListFilters {
@@ -50,7 +48,7 @@ pub(super) async fn list(
     match format {
         Format::Json => array.end(),
         Format::Text if rows.is_empty() => {
-            out::print_error(&match (is_filtered, account) {
+            out::print_error(&match (is_filtered, client.account()) {
                 (true, _) => "no such tasks in this account".to_owned(),
                 (false, Some(account)) => format!("account {account} has no tasks"),
                 (false, None) => "this account has no tasks".to_owned(),

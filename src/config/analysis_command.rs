@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use super::{
-    Format, TaskRef, WrongSetting,
-    client_command::{ClientArgs, GuideRef, guide_ref},
-    connection::{ConnectionConfig, ConnectionSettings},
-    settings::{Flags, GivenSettings},
+    TaskRef,
+    client_command::{GuideRef, guide_ref},
     value,
 };
 use crate::{
@@ -17,17 +15,6 @@ use crate::{
     },
     proto::v1::{AccessLevel, RuleSetting, Severity},
 };
-
-/// Guides to check, every setting valid.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LintConfig {
-    /// What is checked, and how.
-    pub lint: LintArgs,
-    /// The form of the output.
-    pub format: Format,
-    /// The server, if a guide needs one.
-    pub connection: Option<ConnectionConfig>,
-}
 
 /// A guide of a command line: a stored one, or a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,19 +123,6 @@ pub struct ReferencesArgs {
     pub answer: Option<String>,
 }
 
-/// A guide to draw, every setting valid.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GraphConfig {
-    /// The guide.
-    pub guide: GuideArg,
-    /// The form of the picture.
-    pub format: GraphFormat,
-    /// The file to write; `None` is standard output.
-    pub out: Option<PathBuf>,
-    /// The server, if the guide needs one.
-    pub connection: Option<ConnectionConfig>,
-}
-
 /// The form of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
@@ -160,11 +134,12 @@ pub enum GraphFormat {
     Svg,
 }
 
-#[derive(Args)]
-pub(super) struct GraphArgs {
+/// The guide that `graph` draws, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct GraphArgs {
     /// A document as `export` writes it, - for standard input, or a stored task: its guid, or its name if no other task has it, and with @ and a number or alias a revision of it
     #[arg(value_name = "FILE|GUIDE[@REVISION]", value_hint = ValueHint::FilePath, value_parser = guide)]
-    guide: GuideArg,
+    pub guide: GuideArg,
     /// The form of the picture: mermaid and dot are texts that other programs draw, svg is an image
     #[arg(
         long,
@@ -172,35 +147,10 @@ pub(super) struct GraphArgs {
         default_value = "mermaid",
         hide_possible_values = true
     )]
-    format: GraphFormat,
+    pub format: GraphFormat,
     /// The file to write, - is standard output [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    out: Option<PathBuf>,
-    #[command(flatten)]
-    connection: Flags<ConnectionSettings>,
-}
-
-impl GraphArgs {
-    pub fn needs_server(&self) -> bool {
-        matches!(self.guide, GuideArg::Stored(_))
-    }
-
-    pub fn read(self, given: &GivenSettings) -> Result<GraphConfig, WrongSetting> {
-        let needs_server = self.needs_server();
-        let Self {
-            guide,
-            format,
-            out,
-            connection: Flags(connection),
-        } = self;
-        let connection = needs_server.then(|| connection.connection(given));
-        Ok(GraphConfig {
-            guide,
-            format,
-            out: out.filter(|file| *file != Path::new("-")),
-            connection: connection.transpose()?,
-        })
-    }
+    pub out: Option<PathBuf>,
 }
 
 impl LintArgs {
@@ -208,20 +158,6 @@ impl LintArgs {
     pub(super) fn needs_server(&self) -> bool {
         let is_stored = |guide: &GuideArg| matches!(guide, GuideArg::Stored(_));
         self.online || self.guides.iter().any(is_stored)
-    }
-}
-
-impl ClientArgs<LintArgs> {
-    pub fn read_lint(self, given: &GivenSettings) -> Result<LintConfig, WrongSetting> {
-        let connection = self.connection.0;
-        let needs_server = self.command.needs_server();
-        Ok(LintConfig {
-            connection: needs_server
-                .then(|| connection.connection(given))
-                .transpose()?,
-            format: self.format.format,
-            lint: self.command,
-        })
     }
 }
 

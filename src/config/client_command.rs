@@ -1,4 +1,4 @@
-//! The commands that people and scripts send to a running server.
+//! The commands on guides, most of which people and scripts send to a running server.
 
 mod changes;
 mod guide_changes;
@@ -6,7 +6,7 @@ mod history;
 
 use std::{fmt, path::PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint};
 
 pub(super) use self::history::guide_ref;
 pub use self::{
@@ -15,8 +15,8 @@ pub use self::{
     history::{AliasArgs, GuideRef, HistoryArgs, KeepArgs, RestoreArgs, RevisionRef},
 };
 use super::{
-    Command, DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
-    analysis_command::{GraphArgs, LintArgs, PreviewArgs, ReferencesArgs},
+    DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
+    analysis_command::{GraphArgs, GuideArg, LintArgs, PreviewArgs, ReferencesArgs},
     connection::{ConnectionConfig, ConnectionSettings},
     names::Variables,
     settings::{Flags, GivenSettings},
@@ -30,11 +30,11 @@ use crate::{
     proto::v1::{AbsentSteps, AccessLevel, TaskType},
 };
 
-/// A command and the server it is sent to, every setting valid.
+/// A command on guides, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCommandConfig {
-    /// Where the service is, and who calls it.
-    pub connection: ConnectionConfig,
+    /// Where the service is, and who calls it; `None` if the command calls none.
+    pub connection: Option<ConnectionConfig>,
     /// The form of the output.
     pub format: Format,
     /// The command.
@@ -50,82 +50,88 @@ pub enum Format {
     Json,
 }
 
-// The subcommands that go to a running server. Not a doc comment: clap would show it as
-// the text about the program.
-#[derive(Subcommand)]
-pub(super) enum ClientCommandArgs {
-    /// Import guides, each file a JSON document, into a running server
-    Import(ClientArgs<ImportArgs>),
-    /// Export a guide as a JSON document of what people write, whose import changes nothing
-    Export(ClientArgs<ExportArgs>),
-    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
-    Show(ClientArgs<ShowArgs>),
-    /// List the account's tasks
-    List(ClientArgs<ListFilters>),
-    /// Edit a guide as a JSON document in an editor, and import it
-    Edit(ClientArgs<EditArgs>),
-    /// Show what an import would change, or how a revision differs: exit code 0 if nothing, 1 if something, 2 after a failure
-    Diff(ClientArgs<DiffArgs>),
-    /// Make the account's guides match a directory: create, update, and delete with --prune
-    Apply(ClientArgs<ApplyArgs>),
-    /// Delete tasks with their steps
-    Delete(ClientArgs<DeleteArgs>),
-    /// List the revisions of a guide, the newest first, or the deleted guides
-    History(ClientArgs<HistoryArgs>),
-    /// Keep a guide as it is now, as a revision
-    Keep(ClientArgs<KeepArgs>),
-    /// Make a guide what a revision of it says, also after it was deleted
-    Restore(ClientArgs<RestoreArgs>),
-    /// Name a revision, or remove such a name
-    Alias(ClientArgs<AliasArgs>),
-    /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
-    Changes(ClientArgs<ChangesArgs>),
-    /// Check guides, stored ones or documents in files and directories: exit code 1 if there is an error
-    Lint(ClientArgs<LintArgs>),
-    /// Show which steps a user sees with these answers
-    Preview(ClientArgs<PreviewArgs>),
-    /// List what refers to a task, or sets and reads a variable
-    References(ClientArgs<ReferencesArgs>),
-    /// Draw a guide: its steps in order, what each answer shows, subtasks, and what nobody comes to
-    Graph(GraphArgs),
+/// A command, the form of its output, and how the server is called.
+pub(super) struct ClientCommandArgs {
+    command: ClientCommand,
+    format: Format,
+    connection: ConnectionSettings,
 }
 
 impl ClientCommandArgs {
     /// Whether no server is called.
     pub fn is_offline(&self) -> bool {
-        matches!(self, Self::Lint(args) if !args.command.needs_server())
-            || matches!(self, Self::Graph(args) if !args.needs_server())
+        !self.command.needs_server()
     }
 
     pub fn read(
         self,
         given: &GivenSettings,
         environment: &Variables,
-    ) -> Result<Command, WrongSetting> {
-        let config = match self {
-            Self::Import(args) => args.read(ClientCommand::Import, given),
-            Self::Export(args) => args.read(ClientCommand::Export, given),
-            Self::Show(args) => args.read(ClientCommand::Show, given),
-            Self::List(args) => args.read(ClientCommand::List, given),
-            Self::Edit(args) => {
-                let args = args.with_editor_of(environment);
-                args.read(ClientCommand::Edit, given)
-            }
-            Self::Diff(args) => args.read(ClientCommand::Diff, given),
-            Self::Apply(args) => args.read(ClientCommand::Apply, given),
-            Self::Delete(args) => args.read(ClientCommand::Delete, given),
-            Self::History(args) => args.read(ClientCommand::History, given),
-            Self::Keep(args) => args.read(ClientCommand::Keep, given),
-            Self::Restore(args) => args.read(ClientCommand::Restore, given),
-            Self::Alias(args) => args.read(ClientCommand::Alias, given),
-            Self::Changes(args) => args.read(ClientCommand::Changes, given),
-            Self::Lint(args) => return Ok(Command::Lint(Box::new(args.read_lint(given)?))),
-            Self::Preview(args) => args.read(ClientCommand::Preview, given),
-            Self::References(args) => args.read(ClientCommand::References, given),
-            Self::Graph(args) => return Ok(Command::Graph(Box::new(args.read(given)?))),
-        };
-        Ok(Command::Client(Box::new(config?)))
+    ) -> Result<ClientCommandConfig, WrongSetting> {
+        let Self {
+            mut command,
+            format,
+            connection,
+        } = self;
+        if let ClientCommand::Edit(edit) = &mut command {
+            edit.take_editor_of(environment);
+        }
+        let connection = command.needs_server().then(|| connection.connection(given));
+        Ok(ClientCommandConfig {
+            connection: connection.transpose()?,
+            format,
+            command,
+        })
     }
+}
+
+impl Subcommand for ClientCommandArgs {
+    fn augment_subcommands(program: Command) -> Command {
+        let commands = ClientCommand::augment_subcommands(Command::new("commands"));
+        program.subcommands(commands.get_subcommands().cloned().map(|command| {
+            let command = match has_format_of_its_own(&command) {
+                true => command,
+                false => OutputFormat::augment_args(command),
+            };
+            // Among those of the program, not among these.
+            Flags::<ConnectionSettings>::augment_args(command.display_order(None))
+        }))
+    }
+
+    fn augment_subcommands_for_update(program: Command) -> Command {
+        Self::augment_subcommands(program)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        ClientCommand::has_subcommand(name)
+    }
+}
+
+impl FromArgMatches for ClientCommandArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let command = ClientCommand::from_arg_matches(matches)?;
+        let of_command = matches.subcommand().map_or(matches, |(_, it)| it);
+        Ok(Self {
+            format: match command {
+                ClientCommand::Graph(_) => Format::Text,
+                _ => OutputFormat::from_arg_matches(of_command)?.format,
+            },
+            connection: Flags::from_arg_matches(of_command)?.0,
+            command,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Whether `--format` means something else for a command.
+fn has_format_of_its_own(command: &Command) -> bool {
+    command
+        .get_arguments()
+        .any(|argument| argument.get_id() == "format")
 }
 
 #[derive(Args)]
@@ -140,39 +146,54 @@ pub(super) struct OutputFormat {
     pub format: Format,
 }
 
-/// A command to a running server.
-#[derive(Clone, Debug, PartialEq)]
+/// A command on guides.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum ClientCommand {
-    /// Import documents.
+    /// Import guides, each file a JSON document, into a running server
     Import(ImportArgs),
-    /// Export a task as a document.
+    /// Export a guide as a JSON document of what people write, whose import changes nothing
     Export(ExportArgs),
-    /// Show a task as a tree.
+    /// Show a guide as a tree: steps in their order, conditions, languages, linked tasks
     Show(ShowArgs),
-    /// List the tasks of the account.
+    /// List the account's tasks
     List(ListFilters),
-    /// Show which steps a user sees with given answers.
-    Preview(PreviewArgs),
-    /// List what refers to a task or variable.
-    References(ReferencesArgs),
-    /// Edit a guide in an editor.
+    /// Edit a guide as a JSON document in an editor, and import it
     Edit(EditArgs),
-    /// Show what an import would change, or how revisions differ.
+    /// Show what an import would change, or how a revision differs: exit code 0 if nothing, 1 if something, 2 after a failure
     Diff(DiffArgs),
-    /// Make the account's guides match a directory.
+    /// Make the account's guides match a directory: create, update, and delete with --prune
     Apply(ApplyArgs),
-    /// Delete tasks with their steps.
+    /// Delete tasks with their steps
     Delete(DeleteArgs),
-    /// List revisions or deleted guides.
+    /// List the revisions of a guide, the newest first, or the deleted guides
     History(HistoryArgs),
-    /// Keep a guide as it is now.
+    /// Keep a guide as it is now, as a revision
     Keep(KeepArgs),
-    /// Make a guide what a revision says.
+    /// Make a guide what a revision of it says, also after it was deleted
     Restore(RestoreArgs),
-    /// Set or remove an alias.
+    /// Name a revision, or remove such a name
     Alias(AliasArgs),
-    /// List and follow changes.
+    /// List what has changed in the account or a guide, and by whom, the oldest first; with --follow, what comes
     Changes(ChangesArgs),
+    /// Check guides, stored ones or documents in files and directories: exit code 1 if there is an error
+    Lint(LintArgs),
+    /// Show which steps a user sees with these answers
+    Preview(PreviewArgs),
+    /// List what refers to a task, or sets and reads a variable
+    References(ReferencesArgs),
+    /// Draw a guide: its steps in order, what each answer shows, subtasks, and what nobody comes to
+    Graph(GraphArgs),
+}
+
+impl ClientCommand {
+    /// Whether a server is called: files can be checked and drawn without one.
+    fn needs_server(&self) -> bool {
+        match self {
+            Self::Lint(lint) => lint.needs_server(),
+            Self::Graph(graph) => matches!(graph.guide, GuideArg::Stored(_)),
+            _ => true,
+        }
+    }
 }
 
 /// A task as the user of a command names it.
@@ -294,29 +315,4 @@ pub struct ListFilters {
         ignore_case = true
     )]
     pub task_type: Option<TaskType>,
-}
-
-/// The arguments of a command, the form of its output, and how the server is called.
-#[derive(Args)]
-pub(super) struct ClientArgs<A: Args> {
-    #[command(flatten)]
-    pub command: A,
-    #[command(flatten)]
-    pub format: OutputFormat,
-    #[command(flatten)]
-    pub connection: Flags<ConnectionSettings>,
-}
-
-impl<A: Args> ClientArgs<A> {
-    pub fn read(
-        self,
-        command: fn(A) -> ClientCommand,
-        given: &GivenSettings,
-    ) -> Result<ClientCommandConfig, WrongSetting> {
-        Ok(ClientCommandConfig {
-            connection: self.connection.0.connection(given)?,
-            format: self.format.format,
-            command: command(self.command),
-        })
-    }
 }

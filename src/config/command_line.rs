@@ -377,7 +377,7 @@ impl CommandArgs {
                     false => Command::Translate(config),
                 }
             }
-            Self::Client(args) => args.read(given, environment)?,
+            Self::Client(args) => Command::Client(Box::new(args.read(given, environment)?)),
             Self::New(args) => Command::New(args),
             Self::Health { format, health, .. } => {
                 Command::Health(HealthConfig::read(health.0, given, format)?)

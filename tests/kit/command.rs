@@ -160,7 +160,11 @@ impl Command {
         let _entry = Scratch::of_this_run().end_with_the_run("KILL", child.id());
         if let Some(text) = self.stdin {
             let mut pipe = child.stdin.take().expect("it is piped");
-            pipe.write_all(text.as_bytes()).expect("it reads");
+            match pipe.write_all(text.as_bytes()) {
+                // It may end before it reads.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                written => written.expect("it reads"),
+            }
         }
         let pid = Pid::from_child(&child);
         let (sender, ended) = channel();

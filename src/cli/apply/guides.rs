@@ -95,13 +95,18 @@ impl DirectoryGuide {
         }
     }
 
+    /// What finds its task without an id: name and product.
+    pub fn key(&self) -> TaskKey {
+        self.document.task.as_ref().map(key).unwrap_or_default()
+    }
+
     pub fn needs_update(&self) -> bool {
         self.incomplete.is_some() || self.was_stored
     }
 }
 
 /// What finds a task without its id: name and product.
-type TaskKey = (String, i64);
+pub(super) type TaskKey = (String, i64);
 
 /// Finds the task of each document: the one with its id, or else with its external id, or else
 /// the first standard task with its name and product that no other document is of. Fails where it is

@@ -85,7 +85,10 @@ mod tests {
     fn a_message_has_the_place_behind_the_words_of_the_parser() {
         for (json, expected) in [
             ("{\"a\": [", "the text ends too early at line 1, column 7"),
-            ("{// a\n}", "expected a name in double quotes (JSON has no comments) at line 1, column 2"),
+            (
+                "{// a\n}",
+                "expected a name in double quotes (JSON has no comments) at line 1, column 2",
+            ),
             ("{} x", "trailing characters at line 1, column 4"),
             ("{\"a\" 1}", "expected `:` at line 1, column 6"),
         ] {

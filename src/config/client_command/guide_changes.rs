@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{ClientArgs, GuideRef, TaskRef, guide_ref};
+use super::{GuideRef, TaskRef, guide_ref};
 use crate::{
     config::{
         GuideArg,
@@ -48,18 +48,15 @@ impl EditArgs {
     pub fn editor(&self) -> &str {
         self.editor.as_deref().unwrap_or(DEFAULT_EDITOR)
     }
-}
 
-impl ClientArgs<EditArgs> {
     /// Takes the editor of the environment if no flag names one.
-    pub fn with_editor_of(mut self, environment: &Variables) -> Self {
+    pub(in crate::config) fn take_editor_of(&mut self, environment: &Variables) {
         let named = EDITORS
             .iter()
             .filter_map(|name| environment.get(name)?.to_str());
         let mut named = named.filter(|command| !command.trim().is_empty());
-        let editor = self.command.editor;
-        self.command.editor = editor.or_else(|| named.next().map(str::to_owned));
-        self
+        let editor = self.editor.take();
+        self.editor = editor.or_else(|| named.next().map(str::to_owned));
     }
 }
 

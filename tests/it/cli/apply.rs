@@ -130,15 +130,15 @@ fn given_account(cli: &Cli) {
     );
 }
 
-/// The documents of an account in the order of their creation. Ids are replaced by the
-/// order in which they appear, and what differs between accounts is left out.
+/// The documents of an account by name, those of one name in the order of their creation. Ids are
+/// replaced by the order in which they appear, and what differs between accounts is left out.
 fn comparable(directory: &Path) -> Vec<Value> {
     let files = fs::read_dir(directory).expect("a directory");
     let mut documents: Vec<Value> = files
         .map(|file| fs::read_to_string(file.expect("a file").path()).expect("a text"))
         .map(|text| serde_json::from_str(&text).expect("JSON"))
         .collect();
-    documents.sort_by_key(|document| text(&document["task"]["guid"]));
+    documents.sort_by_key(|document| ["name", "guid"].map(|field| text(&document["task"][field])));
     let mut ids = HashMap::new();
     for document in &mut documents {
         make_comparable(document, &mut ids);

@@ -211,7 +211,7 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     );
     for part in [
         "failed none.json: it cannot be read: ",
-        "failed b.json: it is not a guide: EOF while parsing ",
+        "failed b.json: it is not a guide: the text ends too early at line ",
         "failed c.json: it is not a guide: task: the field 'nmae' is unknown (is `name` meant?) at line 1, \
          column ",
         "failed d.json: the server refuses it:\n  line 1: document.task.name: is required (FIELD_REQUIRED)\n",
