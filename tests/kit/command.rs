@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::SocketAddr,
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
