@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+use prost::Message;
+use prost_types::FileDescriptorSet;
 use tokio::{
     net::TcpListener,
     sync::oneshot,
@@ -384,20 +386,33 @@ async fn authenticator(auth: &AuthMode) -> Result<Authenticator, KeyError> {
     }
 }
 
+/// The error details. Their files have the names that Google's have, as a client in Python that knows
+/// these can know no others with the same messages.
+fn error_details() -> FileDescriptorSet {
+    let set = FileDescriptorSet::decode(tonic_types::pb::FILE_DESCRIPTOR_SET);
+    // The descriptors are valid: a test reads them.
+    let mut set = set.unwrap_or_default();
+    for name in set.file.iter_mut().filter_map(|file| file.name.as_mut()) {
+        if !name.contains('/') {
+            name.insert_str(0, "google/rpc/");
+        }
+    }
+    set
+}
+
 /// Adds reflection, in both versions that clients use, for the contract, the error
 /// details and health.
 fn with_reflection(routes: Routes) -> Result<Routes, reflection::Error> {
     let builder = || {
         let sets = [
             proto::FILE_DESCRIPTOR_SET,
-            tonic_types::pb::FILE_DESCRIPTOR_SET,
             tonic_health::pb::FILE_DESCRIPTOR_SET,
             // Each version of reflection describes both.
             tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
             tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
         ];
         sets.into_iter().fold(
-            reflection::Builder::configure(),
+            reflection::Builder::configure().register_file_descriptor_set(error_details()),
             reflection::Builder::register_encoded_file_descriptor_set,
         )
     };

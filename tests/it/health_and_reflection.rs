@@ -82,20 +82,30 @@ async fn reflection_lists_the_services_without_credentials(client: Client) {
 }
 
 async fn reflection_describes_every_message_without_comments(client: Client) {
-    for symbol in [
-        "expertise.v1.TaskService",
-        "expertise.v1.Step",
-        "expertise.v1.ErrorReason",
-        "google.rpc.BadRequest",
-        "google.rpc.ErrorInfo",
+    for (symbol, file) in [
+        (
+            "expertise.v1.TaskService",
+            "expertise/v1/task_service.proto",
+        ),
+        ("expertise.v1.Step", "expertise/v1/resources.proto"),
+        (
+            "expertise.v1.ErrorReason",
+            "expertise/v1/error_reason.proto",
+        ),
+        ("google.rpc.BadRequest", "google/rpc/error_details.proto"),
+        ("google.rpc.ErrorInfo", "google/rpc/error_details.proto"),
     ] {
         let request = MessageRequest::FileContainingSymbol(symbol.to_owned());
         let answer = reflect(&client, request).await;
         let MessageResponse::FileDescriptorResponse(files) = answer else {
             panic!("{symbol}: {answer:?}");
         };
-        for file in files.file_descriptor_proto {
-            let file = FileDescriptorProto::decode(&*file).unwrap();
+        let files = files.file_descriptor_proto.iter();
+        let files: Vec<_> = files
+            .map(|file| FileDescriptorProto::decode(&**file).unwrap())
+            .collect();
+        assert_eq!(files[0].name(), file);
+        for file in files {
             if file.package() == "expertise.v1" {
                 assert_eq!(file.source_code_info, None);
             }

@@ -32,6 +32,7 @@ impl Floor {
                 .bind(1)
                 .bind(&etag)
                 .bind(now)
+                .bind(Uuid::now_v7())
                 .execute(pool)
                 .await
                 .map(drop)

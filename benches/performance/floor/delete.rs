@@ -2,6 +2,7 @@
 //! the etag of its task.
 
 use expertise::proto::v1::{DeleteStepRequest, DeleteStepResponse};
+use uuid::Uuid;
 
 use super::{
     Floor,
@@ -26,6 +27,7 @@ impl Floor {
                 .bind(etag())
                 .bind(now())
                 .bind(&stored.etag)
+                .bind(Uuid::now_v7())
                 .execute(pool)
                 .await
                 .map(|done| done.rows_affected())

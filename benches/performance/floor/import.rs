@@ -110,6 +110,8 @@ impl NewTask {
                 .bind(step.cost);
         }
         let query = query.bind(ACCOUNT).bind(self.guid);
+        let query = query.bind(ACCOUNT).bind(Uuid::now_v7());
+        let query = query.bind(self.now).bind(self.guid);
         query.execute(pool).await.map(drop)
     }
 
@@ -125,6 +127,7 @@ impl NewTask {
             .bind(titles)
             .bind(bodies)
             .bind(costs)
+            .bind(Uuid::now_v7())
             .execute(pool)
             .await
             .map(drop)

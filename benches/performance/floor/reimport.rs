@@ -6,12 +6,7 @@ use expertise::proto::v1::{
     ImportOutcome, ImportTaskRequest, ImportTaskResponse, Step, TaskDocument,
 };
 
-use super::{
-    Floor,
-    schema::with_pool,
-    sql,
-    values::{ACCOUNT, etag, now, parse_id},
-};
+use super::{Floor, values::parse_id};
 
 impl Floor {
     pub(super) async fn reimport(&self, request: ImportTaskRequest) -> ImportTaskResponse {
@@ -19,14 +14,15 @@ impl Floor {
         let guid = parse_id(&task.expect("a task").guid);
         let task = self.task(guid).await;
         let stored = self.steps(guid).await;
-        let stored: HashMap<&str, &Step> = stored
-            .iter()
-            .map(|step| (step.guid.as_str(), step))
+        let mut stored: HashMap<String, Step> = stored
+            .into_iter()
+            .map(|step| (step.guid.clone(), step))
             .collect();
-        for sent in &steps {
-            let stored = stored[sent.guid.as_str()];
-            if !is_same(stored, sent) {
-                self.write_title(stored, sent).await;
+        for sent in steps {
+            let stored = stored.remove(&sent.guid).expect("a stored step");
+            if !is_same(&stored, &sent) {
+                // The only field that the measured request changes.
+                self.write_title(stored, sent.title).await;
             }
         }
         ImportTaskResponse {
@@ -37,23 +33,6 @@ impl Floor {
             previous_revision: 0,
             document: None,
         }
-    }
-
-    /// Writes the title, the only field that the measured request changes.
-    async fn write_title(&self, stored: &Step, sent: &Step) {
-        let updated = with_pool!(&self.database, writer, |pool| async {
-            sqlx::query(sql::UPDATE_STEP)
-                .bind(ACCOUNT)
-                .bind(parse_id(&stored.guid))
-                .bind(&sent.title)
-                .bind(etag())
-                .bind(now())
-                .bind(&stored.etag)
-                .execute(pool)
-                .await
-                .map(|done| done.rows_affected())
-        });
-        assert_eq!(updated, 1, "each connection has its own task");
     }
 }
 

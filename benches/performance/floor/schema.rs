@@ -15,7 +15,8 @@ pub const GAP: i64 = 1 << 20;
 const SQLITE_READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
 
-/// The statements for the tables; `BYTES` stands for the type of binary columns.
+/// The statements for the tables; `BYTES` stands for the type of binary columns, and `SEQUENCE` for
+/// that of numbers which the database draws.
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS tasks (
     account_id varchar(64) NOT NULL, guid uuid NOT NULL, name text NOT NULL,
@@ -38,6 +39,13 @@ CREATE TABLE IF NOT EXISTS step_translations (
     account_id varchar(64) NOT NULL, step uuid NOT NULL, language text NOT NULL,
     locked boolean NOT NULL, title text, body text, source_digest text NOT NULL,
     PRIMARY KEY (account_id, step, language));
+CREATE TABLE IF NOT EXISTS changes (
+    seq SEQUENCE, position bigint, version bigint, changed_ts bigint NOT NULL,
+    transaction_id uuid NOT NULL, task uuid NOT NULL, step uuid,
+    transaction_size integer NOT NULL, step_count integer NOT NULL, kind smallint NOT NULL,
+    rpc smallint NOT NULL, account_id varchar(64) NOT NULL, fields text NOT NULL,
+    subject text NOT NULL);
+CREATE INDEX IF NOT EXISTS changes_new ON changes (account_id, seq) WHERE position IS NULL;
 ";
 
 /// A database of the floor.
@@ -92,6 +100,7 @@ impl Database {
         };
         let writer = pool(1).connect_with(writing).await.expect("the file");
         let tables = TABLES.replace("BYTES", "blob");
+        let tables = tables.replace("SEQUENCE", "integer PRIMARY KEY");
         let made = writer.execute(AssertSqlSafe(tables)).await;
         made.expect("tables");
         let reading = pool(SQLITE_READERS).connect_with(file.read_only(true));
@@ -109,6 +118,7 @@ impl Database {
             .connect_with(options.disable_statement_logging());
         let pool = pool.await.expect("the server");
         let tables = TABLES.replace("BYTES", "bytea");
+        let tables = tables.replace("SEQUENCE", "bigserial PRIMARY KEY");
         let made = pool.execute(AssertSqlSafe(tables)).await;
         made.expect("tables");
         Self::Postgres(pool)

@@ -46,21 +46,74 @@ pub const READ_STEPS: &str = concat!(
     ", body FROM steps WHERE account_id = $1 AND task = $2 ORDER BY position"
 );
 
-/// Parameters: account, step, title, etag, now, the etag that was read.
-pub const UPDATE_STEP: &str = "UPDATE steps SET title = $3, etag = $4, dirty_record = true, \
-     modified_ts = $5 WHERE account_id = $1 AND guid = $2 AND etag = $6";
+/// Notes a change in the feed: before the values of account, transaction, time, task and step.
+macro_rules! note_change {
+    () => {
+        "INSERT INTO changes (kind, rpc, transaction_size, step_count, version, fields, subject, \
+         account_id, transaction_id, changed_ts, task, step) \
+         SELECT 5, 4, 1, 0, 1, 'title', '', "
+    };
+}
 
-/// Parameters: account, step, task, etag, now, the etag that was read.
-pub const DELETE_STEP_POSTGRES: &str = "WITH s AS (DELETE FROM steps \
-     WHERE account_id = $1 AND guid = $2 AND etag = $6 RETURNING task) \
-     UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
-     modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND EXISTS (SELECT 1 FROM s)";
+macro_rules! update_step {
+    () => {
+        "UPDATE steps SET title = $3, etag = $4, dirty_record = true, modified_ts = $5 \
+         WHERE account_id = $1 AND guid = $2 AND etag = $6"
+    };
+}
+
+/// Parameters: account, step, title, etag, now, the etag that was read, transaction.
+pub const UPDATE_STEP_POSTGRES: &str = concat!(
+    "WITH s AS (",
+    update_step!(),
+    " RETURNING task) ",
+    note_change!(),
+    "$1, $7, $5, task, $2 FROM s"
+);
 
 /// The same for SQLite, written as several statements in one string.
-pub const DELETE_STEP_SQLITE: &str = "BEGIN IMMEDIATE; \
-     DELETE FROM steps WHERE account_id = $1 AND guid = $2 AND etag = $6; \
-     UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
-     modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND changes() > 0; COMMIT";
+pub const UPDATE_STEP_SQLITE: &str = concat!(
+    "BEGIN IMMEDIATE; ",
+    update_step!(),
+    "; ",
+    note_change!(),
+    "$1, $7, $5, task, $2 FROM steps WHERE account_id = $1 AND guid = $2 AND etag = $4; COMMIT"
+);
+
+macro_rules! delete_step {
+    () => {
+        "DELETE FROM steps WHERE account_id = $1 AND guid = $2 AND etag = $6"
+    };
+}
+
+macro_rules! shorten_task {
+    () => {
+        "UPDATE tasks SET step_count = step_count - 1, etag = $4, dirty_record = true, \
+         modified_ts = $5 WHERE account_id = $1 AND guid = $3 AND "
+    };
+}
+
+/// Parameters: account, step, task, etag, now, the etag that was read, transaction.
+pub const DELETE_STEP_POSTGRES: &str = concat!(
+    "WITH s AS (",
+    delete_step!(),
+    " RETURNING task), t AS (",
+    shorten_task!(),
+    "EXISTS (SELECT 1 FROM s) RETURNING guid) ",
+    note_change!(),
+    "$1, $7, $5, guid, $2 FROM t"
+);
+
+/// The same for SQLite, written as several statements in one string.
+pub const DELETE_STEP_SQLITE: &str = concat!(
+    "BEGIN IMMEDIATE; ",
+    delete_step!(),
+    "; ",
+    shorten_task!(),
+    "changes() > 0; ",
+    note_change!(),
+    "$1, $7, $5, $3, $2 WHERE changes() > 0; COMMIT"
+);
 
 macro_rules! insert_translation {
     () => {
@@ -77,8 +130,8 @@ macro_rules! unless_locked {
     };
 }
 
-/// Parameters: account, etag, now; and of the translations: steps, languages, titles,
-/// bodies, digests.
+/// Parameters: account, etag, now; of the translations: steps, languages, titles, bodies,
+/// digests; transaction.
 pub const WRITE_TRANSLATIONS_POSTGRES: &str = concat!(
     "WITH written AS (",
     insert_translation!(),
@@ -87,13 +140,16 @@ pub const WRITE_TRANSLATIONS_POSTGRES: &str = concat!(
           AS g(step, language, title, body, digest) \
      JOIN steps s ON s.account_id = $1 AND s.guid = g.step",
     unless_locked!(),
-    " RETURNING step) \
+    " RETURNING step), changed AS (\
      UPDATE steps SET etag = $2, dirty_record = true, modified_ts = $3 FROM written \
-     WHERE steps.account_id = $1 AND steps.guid = written.step"
+     WHERE steps.account_id = $1 AND steps.guid = written.step RETURNING task, guid) ",
+    note_change!(),
+    "$1, $9, $3, task, guid FROM changed"
 );
 
-/// The same for SQLite: account and values of each translation, then etag, now, account
-/// and the steps. Unlike there, steps with a locked translation are changed, too.
+/// The same for SQLite: account and values of each translation; etag, now, account and the
+/// steps; transaction, account and the steps again. Unlike there, steps with a locked translation are
+/// changed, too.
 pub fn write_translations_sqlite(count: usize) -> String {
     let row = vec!["(?, ?, ?, ?, ?, ?)"; count].join(", ");
     let steps = vec!["?"; count].join(", ");
@@ -101,9 +157,12 @@ pub fn write_translations_sqlite(count: usize) -> String {
         "BEGIN IMMEDIATE; {}SELECT column1, s.guid, column3, false, column4, column5, column6 \
          FROM (VALUES {row}) JOIN steps s ON s.account_id = column1 AND s.guid = column2 \
          WHERE true{}; UPDATE steps SET etag = ?, dirty_record = true, modified_ts = ? \
+         WHERE account_id = ? AND guid IN ({steps}); \
+         {}account_id, ?, modified_ts, task, guid FROM steps \
          WHERE account_id = ? AND guid IN ({steps}); COMMIT",
         insert_translation!(),
         unless_locked!(),
+        note_change!(),
     )
 }
 
@@ -139,13 +198,17 @@ macro_rules! update_task {
     };
 }
 
-/// Parameters: account, task, step, title, body, type, product, cost, published, etag, now.
+/// Parameters: account, task, step, title, body, type, product, cost, published, etag, now,
+/// transaction.
 pub const CREATE_STEP_POSTGRES: &str = concat!(
     "WITH t AS (",
     update_task!(),
-    " RETURNING last_position) ",
+    " RETURNING last_position), s AS (",
     insert_step!(),
-    "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t"
+    "SELECT $1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, last_position FROM t \
+     RETURNING task, guid) ",
+    note_change!(),
+    "$1, $12, $11, task, guid FROM s"
 );
 
 /// The same for SQLite, written as several statements in one string.
@@ -155,7 +218,9 @@ pub const CREATE_STEP_SQLITE: &str = concat!(
     "; ",
     insert_step!(),
     "VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, true, $11, $11, \
-     (SELECT last_position FROM tasks WHERE account_id = $1 AND guid = $2)); COMMIT"
+     (SELECT last_position FROM tasks WHERE account_id = $1 AND guid = $2)); ",
+    note_change!(),
+    "$1, $12, $11, $2, $3; COMMIT"
 );
 
 macro_rules! imported_task {
@@ -167,11 +232,13 @@ macro_rules! imported_task {
 }
 
 /// Parameters: account, task, name, product, roles, number of steps, last position, etag, now;
-/// and of the steps: ids, types, titles, bodies, costs.
+/// of the steps: ids, types, titles, bodies, costs; transaction.
 pub const IMPORT_POSTGRES: &str = concat!(
     "WITH t AS (",
     imported_task!(),
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 1, 0, true, false, 0, '')) ",
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, 0, 1, 0, true, false, 0, '')), c AS (",
+    note_change!(),
+    "$1, $15, $9, $2, NULL) ",
     insert_step!(),
     "SELECT $1, s.guid, $2, s.title, s.body, s.kind, $4, s.cost, 1, $8, true, $9, $9, s.n * 1048576 \
      FROM unnest($10::uuid[], $11::integer[], $12::text[], $13::text[], $14::integer[]) \
@@ -179,7 +246,7 @@ pub const IMPORT_POSTGRES: &str = concat!(
 );
 
 /// The same for SQLite, which has no arrays: the values of each step after those of the
-/// task, then account and task again. Parameters have no names, as SQLite searches
+/// task, then account and task again; account, transaction, time and task of the change. Parameters have no names, as SQLite searches
 /// names linearly.
 pub fn import_sqlite(steps: usize) -> String {
     let mut sql = concat!(
@@ -201,6 +268,7 @@ pub fn import_sqlite(steps: usize) -> String {
         sql.push_str(&rows.join(", "));
         sql.push_str(") CROSS JOIN tasks t WHERE t.account_id = ? AND t.guid = ?; ");
     }
-    sql.push_str("COMMIT");
+    sql.push_str(note_change!());
+    sql.push_str("?, ?, ?, ?, NULL; COMMIT");
     sql
 }

@@ -60,9 +60,9 @@ async fn write_to_sqlite(
             .bind(&item.source_digest);
     }
     query = query.bind(etag()).bind(now()).bind(ACCOUNT);
-    for step in steps {
-        query = query.bind(step);
-    }
+    query = steps.iter().fold(query, |query, step| query.bind(step));
+    query = query.bind(Uuid::now_v7()).bind(ACCOUNT);
+    query = steps.iter().fold(query, |query, step| query.bind(step));
     query.execute(pool).await.map(drop)
 }
 
@@ -85,6 +85,7 @@ async fn write_to_postgres(
         .bind(titles)
         .bind(bodies)
         .bind(digests)
+        .bind(Uuid::now_v7())
         .execute(pool)
         .await
         .map(drop)

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{
     Floor,
     row::StepRow,
-    schema::with_pool,
+    schema::{Database, with_pool},
     sql,
     values::{ACCOUNT, etag, now, parse_id, timestamp},
 };
@@ -17,28 +17,38 @@ impl Floor {
         let sent = request.step.expect("a step");
         let guid = parse_id(&sent.guid);
         let stored = self.read_step(guid).await;
+        UpdateStepResponse {
+            step: Some(self.write_title(stored, sent.title).await),
+            ignored_paths: Vec::new(),
+        }
+    }
+
+    /// Writes the title of a step that still has the etag which was read.
+    pub(super) async fn write_title(&self, stored: Step, title: String) -> Step {
         let (new_etag, now) = (etag(), now());
+        let sql = match self.database {
+            Database::Sqlite { .. } => sql::UPDATE_STEP_SQLITE,
+            Database::Postgres(_) => sql::UPDATE_STEP_POSTGRES,
+        };
         let updated = with_pool!(&self.database, writer, |pool| async {
-            sqlx::query(sql::UPDATE_STEP)
+            sqlx::query(sql)
                 .bind(ACCOUNT)
-                .bind(guid)
-                .bind(&sent.title)
+                .bind(parse_id(&stored.guid))
+                .bind(&title)
                 .bind(&new_etag)
                 .bind(now)
                 .bind(&stored.etag)
+                .bind(Uuid::now_v7())
                 .execute(pool)
                 .await
                 .map(|done| done.rows_affected())
         });
-        assert_eq!(updated, 1, "each connection has its own steps");
-        UpdateStepResponse {
-            step: Some(Step {
-                title: sent.title,
-                etag: new_etag,
-                modified_ts: Some(timestamp(now)),
-                ..stored
-            }),
-            ignored_paths: Vec::new(),
+        assert!(updated > 0, "each connection has its own steps");
+        Step {
+            title,
+            etag: new_etag,
+            modified_ts: Some(timestamp(now)),
+            ..stored
         }
     }
 

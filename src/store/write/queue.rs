@@ -1,8 +1,12 @@
 //! Group commit on SQLite, which has one writer. Writes that arrive while others run share their
 //! transaction, and so its COMMIT, which is most of what a write costs on a disk.
 //!
+//! Accounts take turns.
+//!
 //! *Invariants:* nobody is answered before the COMMIT; a failed write is rolled back to
 //! its savepoint without touching the others; a single write starts at once.
+
+mod turns;
 
 use std::{
     panic::AssertUnwindSafe,
@@ -21,6 +25,7 @@ use tokio::{
 };
 use tracing::{Instrument, Span};
 
+use self::turns::Turns;
 use super::{
     LargeReadPermit, Operation, PendingWrite,
     transaction::{
@@ -29,7 +34,7 @@ use super::{
 };
 use crate::{
     call_context::CallSpans,
-    domain::{Contention, Error, Outage},
+    domain::{Contention, Error, Outage, ids::AccountId},
     store::{
         Account, WriteMode, WriteOutcome,
         connection::{Database, Transaction, TransactionMode},
@@ -40,14 +45,42 @@ use crate::{
 /// How long a transaction takes further writes. Later ones wait for its COMMIT.
 const GROUP_TIME: Duration = Duration::from_millis(4);
 
-/// Writes in the order of their arrival.
+/// Writes of each account in the order of their arrival.
 pub struct WriteQueue {
     jobs: mpsc::UnboundedSender<Box<dyn Job>>,
     wait_timeout: Duration,
 }
 
+/// The end of the queue that takes writes out.
+struct WaitingJobs {
+    arrived: mpsc::UnboundedReceiver<Box<dyn Job>>,
+    turns: Turns<Box<dyn Job>>,
+}
+
+impl WaitingJobs {
+    /// Waits for a write. `None` if there will be no more.
+    async fn next(&mut self) -> Option<Box<dyn Job>> {
+        if self.turns.is_empty() {
+            let job = self.arrived.recv().await?;
+            self.turns.push(&job.account(), job);
+        }
+        self.try_next()
+    }
+
+    /// A write, if one waits.
+    fn try_next(&mut self) -> Option<Box<dyn Job>> {
+        while let Ok(job) = self.arrived.try_recv() {
+            self.turns.push(&job.account(), job);
+        }
+        self.turns.pop()
+    }
+}
+
 /// A write in the queue, whatever it returns.
 trait Job: Send {
+    /// Whose write it is.
+    fn account(&self) -> AccountId;
+
     /// Runs the write in a transaction. Only with `in_savepoint` can it be rolled back without
     /// the writes before it.
     fn run<'a>(
@@ -74,8 +107,9 @@ impl WriteQueue {
     /// Starts the queue's task, which ends when the queue is dropped. A write that waits
     /// longer than `wait_timeout` to begin is refused.
     pub fn start(writer: Database, wait_timeout: Duration) -> Self {
-        let (jobs, queue) = mpsc::unbounded_channel();
-        tokio::spawn(run_jobs(writer, queue));
+        let (jobs, arrived) = mpsc::unbounded_channel();
+        let turns = Turns::new();
+        tokio::spawn(run_jobs(writer, WaitingJobs { arrived, turns }));
         Self { jobs, wait_timeout }
     }
 
@@ -145,8 +179,8 @@ impl WriteQueue {
     }
 }
 
-async fn run_jobs(writer: Database, mut queue: mpsc::UnboundedReceiver<Box<dyn Job>>) {
-    while let Some(job) = queue.recv().await {
+async fn run_jobs(writer: Database, mut queue: WaitingJobs) {
+    while let Some(job) = queue.next().await {
         for job in run_group(&writer, job, Some(&mut queue)).await {
             run_group(&writer, job, None).await;
         }
@@ -159,7 +193,7 @@ async fn run_jobs(writer: Database, mut queue: mpsc::UnboundedReceiver<Box<dyn J
 async fn run_group(
     writer: &Database,
     first: Box<dyn Job>,
-    mut queue: Option<&mut mpsc::UnboundedReceiver<Box<dyn Job>>>,
+    mut queue: Option<&mut WaitingJobs>,
 ) -> Vec<Box<dyn Job>> {
     let transaction = match writer.begin(TransactionMode::Write).await {
         Ok(transaction) => Arc::new(transaction),
@@ -185,7 +219,7 @@ async fn run_group(
             return Vec::new();
         }
         if begun.elapsed() < GROUP_TIME {
-            next = queue.as_mut().and_then(|queue| queue.try_recv().ok());
+            next = queue.as_mut().and_then(|queue| queue.try_next());
         }
     }
     let mut stored = commit(writer, transaction).await;
@@ -227,6 +261,10 @@ struct QueuedWrite<O: Operation> {
 }
 
 impl<O: Operation> Job for QueuedWrite<O> {
+    fn account(&self) -> AccountId {
+        self.account.id.clone()
+    }
+
     fn run<'a>(
         &'a mut self,
         transaction: &'a Arc<Transaction>,
