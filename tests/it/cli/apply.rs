@@ -19,6 +19,7 @@ on_one_database![
     a_required_text_that_is_left_out_is_refused,
     an_error_in_a_document_names_its_line,
     a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed,
+    a_new_guide_has_its_subtasks_from_its_first_revision_on,
     a_guide_without_an_id_is_found_by_its_name,
     a_guide_without_an_id_is_found_by_its_external_id,
     a_dry_run_shows_changes_and_findings_and_stores_nothing,
@@ -269,6 +270,34 @@ fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
     let after = cli.exported(&guid);
     assert_eq!(after["task"]["name"], "Changed");
     assert_eq!(after["steps"][2]["title"], "Renamed");
+}
+
+fn a_new_guide_has_its_subtasks_from_its_first_revision_on(cli: Cli) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ids = [
+        "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d1",
+        "01a20006-4f3b-7d2f-8a4c-b9bf03c0c9d2",
+    ];
+    // The file with the subtask comes first.
+    let mut whole = guide("Whole");
+    whole["task"]["guid"] = json!(ids[0]);
+    let steps = whole["steps"].as_array_mut().expect("steps");
+    steps.push(subtask_step(ids[1], 7));
+    let count = steps.len();
+    write(&directory, "a.json", &whole);
+    let mut part = guide("Part");
+    part["task"]["guid"] = json!(ids[1]);
+    write(&directory, "b.json", &part);
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    assert_eq!(
+        counts(&output),
+        "2 created, 0 updated, 0 unchanged, 0 failed"
+    );
+    let history = cli.command(&["history", "Whole", "--format=json"]).run();
+    let history = history.json();
+    let revisions: Vec<&Value> = history.as_array().expect("revisions").iter().collect();
+    assert_eq!(revisions.len(), 1, "{history}");
+    assert_eq!(revisions[0]["step_count"], json!(count), "{history}");
 }
 
 fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
