@@ -228,7 +228,19 @@ fn no_such_task(client: &Client, name: &str, tasks: &[NamedTask]) -> CliError {
 
 /// What to do about a name that none of these tasks has.
 fn advice(client: &Client, name: &str, tasks: &[NamedTask]) -> String {
-    match closest_name(&name.to_lowercase(), tasks) {
+    let lower = name.to_lowercase();
+    let is_task = |guide: &str| {
+        TaskId::parse(guide).is_some() || tasks.iter().any(|it| it.name.to_lowercase() == guide)
+    };
+    if let Some((guide, revision)) = lower.rsplit_once('@')
+        && is_task(guide)
+    {
+        return format!(
+            "this command takes no revision, leave out `@{}`",
+            sanitize(revision)
+        );
+    }
+    match closest_name(&lower, tasks) {
         Some(closest) => format!("is {:?} meant?", sanitize(closest)),
         None => {
             let list = client.command("list");

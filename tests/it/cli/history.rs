@@ -230,6 +230,9 @@ fn a_name_with_an_at_sign_is_that_of_its_task(cli: Cli) {
     let line = run(&cli, &["export", "Pumb@3"]).failure(1);
     let part = "no task of this account has the name \"Pumb\": is \"Pump\" meant?";
     assert!(line.contains(part), "{line}");
+    let line = run(&cli, &["delete", "Pump@3", "--force"]).failure(1);
+    let part = "this command takes no revision, leave out `@3`";
+    assert!(line.contains(part), "{line}");
 }
 
 fn two_revisions_are_compared(cli: Cli) {
