@@ -57,6 +57,11 @@ impl WorkMemory {
         }
     }
 
+    /// The bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The bytes that all calls may hold together. Work that takes more never fits.
     pub fn limit(&self) -> usize {
         self.memory

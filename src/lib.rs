@@ -27,6 +27,7 @@
 //! | [`cli`] | the subcommands and their output |
 //! | `files`, `http_client` | regular files; requests over HTTP that the program makes itself |
 //! | [`pem`], [`version`] | PEM files; version and commit of the build |
+//! | `turns` | queues and permits in which accounts take turns |
 //! | `reload`, `terminal` | values that are read again at intervals; text that is safe on a terminal |
 //!
 //! No two modules use each other; `docs/architecture.md` says which module may use
@@ -77,4 +78,5 @@ pub mod store;
 pub mod telemetry;
 mod terminal;
 pub mod translate;
+mod turns;
 pub mod version;

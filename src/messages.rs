@@ -11,6 +11,7 @@ pub mod managed_documents;
 pub mod mask;
 pub mod merged;
 pub mod message_json;
+pub mod wire;
 
 #[cfg(test)]
 mod json_tests;

@@ -101,6 +101,7 @@ impl HistoryOptions {
             codec: GuideCodec {
                 encode: |_| None,
                 decode: |_| None,
+                decoded_bytes: |_| None,
             },
         }
     }

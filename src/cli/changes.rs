@@ -12,7 +12,10 @@ use crate::{
     domain::compare::{
         FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
     },
-    messages::{compared::compared, managed_documents::managed_documents},
+    messages::{
+        compared::{JsonFields, compared},
+        managed_documents::managed_documents,
+    },
     proto::v1::{FeedbackValue, Step, TaskDocument},
 };
 
@@ -127,7 +130,7 @@ pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
-    let compared = |guide| compared(guide, |value| value).ok_or(DocumentError::Contract);
+    let compared = |guide| compared::<JsonFields>(guide).ok_or(DocumentError::Contract);
     let (base, target) = (compared(stored)?, compared(planned)?);
     let mut changes = Vec::new();
     add_task(&compare(&base, &target), stored, planned, &mut changes);

@@ -18,7 +18,7 @@ use crate::{
     client::{CallError, Client},
     domain::compare::{Conflict, ConflictSubject, compare, merge},
     messages::{
-        compared::compared,
+        compared::{JsonFields, compared},
         managed_documents::{
             managed_document, managed_documents, managed_documents_mut, steps_by_guid,
         },
@@ -53,7 +53,7 @@ impl MergedGuides<'_> {
     /// Makes the changes of the document on the stored guide.
     pub fn merge(self) -> Result<MergeOutcome, DocumentError> {
         let Self { base, ours, theirs } = self;
-        let compared = |guide| compared(guide, |value| value).ok_or(DocumentError::Contract);
+        let compared = |guide| compared::<JsonFields>(guide).ok_or(DocumentError::Contract);
         let guides = [compared(base)?, compared(ours)?, compared(theirs)?];
         let [base, mine, other] = &guides;
         let conflicts = match merge(base, mine, other) {

@@ -282,6 +282,9 @@ pub struct GuideCodec {
     pub encode: fn(KeptGuide) -> Option<EncodedGuide>,
     /// Decodes a guide; `None` if the bytes are not those of one.
     pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
+    /// How many bytes of memory a decoded guide takes, with those that it is decoded from; `None` if
+    /// the bytes are not those of one.
+    pub decoded_bytes: fn(&EncodedGuide) -> Option<usize>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -16,17 +15,20 @@ use super::{
     page, status,
 };
 use crate::{
+    call_context::{CallContext, WorkMemory},
     domain::{
-        Error, Result,
+        Error, Result, SizedResource,
         compare::compare,
         etag::GuideEtag,
         history::{EncodedGuide, RequestedRevision, RevisionAlias, RevisionName},
         ids::TaskId,
         page::Page,
-        sha256::Sha256,
         violation::{Reason, Violations},
     },
-    messages::{compared::compared, kept_guide},
+    messages::{
+        compared::{FieldDigests, compared},
+        kept_guide,
+    },
     proto::v1::{
         CompareRevisionsRequest, CompareRevisionsResponse, CreateRevisionRequest,
         CreateRevisionResponse, DeleteRevisionRequest, DeleteRevisionResponse, GetRevisionRequest,
@@ -106,7 +108,12 @@ impl RevisionService for Services {
                 (found.0, None)
             } else {
                 let (revision, guide) = account.get_revision(task, &name, "revision").await?;
-                (revision, Some(document(&guide)?))
+                let decoded = decoded(&account, guide).await?;
+                // From now on it counts as the response.
+                if !CallContext::try_reserve_response(decoded.memory.bytes()) {
+                    return Err(Error::Overloaded);
+                }
+                (revision, Some(decoded.document))
             };
             Ok(GetRevisionResponse {
                 revision: Some(encode::task_revision(revision)),
@@ -182,7 +189,7 @@ impl RevisionService for Services {
             if after.as_ref().is_some_and(|after| after.guides != guides) {
                 return Err(Error::Invalid(status::page_token_violation().into()));
             }
-            let weight = base.weight() + target.weight();
+            let weight = weight(base.bytes + target.bytes);
             let comparison = account.analyse(weight, move || base.compare(&target));
             let Comparison {
                 mut task_paths,
@@ -375,9 +382,35 @@ fn task_and_revision(task: &str, name: &str, revision: &str) -> Result<(TaskId, 
     Ok(decoded)
 }
 
-fn document(guide: &EncodedGuide) -> Result<TaskDocument> {
-    kept_guide::document(guide)
-        .ok_or_else(|| Error::Internal("a stored guide cannot be decoded".to_owned()))
+/// The guide of a revision, and the memory that it takes.
+struct DecodedGuide {
+    document: TaskDocument,
+    memory: WorkMemory,
+}
+
+/// Decodes the guide of a revision on a thread for analyses, if it is large.
+async fn decoded(account: &Account, guide: EncodedGuide) -> Result<DecodedGuide> {
+    let mut memory = WorkMemory::of_current_call();
+    let weight = weight(guide.document_bytes);
+    let decode = move || {
+        let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
+        let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
+        let (resource, limit) = (SizedResource::Guide, memory.limit());
+        if bytes > limit {
+            return Err(Error::TooLarge { resource, limit });
+        }
+        if !memory.try_grow(bytes) {
+            return Err(Error::Overloaded);
+        }
+        let document = kept_guide::document(&guide).ok_or_else(broken)?;
+        Ok(DecodedGuide { document, memory })
+    };
+    account.analyse(weight, decode).await?
+}
+
+/// The weight of work on a guide of so many bytes.
+fn weight(bytes: usize) -> usize {
+    bytes / 1_024
 }
 
 fn created(made: CreatedRevision) -> CreateRevisionResponse {
@@ -415,7 +448,7 @@ fn restored(done: RestoredRevision) -> RestoreRevisionResponse {
 
 /// A guide to compare.
 struct ComparedGuide {
-    document: TaskDocument,
+    guide: DecodedGuide,
     etag: GuideEtag,
     bytes: usize,
 }
@@ -434,10 +467,11 @@ impl ComparedGuide {
         field: &'static str,
     ) -> Result<Self> {
         let (revision, guide) = account.get_revision(task, name, field).await?;
+        let bytes = guide.document_bytes;
         Ok(Self {
-            document: document(&guide)?,
+            guide: decoded(account, guide).await?,
             etag: revision.guide_etag,
-            bytes: guide.document_bytes,
+            bytes,
         })
     }
 
@@ -449,33 +483,32 @@ impl ComparedGuide {
                 Error::TaskNotFound(_) => Error::task_not_found(task, "task"),
                 error => error,
             })?;
+        let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());
+        let mut memory = WorkMemory::of_current_call();
+        if !memory.try_grow(2 * bytes) {
+            return Err(Error::Overloaded);
+        }
+        let document = encode::document(tree);
         Ok(Self {
-            etag: GuideEtag::of(&tree),
-            bytes: tree.bytes(),
-            document: encode::document(tree),
+            guide: DecodedGuide { document, memory },
+            etag,
+            bytes,
         })
-    }
-
-    /// What the comparison costs, in KiB.
-    fn weight(&self) -> usize {
-        self.bytes / 1_024
     }
 
     /// `None` if the descriptors of the contract are unusable.
     fn compare(&self, target: &Self) -> Option<Comparison> {
-        let (base, to) = (&self.document, &target.document);
-        let (base, to) = (compared(base, digest)?, compared(to, digest)?);
-        let difference = compare(&base, &to);
+        let (base, target) = (&self.guide.document, &target.guide.document);
+        let (before, after) = (
+            compared::<FieldDigests>(base)?,
+            compared::<FieldDigests>(target)?,
+        );
+        let difference = compare(&before, &after);
         Some(Comparison {
             task_paths: encode::paths(&difference.fields),
-            steps: encode::step_differences(&difference, &self.document, &target.document),
+            steps: encode::step_differences(&difference, base, target),
         })
     }
-}
-
-/// Stands for the value of a field, which may have megabytes.
-fn digest(value: Value) -> [u8; 32] {
-    Sha256::default().with(value.to_string()).finish()
 }
 
 /// A place in a comparison.

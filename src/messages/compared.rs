@@ -1,5 +1,7 @@
 //! Documents as they are compared: with the fields that an import honors.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use prost::Message;
 use serde_json::Value;
 
@@ -7,70 +9,136 @@ use super::{
     decode::{step::STEP_FIELDS, task::TASK_FIELDS},
     managed_documents::managed_documents,
     mask::{MaskFields, TRANSLATIONS},
-    message_json,
+    message_json, wire,
 };
 use crate::{
-    domain::compare::{ComparedStep, ComparedTask},
+    domain::{
+        compare::{ComparedStep, ComparedTask},
+        sha256::Sha256,
+    },
     proto::v1::{Step, StepType, TaskDocument},
 };
 
-/// A guide as it is compared. `field` makes what is compared of a field from its JSON. `None` if the
-/// descriptors of the contract are unusable.
-pub fn compared<V>(guide: &TaskDocument, field: fn(Value) -> V) -> Option<ComparedTask<V>> {
+/// What is compared of a field.
+pub trait ComparedFields {
+    type Value;
+
+    /// The fields that a task or step sets and that an import honors, those of translations one by
+    /// one. `name` is that of the message. `None` if the descriptors of the contract are unusable.
+    fn of(
+        name: &str,
+        message: &impl Message,
+        fields: &MaskFields,
+    ) -> Option<Vec<(String, Self::Value)>>;
+}
+
+/// Fields are compared as JSON.
+pub struct JsonFields;
+
+/// Fields are compared by digests of what is encoded. A field may have megabytes, and many times as
+/// much as JSON.
+pub struct FieldDigests;
+
+/// A guide as it is compared. `None` if the descriptors of the contract are unusable.
+pub fn compared<F: ComparedFields>(guide: &TaskDocument) -> Option<ComparedTask<F::Value>> {
     let task = guide.task.clone().unwrap_or_default();
-    let steps = guide.steps.iter().map(|step| compared_step(step, field));
+    let steps = guide.steps.iter().map(compared_step::<F>);
     Some(ComparedTask {
-        fields: honored_fields("Task", &task, &TASK_FIELDS, field)?,
+        fields: F::of("Task", &task, &TASK_FIELDS)?,
         guid: task.guid,
         steps: steps.collect::<Option<_>>()?,
     })
 }
 
-fn compared_step<V>(step: &Step, field: fn(Value) -> V) -> Option<ComparedStep<V>> {
-    let mut own = step.clone();
-    let configs = own.feedback_config.iter_mut();
-    for value in configs.flat_map(|config| &mut config.values) {
-        value.task_json = None;
-        value.link.clear();
+fn compared_step<F: ComparedFields>(step: &Step) -> Option<ComparedStep<F::Value>> {
+    let mut own = Cow::Borrowed(step);
+    let configs = step.feedback_config.iter();
+    let mut values = configs.flat_map(|config| &config.values);
+    if values.any(|value| value.task_json.is_some() || !value.link.is_empty()) {
+        let configs = own.to_mut().feedback_config.iter_mut();
+        for value in configs.flat_map(|config| &mut config.values) {
+            value.task_json = None;
+            value.link.clear();
+        }
     }
-    if own.r#type() == StepType::Subtask {
+    if step.r#type() == StepType::Subtask {
         // It follows the task that the step refers to.
-        own.title.clear();
+        own.to_mut().title.clear();
     }
     let managed = managed_documents(step)
-        .map(|(value, guide)| Some((value.key.clone(), compared(guide, field)?)));
+        .map(|(value, guide)| Some((value.key.clone(), compared::<F>(guide)?)));
     Some(ComparedStep {
-        guid: own.guid.clone(),
-        fields: honored_fields("Step", &own, &STEP_FIELDS, field)?,
+        guid: step.guid.clone(),
+        fields: F::of("Step", own.as_ref(), &STEP_FIELDS)?,
         managed: managed.collect::<Option<_>>()?,
     })
 }
 
-/// The fields that a document sets, those of translations one by one.
-fn honored_fields<V>(
-    name: &str,
-    message: &impl Message,
-    fields: &MaskFields,
-    field: fn(Value) -> V,
-) -> Option<Vec<(String, V)>> {
-    let descriptor = message_json::descriptor(name)?;
-    let json = message_json::json(descriptor.clone(), message)?;
-    let mut honored = Vec::new();
-    for (name, value) in message_json::fields(&descriptor, json) {
-        match value {
-            Value::Object(languages) if name == TRANSLATIONS => {
-                for (language, texts) in languages {
-                    let Value::Object(texts) = texts else {
-                        continue;
-                    };
-                    let path = |name| format!("{TRANSLATIONS}[\"{language}\"].{name}");
-                    let texts = texts.into_iter();
-                    honored.extend(texts.map(|(name, text)| (path(name), field(text))));
+impl ComparedFields for FieldDigests {
+    type Value = [u8; 32];
+
+    fn of(
+        name: &str,
+        message: &impl Message,
+        honored: &MaskFields,
+    ) -> Option<Vec<(String, [u8; 32])>> {
+        let descriptor = message_json::descriptor(name)?;
+        let bytes = message.encode_to_vec();
+        // A list is a field several times.
+        let mut digests: BTreeMap<String, Sha256> = BTreeMap::new();
+        for part in wire::fields(&bytes)? {
+            let field = descriptor.get_field(part.number)?;
+            if field.name() == TRANSLATIONS {
+                // An entry of a map: the language is 1, its texts are 2.
+                let entry = wire::fields(part.content)?;
+                let content = |number| entry.iter().find(|it| it.number == number);
+                let language = content(1).map_or(&[][..], |it| it.content);
+                let language = str::from_utf8(language).ok()?;
+                let kind = field.kind();
+                let texts = kind.as_message()?.map_entry_value_field().kind();
+                let texts = texts.as_message()?;
+                for text in wire::fields(content(2).map_or(&[][..], |it| it.content))? {
+                    let path = translation_path(language, texts.get_field(text.number)?.name());
+                    digests.entry(path).or_default().update(text.whole);
                 }
+            } else if honored.honored.contains(&field.name()) {
+                let path = field.name().to_owned();
+                digests.entry(path).or_default().update(part.whole);
             }
-            value if fields.honored.contains(&name.as_str()) => honored.push((name, field(value))),
-            _ => {}
         }
+        let digests = digests.into_iter();
+        Some(digests.map(|(path, it)| (path, it.finish())).collect())
     }
-    Some(honored)
+}
+
+impl ComparedFields for JsonFields {
+    type Value = Value;
+
+    fn of(name: &str, message: &impl Message, fields: &MaskFields) -> Option<Vec<(String, Value)>> {
+        let descriptor = message_json::descriptor(name)?;
+        let json = message_json::json(descriptor.clone(), message)?;
+        let mut honored = Vec::new();
+        for (name, value) in message_json::fields(&descriptor, json) {
+            match value {
+                Value::Object(languages) if name == TRANSLATIONS => {
+                    for (language, texts) in languages {
+                        let Value::Object(texts) = texts else {
+                            continue;
+                        };
+                        let texts = texts.into_iter();
+                        honored.extend(
+                            texts.map(|(name, text)| (translation_path(&language, &name), text)),
+                        );
+                    }
+                }
+                value if fields.honored.contains(&name.as_str()) => honored.push((name, value)),
+                _ => {}
+            }
+        }
+        Some(honored)
+    }
+}
+
+fn translation_path(language: &str, field: &str) -> String {
+    format!("{TRANSLATIONS}[\"{language}\"].{field}")
 }

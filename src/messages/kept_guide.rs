@@ -3,7 +3,7 @@
 //! The document is that of the contract, which only grows, so that later versions read what
 //! earlier ones have kept.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
@@ -12,6 +12,7 @@ use super::{
     decode::{self, Field, json},
     encode,
     ignored::Ignored,
+    wire,
 };
 use crate::{
     domain::{
@@ -26,11 +27,15 @@ use crate::{
         translation::Language,
         translation_work::SourceDigest,
     },
-    proto::v1,
+    proto::{decoded_size::DecodedSizes, v1},
 };
 
 /// Encodes guides for the database, and decodes them.
-pub const GUIDE_CODEC: GuideCodec = GuideCodec { encode, decode };
+pub const GUIDE_CODEC: GuideCodec = GuideCodec {
+    encode,
+    decode,
+    decoded_bytes,
+};
 
 /// The level of zstd: it takes less time than the reading of the guide.
 const COMPRESSION_LEVEL: i32 = 3;
@@ -95,9 +100,23 @@ pub fn document(guide: &EncodedGuide) -> Option<v1::TaskDocument> {
     stored(guide)?.document
 }
 
+/// How much memory the document of a guide in the database takes when it is decoded, with the bytes
+/// that it is decoded from. `None` if they are not those of one.
+pub fn decoded_bytes(guide: &EncodedGuide) -> Option<usize> {
+    static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::of_contract);
+    let bytes = decompressed(guide)?;
+    let fields = wire::fields(&bytes)?;
+    let documents = fields.iter().filter(|field| field.number == 1);
+    let elements = documents.map(|field| SIZES.of_document(field.content));
+    Some(2 * bytes.len() + elements.sum::<usize>())
+}
+
 fn stored(guide: &EncodedGuide) -> Option<StoredGuide> {
-    let bytes = zstd::bulk::decompress(&guide.content, guide.document_bytes).ok()?;
-    StoredGuide::decode(bytes.as_slice()).ok()
+    StoredGuide::decode(decompressed(guide)?.as_slice()).ok()
+}
+
+fn decompressed(guide: &EncodedGuide) -> Option<Vec<u8>> {
+    zstd::bulk::decompress(&guide.content, guide.document_bytes).ok()
 }
 
 fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
@@ -260,4 +279,54 @@ fn timestamp(time: ProtoTimestamp) -> Timestamp {
             .saturating_mul(1_000_000)
             .saturating_add(i64::from(nanos) / 1_000),
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use prost_types::{ListValue, Value, value::Kind};
+
+    use super::*;
+
+    #[test]
+    fn the_elements_of_a_kept_guide_are_counted_before_it_is_decoded() {
+        const ELEMENTS: usize = 100_000;
+        let empty = || Value {
+            kind: Some(Kind::ListValue(ListValue::default())),
+        };
+        let values = (0..ELEMENTS).map(|_| empty()).collect();
+        let looping = v1::Looping {
+            array: Some(Value {
+                kind: Some(Kind::ListValue(ListValue { values })),
+            }),
+            ..v1::Looping::default()
+        };
+        let step = v1::Step {
+            looping: Some(looping),
+            ..v1::Step::default()
+        };
+        let document = Some(v1::TaskDocument {
+            task: None,
+            steps: vec![step],
+        });
+        let outdated = Vec::new();
+        let bytes = StoredGuide { document, outdated }.encode_to_vec();
+        let guide = EncodedGuide {
+            document_bytes: bytes.len(),
+            content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).expect("a small guide"),
+        };
+        let counted = decoded_bytes(&guide).expect("a guide");
+        let taken = ELEMENTS * size_of::<Value>();
+        assert!(
+            (taken..2 * taken).contains(&counted),
+            "{counted} for {taken}"
+        );
+        assert_eq!(
+            decoded_bytes(&EncodedGuide {
+                content: vec![7],
+                ..guide
+            }),
+            None
+        );
+    }
 }

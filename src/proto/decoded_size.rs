@@ -28,6 +28,8 @@ const MAX_DEPTH: usize = 100;
 pub struct DecodedSizes {
     /// The index of each request's message, by `/package.Service/Method`.
     requests: HashMap<String, usize>,
+    /// The index of the message of a document.
+    document: Option<usize>,
     /// The fields of each message, by its index.
     messages: Vec<Vec<Field>>,
 }
@@ -60,6 +62,7 @@ impl DecodedSizes {
         let messages = schema.messages.values();
         let mut sizes = Self {
             requests: HashMap::new(),
+            document: schema.index(".expertise.v1.TaskDocument"),
             messages: messages.map(|message| schema.fields(message)).collect(),
         };
         for file in &set.file {
@@ -78,14 +81,23 @@ impl DecodedSizes {
     /// The memory that the elements of a request take, without their texts, which are as
     /// long as in the message. Counting ends above `limit`, and where the message cannot be
     /// decoded.
-    pub fn of_request(&self, rpc: &str, mut message: impl Buf, limit: usize) -> usize {
+    pub fn of_request(&self, rpc: &str, message: impl Buf, limit: usize) -> usize {
+        self.of_message(self.requests.get(rpc).copied(), message, limit)
+    }
+
+    /// The same for a document.
+    pub fn of_document(&self, document: impl Buf) -> usize {
+        self.of_message(self.document, document, usize::MAX)
+    }
+
+    fn of_message(&self, index: Option<usize>, mut message: impl Buf, limit: usize) -> usize {
         let mut counter = Counter {
             sizes: self,
             bytes: 0,
             limit,
         };
-        if let Some(request) = self.requests.get(rpc) {
-            counter.count(*request, &mut message, 0, MAX_DEPTH);
+        if let Some(index) = index {
+            counter.count(index, &mut message, 0, MAX_DEPTH);
         }
         counter.bytes
     }

@@ -55,6 +55,7 @@ use super::connections::ConnectionState;
 use crate::{
     auth::{Authenticator, KeysRead, Scope},
     call_context::{CallContext, CallMemory, CallWait, CallWaitSlot, ReadFrom},
+    domain::ids::AccountId,
     grpc::status,
     proto::decoded_size::DecodedSizes,
     telemetry::Tracer,
@@ -103,6 +104,7 @@ pub struct CallLimits {
 #[derive(Clone)]
 struct Asked {
     head: Parts,
+    account: AccountId,
     message: ReceivedMessage,
     /// The size of the largest copy of the message.
     bytes: usize,
@@ -293,6 +295,7 @@ impl Middleware {
             credentials::authenticate(&self.authenticator, headers, deadline, scope, &mut slot)
                 .await?;
         call.set_caller(caller.clone());
+        let account = caller.account.clone();
         credentials::authorize(&caller, scope)?;
         requested_timeout?;
         let read_from = protocol::read_from(headers)?;
@@ -305,6 +308,7 @@ impl Middleware {
         let (message, bytes) = in_time(call, deadline, scope, receiving).await?;
         let mut next = Some(Asked {
             head,
+            account,
             message,
             bytes,
             deadline,
@@ -359,6 +363,7 @@ impl Middleware {
     {
         let Asked {
             head,
+            account,
             message: ReceivedMessage { body, memory, .. },
             bytes,
             deadline,
@@ -370,7 +375,8 @@ impl Middleware {
             true => WorkKind::Analysis,
             false => WorkKind::Other,
         };
-        let permit = self.queue.acquire(slot, kind, bytes, deadline.at).await;
+        let permit = self.queue.acquire(slot, &account, kind, bytes, deadline.at);
+        let permit = permit.await;
         let permit = Arc::new(permit.map_err(|_| status::overloaded())?);
         let held = (Arc::clone(&memory), Arc::clone(&permit));
         let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;

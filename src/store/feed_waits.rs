@@ -31,7 +31,8 @@ const MAX_WAITING_OF_ACCOUNT: usize = 100;
 
 /// How far the feed of an account is, and whether entries have no position yet.
 const STATE: &str = "SELECT (SELECT head FROM change_feeds WHERE account_id = $1), \
-    EXISTS (SELECT 1 FROM changes WHERE account_id = $1 AND position IS NULL)";
+    (SELECT seq FROM changes WHERE account_id = $1 AND position IS NULL \
+      ORDER BY account_id, seq LIMIT 1) IS NOT NULL";
 
 /// The calls of this server that wait for changes.
 #[derive(Default)]

@@ -322,7 +322,7 @@ impl Account {
             Writers::Queue(queue) => return queue.run(self, write, large_read_permit).await,
         };
         let requested = Instant::now();
-        let permit = slots.acquire().await;
+        let permit = slots.acquire(&self.id).await;
         self.metrics().record_write_wait(requested.elapsed());
         let permit = permit?;
         // Dropped with this future, it tells the spawned task that nobody waits.

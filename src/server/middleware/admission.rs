@@ -24,7 +24,11 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::call_context::CallMemory;
+use crate::{
+    call_context::CallMemory,
+    domain::ids::AccountId,
+    turns::{FairPermit, FairSemaphore},
+};
 
 /// Up to this size a call is small: it gets memory and a permit beside calls that
 /// hold megabytes.
@@ -259,7 +263,7 @@ pub enum WorkKind {
 
 /// The queue in which calls wait for a permit once their messages are there.
 pub struct WorkQueue {
-    calls: Arc<Semaphore>,
+    calls: Arc<FairSemaphore>,
     large: Arc<Semaphore>,
     /// At most one large analysis for each processor, so that analyses never hold all permits of
     /// large calls.
@@ -272,7 +276,7 @@ pub struct WorkQueue {
 
 /// A call is worked on until this is dropped.
 pub struct WorkPermit {
-    _call: OwnedSemaphorePermit,
+    _call: FairPermit,
     _large: Option<OwnedSemaphorePermit>,
     _analysis: Option<OwnedSemaphorePermit>,
 }
@@ -284,7 +288,7 @@ impl WorkQueue {
         let permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         let large_permits = u32::try_from(permits).unwrap_or(u32::MAX);
         Self {
-            calls: Arc::new(Semaphore::new(MAX_CALLS_IN_WORK)),
+            calls: FairSemaphore::new(MAX_CALLS_IN_WORK),
             large: Arc::new(Semaphore::new(large_permits as usize)),
             large_analyses: Arc::new(Semaphore::new(processors())),
             large_permits,
@@ -301,7 +305,7 @@ impl WorkQueue {
 
     /// Calls that have a permit.
     pub fn working(&self) -> usize {
-        MAX_CALLS_IN_WORK.saturating_sub(self.calls.available_permits())
+        MAX_CALLS_IN_WORK.saturating_sub(self.calls.free())
     }
 
     /// Slots that are taken.
@@ -325,6 +329,7 @@ impl WorkQueue {
     pub async fn acquire(
         &self,
         slot: Option<QueueSlot>,
+        account: &AccountId,
         kind: WorkKind,
         bytes: usize,
         deadline: Instant,
@@ -332,15 +337,20 @@ impl WorkQueue {
         let slot = slot.map_or_else(|| self.slot(), Ok);
         let _slot = slot.inspect_err(|AtCapacity| self.count_refused_when_full())?;
         let left = deadline.saturating_duration_since(Instant::now());
-        let permit = timeout_at(deadline - left / 2, self.permit(kind, bytes)).await;
+        let permit = timeout_at(deadline - left / 2, self.permit(account, kind, bytes)).await;
         permit.unwrap_or_else(|_| {
             self.refused_late.inc();
             Err(AtCapacity)
         })
     }
 
-    /// Permits are given in the order of arrival.
-    async fn permit(&self, kind: WorkKind, bytes: usize) -> Result<WorkPermit, AtCapacity> {
+    /// Permits of large calls are given in the order of arrival, then accounts take turns.
+    async fn permit(
+        &self,
+        account: &AccountId,
+        kind: WorkKind,
+        bytes: usize,
+    ) -> Result<WorkPermit, AtCapacity> {
         let is_large_analysis = kind == WorkKind::Analysis && bytes > SMALL_CALL_BYTES;
         let analysis = match is_large_analysis {
             true => {
@@ -358,9 +368,8 @@ impl WorkQueue {
                 Some(large.await.map_err(|_| AtCapacity)?)
             }
         };
-        let call = Arc::clone(&self.calls).acquire_owned();
         Ok(WorkPermit {
-            _call: call.await.map_err(|_| AtCapacity)?,
+            _call: self.calls.acquire(account).await,
             _large: large,
             _analysis: analysis,
         })

@@ -23,10 +23,14 @@ const MAX_LOOKED_AT: usize = 2_000;
 /// The most transactions in which the start at the present puts entries in order.
 const MAX_ROUNDS_TO_NOW: usize = 20;
 
+/// Whether there are new entries is asked for the first of them, as PostgreSQL may read the whole
+/// table for EXISTS while one account has most of its rows.
+///
 /// The state of the feed, and the entries from a position on, the one there included. One row, at
 /// least. `$2` is the position, `$3` the number of entries.
 const PAGE: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
-      EXISTS (SELECT 1 FROM changes n WHERE n.account_id = $1 AND n.position IS NULL), \
+      (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
+        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL, \
       c.position, c.transaction_id, c.kind, c.task, c.step, c.version, c.changed_ts, \
       c.step_count, c.fields, c.rpc, c.subject \
     FROM (SELECT 1 AS one) o LEFT JOIN change_feeds f ON f.account_id = $1 \
@@ -36,7 +40,8 @@ const PAGE: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
 
 /// The state of the feed, and the transaction of its newest entry.
 const NOW: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
-      EXISTS (SELECT 1 FROM changes n WHERE n.account_id = $1 AND n.position IS NULL), \
+      (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
+        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL, \
       c.position, c.transaction_id \
     FROM (SELECT 1 AS one) o LEFT JOIN change_feeds f ON f.account_id = $1 \
     LEFT JOIN changes c ON c.account_id = $1 AND c.position = f.head";

@@ -43,6 +43,12 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
+    /// Waits for a turn among the analyses, for one that runs inside of a transaction.
+    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.0).acquire_owned().await.ok()
+    }
+
     /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the
     /// call holds is held until it has stopped.
     ///
@@ -80,8 +86,7 @@ impl AnalysisThreads {
         weight: usize,
         analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        // The semaphore is never closed.
-        let permit: Option<OwnedSemaphorePermit> = Arc::clone(&self.0).acquire_owned().await.ok();
+        let permit = self.turn().await;
         let mut memory = WorkMemory::of_current_call();
         let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
         let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);

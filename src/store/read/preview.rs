@@ -106,6 +106,11 @@ impl Account {
             after,
             size,
         } = call;
+        // With bodies it is analysed in the transaction, so that it waits for its turn before that.
+        let _turn = match bodies {
+            true => self.analysis_threads().turn().await,
+            false => None,
+        };
         // Ends on return, so that no wait for a permit holds the connection.
         let db = self.reader().begin(TransactionMode::Snapshot).await?;
         let field = match source.as_ref() {

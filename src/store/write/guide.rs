@@ -148,6 +148,15 @@ impl Tx {
         Ok(RevisionContent::Encoded(encoded?))
     }
 
+    /// Measures what the guide of a revision takes when it is decoded, in bytes.
+    pub async fn measure(&self, guide: EncodedGuide) -> Result<(EncodedGuide, usize), StoreError> {
+        let decoded_bytes = self.guide_codec.decoded_bytes;
+        let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;
+        let measured = run_by_weight(weight, move || (decoded_bytes(&guide), guide)).await?;
+        let (bytes, guide) = measured;
+        Ok((guide, bytes.ok_or(StoreError::Corrupt("content"))?))
+    }
+
     /// Decodes the guide of a revision.
     pub async fn decode(&self, guide: EncodedGuide) -> Result<KeptGuide, StoreError> {
         let decode = self.guide_codec.decode;

@@ -6,8 +6,6 @@
 //! *Invariants:* nobody is answered before the COMMIT; a failed write is rolled back to
 //! its savepoint without touching the others; a single write starts at once.
 
-mod turns;
-
 use std::{
     panic::AssertUnwindSafe,
     sync::{
@@ -25,7 +23,6 @@ use tokio::{
 };
 use tracing::{Instrument, Span};
 
-use self::turns::Turns;
 use super::{
     LargeReadPermit, Operation, PendingWrite,
     transaction::{
@@ -40,6 +37,7 @@ use crate::{
         connection::{Database, Transaction, TransactionMode},
         error::StoreError,
     },
+    turns::Turns,
 };
 
 /// How long a transaction takes further writes. Later ones wait for its COMMIT.
@@ -72,7 +70,7 @@ impl WaitingJobs {
         while let Ok(job) = self.arrived.try_recv() {
             self.turns.push(&job.account(), job);
         }
-        self.turns.pop()
+        self.turns.pop(|_| true).map(|(_, job)| job)
     }
 }
 

@@ -36,12 +36,6 @@ use crate::{
     },
 };
 
-/// Bytes of memory for each byte of a revision's document while it is decoded: the document, its
-/// message and the guide.
-const MEMORY_PER_DECODED_BYTE: usize = 3;
-/// The same afterwards: the guide and the plan, which share its bodies.
-const MEMORY_PER_DOCUMENT_BYTE: usize = 2;
-
 /// A revision to make.
 #[derive(Clone, Debug)]
 pub struct NewRevisionRequest {
@@ -462,19 +456,21 @@ impl RestoreWrite {
         let Some((found, document_bytes)) = found else {
             return Err(tx.revision_not_found(*task, revision).await?);
         };
-        let hold = |factor| {
-            self.memory
-                .hold_other(document_bytes.saturating_mul(factor))
-        };
-        hold(MEMORY_PER_DECODED_BYTE)?;
+        self.memory.hold_other(document_bytes)?;
         match revisions::content(db, account, *task, found.number).await? {
             Some(content) => {
                 let guide = EncodedGuide {
                     content,
                     document_bytes,
                 };
+                let (guide, decoded) = tx.measure(guide).await?;
+                // The document, its message, and the guide, which takes as much.
+                let guide_bytes = decoded.saturating_sub(document_bytes);
+                self.memory
+                    .hold_other(decoded.saturating_add(guide_bytes))?;
                 let guide = tx.decode(guide).await?;
-                hold(MEMORY_PER_DOCUMENT_BYTE)?;
+                // The guide and the plan, which share its bodies.
+                self.memory.hold_other(decoded)?;
                 Ok(guide)
             }
             None => Err(tx.revision_not_found(*task, revision).await?),

@@ -10,7 +10,7 @@ use sea_orm::{
     prelude::async_trait,
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 use uuid::Uuid;
@@ -33,6 +33,7 @@ use crate::{
         schema::entity::OfAccount,
         statement,
     },
+    turns::{FairPermit, FairSemaphore},
 };
 
 /// Locked attempts of a write before it fails with `WRITE_CONFLICT`.
@@ -181,13 +182,13 @@ impl Tx {
     }
 }
 
-/// Bounds how many writes run at once on PostgreSQL.
+/// Bounds how many writes run at once on PostgreSQL. Accounts take turns.
 ///
 /// *Invariant:* a write waits here, in the future of its caller, and not for a
 /// connection. If the caller goes away or its deadline passes meanwhile, the write never
 /// starts.
 pub struct WriteSlots {
-    slots: Arc<Semaphore>,
+    slots: Arc<FairSemaphore>,
     wait_timeout: Duration,
 }
 
@@ -195,18 +196,15 @@ impl WriteSlots {
     /// Lets `slots` writes run at once. One that waits longer than `wait_timeout` is refused.
     pub fn new(slots: usize, wait_timeout: Duration) -> Self {
         Self {
-            slots: Arc::new(Semaphore::new(slots)),
+            slots: FairSemaphore::new(slots),
             wait_timeout,
         }
     }
 
     /// Waits for a slot, which is free again when the permit is dropped.
-    pub async fn acquire(&self) -> Result<OwnedSemaphorePermit> {
-        let slot = Arc::clone(&self.slots).acquire_owned();
-        match timeout(self.wait_timeout, slot).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(Outage::NoConnection).into()),
-        }
+    pub async fn acquire(&self, account: &AccountId) -> Result<FairPermit> {
+        let slot = timeout(self.wait_timeout, self.slots.acquire(account)).await;
+        slot.map_err(|_| StoreError::Unavailable(Outage::NoConnection).into())
     }
 }
 

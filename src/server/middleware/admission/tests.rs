@@ -1,6 +1,6 @@
 #![allow(clippy::expect_used)]
 
-use std::time::Duration;
+use std::{cell::Cell, sync::LazyLock, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::time::timeout_at;
@@ -100,6 +100,17 @@ fn what_the_work_of_a_call_holds_counts_until_it_is_released() {
     assert_eq!(budget.used(), 0);
 }
 
+/// One of two accounts, in turn: neither has more than three quarters of the permits.
+fn account() -> &'static AccountId {
+    static ACCOUNTS: LazyLock<[AccountId; 2]> =
+        LazyLock::new(|| ["42", "43"].map(|id| AccountId::parse(id).expect("an account")));
+    thread_local!(static IS_FIRST: Cell<bool> = const { Cell::new(false) });
+    let [first, second] = &*ACCOUNTS;
+    let is_first = !IS_FIRST.get();
+    IS_FIRST.set(is_first);
+    if is_first { first } else { second }
+}
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
@@ -114,7 +125,7 @@ async fn acquire(
     let deadline = soon();
     let answer = timeout_at(
         deadline,
-        queue.acquire(slot, WorkKind::Other, bytes, deadline),
+        queue.acquire(slot, account(), WorkKind::Other, bytes, deadline),
     )
     .await;
     answer.expect("a permit or a refusal")
@@ -145,13 +156,13 @@ async fn a_full_queue_refuses_at_once() {
     }
     let mut waiting = Vec::new();
     for _ in 0..MAX_QUEUED_CALLS {
-        let mut permit = Box::pin(queue.acquire(None, WorkKind::Other, 10, soon()));
+        let mut permit = Box::pin(queue.acquire(None, account(), WorkKind::Other, 10, soon()));
         assert!((&mut permit).now_or_never().is_none());
         waiting.push(permit);
     }
     assert!(matches!(
         queue
-            .acquire(None, WorkKind::Other, 10, soon())
+            .acquire(None, account(), WorkKind::Other, 10, soon())
             .now_or_never(),
         Some(Err(AtCapacity))
     ));
@@ -160,7 +171,7 @@ async fn a_full_queue_refuses_at_once() {
     waiting.pop();
     assert!(
         queue
-            .acquire(None, WorkKind::Other, 10, soon())
+            .acquire(None, account(), WorkKind::Other, 10, soon())
             .now_or_never()
             .is_none()
     );
@@ -186,7 +197,7 @@ async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
     assert!((&mut second).now_or_never().is_none());
     assert!(
         queue
-            .acquire(None, WorkKind::Other, SMALL_CALL_BYTES, soon())
+            .acquire(None, account(), WorkKind::Other, SMALL_CALL_BYTES, soon())
             .now_or_never()
             .is_some()
     );
@@ -198,7 +209,7 @@ async fn large_calls_wait_for_each_other_and_small_ones_do_not() {
 #[tokio::test(start_paused = true)]
 async fn others_do_not_wait_behind_large_analyses() {
     let queue = WorkQueue::new(64 * MIB, &RejectedCalls::default());
-    let analyse = || queue.acquire(None, WorkKind::Analysis, MIB, soon());
+    let analyse = || queue.acquire(None, account(), WorkKind::Analysis, MIB, soon());
     let mut held = Vec::new();
     while let Some(permit) = analyse().now_or_never() {
         held.push(permit.expect("a permit"));
@@ -207,10 +218,16 @@ async fn others_do_not_wait_behind_large_analyses() {
     let mut waiting = Box::pin(analyse());
     assert!((&mut waiting).now_or_never().is_none());
     if held.len() < 4 {
-        let other = queue.acquire(None, WorkKind::Other, MIB, soon());
+        let other = queue.acquire(None, account(), WorkKind::Other, MIB, soon());
         assert!(other.now_or_never().is_some());
     }
-    let small = queue.acquire(None, WorkKind::Analysis, SMALL_CALL_BYTES, soon());
+    let small = queue.acquire(
+        None,
+        account(),
+        WorkKind::Analysis,
+        SMALL_CALL_BYTES,
+        soon(),
+    );
     assert!(
         small.now_or_never().is_some(),
         "small ones take their turns elsewhere"

@@ -1,0 +1,42 @@
+//! The fields of an encoded message.
+
+use prost::{
+    decode_length_delimiter,
+    encoding::{DecodeContext, WireType, decode_key, skip_field},
+};
+
+/// A field as it is encoded.
+pub struct WireField<'a> {
+    pub number: u32,
+    /// All of it.
+    pub whole: &'a [u8],
+    /// A text, bytes, or a message; empty for a number.
+    pub content: &'a [u8],
+}
+
+/// The fields of a message in their order; `None` if the bytes are not those of one.
+pub fn fields(mut bytes: &[u8]) -> Option<Vec<WireField<'_>>> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let begin = bytes;
+        let (number, wire_type) = decode_key(&mut bytes).ok()?;
+        let content = match wire_type {
+            WireType::LengthDelimited => {
+                let length = decode_length_delimiter(&mut bytes).ok()?;
+                let (content, rest) = bytes.split_at_checked(length)?;
+                bytes = rest;
+                content
+            }
+            _ => {
+                skip_field(wire_type, number, &mut bytes, DecodeContext::default()).ok()?;
+                &[]
+            }
+        };
+        fields.push(WireField {
+            number,
+            whole: begin.get(..begin.len() - bytes.len())?,
+            content,
+        });
+    }
+    Some(fields)
+}

@@ -1,0 +1,250 @@
+//! Accounts take turns, so that one with much to do does not keep the others waiting for all of it.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::oneshot;
+
+use crate::domain::ids::AccountId;
+
+/// What waits, by account.
+pub struct Turns<T> {
+    /// The account whose turn is next comes first. None has an empty queue.
+    accounts: VecDeque<(AccountId, VecDeque<T>)>,
+}
+
+impl<T> Turns<T> {
+    pub fn new() -> Self {
+        Self {
+            accounts: VecDeque::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    /// Adds what waits behind all else of the account.
+    pub fn push(&mut self, account: &AccountId, item: T) {
+        match self.accounts.iter_mut().find(|(it, _)| it == account) {
+            Some((_, queue)) => queue.push_back(item),
+            None => {
+                let queue = VecDeque::from([item]);
+                self.accounts.push_back((account.clone(), queue));
+            }
+        }
+    }
+
+    /// Takes what is next, with its account, among the accounts that may have a turn.
+    pub fn pop(&mut self, may: impl Fn(&AccountId) -> bool) -> Option<(AccountId, T)> {
+        let next = self.accounts.iter().position(|(account, _)| may(account))?;
+        let (account, mut queue) = self.accounts.remove(next)?;
+        let item = queue.pop_front()?;
+        if !queue.is_empty() {
+            self.accounts.push_back((account.clone(), queue));
+        }
+        Some((account, item))
+    }
+}
+
+/// Permits that accounts take in turns. No account has more than three quarters of them, so that
+/// there usually is one for another.
+pub struct FairSemaphore(Mutex<Permits>);
+
+struct Permits {
+    free: usize,
+    /// The most that one account may have.
+    most: usize,
+    /// How many each account has.
+    held: HashMap<AccountId, usize>,
+    waiting: Turns<oneshot::Sender<FairPermit>>,
+}
+
+/// A permit, which is free again when it is dropped.
+pub struct FairPermit {
+    account: AccountId,
+    /// `None` if it is not to be given back.
+    semaphore: Option<Arc<FairSemaphore>>,
+}
+
+impl Permits {
+    fn may_have_one_more(&self, account: &AccountId) -> bool {
+        self.held.get(account).is_none_or(|held| *held < self.most)
+    }
+
+    fn take(&mut self, account: &AccountId) {
+        self.free -= 1;
+        *self.held.entry(account.clone()).or_default() += 1;
+    }
+
+    fn give_back(&mut self, account: &AccountId) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(account) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(account);
+            }
+        }
+    }
+
+    /// Takes a permit for one that waits, if there is a permit for it.
+    fn take_for_next(&mut self) -> Option<(AccountId, oneshot::Sender<FairPermit>)> {
+        if self.free == 0 {
+            return None;
+        }
+        let (held, most) = (&self.held, self.most);
+        let may = |account: &AccountId| held.get(account).is_none_or(|held| *held < most);
+        let (account, sender) = self.waiting.pop(may)?;
+        self.take(&account);
+        Some((account, sender))
+    }
+}
+
+impl FairSemaphore {
+    pub fn new(permits: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Permits {
+            free: permits,
+            most: permits - permits / 4,
+            held: HashMap::new(),
+            waiting: Turns::new(),
+        })))
+    }
+
+    /// How many permits nobody has.
+    pub fn free(&self) -> usize {
+        self.lock().free
+    }
+
+    /// Waits for a permit.
+    pub async fn acquire(self: &Arc<Self>, account: &AccountId) -> FairPermit {
+        let permit = {
+            let mut permits = self.lock();
+            if permits.free > 0 && permits.may_have_one_more(account) {
+                permits.take(account);
+                return self.permit(account.clone());
+            }
+            let (sender, permit) = oneshot::channel();
+            permits.waiting.push(account, sender);
+            permit
+        };
+        // The sender stays here until it has sent.
+        permit.await.unwrap_or_else(|_| FairPermit {
+            account: account.clone(),
+            semaphore: None,
+        })
+    }
+
+    fn permit(self: &Arc<Self>, account: AccountId) -> FairPermit {
+        FairPermit {
+            account,
+            semaphore: Some(Arc::clone(self)),
+        }
+    }
+
+    /// Takes a permit of this account back, and gives it to one that waits.
+    fn release(self: Arc<Self>, mut account: AccountId) {
+        loop {
+            let next = {
+                let mut permits = self.lock();
+                permits.give_back(&account);
+                permits.take_for_next()
+            };
+            let Some((next, sender)) = next else { return };
+            match sender.send(self.permit(next.clone())) {
+                Ok(()) => return,
+                // It waits no more.
+                Err(mut permit) => permit.semaphore = None,
+            }
+            account = next;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Permits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for FairPermit {
+    fn drop(&mut self) {
+        if let Some(semaphore) = self.semaphore.take() {
+            semaphore.release(self.account.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn account(name: &str) -> AccountId {
+        AccountId::parse(name).expect("an account")
+    }
+
+    #[test]
+    fn accounts_take_turns_and_each_keeps_its_order() {
+        let mut turns = Turns::new();
+        for item in ["a1", "a2", "a3", "b1", "c1", "b2"] {
+            turns.push(&account(&item[..1]), item);
+        }
+        let (_, first) = turns.pop(|it| *it == account("b")).expect("one");
+        let others = std::iter::from_fn(|| turns.pop(|_| true));
+        let others: Vec<&str> = others.map(|(_, item)| item).collect();
+        assert_eq!(first, "b1");
+        assert_eq!(others, ["a1", "c1", "b2", "a2", "a3"]);
+        assert!(turns.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_permit_goes_to_the_next_account_and_never_to_one_that_waits_no_more() {
+        let (a, b) = (account("a"), account("b"));
+        let semaphore = FairSemaphore::new(1);
+        let held = semaphore.acquire(&a).await;
+        let mut first = Box::pin(semaphore.acquire(&a));
+        let mut gone = Box::pin(semaphore.acquire(&a));
+        let mut other = Box::pin(semaphore.acquire(&b));
+        for waiting in [&mut first, &mut gone, &mut other] {
+            assert!(waiting.now_or_never().is_none());
+        }
+        drop(held);
+        let held = first.await;
+        assert!((&mut other).now_or_never().is_none());
+        drop(gone);
+        drop(held);
+        let held = other.await;
+        assert_eq!(semaphore.free(), 0);
+        drop(held);
+        assert_eq!(semaphore.free(), 1);
+        // One that was given a permit, and did not come to take it.
+        let held = semaphore.acquire(&a).await;
+        let mut given = Box::pin(semaphore.acquire(&b));
+        assert!((&mut given).now_or_never().is_none());
+        drop(held);
+        drop(given);
+        assert_eq!(semaphore.free(), 1);
+    }
+
+    #[tokio::test]
+    async fn no_account_has_more_than_three_quarters() {
+        let (a, b) = (account("a"), account("b"));
+        let semaphore = FairSemaphore::new(4);
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(semaphore.acquire(&a).await);
+        }
+        let mut fourth = Box::pin(semaphore.acquire(&a));
+        assert!((&mut fourth).now_or_never().is_none());
+        let other = semaphore.acquire(&b).await;
+        drop(other);
+        assert!((&mut fourth).now_or_never().is_none());
+        held.pop();
+        let fourth = fourth.await;
+        assert_eq!(semaphore.free(), 1);
+        drop((held, fourth));
+        assert_eq!(semaphore.free(), 4);
+    }
+}
