@@ -80,7 +80,7 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     assert!(server.terminate().success());
 }
 
-/// 128 calls are worked on and 1,024 wait for a permit.
+/// 128 calls are worked on, 96 of one account, and 1,024 wait for a permit.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long() {
     let url = Scratch::of_this_run().sqlite_url("full_queue");
@@ -88,10 +88,10 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
     let mut holder = SqlConnection::open(&url).await;
     holder.execute("BEGIN IMMEDIATE").await;
     let mut calls = JoinSet::new();
-    let mut begin = |count: usize| {
-        for _ in 0..count.div_ceil(128) {
-            let client = server.client();
-            for _ in 0..count.min(128) {
+    let mut begin = |account: &'static str, count: usize| {
+        for begun in (0..count).step_by(128) {
+            let client = server.client().with_account(account);
+            for _ in begun..count.min(begun + 128) {
                 let client = client.clone();
                 calls.spawn(async move { client.create_task(task("Held up")).await.map(drop) });
             }
@@ -108,12 +108,19 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
     let client = server.client();
     let mut late = Request::new(create_task_request(task("Late")));
     late.set_timeout(Duration::from_secs(2));
-    begin(128);
-    server
-        .wait_for_metrics("calls are worked on", |metrics| {
-            metrics.sum("expertise_calls_in_work", &[]) == 128.0
-        })
-        .await;
+    let in_work = |count: f64| {
+        let is = move |metrics: &Exposition| metrics.sum("expertise_calls_in_work", &[]) == count;
+        server.wait_for_metrics("calls are worked on", is)
+    };
+    // One account leaves a quarter to others, which need not wait.
+    begin("demo", 128);
+    in_work(96.0).await;
+    waiting(32.0).await;
+    let other = server.client().with_account("other");
+    let request = ListTasksRequest::default();
+    other.tasks().list_tasks(request).await.accepted();
+    begin("other", 32);
+    in_work(128.0).await;
     let begun = Instant::now();
     let failure = client.tasks().create_task(late).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");
@@ -128,7 +135,7 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
         [1.0, 0.0]
     );
 
-    begin(1_024);
+    begin("demo", 1_024 - 32);
     waiting(1_024.0).await;
     let failure = client.create_task(task("Too many")).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");

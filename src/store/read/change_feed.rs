@@ -23,11 +23,11 @@ const MAX_LOOKED_AT: usize = 2_000;
 /// The most transactions in which the start at the present puts entries in order.
 const MAX_ROUNDS_TO_NOW: usize = 20;
 
-/// Whether there are new entries is asked for the first of them, as PostgreSQL may read the whole
-/// table for EXISTS while one account has most of its rows.
-///
 /// The state of the feed, and the entries from a position on, the one there included. One row, at
 /// least. `$2` is the position, `$3` the number of entries.
+///
+/// Whether there are new entries is asked for the first of them: for EXISTS, PostgreSQL may read the
+/// whole table while one account has most of its rows.
 const PAGE: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
       (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
         ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL, \
