@@ -48,7 +48,7 @@ use write::{WriteQueue, WriteSlots};
 pub use connection::{OpenError, SchemaChange, check, migrate, migrate_with_layout};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
-    ValidationCall, ValidationPage,
+    ValidationCall, ValidationPage, run_by_weight,
 };
 pub use schema::newest_migration as schema;
 pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};

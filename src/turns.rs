@@ -13,12 +13,15 @@ use crate::domain::ids::AccountId;
 pub struct Turns<T> {
     /// The account whose turn is next comes first. None has an empty queue.
     accounts: VecDeque<(AccountId, VecDeque<T>)>,
+    /// Whether the last of them had the last turn. Those that come now are before it.
+    last_had_turn: bool,
 }
 
 impl<T> Turns<T> {
     pub fn new() -> Self {
         Self {
             accounts: VecDeque::new(),
+            last_had_turn: false,
         }
     }
 
@@ -31,8 +34,9 @@ impl<T> Turns<T> {
         match self.accounts.iter_mut().find(|(it, _)| it == account) {
             Some((_, queue)) => queue.push_back(item),
             None => {
+                let place = self.accounts.len() - usize::from(self.last_had_turn);
                 let queue = VecDeque::from([item]);
-                self.accounts.push_back((account.clone(), queue));
+                self.accounts.insert(place, (account.clone(), queue));
             }
         }
     }
@@ -42,7 +46,8 @@ impl<T> Turns<T> {
         let next = self.accounts.iter().position(|(account, _)| may(account))?;
         let (account, mut queue) = self.accounts.remove(next)?;
         let item = queue.pop_front()?;
-        if !queue.is_empty() {
+        self.last_had_turn = !queue.is_empty();
+        if self.last_had_turn {
             self.accounts.push_back((account.clone(), queue));
         }
         Some((account, item))
@@ -197,6 +202,17 @@ mod tests {
         assert_eq!(first, "b1");
         assert_eq!(others, ["a1", "c1", "b2", "a2", "a3"]);
         assert!(turns.is_empty());
+        // One that comes while another one has its turn is next.
+        let one = |turns: &mut Turns<&'static str>| turns.pop(|_| true).expect("one").1;
+        for item in ["a1", "a2"] {
+            turns.push(&account("a"), item);
+        }
+        assert_eq!(one(&mut turns), "a1");
+        for item in ["b1", "b2"] {
+            turns.push(&account("b"), item);
+        }
+        let taken = [(); 3].map(|()| one(&mut turns));
+        assert_eq!(taken, ["b1", "a2", "b2"]);
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -39,7 +40,7 @@ use crate::{
     },
     store::{
         Account, CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision,
-        WriteOutcome,
+        WriteOutcome, run_by_weight,
     },
 };
 
@@ -107,8 +108,9 @@ impl RevisionService for Services {
                 let found = account.find_revision(task, &name, "revision").await?;
                 (found.0, None)
             } else {
-                let (revision, guide) = account.get_revision(task, &name, "revision").await?;
-                let decoded = decoded(&account, guide).await?;
+                let found = account.get_revision(task, &name, "revision").await?;
+                let (revision, guide, permit) = found;
+                let decoded = decoded(guide, permit).await?;
                 // From now on it counts as the response.
                 if !CallContext::try_reserve_response(decoded.memory.bytes()) {
                     return Err(Error::Overloaded);
@@ -388,8 +390,11 @@ struct DecodedGuide {
     memory: WorkMemory,
 }
 
-/// Decodes the guide of a revision on a thread for analyses, if it is large.
-async fn decoded(account: &Account, guide: EncodedGuide) -> Result<DecodedGuide> {
+/// Decodes the guide of a revision, on a thread of its own if it is large.
+async fn decoded(
+    guide: EncodedGuide,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<DecodedGuide> {
     let mut memory = WorkMemory::of_current_call();
     let weight = weight(guide.document_bytes);
     let decode = move || {
@@ -403,9 +408,10 @@ async fn decoded(account: &Account, guide: EncodedGuide) -> Result<DecodedGuide>
             return Err(Error::Overloaded);
         }
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
+        drop(permit);
         Ok(DecodedGuide { document, memory })
     };
-    account.analyse(weight, decode).await?
+    run_by_weight(weight, decode).await?
 }
 
 /// The weight of work on a guide of so many bytes.
@@ -466,10 +472,10 @@ impl ComparedGuide {
         name: &RevisionName,
         field: &'static str,
     ) -> Result<Self> {
-        let (revision, guide) = account.get_revision(task, name, field).await?;
+        let (revision, guide, permit) = account.get_revision(task, name, field).await?;
         let bytes = guide.document_bytes;
         Ok(Self {
-            guide: decoded(account, guide).await?,
+            guide: decoded(guide, permit).await?,
             etag: revision.guide_etag,
             bytes,
         })

@@ -103,8 +103,9 @@ impl AnalysisThreads {
     }
 }
 
-/// Runs light work here, and other work on a thread of its own. It is for short work inside of
-/// transactions, which cannot wait for one of the [`AnalysisThreads`].
+/// Runs light work here, and other work on a thread of its own. It is for short work of calls that
+/// hold what others need, such as a transaction, and so cannot wait for one of the
+/// [`AnalysisThreads`].
 pub async fn run_by_weight<T: Send + 'static>(
     weight: usize,
     work: impl FnOnce() -> T + Send + 'static,

@@ -6,6 +6,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, IdenStatic, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     Select, Value,
 };
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::{
@@ -205,15 +206,15 @@ impl Account {
         }
     }
 
-    /// The same with its guide.
+    /// The same with its guide. A large one comes with its permit, until it is decoded.
     pub async fn get_revision(
         &self,
         task: TaskId,
         name: &RevisionName,
         field: &'static str,
-    ) -> Result<(TaskRevision, EncodedGuide)> {
+    ) -> Result<(TaskRevision, EncodedGuide, Option<OwnedSemaphorePermit>)> {
         let (revision, document_bytes) = self.find_revision(task, name, field).await?;
-        let _permit = match document_bytes {
+        let permit = match document_bytes {
             ..=LARGE_TREE_BYTES => None,
             _ => Some(self.large_read_permit(document_bytes).await?),
         };
@@ -224,7 +225,7 @@ impl Account {
                     content,
                     document_bytes,
                 };
-                Ok((revision, guide))
+                Ok((revision, guide, permit))
             }
             // It was deleted meanwhile.
             None => Err(not_found(db, account, task, name, field).await?),
