@@ -408,6 +408,8 @@ async fn decoded(
             return Err(Error::Overloaded);
         }
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
+        // The bytes that it was decoded from are gone.
+        memory.shrink_to(bytes.saturating_sub(guide.document_bytes));
         drop(permit);
         Ok(DecodedGuide { document, memory })
     };

@@ -104,8 +104,7 @@ impl AnalysisThreads {
 }
 
 /// Runs light work here, and other work on a thread of its own. It is for short work of calls that
-/// hold what others need, such as a transaction, and so cannot wait for one of the
-/// [`AnalysisThreads`].
+/// hold what others need, such as a transaction, and so cannot wait for a thread for analyses.
 pub async fn run_by_weight<T: Send + 'static>(
     weight: usize,
     work: impl FnOnce() -> T + Send + 'static,
