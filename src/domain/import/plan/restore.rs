@@ -318,7 +318,13 @@ impl<'a> Restore<'a> {
             return Target::Stored(tree);
         }
         match self.outside.get(&id).copied() {
-            Some(tree) if tree.task.managed.is_none() && is_same(kept, tree) => {
+            // A task that is made anew takes none from elsewhere: a restore that undoes this one
+            // would not give it back.
+            Some(tree)
+                if !matches!(parent, Target::Replaced)
+                    && tree.task.managed.is_none()
+                    && is_same(kept, tree) =>
+            {
                 Target::Stored(tree)
             }
             Some(_) => Target::Replaced,
