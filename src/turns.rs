@@ -75,8 +75,9 @@ pub struct FairPermit {
 }
 
 impl Permits {
-    fn may_have_one_more(&self, account: &AccountId) -> bool {
-        self.held.get(account).is_none_or(|held| *held < self.most)
+    /// Whether there is a permit for the account.
+    fn may_take(&self, account: &AccountId) -> bool {
+        self.free > 0 && self.held.get(account).is_none_or(|held| *held < self.most)
     }
 
     fn take(&mut self, account: &AccountId) {
@@ -122,11 +123,20 @@ impl FairSemaphore {
         self.lock().free
     }
 
+    /// Takes a permit that nobody has, if the account may have it.
+    pub fn try_acquire(self: &Arc<Self>, account: &AccountId) -> Option<FairPermit> {
+        let mut permits = self.lock();
+        permits.may_take(account).then(|| {
+            permits.take(account);
+            self.permit(account.clone())
+        })
+    }
+
     /// Waits for a permit.
     pub async fn acquire(self: &Arc<Self>, account: &AccountId) -> FairPermit {
         let permit = {
             let mut permits = self.lock();
-            if permits.free > 0 && permits.may_have_one_more(account) {
+            if permits.may_take(account) {
                 permits.take(account);
                 return self.permit(account.clone());
             }

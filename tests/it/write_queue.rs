@@ -80,7 +80,7 @@ async fn a_write_that_another_process_holds_up_is_refused_and_may_be_retried() {
     assert!(server.terminate().success());
 }
 
-/// 128 calls are worked on, 96 of one account, and 1,024 wait for a permit.
+/// 128 calls are worked on, 96 of one account, and 1,024 wait for a permit, 768 of one account.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long() {
     let url = Scratch::of_this_run().sqlite_url("full_queue");
@@ -135,17 +135,23 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
         [1.0, 0.0]
     );
 
-    begin("demo", 1_024 - 32);
-    waiting(1_024.0).await;
-    let failure = client.create_task(task("Too many")).await.refused();
-    failure.is(Code::ResourceExhausted, "OVERLOADED");
-    assert!(failure.details.retry_info().is_some(), "{failure:?}");
+    // One account leaves a quarter of the places, too.
+    begin("demo", 768 - 32);
+    waiting(768.0).await;
+    let demo = server.client().with_account("demo");
+    for (client, others) in [(&demo, 0_u16), (&client, 256)] {
+        begin("other", others.into());
+        waiting(768.0 + f64::from(others)).await;
+        let failure = client.create_task(task("Too many")).await.refused();
+        failure.is(Code::ResourceExhausted, "OVERLOADED");
+        assert!(failure.details.retry_info().is_some(), "{failure:?}");
+    }
     assert_eq!(
         [
             rejected("queue_timeout").await,
             rejected("queue_full").await
         ],
-        [1.0, 1.0]
+        [1.0, 2.0]
     );
     calls.shutdown().await;
 }

@@ -269,7 +269,10 @@ pub struct WorkQueue {
     /// large calls.
     large_analyses: Arc<Semaphore>,
     large_permits: u32,
+    /// Slots that are taken.
     waiting: Arc<AtomicUsize>,
+    /// A place of its account for each call that waits.
+    places: Arc<FairSemaphore>,
     refused_full: Counter,
     refused_late: Counter,
 }
@@ -293,12 +296,13 @@ impl WorkQueue {
             large_analyses: Arc::new(Semaphore::new(processors())),
             large_permits,
             waiting: Arc::default(),
+            places: FairSemaphore::new(MAX_QUEUED_CALLS),
             refused_full: rejected.get_or_create_owned(&[("cause", "queue_full")]),
             refused_late: rejected.get_or_create_owned(&[("cause", "queue_timeout")]),
         }
     }
 
-    /// Counts a call that is refused because every slot is taken.
+    /// Counts a call that is refused because no slot is left for it.
     pub fn count_refused_when_full(&self) {
         self.refused_full.inc();
     }
@@ -325,7 +329,8 @@ impl WorkQueue {
 
     /// Waits in the slot, or else in a free one, for the permit of a call with a message
     /// of `bytes`. It waits at most half of the time that is left: the rest is for the
-    /// work, which would be wasted if it came too late.
+    /// work, which would be wasted if it came too late. No account waits in more than three
+    /// quarters of the slots.
     pub async fn acquire(
         &self,
         slot: Option<QueueSlot>,
@@ -334,8 +339,12 @@ impl WorkQueue {
         bytes: usize,
         deadline: Instant,
     ) -> Result<WorkPermit, AtCapacity> {
-        let slot = slot.map_or_else(|| self.slot(), Ok);
-        let _slot = slot.inspect_err(|AtCapacity| self.count_refused_when_full())?;
+        let slot = slot.or_else(|| self.slot().ok());
+        let place = slot.as_ref().and(self.places.try_acquire(account));
+        let _waits = slot.zip(place).ok_or_else(|| {
+            self.count_refused_when_full();
+            AtCapacity
+        })?;
         let left = deadline.saturating_duration_since(Instant::now());
         let permit = timeout_at(deadline - left / 2, self.permit(account, kind, bytes)).await;
         permit.unwrap_or_else(|_| {

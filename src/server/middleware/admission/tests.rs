@@ -178,6 +178,33 @@ async fn a_full_queue_refuses_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_account_leaves_a_quarter_of_the_queue_to_others() {
+    let queue = WorkQueue::new(MIB, &RejectedCalls::default());
+    let [busy, other] = ["busy", "other"].map(|id| AccountId::parse(id).expect("an account"));
+    let mut held = Vec::new();
+    for _ in 0..MAX_CALLS_IN_WORK {
+        held.push(acquire(&queue, None, 10).await.expect("a permit"));
+    }
+    let wait = |account| Box::pin(queue.acquire(None, account, WorkKind::Other, 10, soon()));
+    let mut waiting = Vec::new();
+    for _ in 0..MAX_QUEUED_CALLS * 3 / 4 {
+        let mut permit = wait(&busy);
+        assert!((&mut permit).now_or_never().is_none());
+        waiting.push(permit);
+    }
+    let refused = wait(&busy).now_or_never();
+    assert!(matches!(refused, Some(Err(AtCapacity))));
+    assert_eq!(queue.refused_full.get(), 1);
+    let mut permit = wait(&other);
+    assert!((&mut permit).now_or_never().is_none(), "it waits");
+    // The busy account is first, and then it is the other one's turn.
+    held.truncate(MAX_CALLS_IN_WORK - 2);
+    assert!(permit.await.is_ok());
+    waiting.pop();
+    assert!(wait(&busy).now_or_never().is_none(), "it waits");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_waits_in_the_slot_that_it_has() {
     let queue = WorkQueue::new(MIB, &RejectedCalls::default());
     let mut slots: Vec<_> = (0..MAX_QUEUED_CALLS).map(|_| queue.slot().ok()).collect();
