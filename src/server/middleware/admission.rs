@@ -271,7 +271,7 @@ pub struct WorkQueue {
     large_permits: u32,
     /// Slots that are taken.
     waiting: Arc<AtomicUsize>,
-    /// A place of its account for each call that waits.
+    /// One for each call that waits, so that no account has more than three quarters of the slots.
     places: Arc<FairSemaphore>,
     refused_full: Counter,
     refused_late: Counter,
@@ -340,11 +340,11 @@ impl WorkQueue {
         deadline: Instant,
     ) -> Result<WorkPermit, AtCapacity> {
         let slot = slot.or_else(|| self.slot().ok());
-        let place = slot.as_ref().and(self.places.try_acquire(account));
-        let _waits = slot.zip(place).ok_or_else(|| {
+        let place = self.places.try_acquire(account);
+        let (Some(_slot), Some(_place)) = (slot, place) else {
             self.count_refused_when_full();
-            AtCapacity
-        })?;
+            return Err(AtCapacity);
+        };
         let left = deadline.saturating_duration_since(Instant::now());
         let permit = timeout_at(deadline - left / 2, self.permit(account, kind, bytes)).await;
         permit.unwrap_or_else(|_| {

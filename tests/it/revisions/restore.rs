@@ -10,7 +10,7 @@ on_both_databases![
     restoring_the_previous_revision_undoes,
     an_unlinked_task_is_managed_again,
     an_unlinked_task_that_was_changed_is_left_alone,
-    a_task_that_is_made_anew_takes_none_from_elsewhere,
+    a_new_task_does_not_come_to_manage_a_standard_task,
     what_nests_too_deep_for_a_managed_task_is_named,
     a_deleted_managed_task_comes_back,
     missing_subtasks_are_named_or_skipped,
@@ -176,16 +176,16 @@ async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
     assert_eq!((&wiring.link, &wiring.subtask_id), (new_task, new_task));
 }
 
-/// The task that was managed below the changed one is as in the revision, but undoing the restore
-/// would leave it with the new task.
-async fn a_task_that_is_made_anew_takes_none_from_elsewhere(client: Client) {
+/// The lowest task is as in the revision. The one that managed it is not, as its question is no
+/// longer linked, and is made anew.
+async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
     let with_task = |steps| FeedbackValue {
         task_json: Some(Box::new(TaskDocument { task: None, steps })),
         ..answer("a", "Red")
     };
     let asking = |value| observation_asking(linked_question(vec![value]));
-    let inner = asking(with_task(Vec::new()));
-    let guide = document("Guide", vec![asking(with_task(vec![inner]))]);
+    let question = asking(with_task(Vec::new()));
+    let guide = document("Guide", vec![asking(with_task(vec![question]))]);
     let guide = client.import(guide).await.accepted().task.expect("a task");
     client.kept_revision(&guide.guid).await;
     let mut unlinked = client.exported(&guide.guid).await;
@@ -195,9 +195,9 @@ async fn a_task_that_is_made_anew_takes_none_from_elsewhere(client: Client) {
         .import_with(AbsentSteps::Delete, unlinked)
         .await
         .accepted();
-    let inner = client.exported(&outer).await.steps[0].clone();
-    let lowest = answers_of(&inner)[0].link.clone();
-    let mut question = client.get_step(&inner.guid).await.accepted();
+    let task = client.get_task(&outer).await.accepted();
+    let mut question = client.get_step(&task.steps[0]).await.accepted();
+    let lowest = answers_of(&question)[0].link.clone();
     question.feedback_config[0].linked = Some(false);
     question.etag.clear();
     client.updated_step(question, &["feedback_config"]).await;
