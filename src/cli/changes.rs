@@ -13,7 +13,7 @@ use crate::{
         FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
     },
     messages::{
-        compared::{JsonFields, compared},
+        compared::{JsonFields, compared_pair},
         managed_documents::managed_documents,
     },
     proto::v1::{FeedbackValue, Step, TaskDocument},
@@ -130,8 +130,8 @@ pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
-    let compared = |guide| compared::<JsonFields>(guide).ok_or(DocumentError::Contract);
-    let (base, target) = (compared(stored)?, compared(planned)?);
+    let compared = compared_pair::<JsonFields>(stored, planned);
+    let [base, target] = compared.ok_or(DocumentError::Contract)?;
     let mut changes = Vec::new();
     add_task(&compare(&base, &target), stored, planned, &mut changes);
     Ok(changes)

@@ -27,7 +27,7 @@ use crate::{
         violation::{Reason, Violations},
     },
     messages::{
-        compared::{FieldDigests, compared},
+        compared::{FieldDigests, compared_pair},
         kept_guide,
     },
     proto::v1::{
@@ -507,10 +507,7 @@ impl ComparedGuide {
     /// `None` if the descriptors of the contract are unusable.
     fn compare(&self, target: &Self) -> Option<Comparison> {
         let (base, target) = (&self.guide.document, &target.guide.document);
-        let (before, after) = (
-            compared::<FieldDigests>(base)?,
-            compared::<FieldDigests>(target)?,
-        );
+        let [before, after] = compared_pair::<FieldDigests>(base, target)?;
         let difference = compare(&before, &after);
         Some(Comparison {
             task_paths: encode::paths(&difference.fields),

@@ -39,6 +39,23 @@ pub struct JsonFields;
 /// much as JSON.
 pub struct FieldDigests;
 
+/// Two guides as they are compared: without what a task that is managed in `target` takes from its
+/// answer. `None` if the descriptors of the contract are unusable.
+pub fn compared_pair<F: ComparedFields>(
+    base: &TaskDocument,
+    target: &TaskDocument,
+) -> Option<[ComparedTask<F::Value>; 2]> {
+    let mut guides = [compared::<F>(base)?, compared::<F>(target)?];
+    let task = target.task.as_ref();
+    if task.is_some_and(|task| !task.parent_guid.is_empty()) {
+        for guide in &mut guides {
+            let fields = &mut guide.fields;
+            fields.retain(|(path, _)| !matches!(path.as_str(), "name" | "external_id"));
+        }
+    }
+    Some(guides)
+}
+
 /// A guide as it is compared. `None` if the descriptors of the contract are unusable.
 pub fn compared<F: ComparedFields>(guide: &TaskDocument) -> Option<ComparedTask<F::Value>> {
     let task = guide.task.clone().unwrap_or_default();

@@ -8,6 +8,7 @@ on_both_databases![
     differences_are_listed_in_the_order_of_the_target,
     fields_are_named_by_their_paths,
     pages_hold_all_differences,
+    a_managed_task_is_compared_without_its_name_and_external_id,
 ];
 
 async fn equal_guides_are_the_same(client: Client) {
@@ -147,4 +148,42 @@ async fn pages_hold_all_differences(client: Client) {
         .await
         .refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
+}
+
+async fn a_managed_task_is_compared_without_its_name_and_external_id(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    client.kept_revision(&managed).await;
+    // It becomes a standard task with a name of its own, and is kept once more.
+    let mut unlinked = observation;
+    unlinked.feedback_config[0].linked = Some(false);
+    unlinked.etag.clear();
+    client.updated_step(unlinked, &["feedback_config"]).await;
+    let own = Task {
+        guid: managed.clone(),
+        name: "Own".to_owned(),
+        external_id: Some("own".to_owned()),
+        ..Task::default()
+    };
+    client.updated_task(own, &["name", "external_id"]).await;
+    client.kept_revision(&managed).await;
+    let compared = client.compare_revisions(&managed, 1, "").await.accepted();
+    assert_eq!(compared.task_paths, ["external_id", "name"]);
+    // It is managed again.
+    client.restored(&managed, 1).await;
+    client.restored(&guide.guid, 1).await;
+    assert!(
+        !client
+            .get_task(&managed)
+            .await
+            .accepted()
+            .parent_guid
+            .is_empty()
+    );
+    let compared = client.compare_revisions(&managed, 2, "").await.accepted();
+    assert!(compared.same, "{compared:?}");
+    let restored = client.restored(&managed, 2).await;
+    assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
 }
