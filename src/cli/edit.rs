@@ -80,7 +80,7 @@ async fn edit_file(
 ) -> Result<EditResult, CliError> {
     let guid = transfer::guid(&stored.document);
     let give_up = |file: &EditedFile, reason: &str, advice: &str| {
-        give_up(client, file, reason, advice);
+        give_up(client, stored, file, reason, advice);
         not_imported(guid, file, &[])
     };
     let mut advice = "";
@@ -475,14 +475,19 @@ fn give_up_conflicts(client: &Client, file: &EditedFile, guid: &str) {
     ));
 }
 
-/// Keeps the text and says how to import it. `advice` is what to do before.
-fn give_up(client: &Client, file: &EditedFile, reason: &str, advice: &str) {
+/// Keeps the text and says how to import it, without undoing the changes that somebody else makes
+/// meanwhile. `advice` is what to do before.
+fn give_up(client: &Client, opened: &StoredGuide, file: &EditedFile, reason: &str, advice: &str) {
     file.remove_comments();
     let (path, word) = (file.path().display(), shell_path(file));
     let diff = client.command(&format!("diff {word}"));
-    let import = client.command(&format!("import --absent-steps delete {word}"));
+    let import = client.command(&format!(
+        "import --absent-steps delete --if-unchanged={} {word}",
+        opened.guide_etag
+    ));
     print_error(&format!(
         "{reason}: the text is kept in {path}; `{diff}` compares it with the guide; \
-         {advice}`{import}` imports it, but keeps fields that it leaves out"
+         {advice}`{import}` imports it if nobody has changed the guide meanwhile, but keeps fields \
+         that it leaves out"
     ));
 }

@@ -254,7 +254,7 @@ impl FileImporter<'_> {
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
-    /// and with --request-id: an import repeated with it creates no other task.
+    /// and with --request-id or an external id: an import repeated with it creates no other task.
     async fn task_with_same_name(&mut self, task: &Task) -> Option<String> {
         let ImportArgs {
             as_new,
@@ -262,7 +262,7 @@ impl FileImporter<'_> {
             quiet,
             ..
         } = self.args;
-        if *as_new || *quiet || request_id.is_some() {
+        if *as_new || *quiet || request_id.is_some() || task.external_id.is_some() {
             return None;
         }
         let product = task.product_id();

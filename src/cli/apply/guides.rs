@@ -109,8 +109,8 @@ impl DirectoryGuide {
 pub(super) type TaskKey = (String, i64);
 
 /// Finds the task of each document: the one with its id, or else with its external id, or else
-/// the first standard task with its name and product that no other document is of. Fails where it is
-/// not clear which task a document is of.
+/// the first standard task without an external id that has its name and product and that no other
+/// document is of. Fails where it is not clear which task a document is of.
 pub(super) fn pair(
     sources: Vec<DocumentFile>,
     tasks: &[Task],
@@ -122,10 +122,9 @@ pub(super) fn pair(
         .collect();
     let known_id = |source: &DocumentFile| {
         let guid = transfer::guid(&source.document).to_ascii_lowercase();
-        let external_id = source.document.task.as_ref().map(Task::external_id);
         let by_external_id = || {
             by_external_id
-                .get(external_id?)
+                .get(external_id(source)?)
                 .map(|guid| (*guid).to_owned())
         };
         let known = ids.contains(guid.as_str()).then_some(guid);
@@ -161,7 +160,7 @@ pub(super) fn pair(
 
 /// The standard tasks of the account by name and product.
 struct TasksByName<'tasks, 'sources> {
-    /// Tasks that no document names by id.
+    /// Tasks without an external id that no document names by id.
     free: BTreeMap<TaskKey, VecDeque<&'tasks str>>,
     /// For the other tasks: the file that names them by id.
     taken: BTreeMap<TaskKey, &'sources Path>,
@@ -179,6 +178,8 @@ impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
                 }
                 // It is about to be renamed, and leaves its name to another.
                 Some(_) => {}
+                // It is the task of that id, whatever its name.
+                None if task.external_id.is_some() => {}
                 None => free.entry(key(task)).or_default().push_back(&task.guid),
             }
         }
@@ -219,6 +220,10 @@ fn key_of(source: &DocumentFile) -> TaskKey {
     source.document.task.as_ref().map(key).unwrap_or_default()
 }
 
+fn external_id(source: &DocumentFile) -> Option<&str> {
+    source.document.task.as_ref()?.external_id.as_deref()
+}
+
 fn key(task: &Task) -> TaskKey {
     (task.name.clone(), task.product_id())
 }
@@ -244,7 +249,9 @@ fn second_task_warning(
     candidates: usize,
     other: Option<&Path>,
 ) -> Option<String> {
-    let is_without_id = |source: &&&DocumentFile| transfer::guid(&source.document).is_empty();
+    let is_without_id = |source: &&&DocumentFile| {
+        transfer::guid(&source.document).is_empty() && external_id(source).is_none()
+    };
     let source = sources
         .iter()
         .find(is_without_id)
@@ -273,11 +280,11 @@ fn managed_task_warning(source: &DocumentFile) -> Option<String> {
 
 /// The error of a document with the id of a task that the account does not have: it would
 /// become a second task beside that of another document, as when a guide was deleted and
-/// restored. `None` for a document without an id.
+/// restored. `None` for a document without an id, or with an external id.
 fn second_task_error(source: &DocumentFile, other: &Path) -> Option<String> {
     let guid = transfer::guid(&source.document);
     let (file, other) = (source.file.display(), other.display());
-    (!guid.is_empty()).then(|| {
+    (!guid.is_empty() && external_id(source).is_none()).then(|| {
         format!(
             "{file} is of task {guid}, which the account does not have, and {other} is of a task \
              with the same name and product: remove {file}, or its task.guid to create a second \

@@ -42,10 +42,11 @@ fn keep_edited(
     stored: (&Option<DependencyGroup>, &Option<String>),
 ) {
     let (group, shorthand) = sent;
-    if group.is_none() || shorthand.is_none() {
+    if group.is_none() {
         return;
     }
     match (*group == *stored.0, *shorthand == *stored.1) {
+        // Without its shorthand, the condition is gone.
         (true, false) => *group = None,
         (false, true) => *shorthand = None,
         (true, true) | (false, false) => {}

@@ -22,6 +22,7 @@ on_one_database![
     a_new_guide_has_its_subtasks_from_its_first_revision_on,
     a_guide_without_an_id_is_found_by_its_name,
     a_guide_without_an_id_is_found_by_its_external_id,
+    a_guide_with_another_external_id_is_another_one,
     a_dry_run_shows_changes_and_findings_and_stores_nothing,
     tasks_that_the_directory_lacks_are_pruned_if_asked,
     nothing_is_pruned_after_a_failure,
@@ -689,6 +690,28 @@ fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
     for output in [planned, created, unchanged] {
         assert_eq!(step_counts(&output), stored, "{}", output.stdout);
     }
+}
+
+fn a_guide_with_another_external_id_is_another_one(cli: Cli) {
+    let with_id = |id: &str, first: &str| {
+        let mut document = guide("Reset");
+        document["task"]["external_id"] = json!(id);
+        document["steps"][0]["title"] = json!(first);
+        let directory = tempfile::tempdir().expect("a directory");
+        write(&directory, "reset.json", &document);
+        directory
+    };
+    let one = with_id("team-a/reset", "Ours");
+    apply(&cli, one.path(), &[]).succeeded();
+    let output = apply(&cli, with_id("team-b/reset", "Theirs").path(), &[]).succeeded();
+    assert!(counts(&output).contains("1 created"), "{}", output.stderr);
+    // Nor is one without any id.
+    let without = tempfile::tempdir().expect("a directory");
+    write(&without, "reset.json", &guide("Reset"));
+    let output = apply(&cli, without.path(), &[]).succeeded();
+    assert!(counts(&output).contains("1 created"), "{}", output.stderr);
+    let output = apply(&cli, one.path(), &[]).succeeded();
+    assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
 }
 
 fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {

@@ -19,6 +19,7 @@ on_one_database![
     a_refused_text_comes_back_with_its_errors,
     a_refused_field_has_the_line_on_which_it_stands,
     a_refused_text_that_is_given_up_is_kept,
+    the_import_of_a_kept_text_undoes_no_change_of_others,
     the_id_of_the_guide_stays,
     a_failed_editor_keeps_the_text,
     a_failed_editor_that_changed_nothing_leaves_no_file,
@@ -236,6 +237,25 @@ fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
     assert_ne!(expected, before);
     assert_eq!(kept, [expected]);
     assert_eq!(cli.export(&guid), before);
+}
+
+fn the_import_of_a_kept_text_undoes_no_change_of_others(cli: Cli) {
+    let (guid, directory) = given_guide(&cli);
+    let editor = "sed -i \"s/STEP_TYPE_INFORMATION/STEP_TYPE_NONSENSE/\"";
+    let output = edit(&cli, &guid, editor, &directory);
+    let import = output.stderr.split('`').find(|it| it.contains(" import "));
+    let import = import.expect(&output.stderr).to_owned();
+    let (_, arguments) = import.split_once(" import ").expect(&import);
+    let file = arguments.rsplit(' ').next().expect("a file");
+    let corrected = cli.export(&guid).replace("Save first", "Save it all");
+    fs::write(file, corrected).expect("a file");
+    let mut others = cli.exported(&guid);
+    others["task"]["name"] = json!("Renamed by others");
+    cli.import(&others);
+    let arguments: Vec<&str> = ["import"].into_iter().chain(arguments.split(' ')).collect();
+    let output = cli.command(&arguments).run();
+    output.fails_with(1, &["ETAG_MISMATCH"]);
+    assert_eq!(cli.exported(&guid)["task"]["name"], "Renamed by others");
 }
 
 fn a_failed_editor_keeps_the_text(cli: Cli) {
@@ -526,9 +546,13 @@ fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
     run(&format!("{set}green\"\nsteps[0][\"title\"] = \"Look\""));
     assert_eq!(shorthand(), "components.7.colour = green");
     assert_eq!(cli.exported(&guid)["steps"][0]["title"], "Look");
-    let output = run("del steps[1][\"dependency_shorthand\"]");
+    let output = run("del steps[1][\"dependencies\"]");
     assert_eq!(output.stderr, "nothing is changed\n");
     assert_eq!(shorthand(), "components.7.colour = green");
+    run("del steps[1][\"dependency_shorthand\"]");
+    assert_eq!(shorthand(), Value::Null);
+    assert_eq!(cli.exported(&guid)["steps"][1]["dependencies"], Value::Null);
+    run(&format!("{set}green\""));
     // If the shorthand is left as it was exported, the edited conditions count.
     run("steps[1][\"dependencies\"][\"nodes\"][0][\"condition\"][\"variable\"] = \"size\"");
     assert_eq!(shorthand(), "components.7.size = green");
