@@ -4,15 +4,13 @@
 use std::{
     fs::{self, File, OpenOptions, Permissions},
     io::{self, ErrorKind, Read, Write},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::Path,
 };
 
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, process::geteuid};
 
 const NO_REGULAR_FILE: &str = "it is not a regular file, but a FIFO, a socket or a device";
-/// The permissions of the group and of all others.
-const OF_OTHERS: u32 = 0o077;
 /// The permissions of a new file, less the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
@@ -32,14 +30,25 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Fails if other users than the owner may access the file.
+/// Fails if other users may access the file. A group may read a file of root, as systemd and
+/// Kubernetes give files to a process that is not root's: systemd by an ACL, whose mask is shown as
+/// permissions of the group.
 pub(crate) fn check_private(file: &File) -> io::Result<()> {
-    match file.metadata()?.permissions().mode() & OF_OTHERS {
-        0 => Ok(()),
-        _ => Err(io::Error::other(
+    let metadata = file.metadata()?;
+    match is_private(metadata.mode(), metadata.uid(), geteuid().as_raw()) {
+        true => Ok(()),
+        false => Err(io::Error::other(
             "other users may access it: set its mode to 600",
         )),
     }
+}
+
+fn is_private(mode: u32, owner: u32, user: u32) -> bool {
+    let of_others = match owner == 0 && user != 0 {
+        true => 0o037,
+        false => 0o077,
+    };
+    mode & of_others == 0
 }
 
 /// Reads a regular file.
@@ -90,4 +99,27 @@ pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
         .open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_the_users_alone_or_one_of_root_for_a_group() {
+        for (mode, owner, user, private) in [
+            (0o600, 7, 7, true),
+            (0o400, 0, 7, true),
+            (0o440, 0, 7, true),
+            (0o100440, 0, 7, true),
+            (0o440, 7, 7, false),
+            (0o440, 0, 0, false),
+            (0o460, 0, 7, false),
+            (0o444, 0, 7, false),
+            (0o604, 7, 7, false),
+        ] {
+            let found = is_private(mode, owner, user);
+            assert_eq!(found, private, "{mode:o} of {owner} for {user}");
+        }
+    }
 }

@@ -95,19 +95,19 @@ fn io_message(server: &str, error: &io::Error) -> Option<String> {
     };
     match error.kind() {
         ConnectionRefused => Some(format!(
-            "{server} refuses the connection: start the server with `expertise`, or set another URL \
-             with --server or EXPERTISE_SERVER"
+            "{server} refuses the connection: start the server with `expertise`, or set \
+             EXPERTISE_SERVER to another URL"
         )),
         HostUnreachable | NetworkUnreachable | TimedOut => Some(format!(
-            "{server} cannot be reached: check that it runs and check the network, or set another \
-             URL with --server or EXPERTISE_SERVER"
+            "{server} cannot be reached: check that it runs and check the network, or set \
+             EXPERTISE_SERVER to another URL"
         )),
         UnexpectedEof if server.starts_with("https:") => Some(format!(
             "{server} ended the connection during the TLS handshake: if it does not use TLS, begin \
              its URL with http://"
         )),
         _ if is_unknown_host(error) => Some(format!(
-            "the host name of {server} has no address: check --server or EXPERTISE_SERVER"
+            "the host name of {server} has no address: check EXPERTISE_SERVER"
         )),
         _ => None,
     }

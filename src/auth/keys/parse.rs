@@ -46,6 +46,12 @@ pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
         }
         _ => "it has no PUBLIC KEY block",
     })?;
+    if SubjectPublicKeyInfoDer::pem_slice_iter(text)
+        .nth(1)
+        .is_some()
+    {
+        return Err("it has several keys: several are read from a key set (JWKS)");
+    }
     let key = der_key(der.as_ref());
     let key = key.ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")?;
     Ok(KeySet::One(Arc::new(key)))

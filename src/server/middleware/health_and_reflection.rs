@@ -142,4 +142,9 @@ impl HttpBody for BoundedBody {
         }
         Pin::new(&mut self.inner).poll_frame(context)
     }
+
+    // The headers of an error then end the stream. Clients of gRPC's C core take no other end.
+    fn is_end_stream(&self) -> bool {
+        self.is_ended || self.inner.is_end_stream()
+    }
 }

@@ -207,7 +207,7 @@ async fn the_log_says_why_a_token_is_not_accepted() {
 }
 
 #[test]
-fn a_private_key_or_certificate_is_refused_with_how_to_get_its_public_key() {
+fn what_is_no_single_public_key_is_refused_with_what_to_do() {
     let directory = tempfile::tempdir().expect("a directory");
     let pair = Authority::new().make("issuer");
     for (text, part) in [
@@ -218,6 +218,10 @@ fn a_private_key_or_certificate_is_refused_with_how_to_get_its_public_key() {
         (
             pair.cert,
             "it is a certificate: write its public key to a file with `openssl x509",
+        ),
+        (
+            generated(&rcgen::PKCS_ED25519).1.repeat(2),
+            "it has several keys: several are read from a key set (JWKS)",
         ),
     ] {
         let file = certificates::write(directory.path(), "key.pem", &text);
