@@ -144,6 +144,13 @@ impl Document {
         values.filter_map(|value| value.document.as_deref())
     }
 
+    /// Visits its task and those of nested documents.
+    pub fn for_each_task(&self, visit: &mut impl FnMut(&DocumentTask)) {
+        visit(&self.task);
+        self.nested()
+            .for_each(|document| document.for_each_task(visit));
+    }
+
     /// Visits its steps, those of nested documents included.
     pub fn for_each_step(&self, visit: &mut impl FnMut(&DocumentStep)) {
         for step in &self.steps {
@@ -160,8 +167,9 @@ impl Document {
 
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
-        let nested = self.nested().flat_map(Self::task_ids);
-        self.task.guid.into_iter().chain(nested).collect()
+        let mut ids = BTreeSet::new();
+        self.for_each_task(&mut |task| ids.extend(task.guid));
+        ids
     }
 
     /// Refuses a task or step whose id an earlier one has, nested documents included. An import

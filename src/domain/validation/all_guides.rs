@@ -1,6 +1,6 @@
 //! Documents that are all guides of an account.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
@@ -10,6 +10,7 @@ use crate::domain::{
     import::{Document, DocumentStep},
     patch::Edit,
     step::StepType,
+    translation::{Language, TaskTranslation},
     violation::{Path, Reason, Violations},
 };
 
@@ -18,7 +19,8 @@ use crate::domain::{
 pub struct AllGuides {
     /// The observations that set each account-wide name, with the index of their guide.
     setters: BTreeMap<String, Vec<(usize, OutsideSetter)>>,
-    tasks: BTreeSet<TaskId>,
+    /// Their tasks, each with its translations.
+    tasks: BTreeMap<TaskId, BTreeMap<Language, TaskTranslation>>,
 }
 
 /// A guide among all guides.
@@ -33,7 +35,13 @@ pub struct OneOfAllGuides<'a> {
 impl AllGuides {
     /// Adds a guide.
     pub fn add(&mut self, index: usize, document: &Document) {
-        self.tasks.extend(document.task_ids());
+        document.for_each_task(&mut |task| {
+            if let Some(guid) = task.guid {
+                let mut translations = BTreeMap::new();
+                task.patch.translations.clone().apply(&mut translations);
+                self.tasks.insert(guid, translations);
+            }
+        });
         document.for_each_step(&mut |step| {
             if let Some((name, setter)) = setter(step) {
                 self.setters.entry(name).or_default().push((index, setter));
@@ -43,6 +51,11 @@ impl AllGuides {
 }
 
 impl OneOfAllGuides<'_> {
+    /// The translations of a task.
+    pub(super) fn translations(&self, task: TaskId) -> BTreeMap<Language, TaskTranslation> {
+        self.all.tasks.get(&task).cloned().unwrap_or_default()
+    }
+
     /// The observations of other guides that set a name.
     pub(super) fn setters_elsewhere(&self, name: &str) -> OutsideSetters {
         let setters = self.all.setters.get(name).into_iter().flatten();
@@ -55,7 +68,7 @@ impl OneOfAllGuides<'_> {
         document.for_each_step(&mut |step| {
             let subtask = step.patch.new_subtask();
             let is_subtask = step.patch.step_type.valid() == Some(&StepType::Subtask);
-            if is_subtask && subtask.is_some_and(|task| !self.all.tasks.contains(&task)) {
+            if is_subtask && subtask.is_some_and(|task| !self.all.tasks.contains_key(&task)) {
                 violations.add(
                     &Path::root(&step.path).field("subtask_id"),
                     Reason::FieldInvalid,

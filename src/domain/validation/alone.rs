@@ -64,7 +64,14 @@ pub fn validate_alone(
         }
     }
     let subtasks = document.new_subtasks().into_iter();
-    let stand_ins = subtasks.filter_map(|(task, subtask)| Some((task, stand_in(subtask, write)?)));
+    let stand_ins = subtasks.filter_map(|(task, subtask)| {
+        let translations = among.map(|among| among.translations(task));
+        let content = TaskContent {
+            translations: translations.unwrap_or_default(),
+            ..TaskContent::default()
+        };
+        Some((task, stand_in(subtask, content, write)?))
+    });
     let mut stand_ins: SourceTasks = stand_ins.collect();
     let referenced = stand_ins.iter();
     let referenced: BTreeMap<TaskId, ReferencedTask> = referenced
@@ -143,12 +150,13 @@ fn stand_in(
         task: guid,
         product,
     }: SubtaskRef,
+    content: TaskContent,
     write: &WriteContext,
 ) -> Option<(SourceTask, Option<Vec<SourceStep>>)> {
     let new = NewTask {
         name: Name::parse("A task of the account".to_owned()).ok()?,
         product,
-        content: TaskContent::default(),
+        content,
     };
     let task = Task {
         guid,

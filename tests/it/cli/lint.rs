@@ -622,6 +622,38 @@ fn in_closed_files_a_subtask_must_be_a_task_of_one_of_them() {
 }
 
 #[test]
+fn in_closed_files_a_subtask_has_the_translations_of_its_file() {
+    let subtask = uuid::Uuid::now_v7().to_string();
+    let german = |name: &str| json!({"de": {"name": name}});
+    let mut other: Value = serde_json::from_str(&guide_with("cost", json!(0))).expect("JSON");
+    other["task"]["guid"] = json!(subtask);
+    let reader = json!({
+        "task": {"name": "Reader", "product_id": 77, "translations": german("Leser")},
+        "steps": [{
+            "product_id": 77,
+            "type": "STEP_TYPE_SUBTASK",
+            "subtask_id": subtask,
+            "subtask_pid": 77,
+        }],
+    });
+    let lint = |other: &Value| {
+        let lint = command(&[
+            "lint",
+            "--closed",
+            "--format=json",
+            "other.json",
+            "reader.json",
+        ]);
+        let lint = lint.file("other.json", &other.to_string());
+        let output = lint.file("reader.json", &reader.to_string()).run();
+        rules(&output)[1].clone()
+    };
+    assert_eq!(lint(&other), ["translation/missing"]);
+    other["task"]["translations"] = german("Anderer");
+    assert_eq!(lint(&other), [] as [&str; 0]);
+}
+
+#[test]
 fn closed_files_are_not_mixed_with_an_account() {
     let guid = uuid::Uuid::now_v7().to_string();
     let good = example_guide("restart-safely.json");
