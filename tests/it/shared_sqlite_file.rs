@@ -1,5 +1,8 @@
-//! Several servers on one SQLite file.
+//! Several processes on one SQLite file.
 
+use std::fs::File;
+
+use rustix::fs::{FlockOperation, fcntl_lock};
 use tokio::task::JoinSet;
 
 use crate::kit::{command::command, prelude::*};
@@ -36,4 +39,33 @@ async fn two_servers_on_one_file_lose_no_write() {
     };
     let failure = second.update_task(outdated, &["name"]).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
+}
+
+/// By its lock alone another process sees that a server uses the file. Without it, `sqlite3` deletes
+/// the write-ahead log when it ends, and the server's later writes with it. A process loses its lock
+/// when it closes any descriptor of the file.
+#[test]
+fn a_server_keeps_the_file_locked_that_it_has_found() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("e.db");
+    let url = format!("sqlite:{}", path.display());
+    let start = || {
+        let server = command(&["--listen=127.0.0.1:0"]);
+        server.env("EXPERTISE_DATABASE_URL", &url).start()
+    };
+    let creator = start();
+    creator.address();
+    creator.signal("TERM");
+    creator.end().succeeded();
+    let server = start();
+    server.address();
+    let file = File::options().read(true).write(true).open(&path);
+    let file = file.expect("the file");
+    let locked = || fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
+    locked().expect_err("the server has no lock");
+    let url = ["accounts", "--database-url", &url];
+    command(&url).run().succeeded();
+    locked().expect_err("the server has lost its lock");
+    server.kill();
+    locked().expect("nobody has a lock");
 }

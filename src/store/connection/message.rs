@@ -5,6 +5,10 @@ mod connect_failure;
 
 use std::{fs, io, path::Path};
 
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 use sea_orm::{DbErr, RuntimeErr};
 
 use super::{OpenError, SchemaChange};
@@ -119,16 +123,22 @@ fn permission_error(path: &Path) -> String {
     )
 }
 
-/// Whether this user may not write or create the file. Creates it if it is missing, as
-/// SQLite would.
+/// Whether this user may not write or create the file. One that exists is not opened for that: when
+/// a process closes any descriptor of a file, it loses the locks of its connections on it, and
+/// another process then takes the file for unused and deletes its write-ahead log. A missing one is
+/// created, as SQLite would.
 fn is_permission_denied(path: &Path) -> bool {
-    let opened = fs::File::options().append(true).create(true).open(path);
-    opened.is_err_and(|err| {
-        matches!(
-            err.kind(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-        )
-    })
+    let error = match access(path, Access::WRITE_OK) {
+        Err(Errno::NOENT) => {
+            let created = fs::File::options().append(true).create_new(true).open(path);
+            created.err().map(|error| error.kind())
+        }
+        accessible => accessible.err().map(|error| error.kind()),
+    };
+    matches!(
+        error,
+        Some(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+    )
 }
 
 fn directory_of(path: &Path) -> &Path {
