@@ -1,6 +1,12 @@
 //! Starts servers, on SQLite files or on a PostgreSQL of this run.
 
-use std::{env, net::SocketAddr, path::PathBuf, process::Command, sync::Arc};
+use std::{
+    env, fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
 
 use expertise::proto::v1::{
     step_service_client::StepServiceClient, task_service_client::TaskServiceClient,
@@ -50,6 +56,8 @@ impl Kind {
 /// Makes databases of one kind, and starts servers on them.
 pub struct Testbed {
     cluster: Option<Cluster>,
+    service: PathBuf,
+    floor: PathBuf,
     /// The program of another build of the service.
     other_build: Option<PathBuf>,
 }
@@ -66,15 +74,25 @@ pub enum Program {
 }
 
 impl Testbed {
-    /// `None` if PostgreSQL is not installed.
+    /// `None` if PostgreSQL is not installed. Programs are copied: as a linker writes a file, its
+    /// pages are in smaller pieces of memory than those of a copy, and calls take up to a tenth
+    /// longer.
     pub fn of(kind: Kind, other_build: Option<PathBuf>) -> Option<Self> {
         let cluster = match kind {
             Kind::Sqlite => None,
             Kind::Postgres => Some(Cluster::start_if_installed("postgres", &POSTGRES_SETTINGS)?),
         };
+        let copy = |program: &Path, name: &str| {
+            let copy = Scratch::of_this_run().path(&format!("{name}-of-{}", kind.name()));
+            fs::copy(program, &copy).expect("a copy of a program");
+            copy
+        };
+        let this = env::current_exe().expect("this program");
         Some(Self {
             cluster,
-            other_build,
+            service: copy(&binary(), "service"),
+            floor: copy(&this, "floor"),
+            other_build: other_build.map(|other| copy(&other, "other-build")),
         })
     }
 
@@ -131,12 +149,12 @@ impl Testbed {
     /// The command that starts a program.
     fn command(&self, program: Program) -> Command {
         match program {
-            Program::Service => Command::new(binary()),
+            Program::Service => Command::new(&self.service),
             Program::OtherBuild => {
                 Command::new(self.other_build.as_ref().expect("the option --against"))
             }
             Program::Floor => {
-                let mut command = Command::new(env::current_exe().expect("this program"));
+                let mut command = Command::new(&self.floor);
                 command.arg(super::FLOOR);
                 command
             }

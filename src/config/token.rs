@@ -16,7 +16,7 @@ pub struct TokenGrant {
     /// The account that calls with the token work on
     #[arg(short, long, value_name = "ID", value_parser = value::account)]
     pub account: AccountId,
-    /// What the token allows, space-separated, of read write translate admin
+    /// What the token allows, space-separated, of read write translate admin index
     // The full path keeps clap from reading a list of repeated flags.
     #[arg(long = "scope", value_name = "SCOPES", value_parser = value::scopes)]
     pub scopes: ::std::vec::Vec<Scope>,

@@ -78,6 +78,14 @@ impl<T> Edit<Deferred<T>> {
         }
     }
 
+    /// The new value, if one was sent; `None` in it is an invalid one.
+    pub fn sent(&self) -> Option<Option<&T>> {
+        match self {
+            Self::Set(value) => Some(value.as_ref().ok()),
+            Self::Keep | Self::Clear | Self::Refused => None,
+        }
+    }
+
     /// The new value, if it is valid.
     pub fn valid(&self) -> Option<&T> {
         match self {

@@ -16,6 +16,19 @@ impl<'r, T> ColumnValue<'r> for T where
 {
 }
 
+/// Reads all rows. A `collect` into a result would not know how many there are, and grow and copy
+/// its list again and again.
+pub fn read_all<R, T, E>(
+    rows: impl ExactSizeIterator<Item = R>,
+    mut read: impl FnMut(R) -> Result<T, E>,
+) -> Result<Vec<T>, E> {
+    let mut all = Vec::with_capacity(rows.len());
+    for row in rows {
+        all.push(read(row)?);
+    }
+    Ok(all)
+}
+
 /// Reads a row column by column. Finding a column by its name costs more than decoding it.
 ///
 /// Columns are taken from the driver's row: SeaORM looks up each value twice and formats an

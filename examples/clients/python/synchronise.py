@@ -106,8 +106,17 @@ class Service:
                 return
             request.page_token = page.next_page_token
 
-    def steps_of(self, task: str) -> Iterator[Step]:
+    def steps_of(self, task: str) -> list[Step]:
         """The steps with their bodies; none if the task does not exist any more."""
+        while True:
+            try:
+                return list(self.pages_of_steps(task))
+            except grpc.RpcError as error:
+                # They were put in another order meanwhile: from the first page again.
+                if reason(error) != "PAGE_TOKEN_INVALID":
+                    raise
+
+    def pages_of_steps(self, task: str) -> Iterator[Step]:
         request = ListStepsRequest(task=task, page_size=PAGE_SIZE, expand=["body"])
         while True:
             page = unless_missing(self.call, self.steps.ListSteps, request)

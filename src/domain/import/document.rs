@@ -88,8 +88,8 @@ pub struct DocumentTask {
     pub path: DocumentPath,
     /// Its id in the document.
     pub guid: Option<TaskId>,
-    /// The product, if one was sent.
-    pub product: Option<ProductId>,
+    /// The product, if one was sent; `None` in it is an invalid one.
+    pub product: Option<Option<ProductId>>,
     /// The name, if one was sent: a managed task ignores it.
     pub name: Option<String>,
     /// Its fields.

@@ -180,7 +180,7 @@ impl DocumentReader<'_> {
     fn task(&mut self, message: v1::Task, path: &str, is_managed: bool) -> DocumentTask {
         let mut field = Field::root(path, self.violations);
         let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
-        let product = message.product_id.and_then(ProductId::new);
+        let product = message.product_id.map(ProductId::new);
         let name = sent_text(message.name.clone());
         let mut violations = Violations::new();
         let mut field = Field::root(path, &mut violations);

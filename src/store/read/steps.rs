@@ -17,7 +17,7 @@ use crate::{
     store::{
         Account, backend,
         error::StoreError,
-        row_reader::RowReader,
+        row_reader::{RowReader, read_all},
         schema::entity::task,
         statement,
         step_row::{StepColumns, read_step},
@@ -263,8 +263,7 @@ impl Account {
         } else if largest > max_small_bytes {
             self.read_page(&page, bytes).await?
         } else {
-            let steps = listed.iter().map(|row| row.read(&self.id));
-            let steps = steps.collect::<Result<_, StoreError>>()?;
+            let steps = read_all(listed.iter(), |row| row.read(&self.id))?;
             StepPageRead { found, steps }
         };
         steps.truncate(limit);
@@ -303,7 +302,7 @@ impl Account {
         );
         let statement = statement(backend(db), &self.id, sql, values);
         let rows = db.query_all_raw(statement).await?;
-        rows.into_iter().map(ListedRow::new).collect()
+        read_all(rows.into_iter(), ListedRow::new)
     }
 
     /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, DbErr, QueryFilter, QuerySelect};
+use sea_orm::{ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
         connection::{Database, ReplicaOrPrimary, TransactionMode},
         error::StoreError,
         json_columns,
-        row_reader::RowReader,
+        row_reader::{RowReader, read_all},
         schema::entity::{OfAccount, step},
         step_row::{StepColumns, read_step},
         values::{MAX_IDS_PER_STATEMENT, Values},
@@ -63,10 +63,8 @@ pub async fn ids(
     let sql = format!("{} SELECT guid FROM tree ORDER BY guid", tree(&roots));
     let statement = values.statement(sql, backend(db), account);
     let rows = db.query_all_raw(statement).await?;
-    let ids = rows.iter().map(|row| RowReader::new(row).take());
-    Ok(ids
-        .map(|id| Ok(TaskId(id?)))
-        .collect::<Result<_, DbErr>>()?)
+    let id = |row| RowReader::new(row).take().map(TaskId);
+    Ok(read_all(rows.iter(), id)?)
 }
 
 /// The tasks of trees.
@@ -361,6 +359,11 @@ async fn read_steps(
 ) -> Result<StepsOfTasks, StoreError> {
     let columns = StepColumns::ALL.columns(backend(db));
     let mut steps = StepsOfTasks::default();
+    if !matches!(sizes, StepSizes::Above(_)) {
+        let lists = tasks.tasks();
+        let lists = lists.map(|task| (task.guid, Vec::with_capacity(task.steps.len())));
+        steps.by_task = lists.collect();
+    }
     for ids in tasks.batches() {
         let mut values = Values::new();
         let ids = values.bind_all(ids.iter().map(|task| task.0));

@@ -78,8 +78,22 @@ fn mistake(document: &mut TaskDocument) {
     first.task = unknown_guid();
 }
 
+/// The same with values that no task or step can have.
+fn invalid_mistake(document: &mut TaskDocument) {
+    mistake(document);
+    document.task.as_mut().unwrap().product_id = Some(-3);
+    document.steps[0].product_id = Some(0);
+    document.steps[0].r#type = 99;
+}
+
 async fn changed_fixed_fields_are_ignored_and_listed(client: Client) {
-    let mut sent = exported(&client).await;
+    for mistake in [mistake, invalid_mistake] {
+        assert_ignored_and_listed(&client, mistake).await;
+    }
+}
+
+async fn assert_ignored_and_listed(client: &Client, mistake: fn(&mut TaskDocument)) {
+    let mut sent = exported(client).await;
     let before = client.tasks_with_steps().await;
     mistake(&mut sent);
     let values = &mut sent.steps[1].feedback_config[0].values;

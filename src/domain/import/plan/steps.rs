@@ -139,10 +139,10 @@ impl<'a> Planner<'a> {
         }
         let planned = match before {
             Some(before) => {
-                let step_type = patch.step_type.valid().copied();
-                self.ignore_difference(step_type, before.kind.step_type(), path, "type");
-                let sent_product = patch.product.valid().copied();
-                self.ignore_difference(sent_product, before.product, path, "product_id");
+                let step_type = before.kind.step_type();
+                self.ignore_difference(patch.step_type.sent(), Some(&step_type), path, "type");
+                let sent_product = patch.product.sent();
+                self.ignore_difference(sent_product, Some(&before.product), path, "product_id");
                 let patch = StepPatch::clone(patch);
                 Some(self.changed_step(before, patch, title.as_ref(), path))
             }

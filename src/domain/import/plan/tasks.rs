@@ -101,7 +101,10 @@ impl<'a> Planner<'a> {
     ) -> Task {
         match &inherited {
             Some(inherited) => self.ignore_inherited(document, inherited, path),
-            None => self.ignore_difference(document.product, before.product, path, "product_id"),
+            None => {
+                let product = Some(before.product);
+                self.ignore_difference(document.product, product, path, "product_id");
+            }
         }
         let at = Path::root(path);
         let patch = document.patch.clone();
@@ -127,7 +130,8 @@ impl<'a> Planner<'a> {
     ) {
         let name = document.name.as_deref();
         self.ignore_difference(name, inherited.name.as_str(), path, "name");
-        self.ignore_difference(document.product, inherited.product, path, "product_id");
+        let product = Some(inherited.product);
+        self.ignore_difference(document.product, product, path, "product_id");
         self.ignore_external_id(document, path);
     }
 
