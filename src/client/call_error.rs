@@ -142,9 +142,11 @@ impl fmt::Display for CallError {
         if !reason.is_empty() {
             write!(f, " ({reason})")?;
         }
-        for violation in violations {
-            let place = format!("{} {}", violation.field, violation.place);
-            write!(f, "\n  {}", place.trim_end())?;
+        // The message names the field.
+        for CallViolation { field, place, .. } in violations {
+            if !place.is_empty() {
+                write!(f, "\n  {field} {place}")?;
+            }
         }
         Ok(())
     }

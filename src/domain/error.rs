@@ -53,6 +53,9 @@ pub enum Error {
     /// The guide of the task has another etag than the one that the caller sent.
     #[error("the guide has changed")]
     GuideEtagMismatch(TaskId),
+    /// The caller sent an etag of the guide of a task that was deleted.
+    #[error("a deleted guide has no etag")]
+    EtagOfDeletedGuide(TaskId),
     /// The work was stopped, as the call is over: its deadline has passed, or its caller has gone.
     #[error("the call is over")]
     CallOver,

@@ -134,11 +134,12 @@ impl ExpectedEtag {
         }
     }
 
-    /// Fails if the guide of a task has another etag than the expected one. A guide that does not
-    /// exist has none.
+    /// Fails if the guide of a task has another etag than the expected one. A deleted guide has
+    /// none.
     pub fn check_guide(&self, etag: Option<&GuideEtag>, task: TaskId) -> Result<()> {
         match self {
             Self::Any => Ok(()),
+            Self::Is(_) if etag.is_none() => Err(Error::EtagOfDeletedGuide(task)),
             Self::Is(expected) if etag.is_some_and(|etag| etag.0 == *expected) => Ok(()),
             Self::Is(_) => Err(Error::GuideEtagMismatch(task)),
         }

@@ -73,7 +73,10 @@ pub fn from_error(error: Error) -> Status {
         Error::Precondition(failed) => precondition::status(failed),
         Error::EtagMismatch(resource) => etag_mismatch(resource),
         Error::GuideEtagMismatch(task) => etag_mismatch_of(&format!(
-            "the guide of task {task}: its guide_etag is not the one sent"
+            "the guide of task {task}: its guide_etag is not the one sent; read it again"
+        )),
+        Error::EtagOfDeletedGuide(task) => etag_mismatch_of(&format!(
+            "task {task} was deleted, and its guide has no guide_etag: leave it empty"
         )),
         // Usually nobody is left to receive it.
         Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
@@ -355,14 +358,16 @@ fn etag_mismatch(resource: ResourceId) -> Status {
         ResourceId::Task(id) => format!("task {id}"),
         ResourceId::Step(id) => format!("step {id}"),
     };
-    etag_mismatch_of(&format!("{resource}: its etag is not the one sent"))
+    etag_mismatch_of(&format!(
+        "{resource}: its etag is not the one sent; read it again"
+    ))
 }
 
-fn etag_mismatch_of(what: &str) -> Status {
+fn etag_mismatch_of(message: &str) -> Status {
     without_retry(with_reason(
         Code::Aborted,
         ErrorReason::EtagMismatch,
-        &format!("{what}; read it again"),
+        message,
     ))
 }
 

@@ -373,6 +373,7 @@ async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
     };
     let failure = client.revisions().restore_revision(restore).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
+    assert!(failure.message.ends_with("leave it empty"), "{failure:?}");
     let failure = client.create_revision(request(&guide.guid)).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
 }
