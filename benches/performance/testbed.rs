@@ -74,9 +74,8 @@ pub enum Program {
 }
 
 impl Testbed {
-    /// `None` if PostgreSQL is not installed. Programs are copied: as a linker writes a file, its
-    /// pages are in smaller pieces of memory than those of a copy, and calls take up to a tenth
-    /// longer.
+    /// `None` if PostgreSQL is not installed. Programs are copied: one that runs from the file that
+    /// the linker has written is up to a tenth slower than a copy of it.
     pub fn of(kind: Kind, other_build: Option<PathBuf>) -> Option<Self> {
         let cluster = match kind {
             Kind::Sqlite => None,

@@ -50,7 +50,9 @@ pub(super) fn public_key(text: &[u8]) -> Result<KeySet, KeyFormatError> {
         .nth(1)
         .is_some()
     {
-        return Err("it has several keys: several are read from a key set (JWKS)");
+        return Err(
+            "it has several keys: put them into a JSON Web Key Set, for EXPERTISE_JWT_JWKS_FILE",
+        );
     }
     let key = der_key(der.as_ref());
     let key = key.ok_or("its key is not RSA (2048 to 8192 bits), P-256 or Ed25519")?;

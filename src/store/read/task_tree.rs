@@ -359,6 +359,7 @@ async fn read_steps(
 ) -> Result<StepsOfTasks, StoreError> {
     let columns = StepColumns::ALL.columns(backend(db));
     let mut steps = StepsOfTasks::default();
+    // Of the steps above a size there are few.
     if !matches!(sizes, StepSizes::Above(_)) {
         let lists = tasks.tasks();
         let lists = lists.map(|task| (task.guid, Vec::with_capacity(task.steps.len())));

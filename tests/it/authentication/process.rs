@@ -221,7 +221,7 @@ fn what_is_no_single_public_key_is_refused_with_what_to_do() {
         ),
         (
             generated(&rcgen::PKCS_ED25519).1.repeat(2),
-            "it has several keys: several are read from a key set (JWKS)",
+            "it has several keys: put them into a JSON Web Key Set, for EXPERTISE_JWT_JWKS_FILE",
         ),
     ] {
         let file = certificates::write(directory.path(), "key.pem", &text);
