@@ -172,7 +172,7 @@ struct Inner {
     feed_waits: Arc<FeedWaits>,
     large_reads: Arc<Semaphore>,
     analysis_threads: AnalysisThreads,
-    expected_translations: ExpectedTranslations,
+    expected_translations: Arc<ExpectedTranslations>,
     metrics: Arc<StoreMetrics>,
 }
 
@@ -230,7 +230,7 @@ impl Store {
                 feed_waits: Arc::default(),
                 large_reads: Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize)),
                 analysis_threads: AnalysisThreads::new(),
-                expected_translations: ExpectedTranslations::default(),
+                expected_translations: Arc::default(),
                 metrics,
             }),
         })
@@ -395,7 +395,7 @@ impl Account {
     }
 
     /// Whether resources of accounts are expected to have translations.
-    fn expected_translations(&self) -> &ExpectedTranslations {
+    fn expected_translations(&self) -> &Arc<ExpectedTranslations> {
         &self.store.inner.expected_translations
     }
 

@@ -2,9 +2,11 @@
 //! transaction, so that it is one state of the database. Statements sent before it only decide
 //! how it is read.
 
-use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryResult, QuerySelect, Value};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryResult, QuerySelect, Value,
+};
 
-use super::cached_sql::CachedSql;
+use super::{ExpectedTranslations, cached_sql::CachedSql};
 use crate::{
     domain::{
         Error, Result,
@@ -46,6 +48,15 @@ static PLAIN_STEP: CachedSql = CachedSql::new(|backend| {
         "SELECT {bytes}, {columns} FROM steps s WHERE s.account_id = $1 AND s.guid = $2 \
          AND s.language_count = 0 AND {bytes} <= {LARGE_STEP_BYTES}"
     )
+});
+
+/// The same, locked. On SQLite the transaction itself is the lock.
+static LOCKED_PLAIN_STEP: CachedSql = CachedSql::new(|backend| {
+    let plain = PLAIN_STEP.of(backend);
+    match backend {
+        DbBackend::Sqlite => plain.to_owned(),
+        _ => format!("{plain} FOR UPDATE"),
+    }
 });
 
 /// A row with one step, and the step's size in bytes.
@@ -92,19 +103,43 @@ impl StepRow {
 
 /// Reads a step and its place. Of a large step it reads no texts, and fails with
 /// [`StoreError::NeedsLargeReadPermit`].
+///
+/// If no translations are expected, a first statement finds only a small step without any; the
+/// next one finds every step.
 pub async fn find_small(
+    db: &impl ConnectionTrait,
+    expected: &ExpectedTranslations,
+    account: &AccountId,
+    guid: StepId,
+) -> Result<Option<(Step, Place)>, StoreError> {
+    if !expected.of(account) {
+        let sql = PLAIN_STEP.of(backend(db));
+        if let Some(found) = StepRow::find_by(sql, db, account, guid).await? {
+            return found.read(account).map(Some);
+        }
+    }
+    let found = match StepRow::find(db, account, guid, SMALL_STEP).await? {
+        None => return Ok(None),
+        Some(StepRow { bytes, .. }) if bytes > LARGE_STEP_BYTES => {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return Err(StoreError::NeedsLargeReadPermit(bytes));
+        }
+        Some(found) => found.read(account)?,
+    };
+    expected.note(account, !found.0.content.translations.is_empty());
+    Ok(Some(found))
+}
+
+/// Locks and reads a step by one statement if it is small and has no translations, and otherwise
+/// does nothing.
+pub async fn lock_plain(
     db: &impl ConnectionTrait,
     account: &AccountId,
     guid: StepId,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let found = StepRow::find(db, account, guid, SMALL_STEP).await?;
-    let read = |found: StepRow| match found.bytes {
-        ..=LARGE_STEP_BYTES => found.read(account),
-        bytes => Err(StoreError::NeedsLargeReadPermit(
-            usize::try_from(bytes).unwrap_or(usize::MAX),
-        )),
-    };
-    found.map(read).transpose()
+    let sql = LOCKED_PLAIN_STEP.of(backend(db));
+    let found = StepRow::find_by(sql, db, account, guid).await?;
+    found.map(|found| found.read(account)).transpose()
 }
 
 /// The page that a call requests.
@@ -195,29 +230,16 @@ fn count_fitting(rows: &[ListedRow], limit: usize) -> usize {
 }
 
 impl Account {
-    /// Reads a step with its body. If no translations are expected, a first statement finds only a
-    /// small step without any; the next one finds every step. Then a large step is read again.
+    /// Reads a step with its body; a large one is read again, under a permit.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
-        let db = self.reader();
         let expected = self.expected_translations();
-        if !expected.of(&self.id) {
-            let sql = PLAIN_STEP.of(backend(db));
-            if let Some(found) = StepRow::find_by(sql, db, &self.id, guid).await? {
-                return Ok(found.read(&self.id)?.0);
-            }
-        }
-        let found = StepRow::find(db, &self.id, guid, SMALL_STEP).await?;
-        let step = match found {
-            Some(StepRow { bytes, .. }) if bytes > LARGE_STEP_BYTES => {
-                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let step = match find_small(self.reader(), expected, &self.id, guid).await {
+            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
                 self.get_large_step(guid, bytes).await?
             }
-            Some(found) => Some(found.read(&self.id)?.0),
-            None => None,
+            found => found?.map(|(step, _)| step),
         };
-        let step = step.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
-        expected.note(&self.id, !step.content.translations.is_empty());
-        Ok(step)
+        step.ok_or_else(|| Error::step_not_found(guid, "guid"))
     }
 
     /// A page of a task's steps in order, each with the cursor after it. A page has about

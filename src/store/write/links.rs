@@ -11,6 +11,8 @@ use crate::{
         decide::{ManagedTasks, StepSnapshot, StepToDelete},
         ids::{StepId, TaskId},
         link::linked_tasks,
+        order::Place,
+        step::Step,
         task::LockedTask,
     },
     store::{
@@ -43,19 +45,40 @@ pub struct LockedStep {
     wiring: Vec<Uuid>,
 }
 
+/// A step without the tasks that it manages.
+fn unmanaged((step, place): (Step, Place)) -> StepSnapshot {
+    StepSnapshot {
+        step,
+        place,
+        managed: ManagedTasks::default(),
+    }
+}
+
 impl Tx {
     /// Reads a step without locking it; `managed` stays empty. Fails with
     /// [`StoreError::NeedsLargeReadPermit`] if it is large and the write has no permit for that.
     pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let found = match &self.large_read_permit {
-            None => steps::find_small(&self.db, self.account(), guid).await?,
+            None => {
+                let expected = &self.expected_translations;
+                steps::find_small(&self.db, expected, self.account(), guid).await?
+            }
             Some(_) => large_step::find_whole(&self.db, self.account(), guid).await?,
         };
-        Ok(found.map(|(step, place)| StepSnapshot {
-            step,
-            place,
-            managed: ManagedTasks::default(),
-        }))
+        Ok(found.map(unmanaged))
+    }
+
+    /// Locks and reads a step by one statement; `managed` stays empty. `None` if that takes
+    /// several, as for a step with translations.
+    pub async fn lock_and_read_step(
+        &self,
+        guid: StepId,
+    ) -> Result<Option<StepSnapshot>, StoreError> {
+        if self.expected_translations.of(self.account()) {
+            return Ok(None);
+        }
+        let found = steps::lock_plain(&self.db, self.account(), guid).await?;
+        Ok(found.map(unmanaged))
     }
 
     /// Reads what a deletion needs of a step; `managed` stays empty.

@@ -155,6 +155,12 @@ impl Operation for UpdateStep {
 
     async fn read_locked(&self, tx: &Tx) -> Result<StepAndTarget, StoreError> {
         let target = self.patch.new_subtask();
+        if target.is_none()
+            && self.with_managed() == WithManaged::Skip
+            && let Some(stored) = tx.lock_and_read_step(self.guid).await?
+        {
+            return Ok((Some(stored), None));
+        }
         // Locking the target delays its rename until this title is written; the rename
         // then updates it.
         let named: Vec<TaskId> = target.into_iter().collect();

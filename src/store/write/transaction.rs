@@ -30,6 +30,7 @@ use crate::{
         connection::{Database, Transaction},
         error::StoreError,
         metrics::StoreMetrics,
+        read::ExpectedTranslations,
         schema::entity::OfAccount,
         statement,
     },
@@ -97,6 +98,8 @@ pub struct Tx {
     pub large_read_permit: Option<LargeReadPermit>,
     /// Encodes guides of revisions.
     pub guide_codec: GuideCodec,
+    /// Whether steps of accounts are expected to have translations.
+    pub expected_translations: Arc<ExpectedTranslations>,
 }
 
 impl Account {
@@ -125,6 +128,7 @@ impl Tx {
             db,
             large_read_permit,
             guide_codec: account.history().codec,
+            expected_translations: Arc::clone(account.expected_translations()),
             context: account.write_context(),
         }
     }
