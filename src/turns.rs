@@ -13,15 +13,18 @@ use crate::domain::ids::AccountId;
 pub struct Turns<T> {
     /// The account whose turn is next comes first. None has an empty queue.
     accounts: VecDeque<(AccountId, VecDeque<T>)>,
-    /// Whether the last of them had the last turn. Those that come now are before it.
+    /// Whether the account at the back had the last turn. New accounts are then put before it.
     last_had_turn: bool,
+    /// Whether an item waits no more. It takes no turn, and does not stay for long.
+    has_gone: fn(&T) -> bool,
 }
 
 impl<T> Turns<T> {
-    pub fn new() -> Self {
+    pub fn new(has_gone: fn(&T) -> bool) -> Self {
         Self {
             accounts: VecDeque::new(),
             last_had_turn: false,
+            has_gone,
         }
     }
 
@@ -32,7 +35,10 @@ impl<T> Turns<T> {
     /// Adds what waits behind all else of the account.
     pub fn push(&mut self, account: &AccountId, item: T) {
         match self.accounts.iter_mut().find(|(it, _)| it == account) {
-            Some((_, queue)) => queue.push_back(item),
+            Some((_, queue)) => {
+                while queue.pop_back_if(|it| (self.has_gone)(it)).is_some() {}
+                queue.push_back(item);
+            }
             None => {
                 let place = self.accounts.len() - usize::from(self.last_had_turn);
                 let queue = VecDeque::from([item]);
@@ -43,19 +49,30 @@ impl<T> Turns<T> {
 
     /// Takes what is next, with its account, among the accounts that may have a turn.
     pub fn pop(&mut self, may: impl Fn(&AccountId) -> bool) -> Option<(AccountId, T)> {
-        let next = self.accounts.iter().position(|(account, _)| may(account))?;
-        let (account, mut queue) = self.accounts.remove(next)?;
-        let item = queue.pop_front()?;
-        self.last_had_turn = !queue.is_empty();
-        if self.last_had_turn {
-            self.accounts.push_back((account.clone(), queue));
+        let mut next = 0;
+        while let Some((account, queue)) = self.accounts.get_mut(next) {
+            if !may(account) {
+                next += 1;
+                continue;
+            }
+            while queue.pop_front_if(|it| (self.has_gone)(it)).is_some() {}
+            let item = queue.pop_front();
+            let (account, queue) = self.accounts.remove(next)?;
+            // Whatever had the last turn is removed, or is at the back no more.
+            self.last_had_turn &= next < self.accounts.len();
+            let Some(item) = item else { continue };
+            self.last_had_turn = !queue.is_empty();
+            if self.last_had_turn {
+                self.accounts.push_back((account.clone(), queue));
+            }
+            return Some((account, item));
         }
-        Some((account, item))
+        None
     }
 }
 
-/// Permits that accounts take in turns. No account has more than three quarters of them, so that
-/// there usually is one for another.
+/// Permits that accounts take in turns. Of four or more, no account has more than three quarters,
+/// so that there usually is one for another.
 pub struct FairSemaphore(Mutex<Permits>);
 
 struct Permits {
@@ -70,7 +87,7 @@ struct Permits {
 /// A permit, which is free again when it is dropped.
 pub struct FairPermit {
     account: AccountId,
-    /// `None` if it is not to be given back.
+    /// `None` if nothing is given back when it is dropped.
     semaphore: Option<Arc<FairSemaphore>>,
 }
 
@@ -110,11 +127,20 @@ impl Permits {
 
 impl FairSemaphore {
     pub fn new(permits: usize) -> Arc<Self> {
+        Self::with(permits, permits)
+    }
+
+    /// For each account three quarters of `permits`, whatever the others have.
+    pub fn for_each_account(permits: usize) -> Arc<Self> {
+        Self::with(usize::MAX, permits)
+    }
+
+    fn with(free: usize, permits: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Permits {
-            free: permits,
+            free,
             most: permits - permits / 4,
             held: HashMap::new(),
-            waiting: Turns::new(),
+            waiting: Turns::new(oneshot::Sender::is_closed),
         })))
     }
 
@@ -169,7 +195,7 @@ impl FairSemaphore {
             let Some((next, sender)) = next else { return };
             match sender.send(self.permit(next.clone())) {
                 Ok(()) => return,
-                // It waits no more.
+                // It has gone just now.
                 Err(mut permit) => permit.semaphore = None,
             }
             account = next;
@@ -202,7 +228,7 @@ mod tests {
 
     #[test]
     fn accounts_take_turns_and_each_keeps_its_order() {
-        let mut turns = Turns::new();
+        let mut turns = Turns::new(|_| false);
         for item in ["a1", "a2", "a3", "b1", "c1", "b2"] {
             turns.push(&account(&item[..1]), item);
         }
@@ -223,6 +249,25 @@ mod tests {
         }
         let taken = [(); 3].map(|()| one(&mut turns));
         assert_eq!(taken, ["b1", "a2", "b2"]);
+    }
+
+    #[test]
+    fn what_has_gone_takes_no_turn_and_does_not_pile_up() {
+        let mut turns = Turns::new(|item: &&str| item.starts_with('-'));
+        for item in ["a1", "a2", "a3"] {
+            turns.push(&account("a"), item);
+        }
+        for item in ["-", "-", "b1", "-", "-", "b2"] {
+            turns.push(&account("b"), item);
+        }
+        turns.push(&account("c"), "-");
+        let kept: usize = turns.accounts.iter().map(|(_, queue)| queue.len()).sum();
+        assert_eq!(kept, 6);
+        let order: Vec<&str> = std::iter::from_fn(|| turns.pop(|_| true))
+            .map(|(_, item)| item)
+            .collect();
+        assert_eq!(order, ["a1", "b1", "a2", "b2", "a3"]);
+        assert!(turns.is_empty() && !turns.last_had_turn);
     }
 
     #[tokio::test]

@@ -264,6 +264,9 @@ pub enum WorkKind {
 /// The queue in which calls wait for a permit once their messages are there.
 pub struct WorkQueue {
     calls: Arc<FairSemaphore>,
+    /// How many calls one account may have in work. A call takes this first, so that those that wait
+    /// for others of their own account hold nothing that other accounts need.
+    calls_of_account: Arc<FairSemaphore>,
     large: Arc<Semaphore>,
     /// At most one large analysis for each processor, so that analyses never hold all permits of
     /// large calls.
@@ -271,14 +274,15 @@ pub struct WorkQueue {
     large_permits: u32,
     /// Slots that are taken.
     waiting: Arc<AtomicUsize>,
-    /// One for each call that waits, so that no account has more than three quarters of the slots.
-    places: Arc<FairSemaphore>,
+    /// A permit for each waiting call bounds how many slots one account may take.
+    slots_of_account: Arc<FairSemaphore>,
     refused_full: Counter,
     refused_late: Counter,
 }
 
 /// A call is worked on until this is dropped.
 pub struct WorkPermit {
+    _of_account: FairPermit,
     _call: FairPermit,
     _large: Option<OwnedSemaphorePermit>,
     _analysis: Option<OwnedSemaphorePermit>,
@@ -292,11 +296,12 @@ impl WorkQueue {
         let large_permits = u32::try_from(permits).unwrap_or(u32::MAX);
         Self {
             calls: FairSemaphore::new(MAX_CALLS_IN_WORK),
+            calls_of_account: FairSemaphore::for_each_account(MAX_CALLS_IN_WORK),
             large: Arc::new(Semaphore::new(large_permits as usize)),
             large_analyses: Arc::new(Semaphore::new(processors())),
             large_permits,
             waiting: Arc::default(),
-            places: FairSemaphore::new(MAX_QUEUED_CALLS),
+            slots_of_account: FairSemaphore::for_each_account(MAX_QUEUED_CALLS),
             refused_full: rejected.get_or_create_owned(&[("cause", "queue_full")]),
             refused_late: rejected.get_or_create_owned(&[("cause", "queue_timeout")]),
         }
@@ -340,8 +345,8 @@ impl WorkQueue {
         deadline: Instant,
     ) -> Result<WorkPermit, AtCapacity> {
         let slot = slot.or_else(|| self.slot().ok());
-        let place = self.places.try_acquire(account);
-        let (Some(_slot), Some(_place)) = (slot, place) else {
+        let of_account = self.slots_of_account.try_acquire(account);
+        let (Some(_slot), Some(_of_account)) = (slot, of_account) else {
             self.count_refused_when_full();
             return Err(AtCapacity);
         };
@@ -353,13 +358,15 @@ impl WorkQueue {
         })
     }
 
-    /// Permits of large calls are given in the order of arrival, then accounts take turns.
+    /// A call waits for others of its account, then for a permit of large calls if it is large, in
+    /// the order of arrival, and then for the turn of its account.
     async fn permit(
         &self,
         account: &AccountId,
         kind: WorkKind,
         bytes: usize,
     ) -> Result<WorkPermit, AtCapacity> {
+        let of_account = self.calls_of_account.acquire(account).await;
         let is_large_analysis = kind == WorkKind::Analysis && bytes > SMALL_CALL_BYTES;
         let analysis = match is_large_analysis {
             true => {
@@ -378,6 +385,7 @@ impl WorkQueue {
             }
         };
         Ok(WorkPermit {
+            _of_account: of_account,
             _call: self.calls.acquire(account).await,
             _large: large,
             _analysis: analysis,

@@ -143,7 +143,8 @@ impl HttpBody for BoundedBody {
         Pin::new(&mut self.inner).poll_frame(context)
     }
 
-    // The headers of an error then end the stream. Clients of gRPC's C core take no other end.
+    // So that the HEADERS frame of an error has END_STREAM: clients of gRPC's C core accept no other
+    // end.
     fn is_end_stream(&self) -> bool {
         self.is_ended || self.inner.is_end_stream()
     }

@@ -79,6 +79,9 @@ trait Job: Send {
     /// Whose write it is.
     fn account(&self) -> AccountId;
 
+    /// Whether nobody waits for it any more.
+    fn has_gone(&self) -> bool;
+
     /// Runs the write in a transaction. Only with `in_savepoint` can it be rolled back without
     /// the writes before it.
     fn run<'a>(
@@ -106,8 +109,11 @@ impl WriteQueue {
     /// longer than `wait_timeout` to begin is refused.
     pub fn start(writer: Database, wait_timeout: Duration) -> Self {
         let (jobs, arrived) = mpsc::unbounded_channel();
-        let turns = Turns::new();
-        tokio::spawn(run_jobs(writer, WaitingJobs { arrived, turns }));
+        let queue = WaitingJobs {
+            arrived,
+            turns: Turns::new(|job| job.has_gone()),
+        };
+        tokio::spawn(run_jobs(writer, queue));
         Self { jobs, wait_timeout }
     }
 
@@ -261,6 +267,10 @@ struct QueuedWrite<O: Operation> {
 impl<O: Operation> Job for QueuedWrite<O> {
     fn account(&self) -> AccountId {
         self.account.id.clone()
+    }
+
+    fn has_gone(&self) -> bool {
+        self.outcome_sender.is_closed()
     }
 
     fn run<'a>(
