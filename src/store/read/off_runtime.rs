@@ -43,10 +43,15 @@ impl AnalysisThreads {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Waits for a turn among the analyses, for one that runs inside of a transaction.
+    /// Waits for a turn among the analyses. The caller runs its analysis itself while it holds it.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.0).acquire_owned().await.ok()
+    }
+
+    /// A turn, if one is free.
+    pub fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0).try_acquire_owned().ok()
     }
 
     /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the

@@ -6,7 +6,11 @@ use sea_orm::ConnectionTrait;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::{GuideSource, off_runtime::analyse_by_weight, run_to_end};
+use super::{
+    GuideSource,
+    off_runtime::{MAX_LIGHT_WEIGHT, analyse_by_weight},
+    run_to_end,
+};
 use crate::{
     call_context::WorkMemory,
     domain::{
@@ -73,30 +77,42 @@ pub struct PreviewPage {
 }
 
 impl Account {
-    /// Previews a guide, which is read from the primary. If the page
-    /// has large bodies, all of it is read again under a permit.
+    /// Previews a guide, which is read from the primary. If the page has large bodies, all of it is
+    /// read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
         run_to_end(async move {
-            let read = match account.read_preview(&call, None).await {
-                // The transaction has ended, so that this wait holds no connection: a call with a
-                // permit may need that one to go on.
-                Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                    let permit = account.large_read_permit(bytes).await?;
-                    account.read_preview(&call, Some(&permit)).await
+            let (mut turn, mut permit) = (None, None);
+            loop {
+                // When this returns, the transaction has ended, so that the waits below hold no
+                // connection: a call with a turn or a permit may need that one to go on.
+                match account
+                    .read_preview(&call, turn.as_ref(), permit.as_ref())
+                    .await
+                {
+                    Ok(Some(page)) => return Ok(page),
+                    Ok(None) => {
+                        permit = None;
+                        turn = account.analysis_threads().turn().await;
+                    }
+                    Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                        permit = Some(account.large_read_permit(bytes).await?);
+                    }
+                    Err(error) => return Err(error.into()),
                 }
-                read => read,
-            };
-            Ok(read?)
+            }
         })
         .await
     }
 
+    /// With bodies, a guide is previewed in the transaction that reads them. If it is not light
+    /// and the analyses leave no turn for it, this returns `None`: it is to be read again with one.
     async fn read_preview(
         &self,
         call: &PreviewCall,
+        turn: Option<&OwnedSemaphorePermit>,
         permit: Option<&OwnedSemaphorePermit>,
-    ) -> Result<PreviewPage, StoreError> {
+    ) -> Result<Option<PreviewPage>, StoreError> {
         let PreviewCall {
             source,
             document,
@@ -106,11 +122,6 @@ impl Account {
             after,
             size,
         } = call;
-        // With bodies it is analysed in the transaction, so that it waits for its turn before that.
-        let _turn = match bodies {
-            true => self.analysis_threads().turn().await,
-            false => None,
-        };
         // Ends on return, so that no wait for a permit holds the connection.
         let db = self.reader().begin(TransactionMode::Snapshot).await?;
         let field = match source.as_ref() {
@@ -119,6 +130,14 @@ impl Account {
         };
         let read = self.read_guide(&db, source, None, known).await?;
         let weight = read.weight();
+        let needs_turn = *bodies && weight > MAX_LIGHT_WEIGHT && turn.is_none();
+        let own_turn = match needs_turn {
+            true => self.analysis_threads().try_turn(),
+            false => None,
+        };
+        if needs_turn && own_turn.is_none() {
+            return Ok(None);
+        }
         let (document, options, seen) = (*document, options.clone(), after.map(|(_, seen)| seen));
         let preview = move |stop: StopSignal<'_>| {
             let (guide, _, memory) = read.finish(stop)?;
@@ -150,7 +169,7 @@ impl Account {
         if let Some(db) = &db {
             self.read_bodies(db, &mut page, permit).await?;
         }
-        Ok(page)
+        Ok(Some(page))
     }
 
     /// Reads the bodies of a page: for each stored step the one in the chosen language. Fails
