@@ -12,6 +12,8 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::domain::{Error, Result, SizedResource};
+
 tokio::task_local! {
     static CURRENT: CallContext;
     static SPANS: CallSpans;
@@ -82,9 +84,19 @@ impl WorkMemory {
         fits
     }
 
-    /// Holds at least so many bytes in all.
-    pub fn try_grow_to(&mut self, bytes: usize) -> bool {
-        self.try_grow(bytes.saturating_sub(self.bytes))
+    /// Holds so many bytes in all, for this resource. Fails with [`Error::Overloaded`] if they do
+    /// not fit beside what other calls hold, and with [`Error::TooLarge`] if they would never fit
+    /// beside `other` bytes that this call holds.
+    pub fn hold(&mut self, resource: SizedResource, bytes: usize, other: usize) -> Result<()> {
+        let limit = self.limit();
+        if bytes.saturating_add(other) > limit {
+            return Err(Error::TooLarge { resource, limit });
+        }
+        if !self.try_grow(bytes.saturating_sub(self.bytes)) {
+            return Err(Error::Overloaded);
+        }
+        self.shrink_to(bytes);
+        Ok(())
     }
 
     /// Holds at most so many bytes in all.

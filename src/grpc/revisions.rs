@@ -110,12 +110,14 @@ impl RevisionService for Services {
             } else {
                 let found = account.get_revision(task, &name, "revision").await?;
                 let (revision, guide, permit) = found;
-                let decoded = decoded(guide, permit).await?;
+                let DecodedGuide { document, memory } = decoded(guide, permit, 0).await?;
+                let bytes = memory.bytes();
                 // From now on it counts as the response.
-                if !CallContext::try_reserve_response(decoded.memory.bytes()) {
+                drop(memory);
+                if !CallContext::try_reserve_response(bytes) {
                     return Err(Error::Overloaded);
                 }
-                (revision, Some(decoded.document))
+                (revision, Some(document))
             };
             Ok(GetRevisionResponse {
                 revision: Some(encode::task_revision(revision)),
@@ -180,10 +182,13 @@ impl RevisionService for Services {
                 Some((task?, base?, target?, start?))
             })?;
             let account = self.account(&caller);
-            let base = ComparedGuide::revision(&account, task, &base, "base").await?;
+            let base = ComparedGuide::revision(&account, task, &base, "base", 0).await?;
+            let other = base.guide.memory.bytes();
             let target = match target {
-                Some(target) => ComparedGuide::revision(&account, task, &target, "target").await?,
-                None => ComparedGuide::now(&account, task).await?,
+                Some(target) => {
+                    ComparedGuide::revision(&account, task, &target, "target", other).await?
+                }
+                None => ComparedGuide::now(&account, task, other).await?,
             };
             // A page follows one of these two guides, whatever the names mean by now.
             let guides = format!("{} {}", base.etag.as_str(), target.etag.as_str());
@@ -390,23 +395,19 @@ struct DecodedGuide {
     memory: WorkMemory,
 }
 
-/// Decodes the guide of a revision, on a thread of its own if it is large.
+/// Decodes the guide of a revision, on a thread of its own if it is large. The call holds `other`
+/// bytes beside it.
 async fn decoded(
     guide: EncodedGuide,
     permit: Option<OwnedSemaphorePermit>,
+    other: usize,
 ) -> Result<DecodedGuide> {
     let mut memory = WorkMemory::of_current_call();
     let weight = weight(guide.document_bytes);
     let decode = move || {
         let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
         let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
-        let (resource, limit) = (SizedResource::Guide, memory.limit());
-        if bytes > limit {
-            return Err(Error::TooLarge { resource, limit });
-        }
-        if !memory.try_grow(bytes) {
-            return Err(Error::Overloaded);
-        }
+        memory.hold(SizedResource::Guide, bytes, other)?;
         let document = kept_guide::document(&guide).ok_or_else(broken)?;
         // The bytes that it was decoded from are gone.
         memory.shrink_to(bytes.saturating_sub(guide.document_bytes));
@@ -454,7 +455,7 @@ fn restored(done: RestoredRevision) -> RestoreRevisionResponse {
     }
 }
 
-/// A guide to compare.
+/// A guide to compare. The call holds `other` bytes beside it.
 struct ComparedGuide {
     guide: DecodedGuide,
     etag: GuideEtag,
@@ -473,17 +474,18 @@ impl ComparedGuide {
         task: TaskId,
         name: &RevisionName,
         field: &'static str,
+        other: usize,
     ) -> Result<Self> {
         let (revision, guide, permit) = account.get_revision(task, name, field).await?;
         let bytes = guide.document_bytes;
         Ok(Self {
-            guide: decoded(guide, permit).await?,
+            guide: decoded(guide, permit, other).await?,
             etag: revision.guide_etag,
             bytes,
         })
     }
 
-    async fn now(account: &Account, task: TaskId) -> Result<Self> {
+    async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
         let tree = account
             .export_primary(task)
             .await
@@ -493,9 +495,7 @@ impl ComparedGuide {
             })?;
         let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());
         let mut memory = WorkMemory::of_current_call();
-        if !memory.try_grow(2 * bytes) {
-            return Err(Error::Overloaded);
-        }
+        memory.hold(SizedResource::Guide, 2 * bytes, other)?;
         let document = encode::document(tree);
         Ok(Self {
             guide: DecodedGuide { document, memory },

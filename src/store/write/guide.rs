@@ -44,7 +44,7 @@ impl GuideMemory {
     /// Holds so many bytes. Fails if they do not fit beside what other calls hold, or never.
     pub fn of_current_call(other_bytes: usize) -> Result<Self> {
         let mut memory = WorkMemory::of_current_call();
-        hold(&mut memory, other_bytes)?;
+        memory.hold(SizedResource::Import, other_bytes, 0)?;
         Ok(Self {
             memory: Mutex::new(memory),
             other_bytes: AtomicUsize::new(other_bytes),
@@ -73,22 +73,8 @@ impl GuideMemory {
             .saturating_add(steps.saturating_mul(BYTES_PER_STORED_STEP))
             .saturating_add(self.other_bytes.load(Ordering::Relaxed));
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        hold(&mut memory, bytes)
+        memory.hold(SizedResource::Import, bytes, 0)
     }
-}
-
-/// Sets the reservation to so many bytes. Fails if they do not fit beside what other
-/// calls hold, or never.
-fn hold(memory: &mut WorkMemory, bytes: usize) -> Result<()> {
-    let (resource, limit) = (SizedResource::Import, memory.limit());
-    if bytes > limit {
-        return Err(Error::TooLarge { resource, limit });
-    }
-    if !memory.try_grow_to(bytes) {
-        return Err(Error::Overloaded);
-    }
-    memory.shrink_to(bytes);
-    Ok(())
 }
 
 impl Tx {

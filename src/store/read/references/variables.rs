@@ -104,7 +104,8 @@ impl Account {
                 let mut found = match read.await {
                     Err(StoreError::NeedsLargeReadPermit(bytes)) => {
                         let _permit = self.large_read_permit(PAGE_BYTES).await?;
-                        if !memory.try_grow_to(bytes.saturating_mul(MEMORY_PER_BYTE)) {
+                        let bytes = bytes.saturating_mul(MEMORY_PER_BYTE);
+                        if !memory.try_grow(bytes.saturating_sub(memory.bytes())) {
                             return Err(Error::Overloaded);
                         }
                         self.named_rows(filter, used, &cursor, limit, true).await?
