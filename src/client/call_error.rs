@@ -142,10 +142,11 @@ impl fmt::Display for CallError {
         if !reason.is_empty() {
             write!(f, " ({reason})")?;
         }
-        // The message names the field.
         for CallViolation { field, place, .. } in violations {
             if !place.is_empty() {
                 write!(f, "\n  {field} {place}")?;
+            } else if !message.contains(field) {
+                write!(f, "\n  {field}")?;
             }
         }
         Ok(())

@@ -162,14 +162,17 @@ pub(super) fn pair(
 struct TasksByName<'tasks, 'sources> {
     /// Tasks without an external id that no document names by id.
     free: BTreeMap<TaskKey, VecDeque<&'tasks str>>,
-    /// For the other tasks: the file that names them by id.
+    /// For those that a document names by id: its file.
     taken: BTreeMap<TaskKey, &'sources Path>,
+    /// Tasks with an external id that no document names: each is the task of that id, whatever its
+    /// name.
+    identified: BTreeMap<TaskKey, &'tasks Task>,
 }
 
 impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
     fn new(tasks: &'tasks [Task], by_id: &BTreeMap<String, &'sources DocumentFile>) -> Self {
         let mut free: BTreeMap<TaskKey, VecDeque<&str>> = BTreeMap::new();
-        let mut taken = BTreeMap::new();
+        let (mut taken, mut identified) = (BTreeMap::new(), BTreeMap::new());
         let standard = |task: &&Task| task.r#type() == TaskType::Standard;
         for task in tasks.iter().filter(standard) {
             match by_id.get(&task.guid) {
@@ -178,12 +181,17 @@ impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
                 }
                 // It is about to be renamed, and leaves its name to another.
                 Some(_) => {}
-                // It is the task of that id, whatever its name.
-                None if task.external_id.is_some() => {}
+                None if task.external_id.is_some() => {
+                    identified.insert(key(task), task);
+                }
                 None => free.entry(key(task)).or_default().push_back(&task.guid),
             }
         }
-        Self { free, taken }
+        Self {
+            free,
+            taken,
+            identified,
+        }
     }
 
     /// Fails where it is not clear which task a document without a known id is of, and warns
@@ -205,6 +213,10 @@ impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
                 errors.extend(left_over.filter_map(|source| second_task_error(source, other)));
             }
             warnings.extend(second_task_warning(sources, candidates.len(), other));
+            if let Some(task) = self.identified.get(key) {
+                let left_over = sources.iter().skip(candidates.len());
+                warnings.extend(left_over.filter_map(|source| identified_warning(source, task)));
+            }
             let all = sources.iter();
             warnings.extend(all.filter_map(|source| managed_task_warning(source)));
         }
@@ -221,7 +233,12 @@ fn key_of(source: &DocumentFile) -> TaskKey {
 }
 
 fn external_id(source: &DocumentFile) -> Option<&str> {
-    source.document.task.as_ref()?.external_id.as_deref()
+    let id = source.document.task.as_ref()?.external_id.as_deref()?;
+    Some(id).filter(|id| !id.is_empty())
+}
+
+fn is_without_id(source: &DocumentFile) -> bool {
+    transfer::guid(&source.document).is_empty() && external_id(source).is_none()
 }
 
 fn key(task: &Task) -> TaskKey {
@@ -249,12 +266,9 @@ fn second_task_warning(
     candidates: usize,
     other: Option<&Path>,
 ) -> Option<String> {
-    let is_without_id = |source: &&&DocumentFile| {
-        transfer::guid(&source.document).is_empty() && external_id(source).is_none()
-    };
     let source = sources
         .iter()
-        .find(is_without_id)
+        .find(|source| is_without_id(source))
         .filter(|_| sources.len() > candidates)?;
     let mut others = sources.iter().map(|source| source.file.as_path());
     let other = other.or_else(|| others.find(|file| *file != source.file))?;
@@ -264,6 +278,20 @@ fn second_task_warning(
         sanitize(&source.file.display().to_string()),
         sanitize(&other.display().to_string())
     ))
+}
+
+/// The warning that a document without an id makes a task beside one of its name and product that
+/// has an external id.
+fn identified_warning(source: &DocumentFile, task: &Task) -> Option<String> {
+    is_without_id(source).then(|| {
+        format!(
+            "warning: {} has no task.guid and no external_id, but the name and product of task {}: \
+             it becomes a task of its own; if it is that task, set its external_id to {}",
+            sanitize(&source.file.display().to_string()),
+            sanitize(&task.guid),
+            sanitize(task.external_id())
+        )
+    })
 }
 
 /// The warning that the document of a managed task makes a task of its own.

@@ -710,6 +710,15 @@ fn a_guide_with_another_external_id_is_another_one(cli: Cli) {
     write(&without, "reset.json", &guide("Reset"));
     let output = apply(&cli, without.path(), &[]).succeeded();
     assert!(counts(&output).contains("1 created"), "{}", output.stderr);
+    let warning = output.stderr.lines().next().expect("a warning");
+    assert!(
+        warning.contains("reset.json has no task.guid and no external_id"),
+        "{warning}"
+    );
+    assert!(
+        warning.ends_with("set its external_id to team-b/reset"),
+        "{warning}"
+    );
     let output = apply(&cli, one.path(), &[]).succeeded();
     assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
 }
