@@ -254,7 +254,7 @@ impl FileImporter<'_> {
     }
 
     /// Another task with the name and product of a new one. Skipped with --as-new and --quiet,
-    /// and with --request-id or an external id: an import repeated with it creates no other task.
+    /// and with --request-id or an external id, as repeating such an import creates no second task.
     async fn task_with_same_name(&mut self, task: &Task) -> Option<String> {
         let ImportArgs {
             as_new,

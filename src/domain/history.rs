@@ -280,10 +280,10 @@ pub struct EncodedGuide {
 pub struct GuideCodec {
     /// Encodes a guide; `None` if the compression fails.
     pub encode: fn(KeptGuide) -> Option<EncodedGuide>,
-    /// Decodes a guide; `None` if the bytes are not those of one.
+    /// Decodes a guide; `None` if the bytes are not a guide.
     pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
-    /// How many bytes of memory a decoded guide takes, with those that it is decoded from; `None` if
-    /// the bytes are not those of one.
+    /// How many bytes of memory a decoded guide takes, the encoded ones included; `None` if the bytes
+    /// are not a guide.
     pub decoded_bytes: fn(&EncodedGuide) -> Option<usize>,
 }
 

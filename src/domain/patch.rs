@@ -78,7 +78,7 @@ impl<T> Edit<Deferred<T>> {
         }
     }
 
-    /// The new value, if one was sent; `None` in it is an invalid one.
+    /// The new value, if one was sent; `Some(None)` if it is invalid.
     pub fn sent(&self) -> Option<Option<&T>> {
         match self {
             Self::Set(value) => Some(value.as_ref().ok()),

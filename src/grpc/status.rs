@@ -76,7 +76,7 @@ pub fn from_error(error: Error) -> Status {
             "the guide of task {task}: its guide_etag is not the one sent; read it again"
         )),
         Error::EtagOfDeletedGuide(task) => etag_mismatch_of(&format!(
-            "task {task} was deleted, and its guide has no guide_etag: leave it empty"
+            "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
         )),
         // Usually nobody is left to receive it.
         Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),

@@ -35,8 +35,8 @@ pub trait ComparedFields {
 /// Fields are compared as JSON.
 pub struct JsonFields;
 
-/// Fields are compared by digests of what is encoded. A field may have megabytes, and many times as
-/// much as JSON.
+/// Fields are compared by digests of what is encoded. A field may have megabytes, and its JSON takes
+/// many times as much memory.
 pub struct FieldDigests;
 
 /// Two guides as they are compared: without what a task that is managed in `target` takes from its

@@ -95,13 +95,13 @@ fn encode(guide: KeptGuide) -> Option<EncodedGuide> {
     })
 }
 
-/// The document of a guide in the database; `None` if the bytes are not those of one.
+/// The document of a guide in the database; `None` if the bytes are not a guide.
 pub fn document(guide: &EncodedGuide) -> Option<v1::TaskDocument> {
     stored(guide)?.document
 }
 
-/// How much memory the document of a guide in the database takes when it is decoded, with the bytes
-/// that it is decoded from. `None` if they are not those of one.
+/// How much memory the document of a guide in the database takes when it is decoded, the encoded
+/// bytes included. `None` if the bytes are not a guide.
 pub fn decoded_bytes(guide: &EncodedGuide) -> Option<usize> {
     static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::of_contract);
     let bytes = decompressed(guide)?;

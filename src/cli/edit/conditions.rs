@@ -9,8 +9,9 @@ use crate::{
 };
 
 /// Where one of the two forms was edited in an exported document, removes the other, which
-/// still says what the stored guide has. A shorthand that was removed counts as edited, but not
-/// `dependencies` that were removed: the shorthand then says the same alone. The document has the ids of the stored guide.
+/// still says what the stored guide has. To remove the shorthand removes the condition. To remove
+/// only `dependencies` changes nothing, as the shorthand says the same. The document has the ids
+/// of the stored guide.
 pub(super) fn keep_edited_conditions(document: &mut TaskDocument, stored: &TaskDocument) {
     if let (Some(sent), Some(stored)) = (&mut document.task, &stored.task) {
         keep_edited(

@@ -88,7 +88,7 @@ pub struct DocumentTask {
     pub path: DocumentPath,
     /// Its id in the document.
     pub guid: Option<TaskId>,
-    /// The product, if one was sent; `None` in it is an invalid one.
+    /// The product, if one was sent; `Some(None)` if it is invalid.
     pub product: Option<Option<ProductId>>,
     /// The name, if one was sent: a managed task ignores it.
     pub name: Option<String>,

@@ -123,7 +123,7 @@ fn permission_error(path: &Path) -> String {
     )
 }
 
-/// Whether this user may not write or create the file. One that exists is not opened for that: when
+/// Whether this user may not write or create the file. An existing file is not opened to find out: when
 /// a process closes any descriptor of a file, it loses the locks of its connections on it, and
 /// another process then takes the file for unused and deletes its write-ahead log. A missing one is
 /// created, as SQLite would.

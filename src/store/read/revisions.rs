@@ -206,7 +206,7 @@ impl Account {
         }
     }
 
-    /// The same with its guide. A large one comes with its permit, until it is decoded.
+    /// The same with its guide. A large one comes with a permit, to be kept until it is decoded.
     pub async fn get_revision(
         &self,
         task: TaskId,

@@ -464,7 +464,7 @@ impl RestoreWrite {
                     document_bytes,
                 };
                 let (guide, decoded) = tx.measure(guide).await?;
-                // The document, its message, and the guide, which takes as much.
+                // The encoded document, its message, and the guide, which takes as much as the message.
                 let guide_bytes = decoded.saturating_sub(document_bytes);
                 self.memory
                     .hold_other(decoded.saturating_add(guide_bytes))?;
