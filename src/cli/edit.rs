@@ -17,8 +17,7 @@ use self::{conditions::keep_edited_conditions, file::EditedFile, outdated::Outda
 use super::{
     CliError,
     changes::{self, Change},
-    confirm,
-    document::{self, DocumentError},
+    confirm, document,
     field_line::{FieldLines, SentText},
     findings::Findings,
     ignored_step_fields::ignored_lines,
@@ -261,10 +260,9 @@ async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<Edit
         _ => Err(error.into()),
     };
     match write_over(client, opened, &document, &[]).await {
-        Err(WriteError::Changed) => {}
-        Err(WriteError::Refused(error)) => return refused(error),
-        Err(WriteError::Other(error)) => return Err(error),
-        Ok(outcome) => return Ok(outcome),
+        Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
+        Err(CliError::Refused(error)) => return refused(error),
+        outcome => return outcome,
     }
     for _ in 0..MAX_MERGES {
         let now = transfer::export_with_etag(client, guid).await?;
@@ -300,38 +298,12 @@ async fn write(client: &Client, opened: &StoredGuide, text: &str) -> Result<Edit
             print_error("your changes:");
         }
         match write_over(client, &now, &merged, &theirs).await {
-            Err(WriteError::Changed) => {}
-            Err(WriteError::Refused(error)) => return Err(error.into()),
-            Err(WriteError::Other(error)) => return Err(error),
+            Err(CliError::Refused(error)) if error.reason == "ETAG_MISMATCH" => {}
             Ok(EditOutcome::Unchanged) if !ignored.is_empty() => return Ok(EditOutcome::Ignored),
-            Ok(outcome) => return Ok(outcome),
+            outcome => return outcome,
         }
     }
     Err(CliError::ChangedSince(guid.to_owned()))
-}
-
-/// Why a document could not be written.
-enum WriteError {
-    /// The guide has changed since it was read.
-    Changed,
-    /// The server refuses the document.
-    Refused(CallError),
-    Other(CliError),
-}
-
-impl From<CallError> for WriteError {
-    fn from(error: CallError) -> Self {
-        match error.reason.as_str() {
-            "ETAG_MISMATCH" => Self::Changed,
-            _ => Self::Refused(error),
-        }
-    }
-}
-
-impl From<DocumentError> for WriteError {
-    fn from(error: DocumentError) -> Self {
-        Self::Other(error.into())
-    }
 }
 
 /// Shows what a document changes, and imports it. `merged` is what it has of others.
@@ -340,7 +312,7 @@ async fn write_over(
     stored: &StoredGuide,
     document: &TaskDocument,
     merged: &[Change],
-) -> Result<EditOutcome, WriteError> {
+) -> Result<EditOutcome, CliError> {
     let message = transfer::import_of_whole(document.clone(), &stored.guide_etag);
     let checked = transfer::dry_run(client, message.clone()).await?;
     let planned = checked.document.unwrap_or_default();
@@ -359,10 +331,8 @@ async fn write_over(
     for line in &outdated {
         print_error(&line.to_string());
     }
-    match show_findings(client, &planned).await {
-        FindingsDecision::Import => {}
-        FindingsDecision::EditAgain => return Ok(EditOutcome::EditAgain),
-        FindingsDecision::Stop => return Ok(EditOutcome::Stopped),
+    if let Some(outcome) = show_findings(client, &planned).await {
+        return Ok(outcome);
     }
     Ok(EditOutcome::Done(Box::new(EditReport {
         answer: transfer::import(client, message).await?,
@@ -372,33 +342,27 @@ async fn write_over(
     })))
 }
 
-/// What to do with a text in spite of its findings.
-enum FindingsDecision {
-    Import,
-    EditAgain,
-    Stop,
-}
-
-/// Shows the findings. If there are errors, the person at the terminal decides.
-async fn show_findings(client: &Client, planned: &TaskDocument) -> FindingsDecision {
+/// Shows the findings. If there are errors, the person at the terminal decides. `None` imports
+/// the text.
+async fn show_findings(client: &Client, planned: &TaskDocument) -> Option<EditOutcome> {
     let findings = match Findings::compared(client, planned.clone()).await {
         Ok(findings) => findings,
         Err(error) => {
             print_error(&format!("not analysed: {error}"));
-            return FindingsDecision::Import;
+            return None;
         }
     };
     findings.text(&Term::stderr()).lines().for_each(print_error);
     if findings.errors() == 0 || !confirm::is_terminal() {
-        return FindingsDecision::Import;
+        return None;
     }
     let question = "import it anyway? y: yes, e: edit again, n: no [y/e/N] ";
     // Ctrl-C is handled while the question waits.
     let answer = tokio::task::spawn_blocking(move || confirm::ask(question)).await;
     match answer.unwrap_or_default().as_str() {
-        "y" | "yes" => FindingsDecision::Import,
-        "e" | "edit" => FindingsDecision::EditAgain,
-        _ => FindingsDecision::Stop,
+        "y" | "yes" => None,
+        "e" | "edit" => Some(EditOutcome::EditAgain),
+        _ => Some(EditOutcome::Stopped),
     }
 }
 
