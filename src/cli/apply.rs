@@ -135,17 +135,19 @@ impl ApplyRun<'_> {
     async fn create(&mut self, guide: &mut DirectoryGuide) -> Result<(), CliError> {
         let mut document = guide.document.clone();
         self.references.resolve(&mut document);
-        let pending = self.references.leave_out_pending(&mut document);
+        let (pending, of_managed) = self.references.take_pending(&mut document);
         let mut report = ApplyReport::new(guide, ImportOutcome::Created, self.args.dry_run);
         match self.send_new(guide, document, &mut report).await {
-            Ok(()) if pending.is_empty() => self.keep_applied(guide, &mut report).await,
+            Ok(()) if pending.is_empty() && of_managed == 0 => {
+                self.keep_applied(guide, &mut report).await
+            }
             // It is reported when it has its steps.
             Ok(()) if guide.stored.is_some() => {
                 guide.incomplete = Some(report);
                 return Ok(());
             }
             // A dry run counts the steps that were left out, and does not check them.
-            Ok(()) => report.guide.steps += pending.of_task,
+            Ok(()) => report.guide.steps += pending.len(),
             Err(error) => report.error = Some(error),
         }
         self.add(report).await

@@ -1,7 +1,10 @@
 //! The merge of a document with the stored guide, where both have changed since the document was
 //! made.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    slice,
+};
 
 use console::Term;
 use serde::Serialize;
@@ -20,7 +23,8 @@ use crate::{
     messages::{
         compared::{JsonFields, compared},
         managed_documents::{
-            managed_document, managed_documents, managed_documents_mut, steps_by_guid,
+            all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
+            steps_by_guid,
         },
         merged::merged_document,
     },
@@ -99,11 +103,10 @@ impl MergedGuides<'_> {
                 moved.collect()
             }
             ConflictSubject::Deleted { .. } => {
-                let mut below = Vec::new();
-                if let Some(step) = find_step(self.base, conflict.step) {
-                    add_managed(step, &mut below);
-                }
-                of_step.chain(side.of_tasks(below)).collect()
+                let step = find_step(self.base, conflict.step).map(slice::from_ref);
+                let below = all_managed(step.unwrap_or_default()).into_iter();
+                let below = below.map(|(_, managed)| transfer::guid(managed));
+                of_step.chain(side.of_tasks(below.collect())).collect()
             }
             ConflictSubject::Managed {
                 key, deleted_by, ..
@@ -156,17 +159,6 @@ impl<'c> SideChanges<'c> {
     }
 }
 
-/// Adds the ids of the tasks that a step manages, at every depth.
-fn add_managed<'d>(step: &'d Step, tasks: &mut Vec<&'d str>) {
-    for (_, managed) in managed_documents(step) {
-        tasks.push(transfer::guid(managed));
-        managed
-            .steps
-            .iter()
-            .for_each(|step| add_managed(step, tasks));
-    }
-}
-
 fn path_of<V>(conflict: &Conflict<'_, V>) -> String {
     match &conflict.subject {
         ConflictSubject::Field { path, .. } => (*path).to_owned(),
@@ -183,13 +175,8 @@ fn managed_by<'d>(guide: &'d TaskDocument, step: &str, key: &str) -> Option<&'d 
 
 /// The step with this id, at every depth.
 fn find_step<'d>(guide: &'d TaskDocument, guid: &str) -> Option<&'d Step> {
-    guide.steps.iter().find_map(|step| {
-        let below = || managed_documents(step).find_map(|(_, managed)| find_step(managed, guid));
-        match step.guid == guid {
-            true => Some(step),
-            false => below(),
-        }
-    })
+    let mut steps = all_steps(&guide.steps).into_iter();
+    steps.find(|step| step.guid == guid)
 }
 
 /// What a document and the stored guide have both changed, and differently.
@@ -271,38 +258,29 @@ pub(super) async fn planned(
     document: &TaskDocument,
     stored: &StoredGuide,
 ) -> Result<(TaskDocument, Vec<String>), CallError> {
-    let ids = |guide| {
-        let mut ids = BTreeSet::new();
-        add_step_ids(guide, &mut ids);
-        ids
+    let ids = |guide: &TaskDocument| -> BTreeSet<String> {
+        let steps = all_steps(&guide.steps).into_iter();
+        steps.map(|step| step.guid.clone()).collect()
     };
     let deleted = &ids(base) - &ids(&stored.document);
     let mut sent = document.clone();
-    clear_ids(&mut sent, &deleted);
+    for_each_step_mut(&mut sent.steps, &mut |step| {
+        if deleted.contains(&step.guid) {
+            step.guid.clear();
+        }
+    });
     let message = transfer::import_of_whole(sent.clone(), &stored.guide_etag);
     let answer = transfer::dry_run(client, message).await?;
     let ignored = answer.ignored_paths;
     let mut planned = answer.document.unwrap_or_default();
     let mut former_ids = BTreeMap::new();
     add_former_ids(document, &sent, &planned, &mut former_ids);
-    set_ids(&mut planned, &former_ids);
-    Ok((planned, ignored))
-}
-
-fn add_step_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
-    for step in &document.steps {
-        ids.insert(step.guid.clone());
-        managed_documents(step).for_each(|(_, managed)| add_step_ids(managed, ids));
-    }
-}
-
-fn clear_ids(document: &mut TaskDocument, deleted: &BTreeSet<String>) {
-    for step in &mut document.steps {
-        if deleted.contains(&step.guid) {
-            step.guid.clear();
+    for_each_step_mut(&mut planned.steps, &mut |step| {
+        if let Some(former) = former_ids.get(&step.guid) {
+            step.guid.clone_from(former);
         }
-        managed_documents_mut(step).for_each(|managed| clear_ids(managed, deleted));
-    }
+    });
+    Ok((planned, ignored))
 }
 
 /// For each step that was sent without an id adds its id in the document, by the id that the dry
@@ -325,15 +303,6 @@ fn add_former_ids(
                 add_former_ids(managed, sent, planned, ids);
             }
         }
-    }
-}
-
-fn set_ids(document: &mut TaskDocument, ids: &BTreeMap<String, String>) {
-    for step in &mut document.steps {
-        if let Some(former) = ids.get(&step.guid) {
-            step.guid.clone_from(former);
-        }
-        managed_documents_mut(step).for_each(|managed| set_ids(managed, ids));
     }
 }
 

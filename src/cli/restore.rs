@@ -19,7 +19,7 @@ use super::{
 use crate::{
     client::{CallError, Client},
     config::{Format, RestoreArgs},
-    messages::managed_documents::managed_documents,
+    messages::managed_documents::all_managed,
     proto::v1::{
         ImportOutcome, RestoreRevisionRequest, RestoreRevisionResponse, TaskDocument, TaskRevision,
     },
@@ -174,9 +174,9 @@ impl RestoreReport {
             let label = step_label(&self.document, step).unwrap_or_else(|| format!("step {step}"));
             format!("left out: {label}, as the task that it refers to is deleted")
         });
-        let mut managed = Vec::new();
-        add_managed(&self.document, &mut managed);
-        let replaced = managed.into_iter().filter_map(|(former, name)| {
+        let managed = all_managed(&self.document.steps).into_iter();
+        let replaced = managed.filter_map(|(value, _)| {
+            let former = &value.link;
             let new = self.answer.replaced_ids.get(former)?;
             let new = match self.dry_run {
                 true => "a new task",
@@ -185,7 +185,7 @@ impl RestoreReport {
             Some(format!(
                 "replaced: \"{}\" is now {new}, as {former} was changed after the guide had let \
                  it go; {former} stays as it is",
-                sanitize(name)
+                sanitize(&value.value)
             ))
         });
         skipped.chain(replaced)
@@ -212,13 +212,5 @@ impl RestoreReport {
             "skipped_steps": answer.skipped_steps,
             "replaced_ids": answer.replaced_ids,
         })
-    }
-}
-
-/// Adds the ids and names of the managed tasks at every depth.
-fn add_managed<'d>(document: &'d TaskDocument, managed: &mut Vec<(&'d str, &'d str)>) {
-    for (value, inner) in document.steps.iter().flat_map(managed_documents) {
-        managed.push((&value.link, &value.value));
-        add_managed(inner, managed);
     }
 }

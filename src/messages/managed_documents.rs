@@ -29,3 +29,34 @@ pub fn managed_documents_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskD
     let values = configs.flat_map(|config| &mut config.values);
     values.filter_map(|value| value.task_json.as_deref_mut())
 }
+
+/// The documents at every depth, with the values that manage their tasks, each before those
+/// below it.
+pub fn all_managed(steps: &[Step]) -> Vec<(&FeedbackValue, &TaskDocument)> {
+    let managed = steps.iter().flat_map(managed_documents);
+    let managed = managed.flat_map(|(value, document)| {
+        let below = all_managed(&document.steps);
+        [(value, document)].into_iter().chain(below)
+    });
+    managed.collect()
+}
+
+/// The steps at every depth: each, and behind it those of the tasks that it manages.
+pub fn all_steps(steps: &[Step]) -> Vec<&Step> {
+    let steps = steps.iter().flat_map(|step| {
+        let below = managed_documents(step);
+        let below = below.flat_map(|(_, document)| all_steps(&document.steps));
+        [step].into_iter().chain(below)
+    });
+    steps.collect()
+}
+
+/// Changes the steps at every depth, in the order of [`all_steps`].
+pub fn for_each_step_mut(steps: &mut [Step], change: &mut impl FnMut(&mut Step)) {
+    for step in steps {
+        change(step);
+        for document in managed_documents_mut(step) {
+            for_each_step_mut(&mut document.steps, change);
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use super::{guides::DirectoryGuide, references::References};
@@ -14,8 +14,8 @@ use crate::{
     },
     client::Client,
     config::ApplyArgs,
-    messages::managed_documents::managed_documents,
-    proto::v1::{Task, TaskDocument, TaskType},
+    messages::managed_documents::all_steps,
+    proto::v1::{Task, TaskType},
 };
 
 /// The tasks that no document is of. Managed tasks belong to the guides that manage them.
@@ -39,17 +39,13 @@ pub(super) fn referring_files(
     guides: &[DirectoryGuide],
     references: &References,
 ) -> BTreeMap<String, PathBuf> {
-    fn add(document: &TaskDocument, file: &Path, files: &mut BTreeMap<String, PathBuf>) {
-        for step in &document.steps {
-            files.insert(step.subtask_id.to_ascii_lowercase(), file.to_owned());
-            managed_documents(step).for_each(|(_, managed)| add(managed, file, files));
-        }
-    }
     let mut files = BTreeMap::new();
     for guide in guides {
         let mut document = guide.document.clone();
         references.resolve(&mut document);
-        add(&document, &guide.file, &mut files);
+        for step in all_steps(&document.steps) {
+            files.insert(step.subtask_id.to_ascii_lowercase(), guide.file.clone());
+        }
     }
     files
 }

@@ -1,11 +1,11 @@
 //! References between the guides of a directory. Their subtask steps name tasks by the ids
 //! that the documents use, which may be those of another account.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, mem};
 
 use crate::{
     cli::matching::TaskIds,
-    messages::managed_documents::{managed_documents, managed_documents_mut},
+    messages::managed_documents::{all_steps, for_each_step_mut, managed_documents_mut},
     proto::v1::{Step, TaskDocument},
 };
 
@@ -16,20 +16,6 @@ pub(super) struct References {
     pub ids: TaskIds,
     /// The documents' ids of tasks that the account does not have yet.
     pending: BTreeSet<String>,
-}
-
-/// How many steps of a document refer to tasks that are yet to be created.
-pub(super) struct PendingSteps {
-    /// Steps of the document's own task.
-    pub of_task: usize,
-    /// Steps of the tasks that it manages.
-    of_managed: usize,
-}
-
-impl PendingSteps {
-    pub fn is_empty(&self) -> bool {
-        self.of_task + self.of_managed == 0
-    }
 }
 
 impl References {
@@ -47,45 +33,25 @@ impl References {
 
     /// Makes the steps of a document refer to the account's tasks, where it has them.
     pub fn resolve(&self, document: &mut TaskDocument) {
-        for step in &mut document.steps {
+        for_each_step_mut(&mut document.steps, &mut |step| {
             if let Some(id) = self.ids.get(&step.subtask_id.to_ascii_lowercase()) {
                 step.subtask_id.clone_from(id);
             }
-            for document in managed_documents_mut(step) {
-                self.resolve(document);
-            }
-        }
+        });
     }
 
     /// Takes the steps out of a document that refer to tasks which are yet to be created.
     /// Returns those of the document itself with their places, and how many there are of the tasks
     /// that it manages.
     pub fn take_pending(&self, document: &mut TaskDocument) -> (Vec<(usize, Step)>, usize) {
-        let own = ids_of(document);
-        let steps = document.steps.iter().cloned().enumerate();
-        let pending = steps
-            .filter(|(_, step)| self.is_pending(step, &own))
-            .collect();
-        let left_out = self.leave_out(document, &own);
-        (pending, left_out.of_managed)
+        self.take(document, &ids_of(document))
     }
 
     /// Whether steps of a document refer to tasks of others that are yet to be created.
     pub fn refers_to_pending(&self, document: &TaskDocument) -> bool {
-        self.has_pending(document, &ids_of(document))
-    }
-
-    fn has_pending(&self, document: &TaskDocument, own: &BTreeSet<String>) -> bool {
-        document.steps.iter().any(|step| {
-            let mut managed = managed_documents(step);
-            self.is_pending(step, own) || managed.any(|(_, it)| self.has_pending(it, own))
-        })
-    }
-
-    /// Takes the steps out of a document that refer to tasks which are yet to be created.
-    pub fn leave_out_pending(&self, document: &mut TaskDocument) -> PendingSteps {
         let own = ids_of(document);
-        self.leave_out(document, &own)
+        let mut steps = all_steps(&document.steps).into_iter();
+        steps.any(|step| self.is_pending(step, &own))
     }
 
     fn is_pending(&self, step: &Step, own: &BTreeSet<String>) -> bool {
@@ -93,21 +59,22 @@ impl References {
         !own.contains(&id) && self.pending.contains(&id)
     }
 
-    fn leave_out(&self, document: &mut TaskDocument, own: &BTreeSet<String>) -> PendingSteps {
-        let before = document.steps.len();
-        document.steps.retain(|step| !self.is_pending(step, own));
-        let mut left_out = PendingSteps {
-            of_task: before - document.steps.len(),
-            of_managed: 0,
-        };
-        for document in document.steps.iter_mut().flat_map(managed_documents_mut) {
-            let PendingSteps {
-                of_task,
-                of_managed,
-            } = self.leave_out(document, own);
-            left_out.of_managed += of_task + of_managed;
+    /// Takes the pending steps out. `own` are the ids of the whole guide at every depth.
+    fn take(
+        &self,
+        document: &mut TaskDocument,
+        own: &BTreeSet<String>,
+    ) -> (Vec<(usize, Step)>, usize) {
+        let steps = mem::take(&mut document.steps).into_iter().enumerate();
+        let (pending, kept): (Vec<_>, Vec<_>) =
+            steps.partition(|(_, step)| self.is_pending(step, own));
+        document.steps = kept.into_iter().map(|(_, step)| step).collect();
+        let mut of_managed = 0;
+        for managed in document.steps.iter_mut().flat_map(managed_documents_mut) {
+            let (pending, below) = self.take(managed, own);
+            of_managed += pending.len() + below;
         }
-        left_out
+        (pending, of_managed)
     }
 }
 
@@ -134,19 +101,15 @@ pub(super) fn put_back(
 
 /// The ids of a document's task and of those that it manages.
 fn ids_of(document: &TaskDocument) -> BTreeSet<String> {
-    let mut ids = BTreeSet::new();
-    add_ids(document, &mut ids);
-    ids.remove("");
-    ids
-}
-
-fn add_ids(document: &TaskDocument, ids: &mut BTreeSet<String>) {
-    ids.extend(document.task.iter().map(|it| it.guid.to_ascii_lowercase()));
-    let configs = document.steps.iter().flat_map(|it| &it.feedback_config);
+    let of_task = document.task.iter().map(|it| it.guid.to_ascii_lowercase());
+    let mut ids: BTreeSet<String> = of_task.collect();
+    let steps = all_steps(&document.steps).into_iter();
+    let configs = steps.flat_map(|step| &step.feedback_config);
     for value in configs.flat_map(|config| &config.values) {
         ids.insert(value.link.to_ascii_lowercase());
-        if let Some(document) = &value.task_json {
-            add_ids(document, ids);
-        }
+        let managed = value.task_json.iter().filter_map(|it| it.task.as_ref());
+        ids.extend(managed.map(|task| task.guid.to_ascii_lowercase()));
     }
+    ids.remove("");
+    ids
 }

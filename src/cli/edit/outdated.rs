@@ -9,7 +9,7 @@ use crate::{
         changes::{Change, ChangeKind},
         out::sanitize,
     },
-    messages::managed_documents::managed_documents,
+    messages::managed_documents::{all_steps, managed_documents},
     proto::v1::{Step, StepTranslation, Task, TaskDocument},
 };
 
@@ -47,8 +47,8 @@ pub(super) fn translations(
     changes: &[Change],
     planned: &TaskDocument,
 ) -> Vec<OutdatedTranslations> {
-    let mut steps = BTreeMap::new();
-    add_steps(planned, &mut steps);
+    let steps = all_steps(&planned.steps).into_iter();
+    let steps: BTreeMap<&str, &Step> = steps.map(|step| (step.guid.as_str(), step)).collect();
     // The changes of each task and step, with the place of the first of them.
     let mut fields: BTreeMap<(&str, &str), (usize, Vec<&Change>)> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
@@ -106,13 +106,6 @@ pub(super) fn translations(
     let mut outdated: Vec<(usize, OutdatedTranslations)> = outdated.collect();
     outdated.sort_by_key(|(index, _)| *index);
     outdated.into_iter().map(|(_, outdated)| outdated).collect()
-}
-
-fn add_steps<'d>(guide: &'d TaskDocument, steps: &mut BTreeMap<&'d str, &'d Step>) {
-    for step in &guide.steps {
-        steps.insert(&step.guid, step);
-        managed_documents(step).for_each(|(_, managed)| add_steps(managed, steps));
-    }
 }
 
 /// The task with this id, managed ones included.

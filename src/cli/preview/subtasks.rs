@@ -7,7 +7,7 @@ use crate::{
     cli::{tasks, wording},
     client::Client,
     config::PreviewArgs,
-    messages::managed_documents::managed_documents,
+    messages::managed_documents::{all_managed, managed_documents},
     proto::v1::{
         GetStepRequest, PreviewTaskResponse, PreviewedStep, Step, Task, TaskDocument,
         VisibilityReason,
@@ -113,12 +113,10 @@ async fn subtask_id(
 
 /// The step with this id, of the task of a document or of one that it manages.
 fn step_with_id<'a>(document: &'a TaskDocument, guid: &str) -> Option<&'a Step> {
-    let mut steps = document.steps.iter();
-    let found = steps.find(|step| step.guid.eq_ignore_ascii_case(guid));
-    found.or_else(|| {
-        let mut managed = document.steps.iter().flat_map(managed_documents);
-        managed.find_map(|(_, inner)| step_with_id(inner, guid))
-    })
+    let managed = all_managed(&document.steps).into_iter();
+    let below = managed.flat_map(|(_, inner)| &inner.steps);
+    let mut steps = document.steps.iter().chain(below);
+    steps.find(|step| step.guid.eq_ignore_ascii_case(guid))
 }
 
 fn lines(task: &Task, args: &PreviewArgs) -> Vec<String> {

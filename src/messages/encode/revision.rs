@@ -1,12 +1,14 @@
 //! Revisions and their differences.
 
+use std::slice;
+
 use super::timestamp;
 use crate::{
     domain::{
         compare::{FieldDifference, ManagedDifference, StepDifference, TaskDifference},
         history::{DeletedBy, DeletedTask, RevisionCause, TaskRevision},
     },
-    messages::managed_documents::{managed_document, managed_documents},
+    messages::managed_documents::{all_steps, managed_document},
     proto::v1::{self, Step, TaskDocument},
 };
 
@@ -78,8 +80,16 @@ pub fn step_differences<V>(
         let after = step.target.and_then(|index| target.steps.get(index));
         match (before, after) {
             (Some(before), Some(after)) => add_changed(step, before, after, &mut steps),
-            (None, Some(after)) => add_whole(after, v1::DifferenceKind::Added, &mut steps),
-            (Some(before), None) => add_whole(before, v1::DifferenceKind::Removed, &mut steps),
+            (None, Some(after)) => add_whole(
+                slice::from_ref(after),
+                v1::DifferenceKind::Added,
+                &mut steps,
+            ),
+            (Some(before), None) => add_whole(
+                slice::from_ref(before),
+                v1::DifferenceKind::Removed,
+                &mut steps,
+            ),
             (None, None) => {}
         }
     }
@@ -121,10 +131,10 @@ fn add_changed<V>(
                 steps.extend(step_differences(task, before, after));
             }
             (ManagedDifference::Added, _, Some(after)) => {
-                add_all(after, v1::DifferenceKind::Added, steps);
+                add_whole(&after.steps, v1::DifferenceKind::Added, steps);
             }
             (ManagedDifference::Removed, Some(before), _) => {
-                add_all(before, v1::DifferenceKind::Removed, steps);
+                add_whole(&before.steps, v1::DifferenceKind::Removed, steps);
             }
             (_, None, _) | (_, _, None) => {}
         }
@@ -139,18 +149,10 @@ pub fn paths<V>(fields: &[FieldDifference<'_, V>]) -> Vec<String> {
     paths
 }
 
-/// Adds a step that one guide lacks, and those of the tasks that it manages.
-fn add_whole(step: &Step, kind: v1::DifferenceKind, steps: &mut Vec<v1::StepDifference>) {
-    steps.push(whole(step, kind));
-    for (_, document) in managed_documents(step) {
-        add_all(document, kind, steps);
-    }
-}
-
-fn add_all(document: &TaskDocument, kind: v1::DifferenceKind, steps: &mut Vec<v1::StepDifference>) {
-    for step in &document.steps {
-        add_whole(step, kind, steps);
-    }
+/// Adds steps that one guide lacks, and those of the tasks that they manage.
+fn add_whole(missing: &[Step], kind: v1::DifferenceKind, steps: &mut Vec<v1::StepDifference>) {
+    let missing = all_steps(missing).into_iter();
+    steps.extend(missing.map(|step| whole(step, kind)));
 }
 
 fn whole(step: &Step, kind: v1::DifferenceKind) -> v1::StepDifference {
