@@ -130,6 +130,17 @@ impl PartialEq for ConditionTarget {
     }
 }
 
+/// A condition and where it stands.
+#[derive(Clone, Debug)]
+pub struct PlacedCondition<'a> {
+    /// Its path within its task or step.
+    pub path: String,
+    /// The condition.
+    pub condition: &'a Condition,
+    /// Whether the outermost group cannot hold without it.
+    pub is_needed: bool,
+}
+
 impl Group {
     /// Upper bound of the encoded size of the group and its shorthand, in bytes.
     pub fn wire_bytes(&self) -> usize {
@@ -156,6 +167,33 @@ impl Group {
         let mut count = 0;
         self.for_each_condition(&mut |_| count += 1);
         count
+    }
+
+    /// The conditions, those of nested groups included, in order.
+    pub fn placed_conditions(&self) -> Vec<PlacedCondition<'_>> {
+        let mut placed = Vec::new();
+        self.place("dependencies", true, &mut placed);
+        placed
+    }
+
+    fn place<'a>(&'a self, path: &str, is_needed: bool, placed: &mut Vec<PlacedCondition<'a>>) {
+        let needs_all = match self.operator {
+            LogicalOperator::And => true,
+            LogicalOperator::Or => self.nodes.len() == 1,
+        };
+        let is_needed = is_needed && needs_all;
+        for (index, node) in self.nodes.iter().enumerate() {
+            match node {
+                Node::Group(group) => {
+                    group.place(&format!("{path}.nodes[{index}].group"), is_needed, placed);
+                }
+                Node::Condition(condition) => placed.push(PlacedCondition {
+                    path: format!("{path}.nodes[{index}].condition"),
+                    condition,
+                    is_needed,
+                }),
+            }
+        }
     }
 
     /// Calls `visit` with each condition, those of nested groups included, in order.

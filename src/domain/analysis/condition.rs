@@ -1,7 +1,7 @@
 //! Compiled conditions: they name variables by index, and store their truth for an unknown
 //! value.
 
-use crate::domain::dependency::{Comparison, Group, LogicalOperator, Node};
+use crate::domain::dependency::{Comparison, Group, LogicalOperator, Node, PlacedCondition};
 
 use super::{
     names::full_name,
@@ -95,6 +95,17 @@ impl CompiledGroup {
             CompiledNode::Condition(condition) => truth(condition),
         });
         Truth::of_group(self.operator, nodes)
+    }
+
+    /// The conditions in order, each behind the one that it was compiled from, which is of
+    /// `source`.
+    pub fn with_sources<'a>(
+        &'a self,
+        source: &'a Group,
+    ) -> impl Iterator<Item = (PlacedCondition<'a>, &'a CompiledCondition)> {
+        let mut compiled = Vec::new();
+        self.for_each(&mut |condition| compiled.push(condition));
+        source.placed_conditions().into_iter().zip(compiled)
     }
 
     /// Calls `visit` with each condition, in order.

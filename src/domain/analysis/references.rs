@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::domain::{
-    dependency::{Comparison, Condition, Group, Node},
+    dependency::{Comparison, Condition, Group},
     feedback::Feedback,
     ids::{ProductId, StepId, TaskId},
 };
@@ -170,20 +170,18 @@ impl VariableFilter {
 
     /// The conditions of a group that read the variable, with their paths, in the order of
     /// the paths.
-    pub fn conditions_reading(&self, group: Group) -> Vec<(String, Condition)> {
+    pub fn conditions_reading(&self, group: &Group) -> Vec<(String, Condition)> {
         let answer = self.answer.as_ref();
         let answer = answer.map(|AnswerFilter(key)| VariableValue::Text(key.clone()));
-        let mut found = Vec::new();
-        let mut add = |path: String, condition: Condition| {
-            if full_name(&condition) == self.name
+        let placed = group.placed_conditions().into_iter();
+        let found = placed.filter(|placed| {
+            full_name(placed.condition) == self.name
                 && answer
                     .as_ref()
-                    .is_none_or(|answer| may_depend_on(&condition, answer))
-            {
-                found.push((path, condition));
-            }
-        };
-        for_each_condition(group, "dependencies", &mut add);
+                    .is_none_or(|answer| may_depend_on(placed.condition, answer))
+        });
+        let found = found.map(|placed| (placed.path, placed.condition.clone()));
+        let mut found: Vec<(String, Condition)> = found.collect();
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
         found
     }
@@ -196,18 +194,5 @@ fn may_depend_on(condition: &Condition, answer: &VariableValue) -> bool {
             TargetSet::new(&condition.targets).contains(answer)
         }
         Comparison::Greater | Comparison::Less => true,
-    }
-}
-
-fn for_each_condition(group: Group, path: &str, visit: &mut impl FnMut(String, Condition)) {
-    for (index, node) in group.nodes.into_iter().enumerate() {
-        match node {
-            Node::Group(group) => {
-                for_each_condition(group, &format!("{path}.nodes[{index}].group"), visit);
-            }
-            Node::Condition(condition) => {
-                visit(format!("{path}.nodes[{index}].condition"), condition);
-            }
-        }
     }
 }

@@ -1,15 +1,15 @@
 //! Rules about single conditions, those of unpublished steps included.
 
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
 use crate::domain::{
     analysis::{
-        CompiledCondition, CompiledGroup, CompiledNode, Guide, PossibleValues, ValueIndex,
-        Variable, numeric_text, parse_account_name,
+        CompiledGroup, Guide, PossibleValues, ValueIndex, Variable, numeric_text,
+        parse_account_name,
     },
-    dependency::{Comparison, Condition, ConditionTarget, Group, Node},
+    dependency::{Comparison, Condition, ConditionTarget, Group},
 };
 
 use super::{
@@ -22,34 +22,6 @@ use super::{
 /// Most observations that a finding lists in `related`.
 const MAX_RELATED: usize = 20;
 
-/// The path of a condition in its dependencies: the index of the node at each depth.
-#[derive(Clone, Debug, Default)]
-pub struct NodePath(Vec<usize>);
-
-impl NodePath {
-    /// Goes to a node of the group.
-    pub fn enter(&mut self, index: usize) {
-        self.0.push(index);
-    }
-
-    /// Goes back to the group.
-    pub fn leave(&mut self) {
-        self.0.pop();
-    }
-}
-
-/// Writes the path of the condition within its task or step.
-impl fmt::Display for NodePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("dependencies")?;
-        for (depth, index) in self.0.iter().enumerate() {
-            let group = if depth == 0 { "" } else { ".group" };
-            write!(f, "{group}.nodes[{index}]")?;
-        }
-        f.write_str(".condition")
-    }
-}
-
 /// The task or step that a condition belongs to.
 #[derive(Clone, Copy)]
 enum Reader<'a> {
@@ -58,9 +30,10 @@ enum Reader<'a> {
 }
 
 /// A condition of an own task or step.
-struct ReadCondition<'a, 'p> {
+struct ReadCondition<'a> {
     reader: Reader<'a>,
-    path: &'p NodePath,
+    /// Its path in the task or step.
+    path: String,
     source: &'a Condition,
     variable: &'a Variable,
     /// Whether a walk last comes to it before it comes to an observation of the guide that
@@ -132,56 +105,26 @@ fn check_group<'a>(
         return;
     };
     let guide = report.subject.guide;
-    visit_conditions(
-        source,
-        compiled,
-        &mut NodePath::default(),
-        &mut |path, source, compiled| {
-            let variable = guide.variables.get(compiled.variable.0);
-            if let Some(variable) = variable.filter(|_| !report.is_stopped()) {
-                let first = places.and_then(|(order, setters)| {
-                    let setter = setters.get(compiled.variable.0).copied().flatten();
-                    Some((reader.last_place(order)?, setter?))
-                });
-                let condition = ReadCondition {
-                    reader,
-                    path,
-                    source,
-                    variable,
-                    is_before_setters: first.is_some_and(|(reader, setter)| reader < setter),
-                };
-                condition.check(report, names);
-            }
-        },
-    );
-}
-
-/// Visits the conditions of a group and of the groups in it.
-fn visit_conditions<'a>(
-    source: &'a Group,
-    compiled: &'a CompiledGroup,
-    path: &mut NodePath,
-    visit: &mut impl FnMut(&NodePath, &'a Condition, &'a CompiledCondition),
-) {
-    let nodes = source.nodes.iter().zip(&compiled.nodes);
-    for (index, nodes) in nodes.enumerate() {
-        path.enter(index);
-        match nodes {
-            (Node::Condition(source), CompiledNode::Condition(compiled)) => {
-                visit(path, source, compiled);
-            }
-            (Node::Group(source), CompiledNode::Group(compiled)) => {
-                visit_conditions(source, compiled, path, visit);
-            }
-            // A compiled group has the nodes of its group.
-            (Node::Condition(_), CompiledNode::Group(_))
-            | (Node::Group(_), CompiledNode::Condition(_)) => {}
+    for (placed, compiled) in compiled.with_sources(source) {
+        let variable = guide.variables.get(compiled.variable.0);
+        if let Some(variable) = variable.filter(|_| !report.is_stopped()) {
+            let first = places.and_then(|(order, setters)| {
+                let setter = setters.get(compiled.variable.0).copied().flatten();
+                Some((reader.last_place(order)?, setter?))
+            });
+            let condition = ReadCondition {
+                reader,
+                path: placed.path,
+                source: placed.condition,
+                variable,
+                is_before_setters: first.is_some_and(|(reader, setter)| reader < setter),
+            };
+            condition.check(report, names);
         }
-        path.leave();
     }
 }
 
-impl<'a> ReadCondition<'a, '_> {
+impl<'a> ReadCondition<'a> {
     fn check(&self, report: &mut Report<'a>, names: &KnownNames<'a>) {
         let guide = report.subject.guide;
         if self.variable.is_unknown() && !self.may_be_set_by_unread_guides(report) {

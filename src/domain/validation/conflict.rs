@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::domain::analysis::{
-    CompiledCondition, CompiledGroup, CompiledNode, Guide, StepPosition, VariableId, VariableValue,
+    CompiledCondition, CompiledGroup, Guide, StepPosition, VariableId, VariableValue,
 };
-use crate::domain::dependency::{Group, LogicalOperator};
+use crate::domain::dependency::Group;
 
 use super::{
     classes::{HoldingClasses, ValueClasses},
-    conditions::NodePath,
     finding::FindingPlace,
     walkthrough::Walkthroughs,
 };
@@ -213,10 +212,16 @@ impl<'a> ConflictSearch<'a> {
             return;
         }
         let place = |path: &str| FindingPlace::of_step(task, step, path);
-        add_group(step.dependencies.as_ref(), visit, &place, needed);
+        add_group(of_step, step.dependencies.as_ref(), visit, &place, needed);
         if let Some(subtask) = subtask {
             let place = |path: &str| FindingPlace::of_task(subtask, path);
-            add_group(subtask.dependencies.as_ref(), visit, &place, needed);
+            add_group(
+                of_subtask,
+                subtask.dependencies.as_ref(),
+                visit,
+                &place,
+                needed,
+            );
         }
     }
 
@@ -230,41 +235,20 @@ impl<'a> ConflictSearch<'a> {
 
 /// Adds the conditions without which a group cannot hold.
 fn add_group<'a>(
+    source: Option<&'a Group>,
     group: Option<&'a CompiledGroup>,
     visit: usize,
     place: &impl Fn(&str) -> FindingPlace,
     needed: &mut Vec<NeededCondition<'a>>,
 ) {
-    if let Some(group) = group {
-        add_nodes(group, &mut NodePath::default(), visit, place, needed);
-    }
-}
-
-fn add_nodes<'a>(
-    group: &'a CompiledGroup,
-    path: &mut NodePath,
-    visit: usize,
-    place: &impl Fn(&str) -> FindingPlace,
-    needed: &mut Vec<NeededCondition<'a>>,
-) {
-    let needs_all = match group.operator {
-        LogicalOperator::And => true,
-        LogicalOperator::Or => group.nodes.len() == 1,
-    };
-    if !needs_all {
-        return;
-    }
-    for (index, node) in group.nodes.iter().enumerate() {
-        path.enter(index);
-        match node {
-            CompiledNode::Group(inner) => add_nodes(inner, path, visit, place, needed),
-            CompiledNode::Condition(condition) => needed.push(NeededCondition {
-                place: place(&path.to_string()),
-                condition,
-                visit,
-            }),
-        }
-        path.leave();
+    if let Some((source, group)) = source.zip(group) {
+        let conditions = group.with_sources(source);
+        let conditions = conditions.filter(|(placed, _)| placed.is_needed);
+        needed.extend(conditions.map(|(placed, condition)| NeededCondition {
+            place: place(&placed.path),
+            condition,
+            visit,
+        }));
     }
 }
 

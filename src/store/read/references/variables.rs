@@ -340,7 +340,7 @@ impl NamedRow {
             NamedColumn::Dependencies(group) => {
                 let group: Option<Group> =
                     json_columns::optional(group.as_deref(), "dependencies")?;
-                let conditions = group.map(|group| filter.conditions_reading(group));
+                let conditions = group.map(|group| filter.conditions_reading(&group));
                 let conditions = conditions.into_iter().flatten();
                 conditions
                     .map(|(path, condition)| reference(ReferenceKind::Reads, path, Some(condition)))
