@@ -36,5 +36,5 @@ pub use references::{
 pub use stop_signal::StopSignal;
 pub use truth::Truth;
 pub use value::{TargetSet, VariableValue, numeric_text};
-pub use value_index::{HoldingValues, ValueIndex};
+pub use value_index::{Holding, ValueIndex};
 pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};

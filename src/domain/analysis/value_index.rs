@@ -20,24 +20,13 @@ pub struct ValueIndex {
     bools: [Option<usize>; 2],
 }
 
-/// The values for which a condition holds.
+/// What a condition holds for, as the indexes of values, or of classes of values.
 #[derive(Debug, PartialEq, Eq)]
-pub enum HoldingValues {
-    /// These values.
-    Only(Vec<usize>),
-    /// All other values, and [`VariableValue::Unanswered`].
-    AllBut(Vec<usize>),
-}
-
-impl HoldingValues {
-    /// The values that the condition tells apart from [`VariableValue::Unanswered`], and
-    /// whether it holds for them.
-    pub fn told_apart(&self) -> (&[usize], bool) {
-        match self {
-            Self::Only(values) => (values, true),
-            Self::AllBut(values) => (values, false),
-        }
-    }
+pub struct Holding {
+    /// What the condition tells apart from [`VariableValue::Unanswered`], in order.
+    pub listed: Vec<usize>,
+    /// Whether it holds for what is listed. For all others it has the opposite outcome.
+    pub holds: bool,
 }
 
 impl ValueIndex {
@@ -128,20 +117,19 @@ impl ValueIndex {
     }
 
     /// The values for which a condition with this operator and these targets holds.
-    pub fn holding(&self, operator: Comparison, targets: &TargetSet) -> HoldingValues {
-        let mut found: Vec<usize> = match operator {
+    pub fn holding(&self, operator: Comparison, targets: &TargetSet) -> Holding {
+        let mut listed: Vec<usize> = match operator {
             Comparison::Equal | Comparison::NotEqual => self.equal(targets).collect(),
             Comparison::Greater => self.greater(targets).collect(),
             Comparison::Less => self.less(targets).collect(),
         };
-        found.sort_unstable();
-        found.dedup();
-        match operator {
-            Comparison::Equal | Comparison::Greater | Comparison::Less => {
-                HoldingValues::Only(found)
-            }
-            Comparison::NotEqual => HoldingValues::AllBut(found),
-        }
+        listed.sort_unstable();
+        listed.dedup();
+        let holds = match operator {
+            Comparison::Equal | Comparison::Greater | Comparison::Less => true,
+            Comparison::NotEqual => false,
+        };
+        Holding { listed, holds }
     }
 
     /// How many steps it takes to find [`Self::holding`].
@@ -277,18 +265,15 @@ mod tests {
             let set = TargetSet::new(&targets);
             for operator in Comparison::ALL {
                 let holds = |value: &VariableValue| set.satisfied_by(operator, value);
-                let holding = index.holding(operator, &set);
-                let found = match &holding {
-                    HoldingValues::Only(found) => found.clone(),
-                    HoldingValues::AllBut(others) => {
-                        (0..index.count()).filter(|value| !others.contains(value)).collect()
-                    }
-                };
+                let Holding { listed, holds: unlike_unanswered } = index.holding(operator, &set);
+                let found = (0..index.count())
+                    .filter(|value| listed.contains(value) == unlike_unanswered);
+                let found: Vec<usize> = found.collect();
                 let expected = index.values.iter().enumerate();
                 let expected = expected.filter(|(_, value)| holds(value));
                 let expected: Vec<usize> = expected.map(|(index, _)| index).collect();
                 prop_assert_eq!(found, expected, "{:?} {:?}", operator, targets);
-                let unanswered = matches!(holding, HoldingValues::AllBut(_));
+                let unanswered = !unlike_unanswered;
                 prop_assert_eq!(unanswered, holds(&VariableValue::Unanswered));
                 let differ = index.values.iter().any(|value| holds(value) != unanswered);
                 prop_assert_eq!(index.is_told_apart(operator, &set), differ);

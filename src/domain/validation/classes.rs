@@ -1,8 +1,10 @@
 //! The values of a variable, divided into classes that no condition can tell apart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
-use crate::domain::analysis::{CompiledCondition, PossibleValues, ValueIndex, VariableValue};
+use crate::domain::analysis::{
+    CompiledCondition, Holding, PossibleValues, ValueIndex, VariableValue,
+};
 
 /// The classes of a variable's values. The first contains the unanswered value.
 #[derive(Clone, Debug)]
@@ -11,15 +13,6 @@ pub struct ValueClasses {
     /// The class of each value.
     class_of: Vec<usize>,
     count: usize,
-}
-
-/// The classes for which a condition holds.
-#[derive(Debug)]
-pub struct HoldingClasses {
-    /// The classes that the condition tells apart from the unanswered value, in order.
-    pub classes: Vec<usize>,
-    /// Whether it holds for these classes. For all others it has the opposite outcome.
-    pub holds: bool,
 }
 
 impl ValueClasses {
@@ -40,60 +33,31 @@ impl ValueClasses {
                 ValueIndex::new(distinguishable_values(conditions).chain(keys).collect())
             }
         };
-        let mut classes = Self {
-            class_of: vec![Self::UNANSWERED; values.count()],
-            values,
-            count: 1,
-        };
-        // How many values each class has. The first has the unanswered value, too.
-        let mut sizes = vec![1 + classes.values.count()];
+        let mut class_of = vec![Self::UNANSWERED; values.count()];
+        let mut count = 1;
         for condition in conditions {
-            classes.split(condition, &mut sizes);
-        }
-        classes.renumber();
-        classes
-    }
-
-    /// Moves the values that a condition tells apart from others of their class into new
-    /// classes.
-    fn split(&mut self, condition: &CompiledCondition, sizes: &mut Vec<usize>) {
-        let holding = self.values.holding(condition.operator, &condition.targets);
-        let (values, _) = holding.told_apart();
-        let mut moved: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for value in values {
-            let class = self.class_of.get(*value).copied().unwrap_or_default();
-            moved.entry(class).or_default().push(*value);
-        }
-        for (class, values) in moved {
-            let Some(size) = sizes.get_mut(class).filter(|size| **size > values.len()) else {
-                continue;
-            };
-            *size -= values.len();
-            let new = sizes.len();
-            sizes.push(values.len());
-            for value in values {
-                if let Some(class) = self.class_of.get_mut(value) {
-                    *class = new;
+            let holding = values.holding(condition.operator, &condition.targets);
+            // The listed values of one class become a new one.
+            let mut new: HashMap<usize, usize> = HashMap::new();
+            for value in holding.listed {
+                if let Some(class) = class_of.get_mut(value) {
+                    let next = count + new.len();
+                    *class = *new.entry(*class).or_insert(next);
                 }
             }
+            count += new.len();
         }
-        self.count = sizes.len();
-    }
-
-    /// Numbers the classes in the order of their first values.
-    fn renumber(&mut self) {
-        let mut numbers = vec![None; self.count];
-        if let Some(unanswered) = numbers.first_mut() {
-            *unanswered = Some(Self::UNANSWERED);
+        // Classes that lost all of their values are none. The others are numbered in the order
+        // of their first values.
+        let mut numbers = HashMap::from([(Self::UNANSWERED, Self::UNANSWERED)]);
+        for class in &mut class_of {
+            let next = numbers.len();
+            *class = *numbers.entry(*class).or_insert(next);
         }
-        let mut next = 1;
-        for class in &mut self.class_of {
-            if let Some(number) = numbers.get_mut(*class) {
-                *class = *number.get_or_insert_with(|| {
-                    next += 1;
-                    next - 1
-                });
-            }
+        Self {
+            values,
+            class_of,
+            count: numbers.len(),
         }
     }
 
@@ -108,14 +72,14 @@ impl ValueClasses {
     }
 
     /// The classes for which one of the conditions holds.
-    pub fn holding(&self, condition: &CompiledCondition) -> HoldingClasses {
-        let holding = self.values.holding(condition.operator, &condition.targets);
-        let (values, holds) = holding.told_apart();
-        let classes = values.iter().map(|value| self.class_of_value(Some(*value)));
-        let mut classes: Vec<usize> = classes.collect();
-        classes.sort_unstable();
-        classes.dedup();
-        HoldingClasses { classes, holds }
+    pub fn holding(&self, condition: &CompiledCondition) -> Holding {
+        let mut holding = self.values.holding(condition.operator, &condition.targets);
+        for listed in &mut holding.listed {
+            *listed = self.class_of_value(Some(*listed));
+        }
+        holding.listed.sort_unstable();
+        holding.listed.dedup();
+        holding
     }
 
     /// How many steps it takes to find [`Self::holding`].

@@ -4,15 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::domain::analysis::{
-    CompiledCondition, CompiledGroup, Guide, StepPosition, VariableId, VariableValue,
+    CompiledCondition, CompiledGroup, Guide, Holding, StepPosition, VariableId, VariableValue,
 };
 use crate::domain::dependency::Group;
 
-use super::{
-    classes::{HoldingClasses, ValueClasses},
-    finding::FindingPlace,
-    walkthrough::Walkthroughs,
-};
+use super::{classes::ValueClasses, finding::FindingPlace, walkthrough::Walkthroughs};
 
 /// Most work to find the conflicts of a guide, in classes of values that are looked at. Those
 /// that are not found by then are not explained.
@@ -121,7 +117,7 @@ impl<'a> ConflictSearch<'a> {
             ) {
                 break;
             }
-            let rows: Vec<HoldingClasses> = of_variable
+            let rows: Vec<Holding> = of_variable
                 .iter()
                 .map(|one| classes.holding(one.condition))
                 .collect();
@@ -253,9 +249,9 @@ fn add_group<'a>(
 }
 
 /// Which classes of values meet a condition.
-fn met(classes: &ValueClasses, row: &HoldingClasses) -> Vec<bool> {
+fn met(classes: &ValueClasses, row: &Holding) -> Vec<bool> {
     let mut met = vec![!row.holds; classes.count()];
-    for class in &row.classes {
+    for class in &row.listed {
         if let Some(met) = met.get_mut(*class) {
             *met = row.holds;
         }
@@ -264,19 +260,19 @@ fn met(classes: &ValueClasses, row: &HoldingClasses) -> Vec<bool> {
 }
 
 /// Whether no class of values meets all of the conditions.
-fn contradict(classes: &ValueClasses, rows: &[HoldingClasses]) -> bool {
+fn contradict(classes: &ValueClasses, rows: &[Holding]) -> bool {
     // Those that hold for listed classes leave only these, and the others exclude classes.
     let mut holding = rows.iter().filter(|row| row.holds);
     let mut possible: BTreeSet<usize> = match holding.next() {
-        Some(row) => row.classes.iter().copied().collect(),
+        Some(row) => row.listed.iter().copied().collect(),
         None => (0..classes.count()).collect(),
     };
     for row in holding {
-        let row: HashSet<usize> = row.classes.iter().copied().collect();
+        let row: HashSet<usize> = row.listed.iter().copied().collect();
         possible.retain(|class| row.contains(class));
     }
     for row in rows.iter().filter(|row| !row.holds) {
-        for class in &row.classes {
+        for class in &row.listed {
             possible.remove(class);
         }
     }
@@ -285,7 +281,7 @@ fn contradict(classes: &ValueClasses, rows: &[HoldingClasses]) -> bool {
 
 /// The indexes of contradicting conditions without those that can be left out, one after the
 /// other, so that the remaining ones still contradict.
-fn irreducible(classes: &ValueClasses, rows: &[HoldingClasses]) -> Vec<usize> {
+fn irreducible(classes: &ValueClasses, rows: &[Holding]) -> Vec<usize> {
     // For each class, how many of the remaining conditions it does not meet.
     let mut unmet_later = vec![0_usize; classes.count()];
     for row in rows {

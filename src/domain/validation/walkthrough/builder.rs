@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{TaskVisit, Unpublished, Visit, step_type};
 use crate::domain::{
     analysis::{
-        CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, PossibleValues,
+        CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, Holding, PossibleValues,
         StepPosition, StopSignal, SubtaskEntry, Variable, VariableId,
     },
     dependency::LogicalOperator,
     step::StepType,
     task::AccessLevel,
     validation::{
-        classes::{HoldingClasses, ValueClasses},
+        classes::ValueClasses,
         formula::{Formula, Literal},
         walk::Reads,
     },
@@ -179,8 +179,8 @@ impl WalkthroughBuilder<'_> {
         let (Some(classes), Some(values)) = (classes, self.values.get(index)) else {
             return Literal::FALSE;
         };
-        let HoldingClasses {
-            classes: mut listed,
+        let Holding {
+            mut listed,
             mut holds,
         } = classes.holding(condition);
         // The value is in exactly one class, so the shorter list suffices.
