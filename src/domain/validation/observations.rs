@@ -278,26 +278,16 @@ pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
 /// walkthrough sees both.
 pub fn report_duplicates(report: &mut Report<'_>) {
     for duplicate in duplicate_names(report) {
-        report_duplicate(report, &duplicate, Together::Unknown);
+        report_duplicate(report, &duplicate, None);
     }
 }
 
-/// Whether one walkthrough sees two observations of the same name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
-    /// One does.
-    Yes,
-    /// None does.
-    No,
-    /// That was not decided.
-    Unknown,
-}
-
-/// Reports an observation whose name is not unique.
+/// Reports an observation whose name is not unique. `together` is whether one walkthrough sees
+/// both it and an earlier one, if that was decided.
 pub fn report_duplicate(
     report: &mut Report<'_>,
     duplicate: &DuplicateName<'_>,
-    together: Together,
+    together: Option<bool>,
 ) {
     let name = duplicate.name;
     let mut finding = duplicate.own.finding(
@@ -306,14 +296,8 @@ pub fn report_duplicate(
         [("name", json!(name))],
         format!("Another observation of the task is named `{name}`, too."),
     );
-    match together {
-        Together::Yes => {
-            finding.facts.insert("together".to_owned(), json!(true));
-        }
-        Together::No => {
-            finding.facts.insert("together".to_owned(), json!(false));
-        }
-        Together::Unknown => {}
+    if let Some(together) = together {
+        finding.facts.insert("together".to_owned(), json!(together));
     }
     let guide = report.subject.guide;
     let places = duplicate.earlier.iter();

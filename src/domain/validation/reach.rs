@@ -14,8 +14,8 @@ use crate::domain::{
 use super::{
     conflict::{Conflict, ConflictSearch},
     finding::Finding,
-    formula::Literal,
-    observations::{DuplicateName, Together, duplicate_names, report_duplicate, report_duplicates},
+    formula::{Formula, Literal},
+    observations::{DuplicateName, duplicate_names, report_duplicate, report_duplicates},
     report::{OwnStep, OwnTask, Report},
     rules::Rule,
     search::{Assignment, Possibility, Search},
@@ -51,10 +51,16 @@ pub fn check(report: &mut Report<'_>) {
         report_undecided(report, &duplicates);
         return;
     };
-    let by_step = visits_by_step(&walkthroughs.visits);
-    let steps = step_questions(report, &mut walkthroughs, &by_step);
-    let tasks = task_questions(report, &mut walkthroughs);
-    let seen_together = seen_together(&duplicates, &mut walkthroughs, &by_step);
+    let Walkthroughs {
+        formula,
+        visits,
+        begins,
+        ..
+    } = &mut walkthroughs;
+    let by_step = visits_by_step(visits);
+    let steps = step_questions(report, formula, &by_step);
+    let tasks = task_questions(report, formula, visits, *begins);
+    let seen_together = seen_together(&duplicates, formula, &by_step);
     let without_outcome = without_outcome(guide, &mut walkthroughs);
 
     let mut search = Search::new(&walkthroughs.formula, stop);
@@ -63,11 +69,11 @@ pub fn check(report: &mut Report<'_>) {
     check_tasks(report, &mut search, &tasks);
     for (duplicate, literal) in duplicates.iter().zip(seen_together) {
         let together = match search.decide(literal) {
-            Possibility::Possible => Together::Yes,
-            Possibility::Impossible => Together::No,
-            Possibility::Undecided => Together::Unknown,
+            Possibility::Possible => Some(true),
+            Possibility::Impossible => Some(false),
+            Possibility::Undecided => None,
         };
-        report.counts.undecided += usize::from(together == Together::Unknown);
+        report.counts.undecided += usize::from(together.is_none());
         report_duplicate(report, duplicate, together);
     }
     if search.decide(walkthroughs.begins) == Possibility::Impossible {
@@ -92,47 +98,37 @@ fn report_undecided(report: &mut Report<'_>, duplicates: &[DuplicateName<'_>]) {
     report_duplicates(report);
 }
 
-fn visits_by_step(visits: &[Visit]) -> HashMap<StepPosition, Vec<usize>> {
-    let mut by_step: HashMap<StepPosition, Vec<usize>> = HashMap::new();
-    for (index, visit) in visits.iter().enumerate() {
-        by_step.entry(visit.position).or_default().push(index);
+/// The visits of each step.
+type VisitsByStep<'w> = HashMap<StepPosition, Vec<&'w Visit>>;
+
+fn visits_by_step(visits: &[Visit]) -> VisitsByStep<'_> {
+    let mut by_step = VisitsByStep::new();
+    for visit in visits {
+        by_step.entry(visit.position).or_default().push(visit);
     }
     by_step
-}
-
-fn visits_of<'w>(
-    walkthroughs: &'w Walkthroughs,
-    by_step: &HashMap<StepPosition, Vec<usize>>,
-    step: StepPosition,
-) -> Vec<&'w Visit> {
-    let indexes = by_step.get(&step).into_iter().flatten();
-    indexes
-        .filter_map(|index| walkthroughs.visits.get(*index))
-        .collect()
 }
 
 /// The questions about dependencies. `visits` has, for each visit, whether a walkthrough comes
 /// to it and whether the dependencies hold there.
 fn dependency_questions(
-    walkthroughs: &mut Walkthroughs,
-    visits: &[(Literal, Literal)],
+    formula: &mut Formula,
+    visits: impl Iterator<Item = (Literal, Literal)> + Clone,
 ) -> DependencyQuestions {
-    let formula = &mut walkthroughs.formula;
-    let comes: Vec<Literal> = visits.iter().map(|(comes, _)| *comes).collect();
-    let fails: Vec<Literal> = visits
-        .iter()
-        .map(|(comes, holds)| formula.and([*comes, !*holds]))
+    let fails = visits.clone();
+    let fails: Vec<Literal> = fails
+        .map(|(comes, holds)| formula.and([comes, !holds]))
         .collect();
     DependencyQuestions {
-        comes: formula.or(comes),
+        comes: formula.or(visits.map(|(comes, _)| comes)),
         fails: formula.or(fails),
     }
 }
 
 fn step_questions<'a>(
     report: &Report<'a>,
-    walkthroughs: &mut Walkthroughs,
-    by_step: &HashMap<StepPosition, Vec<usize>>,
+    formula: &mut Formula,
+    by_step: &VisitsByStep<'_>,
 ) -> Vec<StepQuestions<'a>> {
     let unpublished = report.subject.options.unpublished;
     let shown = report
@@ -140,17 +136,13 @@ fn step_questions<'a>(
         .into_iter()
         .filter(|own| unpublished.shows_step(own.step));
     let questions = shown.map(|own| {
-        let visits = visits_of(walkthroughs, by_step, own.position);
-        let sees: Vec<Literal> = visits.iter().map(|visit| visit.sees).collect();
-        let visits: Vec<(Literal, Literal)> = visits
-            .iter()
-            .map(|visit| (visit.comes, visit.holds))
-            .collect();
+        let visits = by_step.get(&own.position).into_iter().flatten();
+        let outcomes = visits.clone().map(|visit| (visit.comes, visit.holds));
         let has_dependencies = own.step.dependencies.is_some();
         StepQuestions {
             own,
-            sees: walkthroughs.formula.or(sees),
-            dependencies: has_dependencies.then(|| dependency_questions(walkthroughs, &visits)),
+            sees: formula.or(visits.map(|visit| visit.sees)),
+            dependencies: has_dependencies.then(|| dependency_questions(formula, outcomes)),
         }
     });
     questions.collect()
@@ -159,24 +151,20 @@ fn step_questions<'a>(
 /// The questions about the dependencies of the own tasks.
 fn task_questions<'a>(
     report: &Report<'a>,
-    walkthroughs: &mut Walkthroughs,
+    formula: &mut Formula,
+    visits: &[Visit],
+    begins: Literal,
 ) -> Vec<(OwnTask<'a>, DependencyQuestions)> {
     let own = report.own_tasks().into_iter();
     let own = own.filter(|own| own.task.dependencies.is_some());
     let questions = own.map(|own| {
-        let mut visits: Vec<(Literal, Literal)> = walkthroughs
-            .visits
-            .iter()
-            .filter_map(|visit| visit.subtask)
-            .filter(|visit| visit.task == own.index)
-            .map(|visit| (visit.comes, visit.holds))
-            .collect();
-        if own.index == 0 {
-            // Every walkthrough comes to the root. The other visits of it are of subtasks that
-            // lead back.
-            visits.push((Literal::TRUE, walkthroughs.begins));
-        }
-        (own, dependency_questions(walkthroughs, &visits))
+        let visits = visits.iter().filter_map(|visit| visit.subtask);
+        let visits = visits.filter(|visit| visit.task == own.index);
+        let visits = visits.map(|visit| (visit.comes, visit.holds));
+        // Every walkthrough comes to the root. The other visits of it are of subtasks that
+        // lead back.
+        let of_root = (own.index == 0).then_some((Literal::TRUE, begins));
+        (own, dependency_questions(formula, visits.chain(of_root)))
     });
     questions.collect()
 }
@@ -292,26 +280,25 @@ fn report_never_visible(report: &mut Report<'_>) {
 /// the name.
 fn seen_together(
     duplicates: &[DuplicateName<'_>],
-    walkthroughs: &mut Walkthroughs,
-    by_step: &HashMap<StepPosition, Vec<usize>>,
+    formula: &mut Formula,
+    by_step: &VisitsByStep<'_>,
 ) -> Vec<Literal> {
     // Whether one of the earlier observations is seen, by task and name.
     let mut seen: HashMap<(usize, &str), Literal> = HashMap::new();
-    let sees = |walkthroughs: &mut Walkthroughs, step| {
-        let visits = visits_of(walkthroughs, by_step, step).into_iter();
-        let sees: Vec<Literal> = visits.map(|visit| visit.sees).collect();
-        walkthroughs.formula.or(sees)
+    let sees = |formula: &mut Formula, step| {
+        let visits = by_step.get(&step).into_iter().flatten();
+        formula.or(visits.map(|visit| visit.sees))
     };
     let pairs = duplicates.iter().map(|duplicate| {
-        let here = sees(walkthroughs, duplicate.own.position);
+        let here = sees(formula, duplicate.own.position);
         let key = (duplicate.own.position.task, duplicate.name);
         let earlier = match (seen.get(&key), duplicate.earlier.first()) {
             (Some(earlier), _) => *earlier,
-            (None, Some(first)) => sees(walkthroughs, *first),
+            (None, Some(first)) => sees(formula, *first),
             (None, None) => Literal::FALSE,
         };
-        seen.insert(key, walkthroughs.formula.or([earlier, here]));
-        walkthroughs.formula.and([earlier, here])
+        seen.insert(key, formula.or([earlier, here]));
+        formula.and([earlier, here])
     });
     pairs.collect()
 }
@@ -319,15 +306,11 @@ fn seen_together(
 /// For each class of levels, whether a walkthrough ends without an outcome.
 fn without_outcome(guide: &Guide, walkthroughs: &mut Walkthroughs) -> Vec<Literal> {
     let without = walkthroughs.without_outcome(guide);
-    let levels: Vec<Literal> = walkthroughs
-        .levels
-        .iter()
-        .map(|(level, _)| *level)
-        .collect();
-    let questions = levels
-        .into_iter()
-        .map(|level| walkthroughs.formula.and([level, without]));
-    questions.collect()
+    let Walkthroughs {
+        formula, levels, ..
+    } = walkthroughs;
+    let levels = levels.iter().map(|(level, _)| *level);
+    levels.map(|level| formula.and([level, without])).collect()
 }
 
 /// Reports examples of walkthroughs without an outcome. Levels for which the same answers
