@@ -1,6 +1,6 @@
 //! Names of variables. Names are equal when their code points are.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::collections::BTreeSet;
 
 use crate::domain::{dependency::Condition, ids::ProductId};
 
@@ -34,81 +34,56 @@ pub fn parse_account_name(name: &str) -> Option<(ProductId, &str)> {
     (product.get().to_string() == digits).then_some((product, feedback_name))
 }
 
-/// Variables that a caller knows to exist, although no observation sets them.
+/// Variables that are known to exist, although no observation sets them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownVariables {
     names: BTreeSet<String>,
-    prefixes: Prefixes,
-}
-
-/// Beginnings of names, each of which ends with a dot. None begins with another one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Prefixes(BTreeSet<String>);
-
-impl Prefixes {
-    fn add(&mut self, prefix: String) {
-        if self.begin(&prefix) {
-            return;
-        }
-        let longer = self.0.range(prefix.clone()..);
-        let longer = longer.take_while(|other| other.starts_with(&prefix));
-        let longer: Vec<String> = longer.cloned().collect();
-        for other in longer {
-            self.0.remove(&other);
-        }
-        self.0.insert(prefix);
-    }
-
-    /// Whether one of them begins the name. Only the last one that is not after the name can,
-    /// as any between the two would begin with it.
-    fn begin(&self, name: &str) -> bool {
-        let mut before = self
-            .0
-            .range::<str, _>((Bound::Unbounded, Bound::Included(name)));
-        before
-            .next_back()
-            .is_some_and(|prefix| name.starts_with(prefix.as_str()))
-    }
+    /// Beginnings of names, each of which ends with a dot; sorted. None begins with another one.
+    prefixes: Vec<String>,
 }
 
 impl KnownVariables {
-    /// The declared names. One that ends in `.*` declares every name below it.
+    /// The names that a caller declares. One that ends in `.*` declares every name below it.
     pub fn new(declared: impl IntoIterator<Item = String>) -> Self {
         let mut known = Self::default();
         for name in declared {
             match name.strip_suffix(ALL_BELOW) {
-                Some(above) => known.prefixes.add(format!("{above}.")),
+                Some(above) => known.prefixes.push(format!("{above}.")),
                 None => drop(known.names.insert(name)),
             }
         }
-        known
+        known.with_sorted_prefixes()
     }
 
-    /// Whether a name is declared.
-    pub fn contains(&self, name: &str) -> bool {
-        self.names.contains(name) || self.prefixes.begin(name)
-    }
-}
-
-/// The aliases of the loops of a guide.
-#[derive(Clone, Debug, Default)]
-pub struct LoopAliases {
-    aliases: BTreeSet<String>,
-    prefixes: Prefixes,
-}
-
-impl LoopAliases {
-    /// Adds the alias of a loop; an empty one names nothing.
-    pub fn add(&mut self, alias: &str) {
-        if !alias.is_empty() {
-            self.aliases.insert(alias.to_owned());
-            self.prefixes.add(format!("{alias}."));
+    /// The aliases of the loops of a guide, and the names that begin with one and a dot. An empty
+    /// alias names nothing.
+    pub fn of_loops<'a>(aliases: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut known = Self::default();
+        for alias in aliases.into_iter().filter(|alias| !alias.is_empty()) {
+            known.names.insert(alias.to_owned());
+            known.prefixes.push(format!("{alias}."));
         }
+        known.with_sorted_prefixes()
     }
 
-    /// Whether a name is an alias, or begins with one and a dot.
+    fn with_sorted_prefixes(mut self) -> Self {
+        self.prefixes.sort_unstable();
+        self.prefixes
+            .dedup_by(|longer, kept| longer.starts_with(kept.as_str()));
+        self
+    }
+
+    /// Whether a name is known. Only the last prefix that is not after the name can begin it, as
+    /// any between the two would begin with that prefix.
     pub fn contains(&self, name: &str) -> bool {
-        self.aliases.contains(name) || self.prefixes.begin(name)
+        let after = self
+            .prefixes
+            .partition_point(|prefix| prefix.as_str() <= name);
+        let mut before = self.prefixes.iter().take(after);
+        self.names.contains(name)
+            || before
+                .next_back()
+                .is_some_and(|prefix| name.starts_with(prefix.as_str()))
     }
 }
 

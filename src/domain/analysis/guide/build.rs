@@ -15,7 +15,7 @@ use super::{
 use crate::domain::analysis::{
     StopSignal,
     condition::CompiledGroup,
-    names::{KnownVariables, LoopAliases, account_name, parse_account_name},
+    names::{KnownVariables, account_name, parse_account_name},
     variable::{OutsideSetters, PossibleValues, Variable, VariableId},
 };
 
@@ -235,13 +235,12 @@ impl GuideDraft {
     /// Adds the variables that observations set, then those that conditions read, and
     /// compiles the conditions.
     fn resolve_variables(&mut self, known: &KnownVariables) {
-        let mut loops = LoopAliases::default();
+        let looping = self
+            .steps()
+            .filter_map(|it| it.step.content.looping.as_ref());
+        let loops = KnownVariables::of_loops(looping.map(|it| it.alias.as_str()));
         for (index, task) in self.tasks.iter_mut().enumerate() {
             for (step, guide_step) in task.steps.iter_mut().flatten().enumerate() {
-                let content = &guide_step.source.step.content;
-                if let Some(looping) = &content.looping {
-                    loops.add(looping.alias.as_str());
-                }
                 if let Some(feedback) = guide_step.source.step.kind.observation_feedback() {
                     let product = guide_step.source.step.product;
                     let own = feedback.name.as_str();
