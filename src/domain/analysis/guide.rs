@@ -97,9 +97,6 @@ pub struct Guide {
     /// The first limit that it exceeds. Tasks may then lack their steps, and steps their
     /// tasks.
     pub limit: Option<GuideLimit>,
-    /// How many steps and conditions a walk through all of it passes, [`usize::MAX`] if it
-    /// exceeds a limit.
-    pub size: usize,
     /// The index of each task.
     indexes: HashMap<TaskId, usize>,
 }

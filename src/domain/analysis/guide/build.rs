@@ -153,19 +153,16 @@ impl GuideDraft {
                 }
             }
         }
-        let mut guide = Guide {
+        let guide = Guide {
             tasks,
             variables,
             limit,
-            size: usize::MAX,
             indexes,
         };
-        match guide.measure() {
-            Ok(size) if limit.is_none() => guide.size = size,
-            Ok(_) => {}
-            Err(exceeded) => guide.limit = limit.or(Some(exceeded)),
-        }
-        Some(guide)
+        Some(Guide {
+            limit: limit.or_else(|| guide.exceeded_limit()),
+            ..guide
+        })
     }
 
     /// Adds a task, and its steps unless they are too deep or too many. Returns its index.

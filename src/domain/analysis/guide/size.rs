@@ -71,10 +71,10 @@ struct WalkSize {
 }
 
 impl Guide {
-    /// How many steps and conditions a walk passes. Those of a task count at each subtask
-    /// step that enters it. Counting stops at a limit that the guide exceeds, as shared
-    /// subtasks could make a whole walk very long.
-    pub(super) fn measure(&self) -> Result<usize, GuideLimit> {
+    /// The limit that the steps and conditions which a walk passes exceed. Those of a task count
+    /// at each subtask step that enters it. Counting stops at the limit, as shared subtasks could
+    /// make a whole walk very long.
+    pub(super) fn exceeded_limit(&self) -> Option<GuideLimit> {
         let conditions_of_tasks = self.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten();
             let of_steps = steps.filter_map(|step| step.source.step.content.dependencies.as_ref());
@@ -85,8 +85,7 @@ impl Guide {
             counted: GuideSize::default(),
             conditions_of_tasks: conditions_of_tasks.collect(),
         };
-        self.count(&mut vec![0], &mut size)?;
-        Ok(size.counted.steps + size.counted.conditions)
+        self.count(&mut vec![0], &mut size).err()
     }
 
     fn count(&self, entered: &mut Vec<usize>, size: &mut WalkSize) -> Result<(), GuideLimit> {
