@@ -4,7 +4,10 @@
 //! The effort is counted, never timed, so that the same formula gets the same answers
 //! everywhere.
 
-use std::{cell::Cell, collections::HashSet};
+use std::{
+    cell::Cell,
+    collections::{HashMap, HashSet},
+};
 
 use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, lbool};
 
@@ -34,14 +37,18 @@ pub enum Possibility {
     Undecided,
 }
 
-/// An assignment of a formula's inputs, as the set of those that are true.
+/// An assignment: the values of the inputs that a question depends on. Those of others do not
+/// matter, and are false in [`Self::values`].
 #[derive(Clone, Debug)]
-pub struct Assignment(HashSet<usize>);
+pub struct Assignment(HashMap<usize, bool>);
 
 impl Assignment {
     /// The values of the formula's literals.
     pub fn values(&self, formula: &Formula) -> NodeValues {
-        formula.evaluate(|node| if self.0.contains(&node) { u64::MAX } else { 0 })
+        formula.evaluate(|node| match self.0.get(&node) {
+            Some(true) => u64::MAX,
+            Some(false) | None => 0,
+        })
     }
 
     /// The same assignment, except that this literal, one of several [choices], is true.
@@ -53,25 +60,13 @@ impl Assignment {
         while let Some(literal) = open.pop() {
             match formula.operands(literal.node()) {
                 Some(operands) => open.extend(operands),
-                None if literal.negated() => {
-                    inputs.remove(&literal.node());
-                }
                 None => {
-                    inputs.insert(literal.node());
+                    inputs.insert(literal.node(), !literal.negated());
                 }
             }
         }
         Self(inputs)
     }
-}
-
-/// An assignment of the inputs that a question depends on.
-#[derive(Debug)]
-struct FoundAssignment {
-    /// These inputs.
-    inputs: Vec<usize>,
-    /// Those of them that are true.
-    assignment: Assignment,
 }
 
 /// Answers questions about a formula.
@@ -86,7 +81,7 @@ pub struct Search<'a> {
     size_left: usize,
     random: u64,
     /// Assignments that the solver found and that are not evaluated yet.
-    found: Vec<FoundAssignment>,
+    found: Vec<Assignment>,
     /// How many found assignments are evaluated at once.
     batch: usize,
     /// For each node, the number of the last question that depends on it, and its variable
@@ -95,13 +90,6 @@ pub struct Search<'a> {
     /// The number of the current question.
     question: u64,
     stop: StopSignal<'a>,
-}
-
-/// The inputs and gates that a question depends on.
-struct Cone {
-    nodes: Vec<usize>,
-    /// How many nodes and operands they are.
-    size: usize,
 }
 
 impl<'a> Search<'a> {
@@ -159,13 +147,12 @@ impl<'a> Search<'a> {
     /// An assignment in which the literal is true, where there is one.
     pub fn example(&mut self, literal: Literal) -> (Possibility, Option<Assignment>) {
         if literal == Literal::TRUE {
-            return (Possibility::Possible, Some(Assignment(HashSet::new())));
+            return (Possibility::Possible, Some(Assignment(HashMap::new())));
         }
         if literal == Literal::FALSE || self.is_impossible(literal) {
             return (Possibility::Impossible, None);
         }
-        let (possibility, found) = self.solve(literal);
-        (possibility, found.map(|found| found.assignment))
+        self.solve(literal)
     }
 
     fn was_seen(&self, literal: Literal) -> bool {
@@ -196,13 +183,12 @@ impl<'a> Search<'a> {
     /// which values each node had.
     fn evaluate_found(&mut self) {
         let mut inputs: Vec<u64> = (0..self.formula.len()).map(|_| self.random()).collect();
-        for (index, found) in self.found.drain(..).enumerate().take(64) {
+        for (index, Assignment(found)) in self.found.drain(..).enumerate().take(64) {
             let bit = 1_u64 << index;
-            for input in found.inputs {
+            for (input, is_true) in found {
                 if let Some(value) = inputs.get_mut(input) {
                     *value &= !bit;
-                    let Assignment(chosen) = &found.assignment;
-                    *value |= if chosen.contains(&input) { bit } else { 0 };
+                    *value |= if is_true { bit } else { 0 };
                 }
             }
         }
@@ -216,13 +202,10 @@ impl<'a> Search<'a> {
     }
 
     /// Begins a question: numbers the nodes that the literal depends on, its cone of inputs and
-    /// gates, and returns them.
-    fn begin_question(&mut self, literal: Literal) -> Cone {
+    /// gates. Returns them, and how many nodes and operands they are.
+    fn begin_question(&mut self, literal: Literal) -> (Vec<usize>, usize) {
         self.question += 1;
-        let mut cone = Cone {
-            nodes: Vec::new(),
-            size: 0,
-        };
+        let (mut cone, mut size) = (Vec::new(), 0);
         let mut open = vec![literal.node()];
         while let Some(node) = open.pop() {
             let Some(variable) = self.variables.get_mut(node) else {
@@ -231,27 +214,23 @@ impl<'a> Search<'a> {
             if variable.0 == self.question {
                 continue;
             }
-            *variable = (
-                self.question,
-                u32::try_from(cone.nodes.len()).unwrap_or(u32::MAX),
-            );
-            cone.nodes.push(node);
+            *variable = (self.question, u32::try_from(cone.len()).unwrap_or(u32::MAX));
+            cone.push(node);
             let operands = self.formula.operands(node).unwrap_or_default();
-            cone.size += 1 + operands.len();
+            size += 1 + operands.len();
             open.extend(operands.iter().map(|operand| operand.node()));
         }
-        cone
+        (cone, size)
     }
 
     /// Decides with the solver whether the literal can be true.
-    fn solve(&mut self, literal: Literal) -> (Possibility, Option<FoundAssignment>) {
+    fn solve(&mut self, literal: Literal) -> (Possibility, Option<Assignment>) {
         if self.size_left == 0 || self.stop.is_given() {
             return (Possibility::Undecided, None);
         }
-        let cone = self.begin_question(literal);
-        self.size_left = self.size_left.saturating_sub(cone.size);
-        let budget = DecisionBudget::new(cone.size, self.decisions_left, self.stop);
-        let cone = cone.nodes;
+        let (cone, size) = self.begin_question(literal);
+        self.size_left = self.size_left.saturating_sub(size);
+        let budget = DecisionBudget::new(size, self.decisions_left, self.stop);
         let mut solver = Solver::new(SolverOpts::default(), budget);
         for node in &cone {
             let is_input = self.formula.operands(*node).is_none();
@@ -292,20 +271,14 @@ impl<'a> Search<'a> {
         if result != lbool::TRUE {
             return (Possibility::Undecided, None);
         }
-        let mut inputs = cone;
-        inputs.retain(|node| self.formula.operands(*node).is_none());
-        let mut assignment = HashSet::new();
-        for input in &inputs {
-            let variable = self.solver_variable(&mut solver, *input);
-            if solver.value_lit(variable) == lbool::TRUE {
-                assignment.insert(*input);
-            }
-        }
-        let assignment = Assignment(assignment);
-        (
-            Possibility::Possible,
-            Some(FoundAssignment { inputs, assignment }),
-        )
+        let inputs = cone.into_iter();
+        let inputs = inputs.filter(|node| self.formula.operands(*node).is_none());
+        let assignment = inputs.map(|input| {
+            let variable = self.solver_variable(&mut solver, input);
+            (input, solver.value_lit(variable) == lbool::TRUE)
+        });
+        let assignment = Assignment(assignment.collect());
+        (Possibility::Possible, Some(assignment))
     }
 
     fn solver_variable(&self, solver: &mut Solver<DecisionBudget<'_>>, node: usize) -> Lit {
