@@ -7,6 +7,8 @@
 
 mod builder;
 
+use std::collections::HashMap;
+
 use crate::domain::{
     analysis::{Guide, GuideStep, StepPosition, StopSignal, VariableId},
     step::StepType,
@@ -95,10 +97,19 @@ pub struct Walkthroughs {
     /// The levels of the task's roles, in classes that see the same tasks. The literal of a
     /// class says whether the walkthrough is for it.
     pub levels: Vec<(Literal, Vec<AccessLevel>)>,
-    /// The classes of each variable that is read.
-    classes: Vec<Option<ValueClasses>>,
-    /// Whether each variable is not answered at the start of every walkthrough.
-    starts_unanswered: Vec<bool>,
+    /// The variables that conditions read.
+    variables: HashMap<VariableId, ReadVariable>,
+}
+
+/// A variable that conditions read.
+#[derive(Debug)]
+struct ReadVariable {
+    classes: ValueClasses,
+    /// Whether it is not answered at the start of every walkthrough.
+    starts_unanswered: bool,
+    /// For each of its classes, whether the value is in that class where the walk is that builds
+    /// the walkthroughs.
+    values: Vec<Literal>,
 }
 
 impl Walkthroughs {
@@ -113,49 +124,35 @@ impl Walkthroughs {
             guide,
             unpublished,
             stop,
-            formula: Formula::new(),
-            classes: Vec::new(),
-            starts_unanswered: Vec::new(),
-            values: Vec::new(),
-            levels: Vec::new(),
-            visits: Vec::new(),
+            built: Self {
+                formula: Formula::new(),
+                begins: Literal::FALSE,
+                unanswered: Literal::FALSE,
+                visits: Vec::new(),
+                levels: Vec::new(),
+                variables: HashMap::new(),
+            },
         };
         builder.add_levels();
-        let unanswered = builder.add_start(&reads);
+        builder.add_start(&reads);
         let root = guide.root()?;
         let begins = builder.group(root.dependencies.as_ref());
+        builder.built.begins = begins;
         builder.go_through(begins, &mut vec![0]);
-        let WalkthroughBuilder {
-            guide: _,
-            unpublished: _,
-            stop: _,
-            formula,
-            classes,
-            starts_unanswered,
-            values: _,
-            levels,
-            visits,
-        } = builder;
-        (!formula.is_full() && !stop.is_given()).then_some(Self {
-            formula,
-            begins,
-            unanswered,
-            visits,
-            levels,
-            classes,
-            starts_unanswered,
-        })
+        let built = builder.built;
+        (!built.formula.is_full() && !stop.is_given()).then_some(built)
     }
 
     /// The classes of a variable's values; `None` if no condition reads it.
     pub fn classes_of(&self, variable: VariableId) -> Option<&ValueClasses> {
-        self.classes.get(variable.0)?.as_ref()
+        let read = self.variables.get(&variable)?;
+        Some(&read.classes)
     }
 
     /// Whether a variable that is read is not answered at the start of every walkthrough.
     pub fn starts_unanswered(&self, variable: VariableId) -> bool {
-        let starts = self.starts_unanswered.get(variable.0);
-        starts.copied().unwrap_or_default()
+        let read = self.variables.get(&variable);
+        read.is_some_and(|read| read.starts_unanswered)
     }
 
     /// The walkthroughs that end without an outcome, among those that begin with nothing

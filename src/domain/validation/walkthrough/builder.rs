@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{TaskVisit, Unpublished, Visit, step_type};
+use super::{ReadVariable, TaskVisit, Unpublished, Visit, Walkthroughs, step_type};
 use crate::domain::{
     analysis::{
         CompiledCondition, CompiledGroup, CompiledNode, Guide, GuideStep, Holding, PossibleValues,
@@ -11,28 +11,15 @@ use crate::domain::{
     dependency::LogicalOperator,
     step::StepType,
     task::AccessLevel,
-    validation::{
-        classes::ValueClasses,
-        formula::{Formula, Literal},
-        walk::Reads,
-    },
+    validation::{classes::ValueClasses, formula::Literal, walk::Reads},
 };
 
-/// The formula while it is built along a walk over the guide.
+/// The walkthroughs while they are built along a walk over the guide.
 pub struct WalkthroughBuilder<'a> {
     pub(super) guide: &'a Guide,
     pub(super) unpublished: Unpublished,
     pub(super) stop: StopSignal<'a>,
-    pub(super) formula: Formula,
-    /// The classes of each variable that is read.
-    pub(super) classes: Vec<Option<ValueClasses>>,
-    /// Whether each variable is not answered at the start of every walkthrough.
-    pub(super) starts_unanswered: Vec<bool>,
-    /// For each variable and each of its classes, whether the value at the current step of
-    /// the walk is in that class.
-    pub(super) values: Vec<Vec<Literal>>,
-    pub(super) levels: Vec<(Literal, Vec<AccessLevel>)>,
-    pub(super) visits: Vec<Visit>,
+    pub(super) built: Walkthroughs,
 }
 
 impl WalkthroughBuilder<'_> {
@@ -51,20 +38,18 @@ impl WalkthroughBuilder<'_> {
                 None => classes.push((sees, vec![*level])),
             }
         }
-        let literals = self.formula.one_of(classes.len());
+        let literals = self.built.formula.one_of(classes.len());
         let levels = classes.into_iter().map(|(_, levels)| levels);
-        self.levels = literals.into_iter().zip(levels).collect();
+        self.built.levels = literals.into_iter().zip(levels).collect();
     }
 
-    /// Sets the values at the start. Returns whether nothing is answered then.
-    pub(super) fn add_start(&mut self, reads: &Reads<'_>) -> Literal {
+    /// Sets the values at the start, and whether nothing is answered then.
+    pub(super) fn add_start(&mut self, reads: &Reads<'_>) {
         let mut unanswered = Vec::new();
         let reads = reads.conditions.iter().zip(&reads.before_set);
-        for (variable, (conditions, before_set)) in self.guide.variables.iter().zip(reads) {
+        let variables = self.guide.variables.iter().zip(reads).enumerate();
+        for (index, (variable, (conditions, before_set))) in variables {
             if conditions.is_empty() || self.stop.is_given() {
-                self.classes.push(None);
-                self.values.push(Vec::new());
-                self.starts_unanswered.push(false);
                 continue;
             }
             let setters = variable.setters.iter();
@@ -73,17 +58,20 @@ impl WalkthroughBuilder<'_> {
             let classes = ValueClasses::new(&variable.possible, keys, conditions);
             let mut values = vec![Literal::FALSE; classes.count()];
             let may_be_answered = *before_set || may_be_answered_at_start(variable);
-            self.starts_unanswered.push(!may_be_answered);
             if may_be_answered {
-                values = self.formula.one_of(classes.count());
+                values = self.built.formula.one_of(classes.count());
                 unanswered.extend(values.get(ValueClasses::UNANSWERED));
             } else if let Some(value) = values.get_mut(ValueClasses::UNANSWERED) {
                 *value = Literal::TRUE;
             }
-            self.classes.push(Some(classes));
-            self.values.push(values);
+            let read = ReadVariable {
+                classes,
+                starts_unanswered: !may_be_answered,
+                values,
+            };
+            self.built.variables.insert(VariableId(index), read);
         }
-        self.formula.and(unanswered)
+        self.built.unanswered = self.built.formula.and(unanswered);
     }
 
     /// Adds the visits of the steps of the task that was entered last, and of the tasks that
@@ -95,7 +83,7 @@ impl WalkthroughBuilder<'_> {
         };
         let mut comes = enters;
         for (index, step) in guide.steps(task).iter().enumerate() {
-            if self.formula.is_full() || self.stop.is_given() {
+            if self.built.formula.is_full() || self.stop.is_given() {
                 return;
             }
             if !self.unpublished.shows_step(step) {
@@ -103,13 +91,13 @@ impl WalkthroughBuilder<'_> {
             }
             let position = StepPosition { task, step: index };
             let holds = self.group(step.dependencies.as_ref());
-            let mut sees = self.formula.and([comes, holds]);
+            let mut sees = self.built.formula.and([comes, holds]);
             let subtask = step.subtask.map(|subtask| self.come_to_task(subtask, sees));
             if let Some(subtask) = subtask {
-                sees = self.formula.and([subtask.comes, subtask.holds]);
+                sees = self.built.formula.and([subtask.comes, subtask.holds]);
             }
             let answers = self.answer(step, sees);
-            self.visits.push(Visit {
+            self.built.visits.push(Visit {
                 position,
                 comes,
                 holds,
@@ -123,7 +111,7 @@ impl WalkthroughBuilder<'_> {
                 entered.pop();
             }
             if step_type(step) == StepType::End {
-                comes = self.formula.and([comes, !sees]);
+                comes = self.built.formula.and([comes, !sees]);
             }
         }
     }
@@ -139,20 +127,19 @@ impl WalkthroughBuilder<'_> {
             };
         };
         let source = &task.source.task;
-        let levels = self.levels.iter().filter(|(_, levels)| {
+        let levels = self.built.levels.iter().filter(|(_, levels)| {
             levels
                 .iter()
                 .any(|level| source.content.roles.contains(level))
         });
-        let levels: Vec<Literal> = levels.map(|(literal, _)| *literal).collect();
-        let mut comes = self.formula.or(levels);
+        let mut comes = self.built.formula.or(levels.map(|(literal, _)| *literal));
         // The root counts as published.
         if index > 0 && !self.unpublished.shows(source.content.published) {
             comes = Literal::FALSE;
         }
         TaskVisit {
             task: index,
-            comes: self.formula.and([comes, step_visible]),
+            comes: self.built.formula.and([comes, step_visible]),
             holds: self.group(task.dependencies.as_ref()),
         }
     }
@@ -168,21 +155,20 @@ impl WalkthroughBuilder<'_> {
         });
         let nodes: Vec<Literal> = nodes.collect();
         match group.operator {
-            LogicalOperator::And => self.formula.and(nodes),
-            LogicalOperator::Or => self.formula.or(nodes),
+            LogicalOperator::And => self.built.formula.and(nodes),
+            LogicalOperator::Or => self.built.formula.or(nodes),
         }
     }
 
     fn condition(&mut self, condition: &CompiledCondition) -> Literal {
-        let index = condition.variable.0;
-        let classes = self.classes.get(index).and_then(Option::as_ref);
-        let (Some(classes), Some(values)) = (classes, self.values.get(index)) else {
+        let Some(read) = self.built.variables.get(&condition.variable) else {
             return Literal::FALSE;
         };
+        let values = &read.values;
         let Holding {
             mut listed,
             mut holds,
-        } = classes.holding(condition);
+        } = read.classes.holding(condition);
         // The value is in exactly one class, so the shorter list suffices.
         if 2 * listed.len() > values.len() {
             let known: BTreeSet<usize> = listed.into_iter().collect();
@@ -194,7 +180,7 @@ impl WalkthroughBuilder<'_> {
         let listed = listed
             .iter()
             .filter_map(|class| values.get(*class).copied());
-        let listed = self.formula.or(listed);
+        let listed = self.built.formula.or(listed);
         if holds { listed } else { !listed }
     }
 
@@ -205,7 +191,7 @@ impl WalkthroughBuilder<'_> {
             .sets
             .iter()
             .copied()
-            .filter(|id| self.classes.get(id.0).is_some_and(Option::is_some))
+            .filter(|id| self.built.variables.contains_key(id))
             .collect();
         if read.is_empty() {
             return Vec::new();
@@ -219,7 +205,10 @@ impl WalkthroughBuilder<'_> {
                 choices.push((classes, index));
             }
         }
-        let literals = self.formula.one_of(choices.len());
+        let Walkthroughs {
+            formula, variables, ..
+        } = &mut self.built;
+        let literals = formula.one_of(choices.len());
         for (index, id) in read.iter().enumerate() {
             let mut chosen: HashMap<usize, Vec<Literal>> = HashMap::new();
             for (literal, (classes, _)) in literals.iter().zip(&choices) {
@@ -227,18 +216,11 @@ impl WalkthroughBuilder<'_> {
                     chosen.entry(*class).or_default().push(*literal);
                 }
             }
-            let values = self
-                .values
-                .get_mut(id.0)
-                .map(std::mem::take)
-                .unwrap_or_default();
-            let values = values.into_iter().enumerate().map(|(class, before)| {
-                let chosen = self.formula.or(chosen.remove(&class).unwrap_or_default());
-                self.formula.choose(sees, chosen, before)
-            });
-            let values: Vec<Literal> = values.collect();
-            if let Some(slot) = self.values.get_mut(id.0) {
-                *slot = values;
+            let variable = variables.get_mut(id);
+            let values = variable.into_iter().flat_map(|read| &mut read.values);
+            for (class, value) in values.enumerate() {
+                let chosen = formula.or(chosen.remove(&class).unwrap_or_default());
+                *value = formula.choose(sees, chosen, *value);
             }
         }
         let indexes = choices.into_iter().map(|(_, index)| index);
@@ -246,8 +228,8 @@ impl WalkthroughBuilder<'_> {
     }
 
     fn class_of_key(&self, id: VariableId, key: &str) -> usize {
-        let classes = self.classes.get(id.0).and_then(Option::as_ref);
-        classes.map_or(ValueClasses::UNANSWERED, |classes| classes.of_key(key))
+        let read = self.built.variables.get(&id);
+        read.map_or(ValueClasses::UNANSWERED, |read| read.classes.of_key(key))
     }
 }
 
