@@ -338,9 +338,7 @@ impl CommandOutput {
     #[track_caller]
     pub fn fails_with(self, code: i32, parts: &[&str]) -> String {
         let line = self.failure(code);
-        for part in parts {
-            assert!(line.contains(part), "no {part:?} in: {line}");
-        }
+        line.says(parts);
         line
     }
 
@@ -351,5 +349,30 @@ impl CommandOutput {
     /// A file that it wrote.
     pub fn file(&self, name: &str) -> String {
         fs::read_to_string(self.directory.path().join(name)).expect(name)
+    }
+}
+
+/// What a text says, asserted.
+pub trait Says {
+    /// Panics unless every part is in the text.
+    fn says(&self, parts: &[&str]);
+
+    /// Panics if one of the parts is in the text.
+    fn says_none_of(&self, parts: &[&str]);
+}
+
+impl Says for str {
+    #[track_caller]
+    fn says(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.contains(part), "no {part:?} in: {self}");
+        }
+    }
+
+    #[track_caller]
+    fn says_none_of(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(!self.contains(part), "{part:?} in: {self}");
+        }
     }
 }

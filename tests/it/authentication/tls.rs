@@ -6,7 +6,11 @@ use expertise::config::{AuthMode, Tls};
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use super::prelude::*;
-use crate::kit::{certificates::write, client::Client, command::command};
+use crate::kit::{
+    certificates::write,
+    client::Client,
+    command::{Says, command},
+};
 
 /// Calls over TLS.
 fn client(server: &TestServer, tls: ClientTlsConfig) -> TokenClient {
@@ -182,12 +186,10 @@ fn a_broken_certificate_is_a_warning_of_a_running_server() {
     server.start_line();
     std::fs::write(server.path("cert.pem"), "hush").expect("a file");
     let line = server.next_error_line();
-    for part in [
+    line.says(&[
         "WARN",
         "the files of TLS were not read, and the old ones stay",
         "EXPERTISE_TLS_CERT_FILE is \"cert.pem\": it must be certificates in PEM",
-    ] {
-        assert!(line.contains(part), "{part}: {line}");
-    }
+    ]);
     assert!(!line.contains("hush"), "{line}");
 }

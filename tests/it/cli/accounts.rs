@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, Command, command, text},
+    command::{Cli, Command, Says, command, text},
     databases::{Database, empty_postgres, runtime},
     prelude::*,
     scratch::Scratch,
@@ -116,11 +116,7 @@ fn an_account_is_listed_and_deleted_with_all_its_rows(database: Database) {
     assert_eq!(left, Vec::<String>::new());
     let again = delete().run().succeeded();
     assert_eq!(again.json()["rows"], 0);
-    assert!(
-        again.stderr.contains("has nothing of account"),
-        "{}",
-        again.stderr
-    );
+    again.stderr.says(&["has nothing of account"]);
 
     assert_eq!(stays.export(&guide), before);
     let left = runtime().block_on(tables_with(&url, &stays.account));

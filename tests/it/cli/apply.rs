@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, command, example_guide, text},
+    command::{Cli, CommandOutput, Says, command, example_guide, text},
     on_both_databases, on_one_database,
 };
 
@@ -353,9 +353,9 @@ fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
     write(&directory, "a.json", &document);
     let output = apply(&cli, directory.path(), &[]);
     assert_eq!(output.code, Some(1), "{}", output.stderr);
-    for error in ["task.name: is required", "steps[0].title: is required"] {
-        assert!(output.stderr.contains(error), "{}", output.stderr);
-    }
+    output
+        .stderr
+        .says(&["task.name: is required", "steps[0].title: is required"]);
     assert_eq!(cli.exported(&guid), before);
 }
 
@@ -398,15 +398,13 @@ fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
     write(&directory, "b.json", &guide("B"));
     let before = cli.export(&guid);
     let output = apply(&cli, directory.path(), &["--dry-run", "--prune"]).succeeded();
-    for part in [
+    output.stdout.says(&[
         &format!("would update {guid} from "),
         "would create a task from ",
         "    title: \"Read\" -> \"Read this\"\n",
         "  + step 3 Never\n",
         "(step/unreachable)",
-    ] {
-        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
-    }
+    ]);
     assert_eq!(
         counts(&output),
         "1 to be created, 1 to be updated, 0 unchanged, 0 to be deleted, 0 failed"
@@ -474,11 +472,7 @@ fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     let output = apply(&cli, directory.path(), &[]).succeeded();
     assert!(output.stderr.starts_with(&line), "{}", output.stderr);
     let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
-    assert!(
-        !output.stderr.contains("not in the directory"),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says_none_of(&["not in the directory"]);
 }
 
 fn errors_of_what_is_stored_are_printed(cli: Cli) {
@@ -502,9 +496,9 @@ fn nothing_is_pruned_after_a_failure(cli: Cli) {
     write(&directory, "b.json", &guide("B"));
     let output = apply(&cli, directory.path(), &["--prune", "--force"]);
     assert_eq!(output.code, Some(1));
-    for part in ["document.steps[0].cost", "nothing is pruned"] {
-        assert!(output.stderr.contains(part), "{}", output.stderr);
-    }
+    output
+        .stderr
+        .says(&["document.steps[0].cost", "nothing is pruned"]);
     assert_eq!(
         counts(&output),
         "1 created, 0 updated, 0 unchanged, 0 deleted, 1 failed"
@@ -733,12 +727,10 @@ fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
             .lines()
             .find(|line| line.starts_with("warning: "));
         let warning = warning.expect(&output.stderr);
-        for part in [
+        warning.says(&[
             "my2.json has no task.guid, but ",
             &format!("twin-{guid}.json"),
-        ] {
-            assert!(warning.contains(part), "{warning}");
-        }
+        ]);
     };
     named(&apply(&cli, directory.path(), &["--dry-run"]).succeeded());
     // Neither has a task there yet.

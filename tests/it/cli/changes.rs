@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, text},
+    command::{Cli, CommandOutput, Says, text},
     on_both_databases, on_one_database,
     postgres::free_port,
     relay::Relay,
@@ -109,10 +109,7 @@ fn the_changes_of_one_guide_are_listed(cli: Cli) {
         let output = run(&cli, &["changes", guide]);
         assert_eq!(entries(&output.stdout), ["-  created task First, 1 step"]);
         let go_on = output.stderr.lines().last().expect("a line");
-        assert!(
-            go_on.contains(&format!(" changes {first} --since ")),
-            "{go_on}"
-        );
+        go_on.says(&[&format!(" changes {first} --since ")]);
     }
     let unknown = cli.command(&["changes", "Third"]).run();
     unknown.fails_with(1, &["\"Third\""]);

@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 
 use super::accounts::fill;
 use crate::kit::{
-    command::{Cli, Command, CommandOutput, command},
+    command::{Cli, Command, CommandOutput, Says, command},
     databases::{empty_postgres, postgres, runtime},
     scratch::Scratch,
     sql::SqlConnection,
@@ -138,10 +138,7 @@ fn a_database_with_rows_is_not_copied_into() {
     copy(&from, &to).run().succeeded();
     let before = rows(&to);
     let line = copy(&from, &to).run().failure(1);
-    assert!(
-        line.contains("has rows already: copy into a new database"),
-        "{line}"
-    );
+    line.says(&["has rows already: copy into a new database"]);
     assert_eq!(rows(&to), before);
     copy(&from, &from)
         .run()

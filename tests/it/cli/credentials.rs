@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::kit::{
-    command::{Command, command},
+    command::{Command, Says, command},
     server_process::ServerProcess,
     tokens::Signer,
 };
@@ -65,12 +65,10 @@ fn a_token_permits_what_its_scope_names() {
         .env("EXPERTISE_TOKEN", &reader)
         .run();
     assert_eq!(output.code, Some(1));
-    for line in [
+    output.stderr.says(&[
         "failed a.json: the credentials lack the scope `write`: use a token that has it (SCOPE_MISSING)\n",
         "1 file was not tried, as the server refuses the calls of this caller\n",
-    ] {
-        assert!(output.stderr.contains(line), "{}", output.stderr);
-    }
+    ]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, text},
+    command::{Cli, Says, text},
     on_one_database,
 };
 
@@ -101,12 +101,10 @@ fn a_managed_task_names_the_step_that_manages_it(cli: Cli) {
     let managed = managed.expect("a wiring step");
     let output = cli.command(&["delete", managed, "--force"]).run();
     assert_eq!(output.code, Some(1));
-    for part in [
+    output.stderr.says(&[
         "(TASK_MANAGED)",
         &format!("of task {guid}, Laptop will not start, manages it with its feedback_config[0]"),
-    ] {
-        assert!(output.stderr.contains(part), "{part}:\n{}", output.stderr);
-    }
+    ]);
 }
 
 fn tasks_that_a_deleted_task_managed_are_named(cli: Cli) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, text},
+    command::{Cli, CommandOutput, Says, text},
     on_one_database,
     terminal::shown_in,
 };
@@ -68,7 +68,7 @@ fn changes_are_shown_by_step_and_field(cli: Cli) {
     steps.push(json!({"product_id": 1204, "type": "STEP_TYPE_END", "title": "The end"}));
     let output = diff(&cli, &document, &[]);
     assert_eq!(output.code, Some(1));
-    for part in [
+    output.stdout.says(&[
         &format!("~ task Restart a laptop safely  {guid}\n"),
         "  name: \"Restart a laptop safely\" -> \"Restart it\"\n",
         "  translations[\"de\"].name: \"Einen Laptop sicher neu starten\" -> \"Neu starten\"",
@@ -77,9 +77,7 @@ fn changes_are_shown_by_step_and_field(cli: Cli) {
         "    + <p>two</p>\n",
         "  published: 1 -> 0\n",
         "+ step 7 The end\n",
-    ] {
-        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
-    }
+    ]);
     let moved = output
         .stdout
         .lines()
@@ -106,14 +104,12 @@ fn changes_of_managed_tasks_are_shown(cli: Cli) {
     value["task_json"]["steps"][0]["title"] = json!("Another title");
     let output = diff(&cli, &document, &[]);
     assert_eq!(output.code, Some(1));
-    for part in [
+    output.stdout.says(&[
         &managed,
         "-> \"Another answer\"",
         "-> \"Another title\"",
         "  feedback_config:\n    ~ answer ",
-    ] {
-        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
-    }
+    ]);
 }
 
 fn a_step_that_leads_to_a_task_no_longer_managed_is_named(cli: Cli) {
@@ -201,20 +197,12 @@ fn left_out_steps_are_shown_with_what_to_do(cli: Cli) {
     let output = diff(&cli, &document, &[]);
     assert_eq!(output.code, Some(1));
     assert!(output.stdout.starts_with(&removed), "{}", output.stdout);
-    assert!(
-        output
-            .stderr
-            .contains("--absent-steps keep or --absent-steps delete"),
-        "{}",
-        output.stderr
-    );
+    output
+        .stderr
+        .says(&["--absent-steps keep or --absent-steps delete"]);
     let output = diff(&cli, &document, &["--absent-steps=delete"]);
     assert!(output.stdout.starts_with(&removed), "{}", output.stdout);
-    assert!(
-        !output.stderr.contains("--absent-steps"),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says_none_of(&["--absent-steps"]);
     let output = diff(&cli, &document, &["--absent-steps=keep"]).succeeded();
     assert_eq!(output.stdout, "");
 }
@@ -249,11 +237,7 @@ fn findings_name_the_number_and_title_of_their_step(cli: Cli) {
     document["steps"][2]["dependency_shorthand"] = json!("components.1204.nothing = x");
     let title = text(&document["steps"][2]["title"]);
     let output = diff(&cli, &document, &[]);
-    assert!(
-        output.stdout.contains(&format!("~ step 3 {title}  ")),
-        "{}",
-        output.stdout
-    );
+    output.stdout.says(&[&format!("~ step 3 {title}  ")]);
     let label = format!(" in step 3 \"{title}\": ");
     assert!(output.stderr.contains(&label), "{}", output.stderr);
 }
@@ -271,11 +255,7 @@ fn conditions_are_shown_in_words(cli: Cli) {
     document["steps"][2]["dependencies"]["operator"] = json!("LOGICAL_OPERATOR_OR");
     document["steps"][2]["dependency_shorthand"] = Value::Null;
     let output = diff(&cli, &document, &[]);
-    assert!(
-        output.stdout.contains("    - all of:\n    + any of:\n"),
-        "{}",
-        output.stdout
-    );
+    output.stdout.says(&["    - all of:\n    + any of:\n"]);
 }
 
 fn long_conditions_are_shown_one_by_one(cli: Cli) {
@@ -318,16 +298,14 @@ fn changed_answers_are_shown_one_by_one(cli: Cli) {
         {"key": "never", "value": "Never"},
     ]);
     let output = diff(&cli, &document, &[]);
-    for part in [
+    output.stdout.says(&[
         "  feedback_config:\n    name: \"reacts\" -> \"responds\"\n",
         "    - answer no: \"",
         "    ~ answer slowly: \"",
         " -> \"Another\"\n",
         "    + answer never: \"Never\"\n",
         "    order of the answers: yes, slowly -> slowly, yes\n",
-    ] {
-        assert!(output.stdout.contains(part), "{part}:\n{}", output.stdout);
-    }
+    ]);
     assert!(!output.stdout.contains("answer yes"), "{}", output.stdout);
 }
 
@@ -345,11 +323,7 @@ fn an_answer_that_changes_behind_its_shown_part_is_named(cli: Cli) {
     document = with_answer(&document, &long);
     cli.import(&document);
     let output = diff(&cli, &with_answer(&document, &format!("{long}y")), &[]);
-    assert!(
-        output.stdout.contains("~ answer yes: "),
-        "{}",
-        output.stdout
-    );
+    output.stdout.says(&["~ answer yes: "]);
 }
 
 fn added_translations_are_shown_by_field(cli: Cli) {
@@ -408,11 +382,7 @@ fn failures_end_with_exit_code_2(cli: Cli) {
     document["steps"][0]["cost"] = json!(1);
     let output = diff(&cli, &document, &[]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
-    assert!(
-        output.stderr.contains("document.steps[0].cost: "),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says(&["document.steps[0].cost: "]);
     document["task"]["guid"] = json!(uuid::Uuid::now_v7().to_string());
     diff(&cli, &document, &[]).fails_with(
         2,

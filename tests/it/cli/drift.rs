@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::kit::{
     client::Client,
-    command::{Cli, CommandOutput, example_guide, text},
+    command::{Cli, CommandOutput, Says, example_guide, text},
     on_both_databases, on_one_database, sample,
 };
 
@@ -82,9 +82,7 @@ fn titles(cli: &Cli, guid: &str) -> Vec<String> {
 
 fn stopped(output: CommandOutput, parts: &[&str]) -> CommandOutput {
     assert_eq!(output.code, Some(1), "{}{}", output.stdout, output.stderr);
-    for part in parts {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    output.stderr.says(parts);
     output
 }
 
@@ -187,15 +185,13 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
     write(&directory, FIRST, &document);
     let before = cli.export(&guid);
     let output = apply(&cli, directory.path(), &["--merge", "--dry-run"]).succeeded();
-    for part in [
+    output.stdout.says(&[
         "would update ",
         "  + step 2 Wait",
         "    tags: [\"a\"] -> [\"a\",\"b\"]",
         "  merged, and missing in the file:\n",
         "      title: \"Read\" -> \"Read all\"",
-    ] {
-        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
-    }
+    ]);
     assert_eq!(cli.export(&guid), before);
     apply(&cli, directory.path(), &["--merge"]).succeeded();
     assert_eq!(titles(&cli, &guid), ["Read all", "Wait", "Look", "Done"]);
@@ -449,13 +445,11 @@ fn a_guide_that_cannot_be_kept_is_applied_with_a_warning(cli: Cli) {
     document["steps"][0]["title"] = json!("Read all");
     write(&directory, FIRST, &document);
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    for part in [
+    output.stderr.says(&[
         "warning: ",
         "could not be kept as it was applied",
         "TOO_MANY_ELEMENTS",
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    ]);
     assert_eq!(titles(&cli, &guid)[0], "Read all");
     let report = apply(&cli, directory.path(), &["--format=json"]).json();
     assert_eq!(report[0]["outcome"], "unchanged");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, text},
+    command::{Cli, CommandOutput, Says, text},
     on_both_databases, on_one_database,
 };
 
@@ -74,13 +74,9 @@ fn an_edited_text_is_imported(cli: Cli) {
         output.stdout,
         format!("updated {guid}: Restart it, 6 steps; `restore {guid}@1` undoes it\n")
     );
-    assert!(
-        output
-            .stderr
-            .contains(&format!("name: \"{NAME}\" -> \"Restart it\"")),
-        "{}",
-        output.stderr
-    );
+    output
+        .stderr
+        .says(&[&format!("name: \"{NAME}\" -> \"Restart it\"")]);
     assert_eq!(cli.exported(&guid)["task"]["name"], "Restart it");
     assert!(kept(directory.path()).is_empty());
 }
@@ -165,10 +161,7 @@ fn a_refused_field_has_the_line_on_which_it_stands(cli: Cli) {
     let expected = format!("  line {line}, step 2 \"");
     let refusal = output.stderr.lines().find(|it| it.starts_with(&expected));
     let refusal = refusal.expect(&output.stderr);
-    assert!(
-        refusal.contains("\": document.steps[1].published: "),
-        "{refusal}"
-    );
+    refusal.says(&["\": document.steps[1].published: "]);
     let lost = uuid::Uuid::now_v7();
     let editor = python(
         &directory,
@@ -225,13 +218,9 @@ fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
     let output = edit(&cli, &guid, editor, &directory);
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
     let path = directory.path().display().to_string();
-    assert!(
-        output
-            .stderr
-            .contains(&format!("the text is kept in {path}/expertise-")),
-        "{}",
-        output.stderr
-    );
+    output
+        .stderr
+        .says(&[&format!("the text is kept in {path}/expertise-")]);
     let kept = kept(directory.path());
     let expected = before.replace("STEP_TYPE_INFORMATION", "STEP_TYPE_NONSENSE");
     assert_ne!(expected, before);
@@ -311,14 +300,12 @@ steps.insert(2, {\"product_id\": 1204, \"type\": \"STEP_TYPE_INFORMATION\", \"ti
 del steps[4]";
     let editor = python_after(&cli, &directory, &guid, others, lines);
     let output = edit(&cli, &guid, &editor, &directory).succeeded();
-    for part in [
+    output.stderr.says(&[
         "merged with what has changed since the guide was opened:\n  ~ step 1 Save first  ",
         "    title: \"Save first\" -> \"Theirs\"",
         "your changes:\n~ step 1 Theirs  ",
         "+ step 4 New",
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    ]);
     assert!(output.stdout.starts_with(&format!("updated {guid}: ")));
     let after = cli.exported(&guid);
     let steps = after["steps"].as_array().expect("steps");
@@ -346,16 +333,14 @@ fn what_both_have_changed_is_a_conflict_and_the_text_is_kept(cli: Cli) {
     let editor = python_after(&cli, &directory, &guid, others, lines);
     let output = edit(&cli, &guid, &editor, &directory);
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
-    for part in [
+    output.stderr.says(&[
         "conflict at line 1:\n  your text:\n",
         &format!("      name: \"{NAME}\" -> \"Mine\""),
         "  the stored guide:\n",
         &format!("      name: \"{NAME}\" -> \"Theirs\""),
         "the text is kept in ",
         &format!("again in `expertise edit {guid}`"),
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    ]);
     // An import of the text would overwrite what the other person wrote.
     let import = "expertise import";
     assert!(!output.stderr.contains(import), "{}", output.stderr);
@@ -490,11 +475,7 @@ fn findings_are_shown_before_the_import(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let editor = "sed -i \"s/\\\"published\\\": 1/\\\"published\\\": 0/\"";
     let output = edit(&cli, &guid, editor, &directory).succeeded();
-    assert!(
-        output.stderr.contains("(path/no-outcome)"),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says(&["(path/no-outcome)"]);
 }
 
 /// An editor that runs these lines of Python on the guide.
@@ -575,9 +556,7 @@ del steps[1][\"dependencies\"]";
         let output = edit(&cli, &guid, &editor, &directory);
         assert_eq!(output.code, Some(1), "{}", output.stderr);
         let expected = "document.steps[1].dependency_shorthand: ";
-        for part in [expected, reason] {
-            assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-        }
+        output.stderr.says(&[expected, reason]);
         assert_eq!(cli.export(&guid), before);
     }
 }
@@ -636,12 +615,10 @@ fn a_text_that_is_ignored_is_kept_although_others_have_changed_the_guide(cli: Cl
     let editor = python_after(&cli, &directory, &guid, others, lines);
     let output = edit(&cli, &guid, &editor, &directory);
     assert_eq!(output.code, Some(1), "{}", output.stderr);
-    for part in [
+    output.stderr.says(&[
         "ignored: step 1 \"Save first\": keeps its type",
         "the text is kept in ",
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    ]);
     let kept = kept(directory.path());
     assert!(kept.iter().any(|text| text.contains("STEP_TYPE_SOLUTION")));
 }
@@ -656,11 +633,7 @@ fn findings_that_the_guide_has_already_are_counted(cli: Cli) {
     let output = edit(&cli, &guid, &python(&scripts, title), &directory).succeeded();
     let known = format!(", which the stored guide has too: see `expertise lint {guid}`\n");
     assert!(output.stderr.contains(&known), "{}", output.stderr);
-    assert!(
-        !output.stderr.contains("(step/unreachable)"),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says_none_of(&["(step/unreachable)"]);
     let new = "steps.insert(0, {\"product_id\": 2310, \"type\": \"STEP_TYPE_INFORMATION\", \
                \"title\": \"New\", \"dependency_shorthand\": \"components.2310.nothing = x\"})";
     let output = edit(&cli, &guid, &python(&scripts, new), &directory).succeeded();
@@ -700,12 +673,10 @@ fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
          \"title\": \"Mine\", \"subtask_id\": \"{other}\", \"subtask_pid\": 7}})"
     );
     let output = edit(&cli, &guid, &python(&scripts, &lines), &directory).succeeded();
-    for part in [
+    output.stderr.says(&[
         "ignored: step 7 \"Mine\": its title is not stored",
         "+ step 7 Conditions\n",
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    ]);
     assert_eq!(cli.exported(&guid)["steps"][6]["title"], "Conditions");
 }
 

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, command, example_guide, text},
+    command::{Cli, Says, command, example_guide, text},
     on_both_databases, on_one_database, on_own_databases,
     server_process::ServerProcess,
 };
@@ -383,11 +383,7 @@ async fn a_guide_beyond_the_largest_message_is_named_and_the_others_are_written(
     assert_eq!(written, ["First, 0 steps", "Last, 0 steps"]);
     let named = format!("2 written, 1 failed\nfailed {large}: Large: ");
     assert!(output.stderr.starts_with(&named), "{}", output.stderr);
-    assert!(
-        output.stderr.contains("MESSAGE_TOO_LARGE"),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says(&["MESSAGE_TOO_LARGE"]);
 }
 
 fn a_guide_that_leads_to_itself_is_copied(cli: Cli) {

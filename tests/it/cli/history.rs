@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, text},
+    command::{Cli, CommandOutput, Says, text},
     on_both_databases, on_one_database,
     terminal::answered,
 };
@@ -338,13 +338,11 @@ fn a_restore_asks_and_shows_the_difference(cli: Cli) {
         answered(typed, &command, &environment)
     };
     let (shown, code) = answer("n\n");
-    for part in [
+    shown.says(&[
         "\"Changed\" -> \"First\"",
         "restore this revision? [y/N]",
         "Nothing was restored.",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
+    ]);
     assert_eq!(code, Some(1), "{shown}");
     assert_eq!(titles(&document(&cli, &guid)), ["Changed", "Second"]);
     let (shown, code) = answer("y\n");
@@ -401,13 +399,11 @@ fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli)
     let revision = format!("{guid}@1");
     let output = run(&cli, &["restore", &revision, "--force"]);
     assert_eq!(output.code, Some(1));
-    for part in [
+    output.stderr.says(&[
         "set `--skip-missing-subtasks` to leave the steps out",
         "step 1 \"Target\"",
         "REVISION_UNRESTORABLE",
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
-    }
+    ]);
     let args = ["restore", &revision, "--force", "--skip-missing-subtasks"];
     let output = run(&cli, &args).succeeded();
     assert_eq!(

@@ -6,7 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, text},
+    command::{Cli, CommandOutput, Says, text},
     on_both_databases,
     rng::Rng,
 };
@@ -100,13 +100,9 @@ fn an_interrupted_import_finishes_its_file_and_is_resumed(cli: Cli) {
     let id = resume_id(&output);
     let done = output.stdout.lines().count();
     assert!((3..count).contains(&done), "{done}");
-    assert!(
-        output.stderr.contains(&format!(
-            "{done} created, 0 updated, 0 unchanged, 0 failed\n"
-        )),
-        "{}",
-        output.stderr
-    );
+    output.stderr.says(&[&format!(
+        "{done} created, 0 updated, 0 unchanged, 0 failed\n"
+    )]);
     assert_eq!(names(&cli).values().sum::<usize>(), done);
     let mut args = vec!["import", "--request-id", &id];
     args.extend(files.iter().map(String::as_str));

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, command, example_guide, text},
+    command::{Cli, CommandOutput, Says, command, example_guide, text},
     on_one_database,
     terminal::shown_in,
 };
@@ -145,18 +145,13 @@ fn a_file_that_cannot_be_checked_does_not_stop_the_others() {
         .file("invalid.json", &invalid)
         .run();
     assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(
-        output.stdout.contains("restart-safely.json: "),
-        "{output:?}"
-    );
-    for part in [
+    output.stdout.says(&["restart-safely.json: "]);
+    output.stderr.says(&[
         "failed absent.json: it cannot be read: ",
         "failed bad.json: it is not a guide: ",
         "failed invalid.json: an import would refuse it:\n  line 1: document.",
         "line 1, step 1 \" \": document.steps[0].title: is required",
-    ] {
-        assert!(output.stderr.contains(part), "{part}: {output:?}");
-    }
+    ]);
 }
 
 #[test]
@@ -179,18 +174,13 @@ fn an_id_that_is_listed_twice_is_refused_at_the_second() {
     let output = command(&["lint", "-"]).stdin(&document.to_string()).run();
     assert_eq!(output.code, Some(1), "{output:?}");
     let nested = "document.steps[1].feedback_config[0].values[0].task_json";
-    for part in [
-        "an import would refuse it:\n".to_owned(),
-        "document.steps[2].guid: is the id of another step of the document".to_owned(),
-        format!("{nested}.task.guid: is the id of another task of the document"),
-        format!("{nested}.steps[0].guid: is the id of another step of the document"),
-    ] {
-        assert!(output.stderr.contains(&part), "{part}: {output:?}");
-    }
-    assert!(
-        !output.stderr.contains("document.steps[0].guid"),
-        "{output:?}"
-    );
+    output.stderr.says(&[
+        "an import would refuse it:\n",
+        "document.steps[2].guid: is the id of another step of the document",
+        &format!("{nested}.task.guid: is the id of another task of the document"),
+        &format!("{nested}.steps[0].guid: is the id of another step of the document"),
+    ]);
+    output.stderr.says_none_of(&["document.steps[0].guid"]);
 }
 
 /// The file does not have the step, so the finding is at the line of the answer.
@@ -283,10 +273,7 @@ fn a_name_that_no_other_guide_sets_is_checked_without_the_account() {
         {"condition": {"variable": "lmap", "operator": "=", "targets": ["on"]}},
     ]});
     let own = stdout(&guide_with("dependencies", own));
-    assert!(
-        own.contains(RULE) && own.contains("Is `lamp` meant?"),
-        "{own}"
-    );
+    own.says(&[RULE, "Is `lamp` meant?"]);
     assert!(!own.contains("not checked"), "{own}");
     let full = lint("components.77.lmap = on");
     let head = "-: no findings, 1 variable not checked\n";
@@ -294,10 +281,7 @@ fn a_name_that_no_other_guide_sets_is_checked_without_the_account() {
     assert!(!full.contains(RULE) && full.contains(UNCHECKED), "{full}");
     for right in ["components.77.lamp = on", "components.5.other = x"] {
         let right = lint(right);
-        assert!(
-            !right.contains(RULE) && !right.contains("not checked"),
-            "{right}"
-        );
+        right.says_none_of(&[RULE, "not checked"]);
     }
     let args = ["lint", "--format=json", "-"];
     let lint = command(&args).stdin(&guide_with_condition("components.77.lmap = on"));
@@ -523,10 +507,7 @@ fn a_directory_stands_for_the_files_below_it() {
     assert_eq!(error, "it has no .json files");
     let graph = command(&["graph", "./b"]);
     let line = graph.in_directory(directory.path()).run().failure(1);
-    assert!(
-        line.contains("it is a directory: this command takes files"),
-        "{line}"
-    );
+    line.says(&["it is a directory: this command takes files"]);
 }
 
 /// The rules that are found in each file.
@@ -666,10 +647,7 @@ fn closed_files_are_not_mixed_with_an_account() {
         "-s=http://127.0.0.1:1",
     ]);
     let line = lint.run().failure(2);
-    assert!(
-        line.contains(&format!("and {guid} is a stored one")),
-        "{line}"
-    );
+    line.says(&[&format!("and {guid} is a stored one")]);
     assert_eq!(
         command(&["lint", "--closed", "--online", &good]).run().code,
         Some(2)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, command, example_guide, text},
+    command::{Cli, Says, command, example_guide, text},
     on_one_database,
     snapshot::number_ids,
 };
@@ -48,18 +48,11 @@ fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
     let unanswered = preview(&cli, &[guid]);
     assert_shown("preview_unanswered", &unanswered);
     let answered = preview(&cli, &[guid, "--level=tech", "--answer=reacts=no"]);
-    assert!(
-        answered.contains("Restart through the menu [hidden: condition]"),
-        "{answered}"
-    );
-    assert!(
-        answered.contains("Switch off by the power button [visible]"),
-        "{answered}"
-    );
-    assert!(
-        !answered.contains("undetermined") && !answered.contains("next observation"),
-        "{answered}"
-    );
+    answered.says(&[
+        "Restart through the menu [hidden: condition]",
+        "Switch off by the power button [visible]",
+    ]);
+    answered.says_none_of(&["undetermined", "next observation"]);
     let none = preview(&cli, &[guid, "--answer=reacts="]);
     assert!(none.contains("asks reacts, not answered"), "{none}");
     assert!(!none.contains("undetermined"), "{none}");
@@ -121,10 +114,7 @@ fn an_answer_of_the_wrong_form_is_refused_by_the_server(cli: Cli) {
     ];
     let output = cli.command(&args).run();
     assert_eq!(output.code, Some(1));
-    assert!(
-        output.stderr.contains("answers[\"reacts\"]: differs"),
-        "{output:?}"
-    );
+    output.stderr.says(&["answers[\"reacts\"]: differs"]);
 }
 
 #[test]
@@ -139,20 +129,16 @@ fn two_answers_of_one_name_are_refused() {
 fn texts_that_are_not_translated_are_marked(cli: Cli) {
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
     let german = preview(&cli, &[guid, "--language=de", "--full"]);
-    assert!(german.contains("Das Etikett lesen [visible]"), "{german}");
-    assert!(german.contains("low: Deutlich weniger"), "{german}");
-    assert!(german.contains("aufgedruckten Wert"), "{german}");
+    german.says(&[
+        "Das Etikett lesen [visible]",
+        "low: Deutlich weniger",
+        "aufgedruckten Wert",
+    ]);
     assert!(!german.contains("[source]"), "{german}");
     let swiss = preview(&cli, &[guid, "--language=de-CH"]);
-    assert!(
-        swiss.contains("Das Etikett lesen [de] [visible]"),
-        "{swiss}"
-    );
+    swiss.says(&["Das Etikett lesen [de] [visible]"]);
     let french = preview(&cli, &[guid, "--language=fr"]);
-    assert!(
-        french.contains("Read the label [source] [visible]"),
-        "{french}"
-    );
+    french.says(&["Read the label [source] [visible]"]);
     let args = [guid.as_str(), "--language=fr", "--fallback-language=de"];
     assert!(preview(&cli, &args).contains("Das Etikett lesen [de] [visible]"));
 }
@@ -212,14 +198,10 @@ fn explain_names_the_levels_that_may_see_the_task(cli: Cli) {
 
 fn a_file_is_previewed_without_storing_it(cli: Cli) {
     let shown = preview(&cli, &[&example_guide(RESTART), "--answer=reacts=yes"]);
-    assert!(
-        shown.contains("Restart through the menu [visible]"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("Switch off by the power button [hidden: condition]"),
-        "{shown}"
-    );
+    shown.says(&[
+        "Restart through the menu [visible]",
+        "Switch off by the power button [hidden: condition]",
+    ]);
     let list = cli.command(&["list"]).run().succeeded();
     assert_eq!(list.stdout, "");
 }
@@ -258,8 +240,7 @@ fn subtasks_are_shown_below_their_step(cli: Cli) {
     let steps = |shown: &str| shown.lines().filter(|line| line.contains("── 1. ")).count();
     assert_eq!(steps(&flat), 1, "{flat}");
     assert!(steps(&deep) > 1, "{deep}");
-    assert!(deep.contains("next observation: "), "{deep}");
-    assert!(deep.contains("open: components.1204."), "{deep}");
+    deep.says(&["next observation: ", "open: components.1204."]);
 }
 
 fn end() -> Value {
@@ -305,13 +286,11 @@ fn explain_says_why_the_task_of_a_step_is_hidden(cli: Cli) {
     let depths: [&[&str]; 2] = [&[], &["--subtask-depth=0"]];
     for depth in depths {
         let shown = preview(&cli, &[&args[..], depth].concat());
-        for line in [
+        shown.says(&[
             "its task is not published",
             "its task is for tech, not for user",
             "the conditions of its task are false",
-        ] {
-            assert!(shown.contains(line), "{line}: {shown}");
-        }
+        ]);
     }
     let args = [
         coffee.as_str(),
@@ -358,13 +337,9 @@ fn a_task_that_may_be_hidden_is_said_to_be(cli: Cli) {
     let coffee = cli.import(&coffee);
     let unknown = preview(&cli, &[&coffee]);
     let inner = "end: Done [undetermined: the task may be hidden, unknown value]";
-    assert!(unknown.contains(inner), "{unknown}");
-    assert!(unknown.contains("the subtask may be hidden"), "{unknown}");
+    unknown.says(&[inner, "the subtask may be hidden"]);
     let hidden = preview(&cli, &[&coffee, "--answer=hard=b"]);
-    assert!(
-        hidden.contains("end: Done [hidden: task hidden]"),
-        "{hidden}"
-    );
+    hidden.says(&["end: Done [hidden: task hidden]"]);
 }
 
 fn variables_that_only_hidden_steps_ask_for_are_marked(cli: Cli) {
@@ -390,10 +365,7 @@ fn variables_that_only_hidden_steps_ask_for_are_marked(cli: Cli) {
     });
     cli.import(&other);
     let hidden = preview(&cli, &[&guid, "--answer=first=b"]);
-    assert!(
-        hidden.contains("its answers are a, b; only hidden"),
-        "{hidden}"
-    );
+    hidden.says(&["its answers are a, b; only hidden"]);
     let visible = preview(&cli, &[&guid, "--answer=first=a"]);
     assert!(visible.contains("open: components.7.second"), "{visible}");
     assert!(!visible.contains(MARK), "{visible}");

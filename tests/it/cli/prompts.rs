@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::kit::{
-    command::{Cli, example_guide, text},
+    command::{Cli, Says, example_guide, text},
     on_one_database,
     terminal::answered,
 };
@@ -30,11 +30,10 @@ fn delete_deletes_with_consent_only(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     for typed in ["n\n", "\n", "maybe\n"] {
         let (shown, code) = answer(&cli, typed, &format!("delete {guid}"));
-        assert!(
-            shown.contains("delete this task with its steps? [y/N]"),
-            "{shown}"
-        );
-        assert!(shown.contains("Nothing was deleted."), "{shown}");
+        shown.says(&[
+            "delete this task with its steps? [y/N]",
+            "Nothing was deleted.",
+        ]);
         assert_eq!(code, Some(1), "{shown}");
     }
     cli.export(guid);
@@ -51,11 +50,10 @@ fn prune_deletes_with_consent_only(cli: Cli) {
     fs::write(directory.path().join("kept.json"), document.to_string()).expect("a file");
     let apply = format!("apply {} --prune", directory.path().display());
     let (shown, code) = answer(&cli, "n\n", &apply);
-    assert!(
-        shown.contains(&format!("  {guid}: Restart a laptop safely")),
-        "{shown}"
-    );
-    assert!(shown.contains("Nothing was deleted."), "{shown}");
+    shown.says(&[
+        &format!("  {guid}: Restart a laptop safely"),
+        "Nothing was deleted.",
+    ]);
     assert_eq!(code, Some(1), "{shown}");
     cli.export(guid);
     let (shown, code) = answer(&cli, "yes\n", &apply);
@@ -87,13 +85,11 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
         answered(typed, &command, &environment)
     };
     let (shown, code) = answer("n\n");
-    for part in [
+    shown.says(&[
         ", which the stored guide has too: see ",
         "import it anyway?",
         "the text is kept in ",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
+    ]);
     assert_eq!((code, name()), (Some(1), original.clone()), "{shown}");
     // It is edited again, and then imported.
     let (shown, code) = answer("e\ny\n");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, command, text},
+    command::{Cli, Says, command, text},
     on_one_database,
     terminal::shown_in,
 };
@@ -56,10 +56,7 @@ fn a_variable_is_set_and_read(cli: Cli) {
     assert!(lines[0].starts_with("KIND "), "{table}");
     assert!(lines[1].starts_with("sets "), "{table}");
     let reads = "is one of \"yes\", \"slowly\"";
-    assert!(
-        table.contains(reads) && table.contains("Restart through the menu"),
-        "{table}"
-    );
+    table.says(&[reads, "Restart through the menu"]);
 }
 
 fn an_answer_narrows_the_list(cli: Cli) {

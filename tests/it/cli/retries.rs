@@ -7,7 +7,7 @@ use tonic::Code;
 use self::cutting_relay::{AfterCut, cutting_relay};
 use super::unreliable_service::unreliable_service;
 use crate::kit::{
-    command::{Cli, CommandOutput, command, text},
+    command::{Cli, CommandOutput, Says, command, text},
     on_one_database,
     postgres::free_port,
 };
@@ -188,10 +188,7 @@ fn files_after_a_lost_server_are_not_tried() {
         .split_once("\n2 files were not tried, as the server cannot be reached\n")
         .expect(&output.stderr);
     // It may have been done before the server went.
-    assert!(
-        first.contains("refuses the connection: start") && first.contains("--request-id"),
-        "{first}"
-    );
+    first.says(&["refuses the connection: start", "--request-id"]);
     assert!(
         last.starts_with("to resume, run the same command with --request-id "),
         "{last}"

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::kit::{command::Cli, on_one_database, snapshot::number_ids};
+use crate::kit::{
+    command::{Cli, Says},
+    on_one_database,
+    snapshot::number_ids,
+};
 
 on_one_database![
     a_full_guide_is_a_tree,
@@ -139,11 +143,10 @@ fn texts_are_shown_in_full_or_in_a_translation(cli: Cli) {
         cli.command(&args).run().succeeded().stdout
     };
     let full = show(&["--full"]);
-    assert!(full.contains("<p>Read this.</p>"), "{full}");
-    assert!(
-        full.contains("instruction {\"kind\": \"timer\", \"seconds\": 10}"),
-        "{full}"
-    );
+    full.says(&[
+        "<p>Read this.</p>",
+        "instruction {\"kind\": \"timer\", \"seconds\": 10}",
+    ]);
     assert!(!full.contains("a text of"), "{full}");
     let german = show(&["--language=de-AT", "--full"]);
     // The texts are in `de`, as `preview` says, too.
@@ -151,9 +154,11 @@ fn texts_are_shown_in_full_or_in_a_translation(cli: Cli) {
     assert!(german.contains("1. information: Vorweg [de]\n"), "{german}");
     let exact = show(&["--language=de"]);
     assert!(exact.starts_with("Alles\n"), "{exact}");
-    assert!(german.contains("<p>Read this.</p> [source]"), "{german}");
-    assert!(german.contains("Which lamp is lit? [source]"), "{german}");
-    assert!(german.contains("red: The red one [source]"), "{german}");
+    german.says(&[
+        "<p>Read this.</p> [source]",
+        "Which lamp is lit? [source]",
+        "red: The red one [source]",
+    ]);
 }
 
 fn colours_are_for_terminals(cli: Cli) {

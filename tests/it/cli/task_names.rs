@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use crate::kit::{command::Cli, on_one_database};
+use crate::kit::{
+    command::{Cli, Says},
+    on_one_database,
+};
 
 on_one_database![
     a_name_that_one_task_has_names_it,
@@ -60,11 +63,7 @@ fn a_name_that_is_no_file_is_refused_as_both(cli: Cli) {
         assert!(output.stderr.contains(part), "{}", output.stderr);
         // A file wins over a task.
         let output = cli.command(&[command, "One"]).file("One", "{").run();
-        assert!(
-            output.stderr.contains("it is not a guide"),
-            "{}",
-            output.stderr
-        );
+        output.stderr.says(&["it is not a guide"]);
     }
 }
 

@@ -4,6 +4,7 @@ use expertise::{config::Config, server::Server};
 
 use super::{begin_get_task, begin_get_task_with, call_unknown_path};
 use crate::kit::{
+    command::Says,
     databases::postgres,
     exposition::Exposition,
     prelude::*,
@@ -275,12 +276,10 @@ async fn a_taken_metrics_port_is_a_failed_start_that_names_the_setting() {
         panic!("it started on a port that is taken");
     };
     let line = error.to_string();
-    for part in [
+    line.says(&[
         address.to_string().as_str(),
         "taken",
         "EXPERTISE_METRICS_LISTEN",
-    ] {
-        assert!(line.contains(part), "{part}: {line}");
-    }
+    ]);
     assert_eq!(line.lines().count(), 1);
 }

@@ -11,7 +11,7 @@ use tonic_health::pb::{
 };
 
 use crate::kit::{
-    command::{RunningCommand, command},
+    command::{RunningCommand, Says, command},
     deadline::until,
     postgres::{Cluster, Stop, free_port, shared_cluster},
     prelude::*,
@@ -91,10 +91,7 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     assert_eq!(server.readiness().await.0, 200);
     assert_eq!(server.health().await, ServingStatus::Serving);
     let (_, metrics) = http_get(server.metrics, "/metrics").await;
-    assert!(
-        metrics.contains("expertise_database_connections"),
-        "{metrics}"
-    );
+    metrics.says(&["expertise_database_connections"]);
     client.given_task(task("Pump")).await;
     server.process.signal("TERM");
     assert_eq!(server.process.end().code, Some(0));
@@ -129,13 +126,11 @@ async fn a_server_that_waits_says_so_again_and_again_without_the_password() {
     let server = WaitingServer::start(&url, &["--log-format=text"]).await;
     for _ in 0..2 {
         let line = server.process.next_error_line();
-        for part in [
+        line.says(&[
             "waiting for the database",
             &format!("postgres://127.0.0.1:{port}/e"),
             "the connection is refused: start PostgreSQL",
-        ] {
-            assert!(line.contains(part), "{part}: {line}");
-        }
+        ]);
         assert!(!line.contains("secret"), "{line}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::{
     certificates::Authority,
-    command::{RunningCommand, command},
+    command::{RunningCommand, Says, command},
 };
 
 /// A server whose certificate is valid from the first to the second year.
@@ -28,9 +28,7 @@ fn a_certificate_that_is_not_valid_now_is_a_warning() {
     ] {
         let server = serve_with_certificate(first, last);
         let line = server.next_error_line();
-        for part in [part, "WARN", "cert.pem, EXPERTISE_TLS_CERT_FILE"] {
-            assert!(line.contains(part), "{part}: {line}");
-        }
+        line.says(&[part, "WARN", "cert.pem, EXPERTISE_TLS_CERT_FILE"]);
         assert!(server.start_line().contains("listening on"));
     }
 }

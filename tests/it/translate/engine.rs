@@ -6,7 +6,7 @@ use expertise::config::EngineKind;
 use serde_json::json;
 
 use super::prelude::*;
-use crate::kit::deadline::until;
+use crate::kit::{command::Says, deadline::until};
 use tokio::time::{sleep, timeout};
 
 #[tokio::test]
@@ -188,9 +188,7 @@ async fn an_engine_that_is_not_there_ends_the_run_before_it_begins() {
         config.engine = kind;
         let outcome = run(&config).await;
         let line = outcome.end.expect_err("there is no engine").to_string();
-        assert!(line.contains("refused"), "{line}");
-        assert!(line.contains(program), "{line}");
-        assert!(line.contains("at http://127.0.0.1:1, or set"), "{line}");
+        line.says(&["refused", program, "at http://127.0.0.1:1, or set"]);
         assert_eq!(outcome.failures, []);
     }
     assert!(service.state().lists.is_empty(), "no work is asked for");

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use tonic::Status;
 
 use super::prelude::*;
-use crate::kit::command::command;
+use crate::kit::command::{Says, command};
 
 #[tokio::test]
 async fn a_run_ends_with_its_summary_and_an_exit_code() {
@@ -35,12 +35,9 @@ async fn a_run_ends_with_its_summary_and_an_exit_code() {
         output.stdout,
         "written 1, skipped as locked 0, stale 0, not found 0, failed 1\n"
     );
-    assert!(
-        output
-            .stderr
-            .contains("failed bad de: the engine does not answer: status 500"),
-        "{output:?}"
-    );
+    output
+        .stderr
+        .says(&["failed bad de: the engine does not answer: status 500"]);
     assert_eq!(output.code, Some(1));
 
     service.state().pages = vec![vec![step("fine", "on")]];
@@ -75,10 +72,7 @@ async fn an_interrupted_run_prints_its_summary_and_fails() {
     let ended = timeout(Duration::from_secs(20), ended).await;
     let output = ended.expect("it ends").expect("no panic");
     assert!(output.stdout.starts_with("written 0,"), "{output:?}");
-    assert!(
-        output.stderr.contains("interrupted: the rest is left"),
-        "{output:?}"
-    );
+    output.stderr.says(&["interrupted: the rest is left"]);
     assert_eq!(output.code, Some(1));
 }
 
@@ -112,10 +106,7 @@ async fn token_and_key_are_never_shown() {
         let shown = output.stdout + &output.stderr;
         assert_eq!(output.code, Some(1));
         assert!(shown.contains("failed"), "{shown}");
-        assert!(
-            !shown.contains("to.ken") && !shown.contains("sesame"),
-            "{shown}"
-        );
+        shown.says_none_of(&["to.ken", "sesame"]);
         assert!(!service.state().metadata.is_empty());
     }
 }

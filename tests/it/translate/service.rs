@@ -11,6 +11,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::prelude::*;
+use crate::kit::command::Says;
 
 #[tokio::test]
 async fn every_page_is_translated_and_no_item_tried_twice() {
@@ -128,10 +129,7 @@ async fn a_missing_scope_is_named() {
     let engine = FakeEngine::start(upper_case).await;
     let end = run(&config(&service.url, &engine.url)).await.end;
     let line = end.expect_err("not allowed").to_string();
-    assert!(
-        line.contains("SCOPE_MISSING, use a token that has the scope `translate`"),
-        "{line}"
-    );
+    line.says(&["SCOPE_MISSING, use a token that has the scope `translate`"]);
 }
 
 #[tokio::test]
@@ -166,10 +164,7 @@ async fn a_service_that_is_down_is_an_error_of_one_line() {
     let engine = FakeEngine::start(upper_case).await;
     let end = run(&config("http://127.0.0.1:1", &engine.url)).await.end;
     let line = end.expect_err("the service is down").to_string();
-    assert!(
-        line.contains("Unavailable") && line.contains("refused"),
-        "{line}"
-    );
+    line.says(&["Unavailable", "refused"]);
     assert!(!line.contains('\n'));
 }
 
