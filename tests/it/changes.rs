@@ -322,7 +322,7 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
         validate_only: true,
         ..UpdateTaskRequest::default()
     };
-    client.tasks().update_task(dry_run).await.accepted();
+    client.send_update_task(dry_run).await.accepted();
     let dry_run = ImportTaskRequest {
         document: Some(document("Other", Vec::new())),
         validate_only: true,

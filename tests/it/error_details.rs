@@ -44,7 +44,7 @@ async fn every_violation_is_reported(client: Client) {
         request_id: "once".to_owned(),
         validate_only: false,
     };
-    let failure = client.steps().create_step(request).await.refused();
+    let failure = client.send_create_step(request).await.refused();
     failure.violates(&[
         ("prevstep", "FIELD_INVALID"),
         ("request_id", "FIELD_INVALID"),
@@ -100,7 +100,7 @@ async fn long_paths_do_not_overflow_the_details(client: Client) {
     let rows = (0..100).map(|n| (format!("{n}{}", "🔧".repeat(500)), task_translation("")));
     let sent = task("Overflowing").with_translations(rows.collect());
     let request = create_task_request(sent);
-    let status = client.tasks().create_task(request).await.unwrap_err();
+    let status = client.send_create_task(request).await.unwrap_err();
     assert!(status.details().len() < 6_000, "{}", status.details().len());
     assert!(status.message().len() < 2_000, "{}", status.message());
     let failure = Failure::from(status);
@@ -130,7 +130,7 @@ async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
         task: guid.clone(),
         ..ListStepsRequest::default()
     };
-    let listed = client.steps().list_steps(request).await.refused();
+    let listed = client.list_steps(request).await.refused();
     names_field(&listed, "task");
     let updated = client.update_task(lost(), &["name"]).await.refused();
     names_field(&updated, "task.guid");
@@ -185,7 +185,7 @@ async fn references_are_checked_before_preconditions(client: Client) {
         purge_history: false,
     };
     let guid = request.guid.clone();
-    let failure = client.tasks().delete_task(request).await.refused();
+    let failure = client.send_delete_task(request).await.refused();
     failure.is_task_not_found(&guid);
 }
 

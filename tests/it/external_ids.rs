@@ -269,10 +269,10 @@ async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
         validate_only: true,
         ..create_task_request(task("Guide").with_external_id(id))
     };
-    let shown = client.tasks().create_task(request("a")).await.accepted();
-    assert_eq!(shown.into_inner().task.unwrap().external_id(), "a");
+    let shown = client.send_create_task(request("a")).await.accepted();
+    assert_eq!(shown.task.unwrap().external_id(), "a");
     let owner = client.given_task(task("Owner").with_external_id("a")).await;
-    let refused = client.tasks().create_task(request("a")).await.refused();
+    let refused = client.send_create_task(request("a")).await.refused();
     is_taken_by_task(&refused, "task.external_id", &owner.guid);
 }
 
@@ -281,17 +281,17 @@ async fn a_retry_gets_the_stored_answer(client: Client) {
         request_id: unknown_guid(),
         ..create_task_request(task("Guide").with_external_id("a"))
     };
-    let first = client.tasks().create_task(request.clone()).await.accepted();
-    let again = client.tasks().create_task(request).await.accepted();
-    let task = first.into_inner().task.unwrap();
-    assert_eq!(again.into_inner().task.unwrap(), task);
+    let first = client.send_create_task(request.clone()).await.accepted();
+    let again = client.send_create_task(request).await.accepted();
+    let task = first.task.unwrap();
+    assert_eq!(again.task.unwrap(), task);
     let request = CreateStepRequest {
         request_id: unknown_guid(),
         ..create_step_request(information_step(&task, "Step").with_external_id("s"))
     };
-    let first = client.steps().create_step(request.clone()).await.accepted();
-    let again = client.steps().create_step(request).await.accepted();
-    assert_eq!(again.into_inner(), first.into_inner());
+    let first = client.send_create_step(request.clone()).await.accepted();
+    let again = client.send_create_step(request).await.accepted();
+    assert_eq!(again, first);
 }
 
 async fn changes_name_the_field(client: Client) {

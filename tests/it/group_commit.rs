@@ -129,10 +129,7 @@ async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
             validate_only: number % 2 == 0,
             ..CreateStepRequest::default()
         };
-        async move {
-            let response = client.steps().create_step(request).await;
-            write_result(response.map(tonic::Response::into_inner))
-        }
+        async move { write_result(client.send_create_step(request).await) }
     })
     .await;
     assert!(results.iter().all(Result::is_ok), "{results:?}");

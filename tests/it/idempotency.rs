@@ -32,8 +32,7 @@ async fn send(
     client: &Client,
     request: CreateTaskRequest,
 ) -> Result<CreateTaskResponse, tonic::Status> {
-    let response = client.tasks().create_task(request).await?;
-    Ok(response.into_inner())
+    client.send_create_task(request).await
 }
 
 async fn count(client: &Client) -> usize {
@@ -43,28 +42,27 @@ async fn count(client: &Client) -> usize {
 
 async fn a_request_id_belongs_to_one_account(client: Client) {
     let (id, other) = (unknown_guid(), client.other_account());
-    let mine = send(&client, create("One", &id)).await.accepted();
-    let theirs = send(&other, create("One", &id)).await.accepted();
+    let mine = client.send_create_task(create("One", &id)).await.accepted();
+    let theirs = other.send_create_task(create("One", &id)).await.accepted();
     assert_ne!(mine.task.unwrap().guid, theirs.task.unwrap().guid);
-    send(&other, create("Another", &unknown_guid()))
-        .await
-        .accepted();
+    let another = create("Another", &unknown_guid());
+    other.send_create_task(another).await.accepted();
 }
 
 async fn a_retry_answers_what_was_stored_although_it_has_changed_since(client: Client) {
     let request = create("Before", &unknown_guid());
-    let first = send(&client, request.clone()).await.accepted();
+    let first = client.send_create_task(request.clone()).await.accepted();
     let update = task_of(&first.task.as_ref().unwrap().guid).named("After");
     client.updated_task(update, &[]).await;
-    assert_eq!(send(&client, request).await.accepted(), first);
+    assert_eq!(client.send_create_task(request).await.accepted(), first);
 }
 
 async fn a_retry_answers_although_the_task_is_gone(client: Client) {
     let request = create("Gone", &unknown_guid());
-    let first = send(&client, request.clone()).await.accepted();
+    let first = client.send_create_task(request.clone()).await.accepted();
     let guid = &first.task.as_ref().unwrap().guid;
     client.delete_task(guid).await.accepted();
-    assert_eq!(send(&client, request).await.accepted(), first);
+    assert_eq!(client.send_create_task(request).await.accepted(), first);
     assert_eq!(count(&client).await, 0);
 }
 
@@ -72,7 +70,7 @@ async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Clie
     let request = create("Once", &unknown_guid());
     let calls = (0..16).map(|_| {
         let (client, request) = (client.over_new_connection(), request.clone());
-        tokio::spawn(async move { send(&client, request).await })
+        tokio::spawn(async move { client.send_create_task(request).await })
     });
     let calls: Vec<_> = calls.collect();
     let mut responses = Vec::new();
@@ -86,7 +84,7 @@ async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Clie
 async fn a_malformed_request_id_is_refused(client: Client) {
     let simple = unknown_guid().replace('-', "");
     for id in ["1", simple.as_str(), " ", "{}"] {
-        let failure = send(&client, create("Named", id)).await.refused();
+        let failure = client.send_create_task(create("Named", id)).await.refused();
         failure.violates(&[("request_id", "FIELD_INVALID")]);
     }
 }
@@ -160,8 +158,8 @@ async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
         validate_only: true,
         ..UpdateTaskRequest::default()
     };
-    let dry_run = client.tasks().update_task(request).await.accepted();
-    let dry_run = dry_run.into_inner().task.unwrap();
+    let dry_run = client.send_update_task(request).await.accepted();
+    let dry_run = dry_run.task.unwrap();
     client.updated_task(renamed("theirs"), &[]).await;
     let mine = renamed("mine").with_etag(dry_run.etag);
     let outcome = client.update_task(mine, &[]).await;

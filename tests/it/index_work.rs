@@ -313,7 +313,7 @@ async fn an_index_equals_the_exports(client: Client, writes: Vec<Write>) {
 
 async fn wrong_items_are_refused(client: Client) {
     let request = AcknowledgeIndexedRequest::default();
-    let failure = client.index().acknowledge_indexed(request).await.refused();
+    let failure = client.acknowledge_indexed(request).await.refused();
     failure.violates(&[("items", "FIELD_REQUIRED")]);
     let one = IndexedItem {
         guid: unknown_guid(),
@@ -322,11 +322,7 @@ async fn wrong_items_are_refused(client: Client) {
     };
     let items = |items: Vec<IndexedItem>| AcknowledgeIndexedRequest { items };
     let many = (0..501).map(|_| one.clone()).collect();
-    let failure = client
-        .index()
-        .acknowledge_indexed(items(many))
-        .await
-        .refused();
+    let failure = client.acknowledge_indexed(items(many)).await.refused();
     failure.violates(&[("items", "TOO_MANY_ELEMENTS")]);
     let wrong = IndexedItem {
         guid: "?".to_owned(),
@@ -338,7 +334,7 @@ async fn wrong_items_are_refused(client: Client) {
         ..one.clone()
     };
     let request = items(vec![one, wrong, twice]);
-    let failure = client.index().acknowledge_indexed(request).await.refused();
+    let failure = client.acknowledge_indexed(request).await.refused();
     failure.violates(&[
         ("items[1].guid", "FIELD_INVALID"),
         ("items[1].etag", "FIELD_REQUIRED"),

@@ -28,12 +28,7 @@ async fn exported(client: &Client, guid: &str) -> ExportTaskResponse {
     let request = ExportTaskRequest {
         guid: guid.to_owned(),
     };
-    client
-        .tasks()
-        .export_task(request)
-        .await
-        .accepted()
-        .into_inner()
+    client.send_export(request).await.accepted()
 }
 
 /// A guide with a linked question of two answers, a solution and an end.
@@ -95,12 +90,12 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
         revision: "live".to_owned(),
         without_document: true,
     };
-    let found = client.revisions().get_revision(without_document).await;
+    let found = client.send_get_revision(without_document).await;
     let expected = GetRevisionResponse {
         revision: Some(revision),
         document: None,
     };
-    assert_eq!(found.accepted().into_inner(), expected);
+    assert_eq!(found.accepted(), expected);
     client.force_delete_task(&guide.guid).await.accepted();
     let found = client.get_revision(&guide.guid, "live").await.accepted();
     assert_eq!(found.document, before.document);
@@ -166,8 +161,8 @@ async fn revisions_are_listed_newest_first(client: Client) {
         page_token: String::new(),
     };
     loop {
-        let page = client.revisions().list_revisions(request.clone()).await;
-        let page = page.accepted().into_inner();
+        let page = client.list_revisions(request.clone()).await;
+        let page = page.accepted();
         listed.extend(page.revisions.iter().map(|revision| revision.revision));
         if page.next_page_token.is_empty() {
             break;
@@ -184,13 +179,8 @@ async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Cli
         task: guide.guid.clone(),
         revision: kept.revision.to_string(),
     };
-    client
-        .revisions()
-        .delete_revision(delete.clone())
-        .await
-        .accepted()
-        .into_inner();
-    let failure = client.revisions().delete_revision(delete).await.refused();
+    client.delete_revision(delete.clone()).await.accepted();
+    let failure = client.delete_revision(delete).await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
     assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
 }

@@ -46,7 +46,7 @@ fn statements_on_every_tenant_table_are_checked() {
             request_id: unknown_guid(),
             ..CreateStepRequest::default()
         };
-        client.steps().create_step(create).await.accepted();
+        client.send_create_step(create).await.accepted();
     };
     write_every_table.run_on(Database::Postgres);
     let Some((tenant_tables, statements)) = statement_log::checked() else {

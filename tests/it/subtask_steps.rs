@@ -204,10 +204,10 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
         force: true,
         purge_history: false,
     };
-    let deleted = client.tasks().delete_task(request.clone()).await;
+    let deleted = client.send_delete_task(request.clone()).await;
     deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
     request.etag = client.get_task(&guide.guid).await.accepted().etag;
-    client.tasks().delete_task(request).await.accepted();
+    client.send_delete_task(request).await.accepted();
 }
 
 async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
@@ -219,10 +219,10 @@ async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
         guid: step.guid,
         etag: step.etag,
     };
-    let deleted = client.steps().delete_step(request.clone()).await;
+    let deleted = client.send_delete_step(request.clone()).await;
     deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
     request.etag = updated.etag;
-    client.steps().delete_step(request).await.accepted();
+    client.send_delete_step(request).await.accepted();
 }
 
 /// Each import renames a task, and changes a step that refers to the other one.

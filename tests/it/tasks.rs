@@ -211,7 +211,7 @@ async fn force_deletes_the_steps_too(client: Client) {
         force: true,
         ..DeleteTaskRequest::default()
     };
-    client.tasks().delete_task(request).await.accepted();
+    client.send_delete_task(request).await.accepted();
     for step in steps {
         client
             .get_step(&step)

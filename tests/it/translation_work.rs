@@ -201,8 +201,8 @@ async fn import(client: &Client, document: TaskDocument) -> Task {
         document: Some(document),
         ..ImportTaskRequest::default()
     };
-    let imported = client.tasks().import_task(request).await.accepted();
-    imported.into_inner().task.unwrap()
+    let imported = client.send_import(request).await.accepted();
+    imported.task.unwrap()
 }
 
 /// Writes an automatic translation of all work.
@@ -268,6 +268,6 @@ async fn a_dry_run_outdates_nothing(client: Client) {
         update_mask: field_mask(&["name"]),
         validate_only: true,
     };
-    client.tasks().update_task(request).await.accepted();
+    client.send_update_task(request).await.accepted();
     assert_eq!(client.translation_work(&DE).await, []);
 }

@@ -129,8 +129,8 @@ async fn an_empty_mask_is_no_mask(client: Client) {
         update_mask: Some(prost_types::FieldMask { paths: Vec::new() }),
         validate_only: false,
     };
-    let updated = client.tasks().update_task(request).await.accepted();
-    let after = updated.into_inner().task.unwrap();
+    let after = client.send_update_task(request).await.accepted();
+    let after = after.task.unwrap();
     assert_eq!(
         (after.name.as_str(), after.roles),
         ("Renamed", before.roles)

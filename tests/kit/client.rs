@@ -135,48 +135,6 @@ impl Client {
         InterceptedService::new(self.channel.clone(), self.metadata.clone())
     }
 
-    pub fn tasks(&self) -> TaskServiceClient<Authenticated> {
-        TaskServiceClient::new(self.authenticated())
-            .max_decoding_message_size(MESSAGE_LIMIT)
-            .max_encoding_message_size(MESSAGE_LIMIT)
-    }
-
-    pub fn steps(&self) -> StepServiceClient<Authenticated> {
-        StepServiceClient::new(self.authenticated())
-            .max_decoding_message_size(MESSAGE_LIMIT)
-            .max_encoding_message_size(MESSAGE_LIMIT)
-    }
-
-    pub fn revisions(&self) -> RevisionServiceClient<Authenticated> {
-        RevisionServiceClient::new(self.authenticated())
-            .max_decoding_message_size(MESSAGE_LIMIT)
-            .max_encoding_message_size(MESSAGE_LIMIT)
-    }
-
-    pub fn changes(&self) -> ChangeServiceClient<Authenticated> {
-        ChangeServiceClient::new(self.authenticated())
-    }
-
-    pub fn index(&self) -> IndexServiceClient<Authenticated> {
-        IndexServiceClient::new(self.authenticated())
-    }
-
-    pub fn roles(&self) -> RoleServiceClient<Authenticated> {
-        RoleServiceClient::new(self.authenticated())
-    }
-
-    pub fn translations(&self) -> TranslationServiceClient<Authenticated> {
-        TranslationServiceClient::new(self.authenticated())
-            .max_decoding_message_size(MESSAGE_LIMIT)
-            .max_encoding_message_size(MESSAGE_LIMIT)
-    }
-
-    pub fn analysis(&self) -> AnalysisServiceClient<Authenticated> {
-        AnalysisServiceClient::new(self.authenticated())
-            .max_decoding_message_size(MESSAGE_LIMIT)
-            .max_encoding_message_size(MESSAGE_LIMIT)
-    }
-
     /// Sends these bytes as the message of a call, such as `TaskService/GetTask`.
     pub async fn send_bytes(&self, call: &str, message: Bytes) -> Result<Bytes, Status> {
         self.send_request(call, Request::new(message)).await
@@ -196,6 +154,66 @@ impl Client {
     }
 }
 
+/// The client of each service.
+macro_rules! services {
+    ($($service:ident: $client:ident $(.$limit:ident)*;)+) => {
+        impl Client {$(
+            pub fn $service(&self) -> $client<Authenticated> {
+                $client::new(self.authenticated())$(.$limit(MESSAGE_LIMIT))*
+            }
+        )+}
+    };
+}
+
+services! {
+    tasks: TaskServiceClient.max_decoding_message_size.max_encoding_message_size;
+    steps: StepServiceClient.max_decoding_message_size.max_encoding_message_size;
+    revisions: RevisionServiceClient.max_decoding_message_size.max_encoding_message_size;
+    changes: ChangeServiceClient;
+    index: IndexServiceClient;
+    roles: RoleServiceClient;
+    translations: TranslationServiceClient.max_decoding_message_size.max_encoding_message_size;
+    analysis: AnalysisServiceClient.max_decoding_message_size.max_encoding_message_size;
+}
+
+/// Calls with all of their request.
+macro_rules! calls {
+    ($($name:ident: $service:ident.$call:ident($request:ident) -> $response:ident;)+) => {
+        impl Client {$(
+            pub async fn $name(&self, request: $request) -> Result<$response, Status> {
+                self.$service().$call(request).await.map(inner)
+            }
+        )+}
+    };
+}
+
+calls! {
+    send_create_task: tasks.create_task(CreateTaskRequest) -> CreateTaskResponse;
+    send_update_task: tasks.update_task(UpdateTaskRequest) -> UpdateTaskResponse;
+    send_delete_task: tasks.delete_task(DeleteTaskRequest) -> DeleteTaskResponse;
+    send_import: tasks.import_task(ImportTaskRequest) -> ImportTaskResponse;
+    send_export: tasks.export_task(ExportTaskRequest) -> ExportTaskResponse;
+    list_tasks: tasks.list_tasks(ListTasksRequest) -> ListTasksResponse;
+    send_create_step: steps.create_step(CreateStepRequest) -> CreateStepResponse;
+    send_update_step: steps.update_step(UpdateStepRequest) -> UpdateStepResponse;
+    send_delete_step: steps.delete_step(DeleteStepRequest) -> DeleteStepResponse;
+    list_steps: steps.list_steps(ListStepsRequest) -> ListStepsResponse;
+    create_revision: revisions.create_revision(CreateRevisionRequest) -> CreateRevisionResponse;
+    send_get_revision: revisions.get_revision(GetRevisionRequest) -> GetRevisionResponse;
+    list_revisions: revisions.list_revisions(ListRevisionsRequest) -> ListRevisionsResponse;
+    send_compare: revisions.compare_revisions(CompareRevisionsRequest) -> CompareRevisionsResponse;
+    send_restore: revisions.restore_revision(RestoreRevisionRequest) -> RestoreRevisionResponse;
+    delete_revision: revisions.delete_revision(DeleteRevisionRequest) -> DeleteRevisionResponse;
+    list_deleted_tasks: revisions.list_deleted_tasks(ListDeletedTasksRequest) -> ListDeletedTasksResponse;
+    list_changes: changes.list_changes(ListChangesRequest) -> ListChangesResponse;
+    list_index_work: index.list_index_work(ListIndexWorkRequest) -> ListIndexWorkResponse;
+    acknowledge_indexed: index.acknowledge_indexed(AcknowledgeIndexedRequest) -> AcknowledgeIndexedResponse;
+    list_translation_work: translations.list_translation_work(ListTranslationWorkRequest) -> ListTranslationWorkResponse;
+    preview: analysis.preview_task(PreviewTaskRequest) -> PreviewTaskResponse;
+    validate: analysis.validate_task(ValidateTaskRequest) -> ValidateTaskResponse;
+    findings: analysis.list_findings(ListFindingsRequest) -> ListFindingsResponse;
+}
+
 /// Tasks.
 impl Client {
     pub async fn create_task(&self, task: Task) -> Result<CreateTaskResponse, Status> {
@@ -203,7 +221,7 @@ impl Client {
             task: Some(task),
             ..CreateTaskRequest::default()
         };
-        self.tasks().create_task(request).await.map(inner)
+        self.send_create_task(request).await
     }
 
     /// Creates the task; panics on an error.
@@ -229,7 +247,7 @@ impl Client {
             update_mask: field_mask(mask),
             validate_only: false,
         };
-        self.tasks().update_task(request).await.map(inner)
+        self.send_update_task(request).await
     }
 
     /// Updates the task; panics on an error.
@@ -244,11 +262,7 @@ impl Client {
             guid: guid.to_owned(),
             ..DeleteTaskRequest::default()
         };
-        self.tasks().delete_task(request).await.map(inner)
-    }
-
-    pub async fn list_tasks(&self, request: ListTasksRequest) -> Result<ListTasksResponse, Status> {
-        self.tasks().list_tasks(request).await.map(inner)
+        self.send_delete_task(request).await
     }
 
     /// Deletes the task with its steps.
@@ -258,7 +272,7 @@ impl Client {
             force: true,
             ..DeleteTaskRequest::default()
         };
-        self.tasks().delete_task(request).await.map(inner)
+        self.send_delete_task(request).await
     }
 
     /// Every task of the account.
@@ -286,13 +300,6 @@ impl Client {
 
 /// Analysis.
 impl Client {
-    pub async fn preview(
-        &self,
-        request: PreviewTaskRequest,
-    ) -> Result<PreviewTaskResponse, Status> {
-        self.analysis().preview_task(request).await.map(inner)
-    }
-
     /// Previews a guide; panics on an error.
     pub async fn previewed(&self, request: PreviewTaskRequest) -> PreviewTaskResponse {
         self.preview(request).await.expect("a preview")
@@ -301,13 +308,6 @@ impl Client {
 
 /// Documents.
 impl Client {
-    pub async fn send_import(
-        &self,
-        request: ImportTaskRequest,
-    ) -> Result<ImportTaskResponse, Status> {
-        self.tasks().import_task(request).await.map(inner)
-    }
-
     pub async fn import(&self, document: TaskDocument) -> Result<ImportTaskResponse, Status> {
         self.import_with(AbsentSteps::Unspecified, document).await
     }
@@ -347,8 +347,7 @@ impl Client {
 
     pub async fn export(&self, guid: &str) -> Result<TaskDocument, Status> {
         let guid = guid.to_owned();
-        let response = self.tasks().export_task(ExportTaskRequest { guid }).await?;
-        let response = response.into_inner();
+        let response = self.send_export(ExportTaskRequest { guid }).await?;
         Ok(response.document.expect("the response's document"))
     }
 
@@ -383,7 +382,7 @@ impl Client {
             prevstep: prevstep.to_owned(),
             ..CreateStepRequest::default()
         };
-        self.steps().create_step(request).await.map(inner)
+        self.send_create_step(request).await
     }
 
     /// Appends the step; panics on an error.
@@ -419,7 +418,7 @@ impl Client {
             update_mask: field_mask(mask),
             validate_only: false,
         };
-        self.steps().update_step(request).await.map(inner)
+        self.send_update_step(request).await
     }
 
     /// Updates the step; panics on an error.
@@ -434,11 +433,7 @@ impl Client {
             guid: guid.to_owned(),
             ..DeleteStepRequest::default()
         };
-        self.steps().delete_step(request).await.map(inner)
-    }
-
-    pub async fn list_steps(&self, request: ListStepsRequest) -> Result<ListStepsResponse, Status> {
-        self.steps().list_steps(request).await.map(inner)
+        self.send_delete_step(request).await
     }
 
     /// Every step of the task from ListSteps, in pages of this size.
@@ -488,13 +483,6 @@ impl Client {
 
 /// Revisions.
 impl Client {
-    pub async fn create_revision(
-        &self,
-        request: CreateRevisionRequest,
-    ) -> Result<CreateRevisionResponse, Status> {
-        self.revisions().create_revision(request).await.map(inner)
-    }
-
     /// Keeps the guide of a task; the revision. Panics on an error.
     pub async fn kept_revision(&self, task: &str) -> TaskRevision {
         let request = CreateRevisionRequest {
@@ -515,7 +503,7 @@ impl Client {
             revision: revision.to_string(),
             without_document: false,
         };
-        self.revisions().get_revision(request).await.map(inner)
+        self.send_get_revision(request).await
     }
 
     /// The document of a revision; panics on an error.
@@ -531,8 +519,7 @@ impl Client {
             page_size: 500,
             ..ListRevisionsRequest::default()
         };
-        let page = self.revisions().list_revisions(request).await;
-        let page = inner(page.expect("a page"));
+        let page = self.list_revisions(request).await.expect("a page");
         assert_eq!(page.next_page_token, "", "one page");
         page.revisions
     }
@@ -550,7 +537,7 @@ impl Client {
             page_size: 500,
             page_token: String::new(),
         };
-        self.revisions().compare_revisions(request).await.map(inner)
+        self.send_compare(request).await
     }
 
     pub async fn restore_revision(
@@ -563,7 +550,7 @@ impl Client {
             revision: revision.to_string(),
             ..RestoreRevisionRequest::default()
         };
-        self.revisions().restore_revision(request).await.map(inner)
+        self.send_restore(request).await
     }
 
     /// Restores a revision; panics on an error.
@@ -592,13 +579,6 @@ impl Client {
 
 /// Changes, and the work of an index.
 impl Client {
-    pub async fn list_changes(
-        &self,
-        request: ListChangesRequest,
-    ) -> Result<ListChangesResponse, Status> {
-        self.changes().list_changes(request).await.map(inner)
-    }
-
     /// A cursor behind everything that is committed; panics on an error.
     pub async fn cursor_now(&self) -> String {
         let now = ListChangesRequest {
@@ -641,8 +621,7 @@ impl Client {
         };
         let mut work = Vec::new();
         loop {
-            let page = self.index().list_index_work(request.clone()).await;
-            let page = inner(page.expect("a page"));
+            let page = self.list_index_work(request.clone()).await.expect("a page");
             work.extend(page.work);
             if page.next_page_token.is_empty() {
                 return work;
@@ -654,9 +633,8 @@ impl Client {
     /// Acknowledges states; the results. Panics on an error.
     pub async fn acknowledge(&self, items: Vec<IndexedItem>) -> Vec<IndexResult> {
         let request = AcknowledgeIndexedRequest { items };
-        let response = self.index().acknowledge_indexed(request).await;
-        let response = inner(response.expect("results"));
-        response.results().collect()
+        let response = self.acknowledge_indexed(request).await;
+        response.expect("results").results().collect()
     }
 }
 
@@ -697,14 +675,6 @@ impl Client {
 
 /// Automatic translations.
 impl Client {
-    pub async fn list_translation_work(
-        &self,
-        request: ListTranslationWorkRequest,
-    ) -> Result<ListTranslationWorkResponse, Status> {
-        let mut client = self.translations();
-        client.list_translation_work(request).await.map(inner)
-    }
-
     /// All work into these languages, from all pages.
     pub async fn translation_work(&self, languages: &[&str]) -> Vec<TranslationWork> {
         self.all_translation_work(sample::translation_work_request(languages))
@@ -749,23 +719,9 @@ impl Client {
 
 /// Validation.
 impl Client {
-    pub async fn validate(
-        &self,
-        request: ValidateTaskRequest,
-    ) -> Result<ValidateTaskResponse, Status> {
-        self.analysis().validate_task(request).await.map(inner)
-    }
-
     /// Validates a guide; panics on an error.
     pub async fn validated(&self, request: ValidateTaskRequest) -> ValidateTaskResponse {
         self.validate(request).await.expect("a validation")
-    }
-
-    pub async fn findings(
-        &self,
-        request: ListFindingsRequest,
-    ) -> Result<ListFindingsResponse, Status> {
-        self.analysis().list_findings(request).await.map(inner)
     }
 
     pub async fn rules(&self) -> Result<ListRulesResponse, Status> {

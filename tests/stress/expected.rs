@@ -345,7 +345,7 @@ async fn read_state(client: &Client) -> Result<Option<State>, Status> {
             page_size: PAGE_SIZE,
             ..ListRevisionsRequest::default()
         };
-        let listed = client.revisions().list_revisions(list).await?.into_inner();
+        let listed = client.list_revisions(list).await?;
         revisions.extend(listed.revisions.into_iter().next());
         tasks.push((task, steps));
     }
@@ -354,9 +354,8 @@ async fn read_state(client: &Client) -> Result<Option<State>, Status> {
         page_size: PAGE_SIZE,
         ..ListDeletedTasksRequest::default()
     };
-    let deleted = client.revisions().list_deleted_tasks(list).await?;
-    let deleted = deleted.into_inner().tasks;
-    revisions.extend(deleted.into_iter().filter_map(|task| task.latest));
+    let deleted = client.list_deleted_tasks(list).await?;
+    revisions.extend(deleted.tasks.into_iter().filter_map(|task| task.latest));
     let mut text = format!("{tasks:#?}");
     for revision in revisions {
         let kept = client.get_revision(&revision.task, revision.revision);

@@ -141,7 +141,7 @@ impl OtherAccount {
             request_id: named(&self.retries, "CreateStep").to_owned(),
             ..CreateStepRequest::default()
         };
-        self.client.steps().create_step(step).await.accepted();
+        self.client.send_create_step(step).await.accepted();
         let import = ImportTaskRequest {
             document: Some(linked_document(SECRET)),
             request_id: named(&self.retries, "ImportTask").to_owned(),
@@ -161,15 +161,13 @@ impl OtherAccount {
             request_id: named(&self.retries, "RestoreRevision").to_owned(),
             ..RestoreRevisionRequest::default()
         };
-        let restored = self.client.revisions().restore_revision(restore).await;
-        restored.accepted();
+        self.client.send_restore(restore).await.accepted();
         let create = CreateTaskRequest {
             task: Some(task("Anybody's")),
             request_id: named(&self.retries, "CreateTask").to_owned(),
             ..CreateTaskRequest::default()
         };
-        let created = self.client.tasks().create_task(create).await;
-        created.accepted().into_inner()
+        self.client.send_create_task(create).await.accepted()
     }
 
     /// The other account's tasks, whose etags show every change of them and of their
@@ -186,10 +184,10 @@ impl OtherAccount {
             exports.push(self.client.exported(&task.guid).await);
         }
         let deleted = ListDeletedTasksRequest::default();
-        let deleted = self.client.revisions().list_deleted_tasks(deleted).await;
+        let deleted = self.client.list_deleted_tasks(deleted).await;
         AccountContents {
             revisions: self.client.all_revisions(&self.task.guid).await,
-            deleted: deleted.accepted().into_inner().tasks,
+            deleted: deleted.accepted().tasks,
             tasks,
             exports,
             roles: self.client.list_roles(0, "").await.accepted().roles,

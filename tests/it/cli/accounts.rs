@@ -42,7 +42,7 @@ pub fn fill(cli: &Cli) -> String {
             request_id: unknown_guid(),
             ..CreateTaskRequest::default()
         };
-        client.tasks().create_task(create).await.accepted();
+        client.send_create_task(create).await.accepted();
         // The feed has a row once its entries are in order.
         client.cursor_now().await;
     });

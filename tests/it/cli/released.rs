@@ -191,8 +191,7 @@ async fn read_account(client: &Client, lines: &mut Vec<String>) {
         page_size: 500,
         ..ListDeletedTasksRequest::default()
     };
-    let deleted = client.revisions().list_deleted_tasks(deleted).await;
-    for task in deleted.accepted().into_inner().tasks {
+    for task in client.list_deleted_tasks(deleted).await.accepted().tasks {
         add("DeletedTask", task.encode_to_vec());
     }
     for role in client.list_roles(500, "").await.accepted().roles {

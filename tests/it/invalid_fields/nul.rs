@@ -48,7 +48,7 @@ async fn ids_masks_and_tokens_refuse_nul(client: Client) {
         request_id: "\0".to_owned(),
         ..CreateTaskRequest::default()
     };
-    let created = client.tasks().create_task(request).await;
+    let created = client.send_create_task(request).await;
     created
         .refused()
         .violates(&[("request_id", "FIELD_INVALID")]);
@@ -69,21 +69,26 @@ async fn etags_and_digests_refuse_nul_too(client: Client) {
         force: true,
         purge_history: false,
     };
-    let deleted = client.tasks().delete_task(request).await;
-    deleted.refused().violates(at);
+    client
+        .send_delete_task(request)
+        .await
+        .refused()
+        .violates(at);
     let request = DeleteStepRequest {
         guid: step.guid.clone(),
         etag: odd.clone(),
     };
-    let deleted = client.steps().delete_step(request).await;
-    deleted.refused().violates(at);
+    client
+        .send_delete_step(request)
+        .await
+        .refused()
+        .violates(at);
     let request = ImportTaskRequest {
         document: Some(client.exported(&task.guid).await),
         etag: odd.clone(),
         ..ImportTaskRequest::default()
     };
-    let imported = client.tasks().import_task(request).await;
-    imported.refused().violates(at);
+    client.send_import(request).await.refused().violates(at);
     let update = step_of(&step.guid).with_etag(odd.clone());
     let failure = client.update_step(update, &[]).await.refused();
     failure.violates(&[("step.etag", "FIELD_INVALID")]);

@@ -114,8 +114,8 @@ async fn a_dry_update_renames_and_unlinks_nothing(client: Client) {
         update_mask: None,
         validate_only: true,
     };
-    let shown = client.steps().update_step(request).await.accepted();
-    let shown = shown.into_inner().step.unwrap();
+    let shown = client.send_update_step(request).await.accepted();
+    let shown = shown.step.unwrap();
     assert_eq!(answers_of(&shown)[0].value, "Renamed");
     assert_eq!(client.tasks_with_steps().await, before);
 }

@@ -469,7 +469,7 @@ impl Model {
             force: true,
             ..DeleteTaskRequest::default()
         };
-        let outcome = client.tasks().delete_task(request).await;
+        let outcome = client.send_delete_task(request).await;
         let this = Some(&guid);
         let is_inside = |resource: &Resource| resource.task.as_ref() == this;
         let refers = |resource: &Resource| resource.other.as_ref() == this;

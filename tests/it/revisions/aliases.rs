@@ -48,22 +48,13 @@ async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
         task: guide.guid.clone(),
         revision: "1".to_owned(),
     };
-    let failure = client
-        .revisions()
-        .delete_revision(delete.clone())
-        .await
-        .refused();
+    let failure = client.delete_revision(delete.clone()).await.refused();
     failure.is(Code::FailedPrecondition, "REVISION_IN_USE");
     client
         .set_revision_alias(&guide.guid, "live", "")
         .await
         .accepted();
-    client
-        .revisions()
-        .delete_revision(delete)
-        .await
-        .accepted()
-        .into_inner();
+    client.delete_revision(delete).await.accepted();
 }
 
 async fn a_task_has_at_most_twenty_aliases(client: Client) {

@@ -76,12 +76,7 @@ async fn a_dry_run_keeps_nothing(client: Client) {
         update_mask: field_mask(&["published"]),
         validate_only: false,
     };
-    client
-        .tasks()
-        .update_task(update.clone())
-        .await
-        .accepted()
-        .into_inner();
+    client.send_update_task(update.clone()).await.accepted();
     let publish = UpdateTaskRequest {
         task: Some(Task {
             guid: guide.guid.clone(),
@@ -91,12 +86,7 @@ async fn a_dry_run_keeps_nothing(client: Client) {
         validate_only: true,
         ..update
     };
-    client
-        .tasks()
-        .update_task(publish)
-        .await
-        .accepted()
-        .into_inner();
+    client.send_update_task(publish).await.accepted();
     assert!(client.all_revisions(&guide.guid).await.is_empty());
 }
 
@@ -122,22 +112,12 @@ async fn a_purged_task_leaves_nothing(client: Client) {
         purge_history: true,
         ..DeleteTaskRequest::default()
     };
-    let deleted = client
-        .tasks()
-        .delete_task(request)
-        .await
-        .accepted()
-        .into_inner();
+    let deleted = client.send_delete_task(request).await.accepted();
     assert_eq!(deleted.previous_revision, 0);
     let failure = client.get_revision(&guide.guid, 1).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
     let request = ListDeletedTasksRequest::default();
-    let listed = client
-        .revisions()
-        .list_deleted_tasks(request)
-        .await
-        .accepted()
-        .into_inner();
+    let listed = client.list_deleted_tasks(request).await.accepted();
     assert!(listed.tasks.is_empty());
 }
 
@@ -199,8 +179,8 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
             page_token: String::new(),
         };
         loop {
-            let page = client.revisions().list_deleted_tasks(request.clone()).await;
-            let page = page.accepted().into_inner();
+            let page = client.list_deleted_tasks(request.clone()).await;
+            let page = page.accepted();
             for deleted in page.tasks {
                 assert!(deleted.deleted_ts.is_some());
                 listed.push(deleted.latest.expect("a revision").task);
@@ -231,7 +211,7 @@ async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
         purge_history: true,
         ..DeleteTaskRequest::default()
     };
-    client.tasks().delete_task(request).await.accepted();
+    client.send_delete_task(request).await.accepted();
     let former = deleted.previous_revision;
     client.restored(&guide.guid, former).await;
     let kept = client.kept_revision(&managed).await;

@@ -130,8 +130,7 @@ async fn pages_hold_all_differences(client: Client) {
     };
     let mut listed = Vec::new();
     let token = loop {
-        let page = client.revisions().compare_revisions(request.clone()).await;
-        let page = page.accepted().into_inner();
+        let page = client.send_compare(request.clone()).await.accepted();
         assert!(!page.same);
         listed.extend(page.steps.into_iter().map(|step| step.title));
         if page.next_page_token.is_empty() {
@@ -142,11 +141,7 @@ async fn pages_hold_all_differences(client: Client) {
     assert_eq!(listed, titles);
     client.given_steps(&guide, &["f"]).await;
     request.page_token = token;
-    let failure = client
-        .revisions()
-        .compare_revisions(request)
-        .await
-        .refused();
+    let failure = client.send_compare(request).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 

@@ -288,9 +288,7 @@ impl History<'_> {
         request: RestoreRevisionRequest,
     ) -> Result<RestoreRevisionResponse, Failure> {
         let skips = request.skip_missing_subtasks;
-        let answer = self.client.revisions().restore_revision(request).await;
-        let answer = answer.map(tonic::Response::into_inner);
-        answer.map_err(|status| {
+        self.client.send_restore(request).await.map_err(|status| {
             let failure = Failure::from(status);
             let reason = failure.reason();
             let is_expected =

@@ -160,8 +160,7 @@ async fn restore(client: &Client, guide: &str, guide_etag: String) -> Result<i64
         guide_etag,
         ..RestoreRevisionRequest::default()
     };
-    let restored = client.revisions().restore_revision(request).await?;
-    Ok(restored.into_inner().previous_revision)
+    Ok(client.send_restore(request).await?.previous_revision)
 }
 
 /// Locks of tasks, steps and histories are taken in one order, whatever the write.

@@ -258,8 +258,8 @@ async fn a_deleted_managed_task_comes_back(client: Client) {
     // It has its history again, and is deleted no longer.
     assert_eq!(client.all_revisions(&managed).await.len(), 1);
     let request = ListDeletedTasksRequest::default();
-    let listed = client.revisions().list_deleted_tasks(request).await;
-    assert_eq!(listed.accepted().into_inner().tasks, []);
+    let listed = client.list_deleted_tasks(request).await;
+    assert_eq!(listed.accepted().tasks, []);
 }
 
 async fn missing_subtasks_are_named_or_skipped(client: Client) {
@@ -280,12 +280,7 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
         skip_missing_subtasks: true,
         ..RestoreRevisionRequest::default()
     };
-    let restored = client
-        .revisions()
-        .restore_revision(restore)
-        .await
-        .accepted()
-        .into_inner();
+    let restored = client.send_restore(restore).await.accepted();
     assert_eq!(restored.skipped_steps, std::slice::from_ref(&subtask.guid));
     assert_eq!(client.step_titles(&guide.guid).await, ["First"]);
     client.restored(&other.guid, 1).await;
@@ -349,12 +344,7 @@ async fn a_dry_run_restores_nothing(client: Client) {
         validate_only: true,
         ..RestoreRevisionRequest::default()
     };
-    let answer = client
-        .revisions()
-        .restore_revision(restore)
-        .await
-        .accepted()
-        .into_inner();
+    let answer = client.send_restore(restore).await.accepted();
     assert_eq!(answer.outcome(), ImportOutcome::Updated);
     assert_eq!(answer.previous_revision, 0);
     assert_eq!(exported(&client, &guide.guid).await, before);
@@ -371,7 +361,7 @@ async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
         guide_etag: etag,
         ..RestoreRevisionRequest::default()
     };
-    let failure = client.revisions().restore_revision(restore).await.refused();
+    let failure = client.send_restore(restore).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
     assert!(failure.message.ends_with("leave it empty"), "{failure:?}");
     let failure = client.create_revision(request(&guide.guid)).await.refused();

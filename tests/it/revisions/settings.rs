@@ -147,7 +147,7 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
             purge_history: true,
             ..DeleteTaskRequest::default()
         };
-        client.tasks().delete_task(purge).await.accepted();
+        client.send_delete_task(purge).await.accepted();
     });
 }
 

@@ -95,8 +95,8 @@ async fn a_question_comes_without_links(client: Client) {
         document: Some(document_with(task("Pump"), vec![sent])),
         ..ImportTaskRequest::default()
     };
-    let imported = client.tasks().import_task(request).await.accepted();
-    let guide = imported.into_inner().task.unwrap();
+    let imported = client.send_import(request).await.accepted();
+    let guide = imported.task.unwrap();
     let step = client.get_step(&guide.steps[0]).await.accepted();
     assert_ne!(step.feedback_config[0].values[0].link, "");
     let work = work_on(&client, &step.guid).await;

@@ -178,9 +178,9 @@ async fn a_page_may_be_empty_before_the_end(client: Client) {
         )),
         ..ImportTaskRequest::default()
     };
-    let imported = client.tasks().import_task(request).await.accepted();
+    let imported = client.send_import(request).await.accepted();
     // Made after all the others, so it is listed after them.
-    let task = imported.into_inner().task.unwrap();
+    let task = imported.task.unwrap();
     let step = client.given_step(information_step(&task, "Open")).await;
     let first = client
         .list_translation_work(translation_work_request(&DE))

@@ -24,7 +24,7 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
         request_id: unknown_guid(),
         ..CreateTaskRequest::default()
     };
-    let sent = client.tasks().create_task(request.clone()).await;
+    let sent = client.send_create_task(request.clone()).await;
     let refused = sent.refused();
     refused.is(Code::Unavailable, "STORE_UNAVAILABLE");
     let outcome = refused.metadata().remove("outcome");
@@ -35,8 +35,7 @@ async fn a_write_whose_commit_is_not_answered_has_an_unknown_outcome_and_is_done
 
     let made = client.all_tasks().await;
     assert_eq!(made.len(), 1);
-    let repeated = client.tasks().create_task(request).await;
-    let repeated = repeated.accepted().into_inner();
+    let repeated = client.send_create_task(request).await.accepted();
     assert_eq!(repeated.task.as_ref(), made.first());
     assert_eq!(client.all_tasks().await, made);
     load.wait_until_served_without_errors().await;
