@@ -9,14 +9,11 @@ mod startup;
 mod tls;
 mod valid_tokens;
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use expertise::{
     auth::{KeySource, SigningSecret, TokenRules},
     config::{AuthMode, Config, Tls},
 };
-use tokio::time;
 use tonic::{Request, Status, metadata::AsciiMetadataValue};
 use tonic_types::StatusExt;
 
@@ -35,12 +32,11 @@ mod prelude {
     pub use tonic::Code;
 
     pub use super::{
-        TokenClient, advance_clock, error_answer, hs256, jwt, start, start_with_keys_of,
-        start_with_tls,
+        TokenClient, error_answer, hs256, jwt, start, start_with_keys_of, start_with_tls,
     };
     pub use crate::kit::{
         certificates::Authority,
-        deadline::in_time,
+        deadline::{advance_clock, in_time},
         key_server::KeyServer,
         server::{TestServer, in_memory},
         tokens::{AUDIENCE, ISSUER, SECRET, Signer, claims, key_set, now, sign},
@@ -135,13 +131,6 @@ impl TokenClient {
         }
         self.0.send_request(rpc, request).await.map(drop)
     }
-}
-
-/// Moves the clock of the server, which shares this thread's.
-pub async fn advance_clock(duration: Duration) {
-    time::pause();
-    time::advance(duration).await;
-    time::resume();
 }
 
 /// An error as it goes over the wire.

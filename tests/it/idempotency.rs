@@ -28,13 +28,6 @@ fn create(name: &str, request_id: &str) -> CreateTaskRequest {
     }
 }
 
-async fn send(
-    client: &Client,
-    request: CreateTaskRequest,
-) -> Result<CreateTaskResponse, tonic::Status> {
-    client.send_create_task(request).await
-}
-
 async fn count(client: &Client) -> usize {
     let listed = client.list_tasks(ListTasksRequest::default()).await;
     listed.accepted().tasks.len()

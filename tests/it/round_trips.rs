@@ -6,18 +6,18 @@
 //! it has sent something else: the driver's pool asks once more when a connection is given
 //! back, for which no call waits. A relay between the two counts.
 
-use std::{collections::BTreeSet, fmt::Debug, time::Duration};
+use std::{collections::BTreeSet, fmt::Debug};
 
 use sqlx::{Connection, PgConnection};
 use tonic::Status;
 
-use crate::kit::{contract, databases::postgres, prelude::*, relay::Relay, sample, store_server};
+use crate::kit::{
+    contract, databases::postgres, deadline::until, prelude::*, relay::Relay, sample, store_server,
+};
 
 /// How often a call is tried: a connection that was idle for a while is tested before it
 /// is used, which on a busy machine happens between any two calls.
 const TRIES: usize = 5;
-/// How long a statement may take to be seen waiting.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
@@ -190,18 +190,12 @@ async fn wait_until_a_statement_waits(url: &str, statement: &str) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
          AND datname = current_database() AND query LIKE $1";
     let mut watcher = PgConnection::connect(url).await.expect("PostgreSQL");
-    let seen = async {
-        while sqlx::query_scalar::<_, i64>(waiting)
-            .bind(statement)
-            .fetch_one(&mut watcher)
-            .await
-            .expect("an answer")
-            == 0
-        {}
-    };
-    tokio::time::timeout(WAIT_TIMEOUT, seen)
-        .await
-        .expect("the statement waits for the lock");
+    until("the statement waits for the lock", async || {
+        let found = sqlx::query_scalar::<_, i64>(waiting).bind(statement);
+        let found = found.fetch_one(&mut watcher).await.expect("a count");
+        (found > 0).then_some(())
+    })
+    .await;
 }
 
 /// A client of the services on a store whose one connection leads through a relay, and

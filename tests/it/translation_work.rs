@@ -196,15 +196,6 @@ async fn untranslated_fields_outdate_nothing(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
-async fn import(client: &Client, document: TaskDocument) -> Task {
-    let request = ImportTaskRequest {
-        document: Some(document),
-        ..ImportTaskRequest::default()
-    };
-    let imported = client.send_import(request).await.accepted();
-    imported.task.unwrap()
-}
-
 /// Writes an automatic translation of all work.
 async fn translate_all(client: &Client) {
     for item in client.translation_work(&DE).await {
@@ -221,7 +212,7 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
     };
     let asking = step(&Task::default(), StepType::Observation, "Ask").with_question(linked);
     let document = document_with(task("Pump"), vec![asking]);
-    let guide = import(&client, document).await;
+    let guide = client.imported(document).await;
     // The guide, the observation, and for each value a managed task and its wiring step.
     assert_eq!(client.translation_work(&DE).await.len(), 6);
     translate_all(&client).await;
@@ -253,7 +244,7 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     let changed = step_of(&steps[0]).with_body("<p>closely</p>");
     let same = step_of(&steps[1]).titled("Listen");
     let document = document_with(task_of(&guide.guid).named("Valve"), vec![changed, same]);
-    import(&client, document).await;
+    client.imported(document).await;
     let outdated = Some(TranslationState::Outdated);
     assert_eq!(state(&client, &guide.guid).await, outdated);
     assert_eq!(state(&client, &steps[0]).await, outdated);

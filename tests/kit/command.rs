@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use super::{
     scratch::{Scratch, WatchdogEntry},
     server_process::remove_settings,
+    terminal::answered,
 };
 
 /// Far beyond what a command takes: a wait that long has hung.
@@ -35,6 +36,19 @@ impl Cli {
         command(args)
             .env("EXPERTISE_SERVER", &self.server)
             .env("EXPERTISE_ACCOUNT", &self.account)
+    }
+
+    /// What a command shows in a terminal where somebody types these lines, and its exit code.
+    pub fn answered(
+        &self,
+        typed: &str,
+        arguments: &str,
+        environment: &[(&str, &str)],
+    ) -> (String, Option<i32>) {
+        let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
+        let server = ("EXPERTISE_SERVER", self.server.as_str());
+        let account = ("EXPERTISE_ACCOUNT", self.account.as_str());
+        answered(typed, &command, &[environment, &[server, account]].concat())
     }
 
     /// Imports documents of `examples/guides`; the ids of their new tasks.

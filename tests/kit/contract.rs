@@ -56,6 +56,12 @@ pub fn descriptor(message: &str) -> MessageDescriptor {
     message.expect("a message of the contract")
 }
 
+/// The request or the response of a call such as `TaskService/GetTask`; `end` is how its name ends.
+pub fn message_of(call: &str, end: &str) -> MessageDescriptor {
+    let (_, rpc) = call.split_once('/').expect("a call");
+    descriptor(&format!("{rpc}{end}"))
+}
+
 /// The calls of the contract.
 pub struct Contract {
     calls: BTreeMap<String, MethodDescriptor>,
@@ -278,8 +284,7 @@ pub fn shown(name: &str, message: &impl Message) -> serde_json::Value {
 
 /// The request of a call such as `TaskService/GetTask`.
 pub fn request(call: &str, request: serde_json::Value) -> Vec<u8> {
-    let (_, rpc) = call.split_once('/').expect("a call");
-    let message = DynamicMessage::deserialize(descriptor(&format!("{rpc}Request")), request);
+    let message = DynamicMessage::deserialize(message_of(call, "Request"), request);
     let message = message.unwrap_or_else(|error| panic!("{call}: {error}"));
     message.encode_to_vec()
 }

@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::{
     child::{EndSignal, SupervisedChild},
+    databases::runtime,
     deadline::WAIT_TIMEOUT,
     missing::cannot_run_without,
     scratch::Scratch,
@@ -410,13 +411,7 @@ async fn make_database(url: &str, name: &str) {
 pub fn in_a_runtime<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         scope
-            .spawn(|| {
-                tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
-                    .expect("a runtime")
-                    .block_on(future)
-            })
+            .spawn(|| runtime().block_on(future))
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

@@ -10,7 +10,7 @@ use std::{
 use expertise::{auth::KeySource, config::Config};
 
 use super::prelude::*;
-use crate::kit::{deadline::in_time, scratch::make_fifo};
+use crate::kit::scratch::make_fifo;
 
 /// An issuer with this key, a server that fetches its keys, and calls to it.
 async fn start_with_issuer_of(signer: &Signer, id: &str) -> (KeyServer, TestServer, TokenClient) {

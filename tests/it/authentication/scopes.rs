@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use expertise::{config::AuthMode, proto::FILE_DESCRIPTOR_SET};
-use prost_reflect::DescriptorPool;
+use expertise::config::AuthMode;
 use tonic_types::StatusExt;
 
 use super::prelude::*;
+use crate::kit::contract::methods;
 
 /// Every call by the scope that it needs.
 const CALLS: [(&str, &[&str]); 5] = [
@@ -67,25 +67,12 @@ const CALLS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The calls of the contract, from its descriptors.
-fn contract() -> BTreeSet<String> {
-    let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors");
-    let services = pool
-        .services()
-        .filter(|service| service.package_name() == "expertise.v1");
-    let calls = services.flat_map(|service| {
-        let calls = service.methods();
-        let names = calls.map(|call| format!("{}/{}", service.name(), call.name()));
-        names.collect::<Vec<_>>()
-    });
-    calls.collect()
-}
-
 #[tokio::test]
 async fn every_call_of_the_contract_needs_exactly_its_scope() {
     let listed = CALLS.iter().flat_map(|(_, calls)| *calls);
     let listed: BTreeSet<_> = listed.map(|call| (*call).to_owned()).collect();
-    assert_eq!(listed, contract(), "every call has its scope here");
+    let calls = methods().into_iter().collect();
+    assert_eq!(listed, calls, "every call has its scope here");
     let by_token = start(hs256()).await;
     let by_header = start(AuthMode::Header).await;
     for (scope, calls) in CALLS {

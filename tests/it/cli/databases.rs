@@ -11,6 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
     command::{CommandOutput, Says, command},
+    databases::runtime,
     pgbouncer::PgBouncer,
     postgres::{Cluster, Stop},
 };
@@ -44,10 +45,7 @@ fn assert_path_refused_with(url: &str, parts: &[&str]) {
 }
 
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime.expect("a runtime").block_on(future)
+    runtime().block_on(future)
 }
 
 #[test]

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use crate::kit::{
     command::{Cli, CommandOutput, Says, text},
     on_both_databases, on_one_database,
-    terminal::answered,
 };
 
 on_both_databases![
@@ -329,14 +328,8 @@ fn a_restore_asks_and_shows_the_difference(cli: Cli) {
     assert!(line.contains("repeat it with --force"), "{line}");
     let line = run(&cli, &["restore", &guid]).failure(2);
     assert!(line.contains("a guide and its revision"), "{line}");
-    let answer = |typed: &str| {
-        let command = format!("{} restore {revision}", env!("CARGO_BIN_EXE_expertise"));
-        let environment = [
-            ("EXPERTISE_SERVER", cli.server.as_str()),
-            ("EXPERTISE_ACCOUNT", cli.account.as_str()),
-        ];
-        answered(typed, &command, &environment)
-    };
+    let restore = format!("restore {revision}");
+    let answer = |typed: &str| cli.answered(typed, &restore, &[]);
     let (shown, code) = answer("n\n");
     shown.says(&[
         "\"Changed\" -> \"First\"",

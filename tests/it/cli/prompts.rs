@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::kit::{
     command::{Cli, Says, example_guide, text},
     on_one_database,
-    terminal::answered,
 };
 
 on_one_database![
@@ -16,20 +15,10 @@ on_one_database![
     edit_imports_a_guide_with_errors_with_consent_only,
 ];
 
-/// Runs a command in a terminal where somebody types these lines.
-fn answer(cli: &Cli, typed: &str, arguments: &str) -> (String, Option<i32>) {
-    let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
-    let environment = [
-        ("EXPERTISE_SERVER", cli.server.as_str()),
-        ("EXPERTISE_ACCOUNT", cli.account.as_str()),
-    ];
-    answered(typed, &command, &environment)
-}
-
 fn delete_deletes_with_consent_only(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     for typed in ["n\n", "\n", "maybe\n"] {
-        let (shown, code) = answer(&cli, typed, &format!("delete {guid}"));
+        let (shown, code) = cli.answered(typed, &format!("delete {guid}"), &[]);
         shown.says(&[
             "delete this task with its steps? [y/N]",
             "Nothing was deleted.",
@@ -37,7 +26,7 @@ fn delete_deletes_with_consent_only(cli: Cli) {
         assert_eq!(code, Some(1), "{shown}");
     }
     cli.export(guid);
-    let (shown, code) = answer(&cli, "y\n", &format!("delete {guid}"));
+    let (shown, code) = cli.answered("y\n", &format!("delete {guid}"), &[]);
     assert!(shown.contains(&format!("deleted {guid}: ")), "{shown}");
     assert_eq!(code, Some(0), "{shown}");
     cli.command(&["show", guid]).run().failure(1);
@@ -49,14 +38,14 @@ fn prune_deletes_with_consent_only(cli: Cli) {
     let document = json!({"task": {"name": "Kept", "product_id": 7}});
     fs::write(directory.path().join("kept.json"), document.to_string()).expect("a file");
     let apply = format!("apply {} --prune", directory.path().display());
-    let (shown, code) = answer(&cli, "n\n", &apply);
+    let (shown, code) = cli.answered("n\n", &apply, &[]);
     shown.says(&[
         &format!("  {guid}: Restart a laptop safely"),
         "Nothing was deleted.",
     ]);
     assert_eq!(code, Some(1), "{shown}");
     cli.export(guid);
-    let (shown, code) = answer(&cli, "yes\n", &apply);
+    let (shown, code) = cli.answered("yes\n", &apply, &[]);
     assert!(shown.contains(&format!("deleted {guid}: ")), "{shown}");
     assert_eq!(code, Some(0), "{shown}");
     let tasks = cli.command(&["list", "--format=json"]).run().json();
@@ -75,15 +64,8 @@ fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     // Each time the editor adds an exclamation mark to the name.
     let edit = format!("edit {guid} --editor \"sed -i '0,/with mistakes/s//with mistakes!/'\"");
-    let answer = |typed: &str| {
-        let environment = [
-            ("EXPERTISE_SERVER", cli.server.as_str()),
-            ("EXPERTISE_ACCOUNT", cli.account.as_str()),
-            ("TMPDIR", directory.path().to_str().expect("UTF-8")),
-        ];
-        let command = format!("{} {edit}", env!("CARGO_BIN_EXE_expertise"));
-        answered(typed, &command, &environment)
-    };
+    let kept_in = ("TMPDIR", directory.path().to_str().expect("UTF-8"));
+    let answer = |typed: &str| cli.answered(typed, &edit, &[kept_in]);
     let (shown, code) = answer("n\n");
     shown.says(&[
         ", which the stored guide has too: see ",

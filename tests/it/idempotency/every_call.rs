@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tonic::Status;
 
 use crate::kit::{
-    contract::{self, descriptor, methods, shown},
+    contract::{self, message_of, methods, shown},
     prelude::*,
     snapshot::number_ids,
 };
@@ -161,7 +161,7 @@ async fn nth_write(client: &Client, number: usize) -> Write {
 
 impl Write {
     fn has(&self, field: &str) -> bool {
-        message(self.call, "Request")
+        message_of(self.call, "Request")
             .get_field_by_name(field)
             .is_some()
     }
@@ -169,15 +169,9 @@ impl Write {
     async fn send(&self, client: &Client, request: &Value) -> Result<Value, Status> {
         let request = contract::request(self.call, request.clone());
         let response = client.send_bytes(self.call, request.into()).await?;
-        let response = DynamicMessage::decode(message(self.call, "Response"), response);
+        let response = DynamicMessage::decode(message_of(self.call, "Response"), response);
         Ok(contract::json(&response.expect("a response")))
     }
-}
-
-/// The request or response of a call.
-fn message(call: &str, end: &str) -> prost_reflect::MessageDescriptor {
-    let (_, rpc) = call.split_once('/').expect("a call");
-    descriptor(&format!("{rpc}{end}"))
 }
 
 fn with_id(request: &Value, id: &str) -> Value {
@@ -206,7 +200,7 @@ async fn every_rpc_is_listed_here(client: Client) {
     let writes = writes(&client).await;
     let listed: BTreeSet<String> = writes.iter().map(|write| write.call.to_owned()).collect();
     let safe = methods().into_iter().filter(|call| {
-        let request = message(call, "Request");
+        let request = message_of(call, "Request");
         let fields = ["request_id", "validate_only"];
         fields
             .iter()

@@ -1,10 +1,8 @@
 //! How long the outcome of a call is kept for a retry. Time is moved by making what is
 //! stored older.
 
-use sqlx::{Connection, PgConnection, SqliteConnection};
-
-use super::{create, send};
-use crate::kit::{prelude::*, store_server};
+use super::create;
+use crate::kit::{prelude::*, sql::SqlConnection, store_server};
 
 const HOUR_MICROS: i64 = 60 * 60 * 1_000_000;
 const DAY_MICROS: i64 = 24 * HOUR_MICROS;
@@ -32,33 +30,17 @@ impl Outcomes {
     }
 
     async fn count(&self) -> i64 {
-        let sql = "SELECT count(*) FROM request_outcomes";
-        if self.url.starts_with("sqlite:") {
-            let mut file = SqliteConnection::connect(&self.url)
-                .await
-                .expect("the file");
-            sqlx::query_scalar(sql).fetch_one(&mut file).await
-        } else {
-            let mut database = PgConnection::connect(&self.url).await.expect("PostgreSQL");
-            sqlx::query_scalar(sql).fetch_one(&mut database).await
-        }
-        .expect("a count")
+        let mut database = SqlConnection::open(&self.url).await;
+        database
+            .number("SELECT count(*) FROM request_outcomes")
+            .await
     }
 
     /// Makes every outcome older.
     async fn age(&self, micros: i64) {
-        let sql = "UPDATE request_outcomes SET created_ts = created_ts - $1";
-        if self.url.starts_with("sqlite:") {
-            let mut file = SqliteConnection::connect(&self.url)
-                .await
-                .expect("the file");
-            let aged = sqlx::query(sql).bind(micros).execute(&mut file).await;
-            aged.expect("an update");
-        } else {
-            let mut database = PgConnection::connect(&self.url).await.expect("PostgreSQL");
-            let aged = sqlx::query(sql).bind(micros).execute(&mut database).await;
-            aged.expect("an update");
-        }
+        let mut database = SqlConnection::open(&self.url).await;
+        let sql = format!("UPDATE request_outcomes SET created_ts = created_ts - {micros}");
+        database.execute(&sql).await;
     }
 }
 
@@ -72,24 +54,25 @@ async fn import(client: &Client) {
     client.send_import(request).await.accepted();
 }
 
+async fn create_next(client: &Client) {
+    let request = create("Next", &unknown_guid());
+    client.send_create_task(request).await.accepted();
+}
+
 async fn the_next_outcome_removes_those_that_expired(url: String) {
     let outcomes = Outcomes::serve(url);
     let client = outcomes.client().await;
     for round in 0..3 {
         for _ in 0..4 {
             let request = create("Once", &unknown_guid());
-            send(&client, request).await.accepted();
+            client.send_create_task(request).await.accepted();
         }
         import(&client).await;
         assert_eq!(outcomes.count().await, 5, "round {round}");
         outcomes.age(3 * DAY_MICROS).await;
         match round {
             0 => import(&client).await,
-            _ => drop(
-                send(&client, create("Next", &unknown_guid()))
-                    .await
-                    .accepted(),
-            ),
+            _ => create_next(&client).await,
         }
         assert_eq!(outcomes.count().await, 1, "round {round}");
         outcomes.age(3 * DAY_MICROS).await;
@@ -100,32 +83,32 @@ async fn an_outcome_is_kept_for_two_days(url: String) {
     let outcomes = Outcomes::serve(url);
     let client = outcomes.client().await;
     let request = create("Once", &unknown_guid());
-    let first = send(&client, request.clone()).await.accepted();
+    let first = client.send_create_task(request.clone()).await.accepted();
     outcomes.age(2 * DAY_MICROS - HOUR_MICROS).await;
-    send(&client, create("Next", &unknown_guid()))
-        .await
-        .accepted();
+    create_next(&client).await;
     import(&client).await;
-    assert_eq!(send(&client, request.clone()).await.accepted(), first);
+    assert_eq!(
+        client.send_create_task(request.clone()).await.accepted(),
+        first
+    );
     assert_eq!(outcomes.count().await, 3);
     outcomes.age(2 * HOUR_MICROS).await;
     import(&client).await;
     assert_eq!(outcomes.count().await, 3);
-    assert_ne!(send(&client, request).await.accepted(), first);
+    assert_ne!(client.send_create_task(request).await.accepted(), first);
 }
 
 async fn an_outcome_outlives_others_that_expire(url: String) {
     let outcomes = Outcomes::serve(url);
     let client = outcomes.client().await;
-    send(&client, create("Old", &unknown_guid()))
-        .await
-        .accepted();
+    let old = create("Old", &unknown_guid());
+    client.send_create_task(old).await.accepted();
     outcomes.age(3 * DAY_MICROS).await;
     let (a, b) = (create("A", &unknown_guid()), create("B", &unknown_guid()));
-    let first_a = send(&client, a.clone()).await.accepted();
-    let first_b = send(&client, b.clone()).await.accepted();
+    let first_a = client.send_create_task(a.clone()).await.accepted();
+    let first_b = client.send_create_task(b.clone()).await.accepted();
     assert_eq!(outcomes.count().await, 2);
-    assert_eq!(send(&client, a).await.accepted(), first_a);
-    assert_eq!(send(&client, b).await.accepted(), first_b);
+    assert_eq!(client.send_create_task(a).await.accepted(), first_a);
+    assert_eq!(client.send_create_task(b).await.accepted(), first_b);
     assert_eq!(client.all_tasks().await.len(), 3);
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use prost::Message;
 use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 use tonic::Status;
 
 use crate::kit::{
-    contract::{self, descriptor, methods},
+    contract::{self, message_of, methods},
     prelude::*,
 };
 
@@ -153,11 +152,6 @@ fn altered(token: &str) -> Vec<String> {
 }
 
 impl Listing {
-    fn message(&self, end: &str) -> String {
-        let (_, rpc) = self.call.split_once('/').expect("a call");
-        format!("{rpc}{end}")
-    }
-
     /// The items of a page, and the token of the next one.
     async fn page(
         &self,
@@ -168,10 +162,9 @@ impl Listing {
         let mut request = self.request.clone();
         request["page_size"] = json!(size);
         request["page_token"] = json!(token);
-        let request = DynamicMessage::deserialize(descriptor(&self.message("Request")), request);
-        let request = request.expect("a request").encode_to_vec();
+        let request = contract::request(self.call, request);
         let response = client.send_bytes(self.call, request.into()).await?;
-        let response = DynamicMessage::decode(descriptor(&self.message("Response")), response);
+        let response = DynamicMessage::decode(message_of(self.call, "Response"), response);
         let response = contract::json(&response.expect("a response"));
         let items = response.get(self.items).and_then(Value::as_array);
         let token = response.get("nextPageToken").and_then(Value::as_str);
@@ -231,8 +224,7 @@ impl Listing {
 
 async fn every_rpc_with_pages_is_listed_here(_: Client) {
     let paged = |call: &String| {
-        let (_, rpc) = call.split_once('/').expect("a call");
-        let request = descriptor(&format!("{rpc}Request"));
+        let request = message_of(call, "Request");
         request.get_field_by_name("page_token").is_some()
     };
     let paged: BTreeSet<_> = methods().into_iter().filter(paged).collect();
@@ -317,7 +309,7 @@ async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
             }
             theirs.refuses(&stranger, &token).await;
         }
-        let request = descriptor(&listing.message("Request"));
+        let request = message_of(listing.call, "Request");
         for field in request.fields() {
             if let Some(value) = other_value(field.name(), &other) {
                 listing

@@ -1,11 +1,6 @@
 //! The service with everything logged.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-    path::PathBuf,
-};
+use std::{fs, path::PathBuf};
 
 use prost::Message;
 
@@ -16,8 +11,9 @@ use super::{
 use crate::kit::{
     collector::Collector,
     databases::Database,
-    postgres::Cluster,
+    postgres::{Cluster, in_a_runtime},
     scratch::Scratch,
+    server::http_get,
     server_process::ServerProcess,
     tokens::{AUDIENCE, ISSUER},
 };
@@ -128,12 +124,7 @@ impl Service {
     fn metrics(&self) -> String {
         let line = self.process.start_line();
         let address = line.rsplit_once("metrics on ").expect("an address").1;
-        let mut connection =
-            TcpStream::connect(address.trim_end_matches(')')).expect("a connection");
-        let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-        connection.write_all(request).expect("it is sent");
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer).expect("an answer");
-        answer
+        let address = address.trim_end_matches(')').parse().expect("an address");
+        in_a_runtime(http_get(address, "/metrics")).1
     }
 }

@@ -6,7 +6,10 @@ use expertise::config::EngineKind;
 use serde_json::json;
 
 use super::prelude::*;
-use crate::kit::{command::Says, deadline::until};
+use crate::kit::{
+    command::Says,
+    deadline::{advance_clock, until},
+};
 use tokio::time::{sleep, timeout};
 
 #[tokio::test]
@@ -87,10 +90,10 @@ async fn a_pause_that_an_engine_asks_for_is_kept_and_is_a_minute_at_most() {
             until("the engine is asked", requests).await;
             // The answer arrives meanwhile.
             sleep(Duration::from_millis(300)).await;
-            advance(Duration::from_secs(kept - 1)).await;
+            advance_clock(Duration::from_secs(kept - 1)).await;
             sleep(Duration::from_millis(300)).await;
             assert_eq!(engine.requests().len(), 1, "{asked}");
-            advance(Duration::from_secs(1)).await;
+            advance_clock(Duration::from_secs(1)).await;
         };
         let running = timeout(Duration::from_secs(100), run(&config));
         let (outcome, ()) = tokio::join!(running, watch);
@@ -101,13 +104,6 @@ async fn a_pause_that_an_engine_asks_for_is_kept_and_is_a_minute_at_most() {
             outcome.failures
         );
     }
-}
-
-/// Moves the clock, which then runs on.
-async fn advance(by: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(by).await;
-    tokio::time::resume();
 }
 
 #[tokio::test]

@@ -91,12 +91,7 @@ async fn a_question_comes_without_links(client: Client) {
         }],
         ..step(&Task::default(), StepType::Observation, "Ask")
     };
-    let request = ImportTaskRequest {
-        document: Some(document_with(task("Pump"), vec![sent])),
-        ..ImportTaskRequest::default()
-    };
-    let imported = client.send_import(request).await.accepted();
-    let guide = imported.task.unwrap();
+    let guide = client.imported(document("Pump", vec![sent])).await;
     let step = client.get_step(&guide.steps[0]).await.accepted();
     assert_ne!(step.feedback_config[0].values[0].link, "");
     let work = work_on(&client, &step.guid).await;

@@ -171,16 +171,11 @@ async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client)
 async fn a_page_may_be_empty_before_the_end(client: Client) {
     let done =
         information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));
-    let request = ImportTaskRequest {
-        document: Some(document_with(
-            task("Long").translated("de", task_translation("Lang")),
-            vec![done; 2_100],
-        )),
-        ..ImportTaskRequest::default()
-    };
-    let imported = client.send_import(request).await.accepted();
+    let long = task("Long").translated("de", task_translation("Lang"));
+    let task = client
+        .imported(document_with(long, vec![done; 2_100]))
+        .await;
     // Made after all the others, so it is listed after them.
-    let task = imported.task.unwrap();
     let step = client.given_step(information_step(&task, "Open")).await;
     let first = client
         .list_translation_work(translation_work_request(&DE))

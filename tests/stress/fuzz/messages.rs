@@ -3,14 +3,12 @@
 
 use std::collections::HashMap;
 
-use expertise::proto::FILE_DESCRIPTOR_SET;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
-    ReflectMessage, Value,
+    DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value,
 };
 
 use super::{corpus, mutations::mutate_text};
-use crate::kit::rng::Rng;
+use crate::kit::{contract, rng::Rng};
 
 /// Texts with a meaning in some field.
 const WORDS: [&str; 40] = [
@@ -87,7 +85,6 @@ const LENGTHS: [usize; 8] = [17, 33, 101, 200, 201, 401, 1_000, 1_001];
 
 /// The requests of the corpus, with the contract that they follow.
 pub struct Messages {
-    pool: DescriptorPool,
     /// A method and the JSON of a request to it, in which `{task}` and the like
     /// stand for ids.
     corpus: Vec<(String, String)>,
@@ -96,7 +93,6 @@ pub struct Messages {
 impl Messages {
     /// Reads the corpus: a folder for each method.
     pub fn new() -> Self {
-        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the contract");
         let corpus = corpus::files("requests")
             .into_iter()
             .filter(|(name, _)| name.ends_with(".json"))
@@ -106,27 +102,7 @@ impl Messages {
                 (method.replacen('.', "/", 1), json)
             })
             .collect();
-        Self { pool, corpus }
-    }
-
-    /// Every rpc of the contract, such as `TaskService/GetTask`.
-    pub fn methods(&self) -> Vec<String> {
-        let services = self.pool.services();
-        services
-            .filter(|service| service.parent_file().package_name() == "expertise.v1")
-            .flat_map(|service| {
-                let methods: Vec<String> = service
-                    .methods()
-                    .map(|method| format!("{}/{}", service.name(), method.name()))
-                    .collect();
-                methods
-            })
-            .collect()
-    }
-
-    /// The message of this full name that these bytes are of.
-    pub fn decode(&self, name: &str, bytes: &[u8]) -> DynamicMessage {
-        DynamicMessage::decode(self.message(name), bytes).expect("an encoded message")
+        Self { corpus }
     }
 
     /// Every request of the corpus with the method that it is for; `words` are
@@ -137,18 +113,13 @@ impl Messages {
                 json.replace(&format!("{{{name}}}"), word)
             });
             let name = method.split('/').next_back().expect("a method");
-            let message = self.message(&format!("expertise.v1.{name}Request"));
+            let message = contract::descriptor(&format!("{name}Request"));
             let mut json = serde_json::Deserializer::from_str(&json);
             let message = DynamicMessage::deserialize(message, &mut json);
             let message = message.unwrap_or_else(|error| panic!("{method}: {error}"));
             (method.clone(), message)
         });
         requests.collect()
-    }
-
-    fn message(&self, name: &str) -> MessageDescriptor {
-        let message = self.pool.get_message_by_name(name);
-        message.unwrap_or_else(|| panic!("{name} is not in the contract"))
     }
 }
 

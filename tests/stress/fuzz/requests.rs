@@ -18,7 +18,7 @@ use super::{
     mutations::mutate_bytes,
     response_rules::{is_listed_for, is_of_the_contract, keeps_the_limits},
 };
-use crate::kit::rng::Rng;
+use crate::kit::{contract, rng::Rng};
 
 // An account and a database are replaced after a while, as large ones are slow.
 const EXECUTIONS_PER_ACCOUNT: usize = 200;
@@ -91,7 +91,7 @@ impl Target {
     /// Asserts that each request of the corpus is accepted and that there is one for each
     /// rpc. Sends the inputs that failed once.
     fn accepts_the_corpus(&mut self) {
-        for method in self.messages.methods() {
+        for method in contract::methods() {
             let known = self.requests.iter().any(|(known, _)| *known == method);
             assert!(known, "no request to {method} is in the corpus");
         }
@@ -146,8 +146,9 @@ impl Target {
         let name = method.split('/').next_back().expect("a method");
         match &answer {
             Ok(answer) => {
-                let name = format!("expertise.v1.{name}Response");
-                keeps_the_limits(&self.messages.decode(&name, answer));
+                let response = contract::message_of(method, "Response");
+                let response = DynamicMessage::decode(response, &answer[..]);
+                keeps_the_limits(&response.expect("an encoded message"));
                 self.is_as_it_was_sent(method, bytes.clone(), answer.clone());
             }
             Err(status) => {
