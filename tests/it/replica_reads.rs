@@ -156,8 +156,8 @@ impl Stale {
                 shows_new(revisions.list_deleted_tasks(list_deleted).await),
             ),
             ("ListReferences", {
-                let listed = client.analysis().list_references(references).await;
-                !listed.accepted().into_inner().references.is_empty()
+                let listed = client.list_references(references).await;
+                !listed.accepted().references.is_empty()
             }),
         ];
         for method in contract::methods() {

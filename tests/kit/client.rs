@@ -209,9 +209,39 @@ calls! {
     list_index_work: index.list_index_work(ListIndexWorkRequest) -> ListIndexWorkResponse;
     acknowledge_indexed: index.acknowledge_indexed(AcknowledgeIndexedRequest) -> AcknowledgeIndexedResponse;
     list_translation_work: translations.list_translation_work(ListTranslationWorkRequest) -> ListTranslationWorkResponse;
+    list_references: analysis.list_references(ListReferencesRequest) -> ListReferencesResponse;
     preview: analysis.preview_task(PreviewTaskRequest) -> PreviewTaskResponse;
     validate: analysis.validate_task(ValidateTaskRequest) -> ValidateTaskResponse;
     findings: analysis.list_findings(ListFindingsRequest) -> ListFindingsResponse;
+}
+
+/// Lists to their end: what is on all pages of the request, after its token. They panic on an error.
+macro_rules! lists {
+    ($($name:ident: $call:ident($request:ident).$items:ident -> $item:ident;)+) => {
+        impl Client {$(
+            pub async fn $name(&self, mut request: $request) -> Vec<$item> {
+                let mut items = Vec::new();
+                loop {
+                    let page = self.$call(request.clone()).await.expect("a page");
+                    items.extend(page.$items);
+                    if page.next_page_token.is_empty() {
+                        return items;
+                    }
+                    request.page_token = page.next_page_token;
+                }
+            }
+        )+}
+    };
+}
+
+lists! {
+    list_all_tasks: list_tasks(ListTasksRequest).tasks -> Task;
+    list_all_steps: list_steps(ListStepsRequest).steps -> Step;
+    list_all_revisions: list_revisions(ListRevisionsRequest).revisions -> TaskRevision;
+    list_all_deleted_tasks: list_deleted_tasks(ListDeletedTasksRequest).tasks -> DeletedTask;
+    list_all_index_work: list_index_work(ListIndexWorkRequest).work -> IndexWork;
+    references: list_references(ListReferencesRequest).references -> Reference;
+    all_translation_work: list_translation_work(ListTranslationWorkRequest).work -> TranslationWork;
 }
 
 /// Tasks.
@@ -282,19 +312,6 @@ impl Client {
             ..ListTasksRequest::default()
         })
         .await
-    }
-
-    /// Every task of the request, from all pages after its token.
-    pub async fn list_all_tasks(&self, mut request: ListTasksRequest) -> Vec<Task> {
-        let mut tasks = Vec::new();
-        loop {
-            let page = self.list_tasks(request.clone()).await.expect("a page");
-            tasks.extend(page.tasks);
-            if page.next_page_token.is_empty() {
-                return tasks;
-            }
-            request.page_token = page.next_page_token;
-        }
     }
 }
 
@@ -438,7 +455,7 @@ impl Client {
 
     /// Every step of the task from ListSteps, in pages of this size.
     pub async fn steps_of(&self, task: &str, page_size: i32) -> Vec<Step> {
-        self.all_steps(ListStepsRequest {
+        self.list_all_steps(ListStepsRequest {
             task: task.to_owned(),
             page_size,
             ..ListStepsRequest::default()
@@ -448,25 +465,13 @@ impl Client {
 
     /// Every step of the task from ListSteps, bodies included.
     pub async fn steps_with_bodies(&self, task: &str) -> Vec<Step> {
-        self.all_steps(ListStepsRequest {
+        self.list_all_steps(ListStepsRequest {
             task: task.to_owned(),
             expand: vec!["body".to_owned()],
             page_size: 500,
             ..ListStepsRequest::default()
         })
         .await
-    }
-
-    async fn all_steps(&self, mut request: ListStepsRequest) -> Vec<Step> {
-        let mut steps = Vec::new();
-        loop {
-            let page = self.list_steps(request.clone()).await.expect("a page");
-            steps.extend(page.steps);
-            if page.next_page_token.is_empty() {
-                return steps;
-            }
-            request.page_token = page.next_page_token;
-        }
     }
 
     /// The titles of the task's steps in their order.
@@ -615,19 +620,11 @@ impl Client {
 
     /// All work of the index; panics on an error.
     pub async fn index_work(&self) -> Vec<IndexWork> {
-        let mut request = ListIndexWorkRequest {
+        self.list_all_index_work(ListIndexWorkRequest {
             page_size: 500,
             ..ListIndexWorkRequest::default()
-        };
-        let mut work = Vec::new();
-        loop {
-            let page = self.list_index_work(request.clone()).await.expect("a page");
-            work.extend(page.work);
-            if page.next_page_token.is_empty() {
-                return work;
-            }
-            request.page_token = page.next_page_token;
-        }
+        })
+        .await
     }
 
     /// Acknowledges states; the results. Panics on an error.
@@ -679,25 +676,6 @@ impl Client {
     pub async fn translation_work(&self, languages: &[&str]) -> Vec<TranslationWork> {
         self.all_translation_work(sample::translation_work_request(languages))
             .await
-    }
-
-    /// All work of the request, from all pages after its token.
-    pub async fn all_translation_work(
-        &self,
-        mut request: ListTranslationWorkRequest,
-    ) -> Vec<TranslationWork> {
-        let mut work = Vec::new();
-        loop {
-            let page = self
-                .list_translation_work(request.clone())
-                .await
-                .expect("a page");
-            work.extend(page.work);
-            if page.next_page_token.is_empty() {
-                return work;
-            }
-            request.page_token = page.next_page_token;
-        }
     }
 
     pub async fn write_translations(

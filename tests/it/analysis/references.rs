@@ -7,8 +7,6 @@ mod pages;
 mod tasks;
 mod variables;
 
-use tonic::Status;
-
 use crate::kit::prelude::*;
 
 /// A request for the references of a task.
@@ -27,34 +25,12 @@ fn of_variable(name: &str) -> ListReferencesRequest {
     }
 }
 
-async fn first_page(
-    client: &Client,
-    request: ListReferencesRequest,
-) -> Result<ListReferencesResponse, Status> {
-    let page = client.analysis().list_references(request).await;
-    page.map(tonic::Response::into_inner)
-}
-
-/// The references of all pages.
-async fn references(client: &Client, mut request: ListReferencesRequest) -> Vec<Reference> {
-    let mut all = Vec::new();
-    for _ in 0..10_000 {
-        let page = first_page(client, request.clone()).await.accepted();
-        all.extend(page.references);
-        if page.next_page_token.is_empty() {
-            return all;
-        }
-        request.page_token = page.next_page_token;
-    }
-    panic!("the pages have no end");
-}
-
 /// The references, each with its kind, its step or task, and its path.
 async fn places(
     client: &Client,
     request: ListReferencesRequest,
 ) -> Vec<(ReferenceKind, String, String)> {
-    let references = references(client, request).await;
+    let references = client.references(request).await;
     references.iter().map(place).collect()
 }
 

@@ -173,23 +173,15 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
         guides.push(guide.guid);
     }
     let listed = async || {
-        let mut listed = Vec::new();
-        let mut request = ListDeletedTasksRequest {
+        let request = ListDeletedTasksRequest {
             page_size: 2,
             page_token: String::new(),
         };
-        loop {
-            let page = client.list_deleted_tasks(request.clone()).await;
-            let page = page.accepted();
-            for deleted in page.tasks {
-                assert!(deleted.deleted_ts.is_some());
-                listed.push(deleted.latest.expect("a revision").task);
-            }
-            if page.next_page_token.is_empty() {
-                return listed;
-            }
-            request.page_token = page.next_page_token;
-        }
+        let listed = client.list_all_deleted_tasks(request).await;
+        assert!(listed.iter().all(|deleted| deleted.deleted_ts.is_some()));
+        let tasks = listed.into_iter().map(|deleted| deleted.latest);
+        let tasks = tasks.map(|latest| latest.expect("a revision").task);
+        tasks.collect::<Vec<_>>()
     };
     let expected: Vec<&String> = guides.iter().rev().collect();
     assert_eq!(listed().await.iter().collect::<Vec<_>>(), expected);

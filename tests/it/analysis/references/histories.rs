@@ -3,7 +3,7 @@
 
 use proptest::collection::vec;
 
-use super::{oracle, references};
+use super::oracle;
 use crate::kit::{
     prelude::*,
     random_writes::{Write, apply, write},
@@ -44,7 +44,7 @@ async fn references_equal_a_scan_of_all_exports(
             page_token: String::new(),
         };
         let expected = oracle::scan(&exports, &request);
-        let found = references(&client, request.clone()).await;
+        let found = client.references(request.clone()).await;
         assert_eq!(found, expected, "{request:?}");
     }
     for (task, _) in &exports {
@@ -53,7 +53,7 @@ async fn references_equal_a_scan_of_all_exports(
 }
 
 async fn delete_is_refused_by_references(client: &Client, task: &Task) {
-    let listed = references(client, super::of_task(task)).await;
+    let listed = client.references(super::of_task(task)).await;
     let of_others = listed.iter().any(|reference| {
         let place = reference.place.as_ref().expect("a place");
         reference.kind() == ReferenceKind::Subtask && place.task != task.guid

@@ -1,6 +1,6 @@
 //! Pages of references.
 
-use super::{depending, first_page, observation, of_task, of_variable, references};
+use super::{depending, observation, of_task, of_variable};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -25,12 +25,12 @@ async fn pages_of_a_tasks_references_make_the_same_list(client: Client) {
         page_size,
         ..of_task(&managed)
     };
-    let all = references(&client, request(0)).await;
+    let all = client.references(request(0)).await;
     assert_eq!(all.len(), 5);
     for size in 1..6 {
-        assert_eq!(references(&client, request(size)).await, all, "{size}");
+        assert_eq!(client.references(request(size)).await, all, "{size}");
     }
-    let page = first_page(&client, request(5)).await.accepted();
+    let page = client.list_references(request(5)).await.accepted();
     assert_eq!(page.next_page_token, "");
 }
 
@@ -47,14 +47,17 @@ async fn a_page_of_large_targets_ends_early(client: Client) {
         let step = depending(information_step(&task, "Step"), conditions);
         client.given_step(step).await;
     }
-    let page = first_page(&client, of_variable("large")).await.accepted();
+    let page = client
+        .list_references(of_variable("large"))
+        .await
+        .accepted();
     assert!(
         (32..128).contains(&page.references.len()),
         "{}",
         page.references.len()
     );
     assert!(prost::Message::encoded_len(&page) <= 3 << 20);
-    assert_eq!(references(&client, of_variable("large")).await.len(), 160);
+    assert_eq!(client.references(of_variable("large")).await.len(), 160);
 }
 
 async fn what_is_added_and_deleted_elsewhere_shifts_no_page(client: Client) {
@@ -69,7 +72,7 @@ async fn what_is_added_and_deleted_elsewhere_shifts_no_page(client: Client) {
         page_size: 2,
         ..of_variable(name)
     };
-    let page = first_page(&client, request.clone()).await.accepted();
+    let page = client.list_references(request.clone()).await.accepted();
     client.delete_step(&steps[1]).await.accepted();
     steps.push(client.given_step(step()).await.guid);
     request.page_token = page.next_page_token;

@@ -1,6 +1,6 @@
 //! References of tasks.
 
-use super::{depending, of_task, places, references};
+use super::{depending, of_task, places};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -65,7 +65,7 @@ async fn a_reference_names_its_task_and_the_title_of_its_step(client: Client) {
     let used = client.given_task(task("Used")).await;
     let parent = client.given_task(task("Parent")).await;
     let step = client.given_step(subtask(&parent, &used)).await;
-    let found = references(&client, of_task(&used)).await;
+    let found = client.references(of_task(&used)).await;
     let expected = Reference {
         kind: ReferenceKind::Subtask.into(),
         place: Some(Place {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{below, depending, observation, of_variable, places, references};
+use super::{below, depending, observation, of_variable, places};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -32,7 +32,7 @@ async fn an_observation_sets_the_name_of_its_product(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let step = observation(&task, "light", &["on"]).with_product(31);
     let step = client.given_step(step).await;
-    let found = references(&client, of_variable("components.31.light")).await;
+    let found = client.references(of_variable("components.31.light")).await;
     let expected = Reference {
         kind: ReferenceKind::Sets.into(),
         place: Some(Place {
@@ -91,7 +91,7 @@ async fn each_condition_is_listed_with_its_path_operator_and_targets(client: Cli
     client
         .given_step(depending(information_step(&task, "Step"), nodes))
         .await;
-    let found = references(&client, of_variable("age")).await;
+    let found = client.references(of_variable("age")).await;
     let shown = |reference: &Reference| {
         let place = reference.place.clone().expect("a place");
         (
@@ -189,7 +189,7 @@ async fn greater_and_less_count_for_every_answer(client: Client) {
         answer: "red".to_owned(),
         ..of_variable("level")
     };
-    let found = references(&client, request).await;
+    let found = client.references(request).await;
     let operators: Vec<&str> = found.iter().map(|found| found.operator.as_str()).collect();
     assert_eq!(operators, [">", "<"]);
 }
