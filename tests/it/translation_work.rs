@@ -19,7 +19,6 @@ on_both_databases![
     untranslated_fields_outdate_nothing,
     a_linked_value_that_changes_outdates_all_that_has_its_text,
     an_import_that_changes_a_source_outdates_its_rows,
-    a_dry_run_outdates_nothing,
 ];
 
 const DE: [&str; 1] = ["de"];
@@ -249,16 +248,4 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     assert_eq!(state(&client, &guide.guid).await, outdated);
     assert_eq!(state(&client, &steps[0]).await, outdated);
     assert_eq!(state(&client, &steps[1]).await, None);
-}
-
-async fn a_dry_run_outdates_nothing(client: Client) {
-    let guide = given_unlocked_task(&client, "Pump").await;
-    let update = task_of(&guide.guid).named("Valve");
-    let request = UpdateTaskRequest {
-        task: Some(update),
-        update_mask: field_mask(&["name"]),
-        validate_only: true,
-    };
-    client.send_update_task(request).await.accepted();
-    assert_eq!(client.translation_work(&DE).await, []);
 }

@@ -42,7 +42,7 @@ async fn writes(client: &Client) -> Vec<Write> {
 /// Makes a guide with a managed task, a subtask step elsewhere and a revision, and the write.
 async fn nth_write(client: &Client, number: usize) -> Write {
     let inner = document("A", document_steps(&["inner"]));
-    let question = linked_question(vec![answer_with("a", "A", inner)]);
+    let question = linked_question(vec![answer("b", "B"), answer_with("a", "A", inner)]);
     let steps = vec![
         observation_asking(question),
         document_step(StepType::End, "end"),
@@ -51,11 +51,17 @@ async fn nth_write(client: &Client, number: usize) -> Write {
     let elsewhere = client.given_task(task("Elsewhere")).await;
     client.given_step(subtask(&elsewhere, &guide)).await;
     client.kept_revision(&guide.guid).await;
-    let renamed = task_of(&guide.guid).named("Guide");
-    let guide = client.updated_task(renamed, &["name"]).await;
+    // A new name outdates the translation, and publishing keeps a revision.
+    let unlocked = TaskTranslation {
+        locked: Some(false),
+        ..task_translation("Anleitung")
+    };
+    let renamed = task_of(&guide.guid).named("Guide").with_published(0);
+    let renamed = renamed.translated("de", unlocked);
+    let guide = client.updated_task(renamed, &[]).await;
     let lost = task("Lost").with_guid(unknown_guid());
     let absent = lost.guid.as_str();
-    let (guid, end) = (guide.guid.as_str(), guide.steps[2].as_str());
+    let (guid, end) = (guide.guid.as_str(), guide.steps[3].as_str());
     let exported = client.exported(guid).await;
     let without_end = {
         let mut document = exported.clone();
@@ -95,7 +101,7 @@ async fn nth_write(client: &Client, number: usize) -> Write {
             )
         }
         2 => {
-            let named = |guid, name| json!({"task": {"guid": guid, "name": name, "idx": 7}});
+            let named = |guid, name| json!({"task": {"guid": guid, "name": name, "idx": 7, "published": 1}});
             write(
                 "TaskService/UpdateTask",
                 named(guid, "After"),
@@ -107,13 +113,17 @@ async fn nth_write(client: &Client, number: usize) -> Write {
             )
         }
         3 => {
-            let titled = |guid, title| json!({"step": {"guid": guid, "title": title}});
+            // One answer goes with its task, and the task of the other one gets another name.
+            let answered = |text| {
+                let config = linked_question(vec![answer("a", text)]);
+                json!({"step": shown("Step", &step_of(&guide.steps[0]).with_question(config))})
+            };
             write(
                 "StepService/UpdateStep",
-                titled(end, "After"),
-                titled(end, "Other"),
+                answered("After"),
+                answered("Other"),
                 vec![
-                    titled(absent, "After"),
+                    json!({"step": {"guid": absent, "title": "After"}}),
                     json!({"step": {"guid": end, "title": "After", "etag": "old"}}),
                 ],
             )
@@ -187,13 +197,19 @@ fn dry(request: &Value) -> Value {
 }
 
 /// Everything that the writes may change.
-async fn contents(client: &Client) -> (Vec<(Task, Vec<Step>)>, Vec<TaskRevision>) {
+type Contents = (
+    Vec<(Task, Vec<Step>)>,
+    Vec<TaskRevision>,
+    Vec<TranslationWork>,
+);
+
+async fn contents(client: &Client) -> Contents {
     let tasks = client.tasks_with_steps().await;
     let mut revisions = Vec::new();
     for (task, _) in &tasks {
         revisions.extend(client.all_revisions(&task.guid).await);
     }
-    (tasks, revisions)
+    (tasks, revisions, client.translation_work(&["de"]).await)
 }
 
 async fn every_rpc_is_listed_here(client: Client) {
@@ -283,6 +299,7 @@ async fn a_dry_run_shows_what_the_call_does_and_stores_nothing(client: Client) {
         };
         let before = contents(&client).await;
         let shown = write.send(&client, &dry(&request)).await.accepted();
+        assert_eq!(shown.get("previousRevision"), None, "{}", write.call);
         assert_eq!(contents(&client).await, before, "{}", write.call);
         let done = write.send(&client, &request).await.accepted();
         assert_ne!(contents(&client).await, before, "{}", write.call);

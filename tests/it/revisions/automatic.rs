@@ -7,7 +7,6 @@ on_both_databases![
     an_import_keeps_the_guide_as_it_was_before,
     an_import_that_changes_nothing_keeps_nothing,
     a_state_that_is_kept_is_not_kept_again,
-    a_dry_run_keeps_nothing,
     a_deletion_keeps_the_guide,
     a_purged_task_leaves_nothing,
     a_purged_task_that_comes_back_has_no_former_alias,
@@ -55,39 +54,6 @@ async fn a_state_that_is_kept_is_not_kept_again(client: Client) {
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
     assert_eq!(deleted.previous_revision, 3);
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 3);
-}
-
-async fn a_dry_run_keeps_nothing(client: Client) {
-    let guide = given_guide(&client).await;
-    let mut document = client.exported(&guide.guid).await;
-    document.steps[3].title = "Changed".to_owned();
-    let request = ImportTaskRequest {
-        document: Some(document),
-        validate_only: true,
-        ..ImportTaskRequest::default()
-    };
-    let answer = client.send_import(request).await.accepted();
-    assert_eq!(answer.previous_revision, 0);
-    let update = UpdateTaskRequest {
-        task: Some(Task {
-            published: Some(0),
-            ..guide.clone()
-        }),
-        update_mask: field_mask(&["published"]),
-        validate_only: false,
-    };
-    client.send_update_task(update.clone()).await.accepted();
-    let publish = UpdateTaskRequest {
-        task: Some(Task {
-            guid: guide.guid.clone(),
-            published: Some(1),
-            ..Task::default()
-        }),
-        validate_only: true,
-        ..update
-    };
-    client.send_update_task(publish).await.accepted();
-    assert!(client.all_revisions(&guide.guid).await.is_empty());
 }
 
 async fn a_deletion_keeps_the_guide(client: Client) {

@@ -15,7 +15,6 @@ on_both_databases![
     a_deleted_managed_task_comes_back,
     missing_subtasks_are_named_or_skipped,
     translations_come_back_with_their_state,
-    a_dry_run_restores_nothing,
     the_etag_of_a_deleted_guide_is_empty,
 ];
 
@@ -331,24 +330,6 @@ async fn translations_come_back_with_their_state(client: Client) {
     let now = client.translation_work(&["de", "fr"]).await;
     assert_eq!(work(now), work(outdated));
     is_as_in(&client, &guide.guid, 1).await;
-}
-
-async fn a_dry_run_restores_nothing(client: Client) {
-    let guide = given_guide(&client).await;
-    client.kept_revision(&guide.guid).await;
-    retitle(&client, &guide.guid, "Changed").await;
-    let before = exported(&client, &guide.guid).await;
-    let restore = RestoreRevisionRequest {
-        task: guide.guid.clone(),
-        revision: "1".to_owned(),
-        validate_only: true,
-        ..RestoreRevisionRequest::default()
-    };
-    let answer = client.send_restore(restore).await.accepted();
-    assert_eq!(answer.outcome(), ImportOutcome::Updated);
-    assert_eq!(answer.previous_revision, 0);
-    assert_eq!(exported(&client, &guide.guid).await, before);
-    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
 }
 
 async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
