@@ -14,7 +14,6 @@ on_both_databases![
     ids_differ_by_every_byte,
     a_managed_task_has_no_external_id,
     a_dry_run_finds_taken_ids_and_takes_none,
-    a_retry_gets_the_stored_answer,
     changes_name_the_field,
     a_restore_sets_external_ids_back,
     a_deleted_task_keeps_its_external_id,
@@ -274,24 +273,6 @@ async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
     let owner = client.given_task(task("Owner").with_external_id("a")).await;
     let refused = client.send_create_task(request("a")).await.refused();
     is_taken_by_task(&refused, "task.external_id", &owner.guid);
-}
-
-async fn a_retry_gets_the_stored_answer(client: Client) {
-    let request = CreateTaskRequest {
-        request_id: unknown_guid(),
-        ..create_task_request(task("Guide").with_external_id("a"))
-    };
-    let first = client.send_create_task(request.clone()).await.accepted();
-    let again = client.send_create_task(request).await.accepted();
-    let task = first.task.unwrap();
-    assert_eq!(again.task.unwrap(), task);
-    let request = CreateStepRequest {
-        request_id: unknown_guid(),
-        ..create_step_request(information_step(&task, "Step").with_external_id("s"))
-    };
-    let first = client.send_create_step(request.clone()).await.accepted();
-    let again = client.send_create_step(request).await.accepted();
-    assert_eq!(again, first);
 }
 
 async fn changes_name_the_field(client: Client) {

@@ -7,7 +7,6 @@ mod expiry;
 
 on_both_databases![
     a_request_id_belongs_to_one_account,
-    a_retry_answers_what_was_stored_although_it_has_changed_since,
     a_retry_answers_although_the_task_is_gone,
     calls_at_the_same_time_with_one_request_id_create_one_task,
     a_malformed_request_id_is_refused,
@@ -40,14 +39,6 @@ async fn a_request_id_belongs_to_one_account(client: Client) {
     assert_ne!(mine.task.unwrap().guid, theirs.task.unwrap().guid);
     let another = create("Another", &unknown_guid());
     other.send_create_task(another).await.accepted();
-}
-
-async fn a_retry_answers_what_was_stored_although_it_has_changed_since(client: Client) {
-    let request = create("Before", &unknown_guid());
-    let first = client.send_create_task(request.clone()).await.accepted();
-    let update = task_of(&first.task.as_ref().unwrap().guid).named("After");
-    client.updated_task(update, &[]).await;
-    assert_eq!(client.send_create_task(request).await.accepted(), first);
 }
 
 async fn a_retry_answers_although_the_task_is_gone(client: Client) {

@@ -19,7 +19,6 @@ on_both_databases![
     a_missing_revision_is_not_found,
     a_guide_etag_follows_every_change,
     an_old_guide_etag_is_a_mismatch,
-    a_repeated_request_makes_one_revision,
     invalid_fields_are_named,
 ];
 
@@ -267,25 +266,6 @@ async fn an_old_guide_etag_is_a_mismatch(client: Client) {
     };
     let failure = client.send_import(new).await.refused();
     failure.violates(&[("guide_etag", "FIELD_INVALID")]);
-}
-
-async fn a_repeated_request_makes_one_revision(client: Client) {
-    let guide = given_guide(&client).await;
-    let request = CreateRevisionRequest {
-        request_id: unknown_guid(),
-        ..request(&guide.guid)
-    };
-    let first = client.create_revision(request.clone()).await.accepted();
-    retitle(&client, &guide.guid, "Changed").await;
-    let again = client.create_revision(request.clone()).await.accepted();
-    assert_eq!(again, first);
-    let other = CreateRevisionRequest {
-        note: "other".to_owned(),
-        ..request
-    };
-    let failure = client.create_revision(other).await.refused();
-    failure.is(Code::FailedPrecondition, "REQUEST_ID_REUSED");
-    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
 }
 
 async fn invalid_fields_are_named(client: Client) {

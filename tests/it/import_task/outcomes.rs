@@ -6,7 +6,6 @@ on_both_databases![
     the_outcome_says_what_became_of_the_guide,
     an_unchanged_guide_keeps_every_etag_and_time,
     a_change_of_a_managed_task_is_one_of_the_guide,
-    a_repeated_import_has_the_outcome_of_the_first,
     a_dry_run_shows_the_guide_as_it_will_be_exported,
     a_dry_run_shows_new_names_in_steps_that_are_not_listed,
     a_dry_run_shows_kept_and_unlinked_tasks,
@@ -94,27 +93,6 @@ async fn a_change_of_a_managed_task_is_one_of_the_guide(client: Client) {
     let response = client.send_import(request(sent)).await.accepted();
     assert_eq!(response.outcome(), ImportOutcome::Updated);
     assert_eq!(response.task.unwrap(), made);
-}
-
-async fn a_repeated_import_has_the_outcome_of_the_first(client: Client) {
-    let mut sent = sample();
-    for outcome in [
-        ImportOutcome::Created,
-        ImportOutcome::Unchanged,
-        ImportOutcome::Updated,
-    ] {
-        if outcome == ImportOutcome::Updated {
-            sent.task.as_mut().unwrap().name = "Renamed".to_owned();
-        }
-        let request = ImportTaskRequest {
-            request_id: unknown_guid(),
-            ..request(sent)
-        };
-        let first = client.send_import(request.clone()).await.accepted();
-        assert_eq!(first.outcome(), outcome);
-        assert_eq!(client.send_import(request).await.accepted(), first);
-        sent = client.exported(&first.task.unwrap().guid).await;
-    }
 }
 
 /// Asserts that a dry run shows what is exported after the import.

@@ -3,7 +3,6 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    a_replay_undoes_nothing_done_since,
     imports_at_the_same_time_with_one_request_id_make_one_task,
     imports_at_the_same_time_with_one_request_id_and_an_etag_are_one,
     a_failed_import_leaves_nothing,
@@ -29,19 +28,6 @@ fn request(document: TaskDocument) -> ImportTaskRequest {
         request_id: unknown_guid(),
         ..ImportTaskRequest::default()
     }
-}
-
-async fn a_replay_undoes_nothing_done_since(client: Client) {
-    let made = client.imported(sample()).await;
-    let named = |name: &str| TaskDocument {
-        task: Some(task_of(&made.guid).named(name)),
-        steps: made.steps.iter().map(|guid| step_of(guid)).collect(),
-    };
-    let request = request(named("Before"));
-    let first = client.send_import(request.clone()).await.accepted();
-    client.imported(named("After")).await;
-    assert_eq!(client.send_import(request).await.accepted(), first);
-    assert_eq!(client.get_task(&made.guid).await.accepted().name, "After");
 }
 
 async fn imports_at_the_same_time_with_one_request_id_make_one_task(client: Client) {
