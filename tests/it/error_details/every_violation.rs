@@ -13,15 +13,26 @@ on_one_database![
     a_translation_does_not_hide_that_another_has_no_text,
 ];
 
-/// A document with violations of its task, of steps and of a nested document.
+/// A document with violations of its task, of steps and of documents nested in it.
 fn invalid_document() -> TaskDocument {
+    let deeper = answer_with("deep", "", document("", document_steps(&[""])));
     let mut inner = document("Inner", document_steps(&["fine", ""]));
+    inner.task = inner.task.map(|task| task.with_roles(vec![4]));
     inner.steps[0].cost = Some(1);
-    let linked = linked_question(vec![answer_with("a", "Inner", inner)]);
+    inner
+        .steps
+        .push(observation_asking(linked_question(vec![deeper])));
+    let linked = linked_question(vec![answer("a", "A"), answer_with("b", "Inner", inner)]);
+    let untyped = Step {
+        product_id: None,
+        ..document_step(StepType::Unspecified, "Untyped")
+    };
     let steps = vec![
         document_step(StepType::Information, ""),
-        document_step(StepType::Unspecified, "Untyped"),
+        untyped,
         observation_asking(linked),
+        // Two answers have one key.
+        observation_asking(question("q", &["a", "a"])),
     ];
     TaskDocument {
         task: Some(task("Guide").with_published(-1)),
@@ -29,17 +40,36 @@ fn invalid_document() -> TaskDocument {
     }
 }
 
-const OF_DOCUMENT: [(&str, &str); 5] = [
+const OF_DOCUMENT: [(&str, &str); 10] = [
     ("document.task.published", "FIELD_OUT_OF_RANGE"),
     ("document.steps[0].title", "FIELD_REQUIRED"),
     ("document.steps[1].type", "FIELD_REQUIRED"),
+    ("document.steps[1].product_id", "FIELD_REQUIRED"),
     (
-        "document.steps[2].feedback_config[0].values[0].task_json.steps[0].cost",
+        "document.steps[2].feedback_config[0].values[1].task_json.task.roles[0]",
+        "FIELD_INVALID",
+    ),
+    (
+        "document.steps[2].feedback_config[0].values[1].task_json.steps[0].cost",
         "FIELD_OUT_OF_RANGE",
     ),
     (
-        "document.steps[2].feedback_config[0].values[0].task_json.steps[1].title",
+        "document.steps[2].feedback_config[0].values[1].task_json.steps[1].title",
         "FIELD_REQUIRED",
+    ),
+    (
+        "document.steps[2].feedback_config[0].values[1].task_json.steps[2].feedback_config[0]\
+         .values[0].value",
+        "FIELD_REQUIRED",
+    ),
+    (
+        "document.steps[2].feedback_config[0].values[1].task_json.steps[2].feedback_config[0]\
+         .values[0].task_json.steps[0].title",
+        "FIELD_REQUIRED",
+    ),
+    (
+        "document.steps[3].feedback_config[0].values[1].key",
+        "FIELD_INVALID",
     ),
 ];
 
@@ -74,10 +104,10 @@ async fn a_malformed_id_of_a_step_does_not_hide_other_steps(client: Client) {
         sent.task.as_mut().unwrap().guid = guid.to_owned();
         sent.steps
             .push(document_step(StepType::Information, "Fifth"));
-        sent.steps[3].guid = "fourth".to_owned();
+        sent.steps[4].guid = "fifth".to_owned();
         let failure = client.import(sent).await.refused();
         failure.violates(&with_document(&[(
-            "document.steps[3].guid",
+            "document.steps[4].guid",
             "FIELD_INVALID",
         )]));
     }

@@ -5,8 +5,6 @@ use crate::kit::prelude::*;
 on_both_databases![the_product_of_a_subtask_must_be_the_tasks];
 
 on_one_database![
-    every_step_is_checked,
-    nested_documents_are_checked,
     a_new_steps_product_and_type_are_required,
     ids_in_a_document_are_uuids,
     more_violations_than_fit_are_counted,
@@ -30,67 +28,6 @@ async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {
 async fn refused(client: &Client, document: TaskDocument) -> Failure {
     let failure = client.import(document).await.refused();
     nothing_is_made(client, failure).await
-}
-
-/// A question with a duplicate key.
-fn ambiguous() -> FeedbackConfig {
-    question("q", &["a", "a"])
-}
-
-async fn every_step_is_checked(client: Client) {
-    let steps = vec![
-        document_step(StepType::Information, ""),
-        document_step(StepType::Solution, "cheap").with_cost(1),
-        document_step(StepType::Information, "fine"),
-        observation_asking(ambiguous()),
-        Step {
-            product_id: None,
-            ..document_step(StepType::Unspecified, "untyped")
-        },
-    ];
-    let failure = refused(&client, document(" ", steps)).await;
-    failure.violates(&[
-        ("document.task.name", "FIELD_REQUIRED"),
-        ("document.steps[0].title", "FIELD_REQUIRED"),
-        ("document.steps[1].cost", "FIELD_OUT_OF_RANGE"),
-        (
-            "document.steps[3].feedback_config[0].values[1].key",
-            "FIELD_INVALID",
-        ),
-        ("document.steps[4].product_id", "FIELD_REQUIRED"),
-        ("document.steps[4].type", "FIELD_REQUIRED"),
-    ]);
-}
-
-async fn nested_documents_are_checked(client: Client) {
-    let inner = TaskDocument {
-        task: Some(Task::default().with_roles(vec![4])),
-        steps: vec![
-            document_step(StepType::Information, ""),
-            observation_asking(linked_question(vec![answer_with(
-                "deep",
-                "",
-                document("", document_steps(&[""])),
-            )])),
-        ],
-    };
-    let values = vec![answer("a", "A"), answer_with("b", "B", inner)];
-    let steps = vec![
-        document_step(StepType::Information, "fine"),
-        observation_asking(linked_question(values)),
-    ];
-    let failure = refused(&client, document("Guide", steps)).await;
-    let inner = "document.steps[1].feedback_config[0].values[1].task_json";
-    let deeper = format!("{inner}.steps[1].feedback_config[0].values[0]");
-    failure.violates(&[
-        (&format!("{inner}.task.roles[0]"), "FIELD_INVALID"),
-        (&format!("{inner}.steps[0].title"), "FIELD_REQUIRED"),
-        (&format!("{deeper}.value"), "FIELD_REQUIRED"),
-        (
-            &format!("{deeper}.task_json.steps[0].title"),
-            "FIELD_REQUIRED",
-        ),
-    ]);
 }
 
 async fn a_new_steps_product_and_type_are_required(client: Client) {
