@@ -12,7 +12,6 @@ use crate::kit::{
 };
 
 on_one_database![
-    an_export_differs_in_nothing,
     changes_are_shown_by_step_and_field,
     changes_of_managed_tasks_are_shown,
     a_step_that_leads_to_a_task_no_longer_managed_is_named,
@@ -42,18 +41,6 @@ fn diff(cli: &Cli, document: &Value, args: &[&str]) -> CommandOutput {
 fn given_document(cli: &Cli, example: &str) -> Value {
     let guid = &cli.import_guides(&[example])[0];
     cli.exported(guid)
-}
-
-fn an_export_differs_in_nothing(cli: Cli) {
-    for example in [
-        "laptop-will-not-start.json",
-        "router-without-internet.json",
-        "washing-machine-error-code.json",
-    ] {
-        let document = given_document(&cli, example);
-        let output = diff(&cli, &document, &[]).succeeded();
-        assert_eq!(output.stdout, "");
-    }
 }
 
 fn changes_are_shown_by_step_and_field(cli: Cli) {
