@@ -5,13 +5,12 @@ use std::fs;
 use serde_json::json;
 
 use crate::kit::{
-    command::{Cli, Says, command, example_guide, text},
+    command::{Cli, Says, command, text},
     on_one_database,
     scratch::{Scratch, make_fifo},
 };
 
 on_one_database![
-    every_example_is_created,
     a_document_that_names_its_task_updates_it,
     a_file_that_fails_does_not_stop_the_others,
     violations_are_named_by_their_path,
@@ -127,38 +126,6 @@ fn the_page_of_commands_has_a_guide_that_is_imported(cli: Cli) {
     let stored = cli.exported(&guid);
     assert_eq!(stored["task"]["published"], 1);
     assert_eq!(stored["steps"][0]["published"], 1);
-}
-
-fn every_example_is_created(cli: Cli) {
-    let guides = std::fs::read_dir(example_guide("")).expect("the examples");
-    let mut paths: Vec<String> = guides
-        .map(|guide| guide.expect("a file").path().display().to_string())
-        .filter(|path| path.ends_with(".json"))
-        .collect();
-    paths.sort();
-    let args: Vec<&str> = ["import"]
-        .into_iter()
-        .chain(paths.iter().map(String::as_str))
-        .collect();
-    let output = cli.command(&args).run().succeeded();
-    assert_eq!(
-        output.stdout.lines().count(),
-        paths.len(),
-        "{}",
-        output.stdout
-    );
-    for (line, path) in output.stdout.lines().zip(&paths) {
-        assert!(
-            line.starts_with("created ") && line.contains(path),
-            "{line}"
-        );
-    }
-    let summary = format!(
-        "{} created, 0 updated, 0 unchanged, 0 failed\n",
-        paths.len()
-    );
-    assert_eq!(output.stderr, summary);
-    assert_eq!(count_standard_tasks(&cli), paths.len());
 }
 
 fn a_document_that_names_its_task_updates_it(cli: Cli) {
