@@ -3,14 +3,8 @@
 use crate::kit::prelude::*;
 
 on_both_databases![
-    omitted_prevstep_appends,
-    prevstep_inserts_right_after_it,
-    prevstep_that_is_last_appends_but_says_after,
-    unknown_prevstep_appends_and_says_so,
-    prevstep_of_another_task_appends_and_says_so,
+    a_new_step_stands_after_its_prevstep_or_last,
     prevstep_of_another_task_appends_a_subtask_step_and_says_so,
-    deleted_prevstep_appends_and_says_so,
-    upper_case_prevstep_is_the_same_step,
     malformed_prevstep_is_refused_and_creates_nothing,
     each_task_has_an_order_of_its_own,
     updating_a_step_keeps_its_place,
@@ -32,51 +26,27 @@ async fn create_after(client: &Client, task: &Task, prevstep: &str) -> (String, 
     (created.step.expect("the step").guid, placement)
 }
 
-async fn omitted_prevstep_appends(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (new, placement) = create_after(&client, &task, "").await;
-    assert_eq!(placement, Placement::Appended);
-    let order = client.step_order(&task.guid).await;
-    assert_eq!(order, [steps[0].clone(), steps[1].clone(), new]);
-}
-
-async fn prevstep_inserts_right_after_it(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (new, placement) = create_after(&client, &task, &steps[0]).await;
-    assert_eq!(placement, Placement::AfterPrevstep);
-    let order = client.step_order(&task.guid).await;
-    assert_eq!(order, [steps[0].clone(), new, steps[1].clone()]);
-}
-
-async fn prevstep_that_is_last_appends_but_says_after(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a"]).await;
-    let (new, placement) = create_after(&client, &task, &steps[0]).await;
-    assert_eq!(placement, Placement::AfterPrevstep);
-    let order = client.step_order(&task.guid).await;
-    assert_eq!(order, [steps[0].clone(), new]);
-}
-
-async fn assert_appended_as_unknown(
-    client: &Client,
-    task: &Task,
-    steps: &[String],
-    prevstep: &str,
-) {
-    let (new, placement) = create_after(client, task, prevstep).await;
-    assert_eq!(placement, Placement::AppendedPrevstepUnknown);
-    let order = client.step_order(&task.guid).await;
-    assert_eq!(order, [steps, &[new]].concat());
-}
-
-async fn unknown_prevstep_appends_and_says_so(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    assert_appended_as_unknown(&client, &task, &steps, &unknown_guid()).await;
-}
-
-async fn prevstep_of_another_task_appends_and_says_so(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (_, others) = task_with_steps(&client, &["c"]).await;
-    assert_appended_as_unknown(&client, &task, &steps, &others[0]).await;
+async fn a_new_step_stands_after_its_prevstep_or_last(client: Client) {
+    use Placement::{AfterPrevstep, Appended, AppendedPrevstepUnknown};
+    let (task, mut order) = task_with_steps(&client, &["a", "b", "c"]).await;
+    let deleted = order.remove(1);
+    client.delete_step(&deleted).await.accepted();
+    let (_, others) = task_with_steps(&client, &["d"]).await;
+    let (first, last) = (order[0].clone(), order[1].clone());
+    for (prevstep, placement, index) in [
+        (&last, AfterPrevstep, 2),
+        (&first, AfterPrevstep, 1),
+        (&first.to_uppercase(), AfterPrevstep, 1),
+        (&String::new(), Appended, 5),
+        (&unknown_guid(), AppendedPrevstepUnknown, 6),
+        (&others[0], AppendedPrevstepUnknown, 7),
+        (&deleted, AppendedPrevstepUnknown, 8),
+    ] {
+        let (new, found) = create_after(&client, &task, prevstep).await;
+        assert_eq!(found, placement, "{prevstep:?}");
+        order.insert(index, new);
+        assert_eq!(client.step_order(&task.guid).await, order, "{prevstep:?}");
+    }
 }
 
 /// A subtask step is created under locks, any other without.
@@ -91,20 +61,6 @@ async fn prevstep_of_another_task_appends_a_subtask_step_and_says_so(client: Cli
     let new = created.step.expect("the step").guid;
     let order = client.step_order(&task.guid).await;
     assert_eq!(order, [steps, vec![new]].concat());
-}
-
-async fn deleted_prevstep_appends_and_says_so(client: Client) {
-    let (task, mut steps) = task_with_steps(&client, &["a", "b", "c"]).await;
-    let deleted = steps.remove(1);
-    client.delete_step(&deleted).await.accepted();
-    assert_appended_as_unknown(&client, &task, &steps, &deleted).await;
-}
-
-async fn upper_case_prevstep_is_the_same_step(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (new, placement) = create_after(&client, &task, &steps[0].to_uppercase()).await;
-    assert_eq!(placement, Placement::AfterPrevstep);
-    assert_eq!(client.step_order(&task.guid).await[1], new);
 }
 
 async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
