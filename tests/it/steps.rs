@@ -8,12 +8,7 @@ on_both_databases![
     each_type_can_be_created,
     cost_is_0_unless_sent,
     published_is_1_unless_sent,
-    a_body_is_kept_byte_for_byte,
-    a_step_may_have_no_body,
-    instructions_keep_order_and_unknown_members,
-    numbers_in_json_come_back_as_sent,
-    lists_keep_order_and_duplicates,
-    looping_distinguishes_absent_from_null,
+    texts_lists_and_json_come_back_as_sent,
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
     subtask_fields_of_other_types_are_ignored_and_listed,
     the_task_the_type_and_the_product_are_fixed,
@@ -86,41 +81,16 @@ async fn published_is_1_unless_sent(client: Client) {
     assert_eq!(created.published, Some(1));
 }
 
-async fn a_body_is_kept_byte_for_byte(client: Client) {
-    let task = a_task(&client).await;
+async fn texts_lists_and_json_come_back_as_sent(client: Client) {
+    let step = information_step(&a_task(&client).await, "Step");
     let body = "\u{feff}<p CLASS='a'>&nbsp;\r\n\t<br>e\u{301}<script>x</script>\u{fffd}</P> \u{1}";
-    let sent = information_step(&task, "bodily").with_body(body);
-    let guid = client.given_step(sent).await.guid;
-    let read = client.get_step(&guid).await.accepted();
-    assert_eq!(read.body.as_deref(), Some(body));
-}
-
-async fn a_step_may_have_no_body(client: Client) {
-    let task = a_task(&client).await;
-    let guid = client
-        .given_step(information_step(&task, "bare"))
-        .await
-        .guid;
-    let read = client.get_step(&guid).await.accepted();
-    assert_eq!(read.body, None);
-}
-
-async fn instructions_keep_order_and_unknown_members(client: Client) {
-    let task = a_task(&client).await;
     let instructions = vec![
         object(json!({"z": 1, "a": {"deep": [1, [2, {"x": null}]]}, "": "empty key"})),
         object(json!({})),
         object(json!({"$type": "?", "ключ": false, "z": 1})),
         object(json!({})),
     ];
-    let sent = information_step(&task, "instructive").with_instructions(instructions.clone());
-    let guid = client.given_step(sent).await.guid;
-    let read = client.get_step(&guid).await.accepted();
-    assert_eq!(read.instructions, instructions);
-}
-
-async fn numbers_in_json_come_back_as_sent(client: Client) {
-    let task = a_task(&client).await;
+    let list = ["b", "a", "b", "ä", "a,b", "'"].map(str::to_owned).to_vec();
     let numbers = [
         0.1,
         1e300,
@@ -131,59 +101,53 @@ async fn numbers_in_json_come_back_as_sent(client: Client) {
         1e16,
         123_456_789.123_456_78,
     ];
-    let array = prost_types::ListValue {
-        values: numbers.map(number).to_vec(),
-    };
-    let looping = Looping {
-        alias: "n".to_owned(),
-        array: Some(prost_types::Value {
-            kind: Some(prost_types::value::Kind::ListValue(array)),
-        }),
-        iterations: Some(number(3.0)),
-    };
-    let sent = Step {
-        looping: Some(looping.clone()),
-        ..information_step(&task, "numeric")
-    };
-    let guid = client.given_step(sent).await.guid;
-    let read = client.get_step(&guid).await.accepted();
-    assert_eq!(read.looping, Some(looping));
-}
-
-async fn lists_keep_order_and_duplicates(client: Client) {
-    let task = a_task(&client).await;
-    let list = ["b", "a", "b", "ä", "a,b", "'"].map(str::to_owned).to_vec();
-    let sent = Step {
-        parts: list.clone(),
-        skills: list.clone(),
-        tags: list.clone(),
-        ..information_step(&task, "listed")
-    };
-    let guid = client.given_step(sent).await.guid;
-    let read = client.get_step(&guid).await.accepted();
-    assert_eq!([&read.parts, &read.skills, &read.tags], [&list; 3]);
-}
-
-async fn looping_distinguishes_absent_from_null(client: Client) {
-    let task = a_task(&client).await;
+    let numbers = value(json!(numbers));
     let null = value(serde_json::Value::Null);
-    for (array, iterations) in [
-        (None, None),
-        (Some(null.clone()), None),
-        (None, Some(null.clone())),
+    let looping =
+        |array: Option<&prost_types::Value>, iterations: Option<&prost_types::Value>| Step {
+            looping: Some(Looping {
+                alias: "x".to_owned(),
+                array: array.cloned(),
+                iterations: iterations.cloned(),
+            }),
+            ..step.clone()
+        };
+    for (what, sent) in [
+        ("a body, byte for byte", step.clone().with_body(body)),
+        ("no body", step.clone()),
+        (
+            "the order and unknown members of instructions",
+            step.clone().with_instructions(instructions),
+        ),
+        (
+            "the order and duplicates of lists",
+            Step {
+                parts: list.clone(),
+                skills: list.clone(),
+                tags: list,
+                ..step.clone()
+            },
+        ),
+        (
+            "numbers in JSON",
+            looping(Some(&numbers), Some(&number(3.0))),
+        ),
+        ("no values of a loop", looping(None, None)),
+        ("null as array", looping(Some(&null), None)),
+        ("null as iterations", looping(None, Some(&null))),
     ] {
-        let looping = Looping {
-            alias: "x".to_owned(),
-            array,
-            iterations,
-        };
-        let sent = Step {
-            looping: Some(looping.clone()),
-            ..information_step(&task, "looping")
-        };
-        let guid = client.given_step(sent).await.guid;
+        let guid = client.given_step(sent.clone()).await.guid;
         let read = client.get_step(&guid).await.accepted();
-        assert_eq!(read.looping, Some(looping));
+        let found = Step {
+            body: read.body,
+            instructions: read.instructions,
+            looping: read.looping,
+            parts: read.parts,
+            skills: read.skills,
+            tags: read.tags,
+            ..step.clone()
+        };
+        assert_eq!(found, sent, "{what}");
     }
 }
 
