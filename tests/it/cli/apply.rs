@@ -56,7 +56,7 @@ fn export_all(cli: &Cli) -> TempDir {
     directory
 }
 
-fn apply(cli: &Cli, directory: &Path, args: &[&str]) -> CommandOutput {
+pub(super) fn apply(cli: &Cli, directory: &Path, args: &[&str]) -> CommandOutput {
     let directory = directory.display().to_string();
     cli.command(&[&["apply", &directory], args].concat()).run()
 }
@@ -66,9 +66,14 @@ fn counts(output: &CommandOutput) -> &str {
     output.stderr.lines().last().expect("the counts")
 }
 
-fn write(directory: &TempDir, name: &str, document: &Value) {
-    let path = directory.path().join(name);
-    fs::write(path, document.to_string()).expect("a file");
+#[track_caller]
+fn counted(output: &CommandOutput, expected: &str) {
+    assert_eq!(counts(output), expected);
+}
+
+pub(super) fn write(directory: &TempDir, name: &str, document: &Value) {
+    let text = serde_json::to_string_pretty(document).expect("a text");
+    fs::write(directory.path().join(name), text).expect("a file");
 }
 
 /// A guide of an information and an end.
@@ -171,17 +176,11 @@ fn a_copied_account_is_equal_and_copied_again_it_is_unchanged(cli: Cli) {
     let original = export_all(&cli);
     let copy = other_account(&cli);
     let output = apply(&copy, original.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "8 created, 0 updated, 0 unchanged, 0 failed"
-    );
+    counted(&output, "8 created, 0 updated, 0 unchanged, 0 failed");
     let copied = export_all(&copy);
     assert_eq!(comparable(copied.path()), comparable(original.path()));
     let output = apply(&copy, original.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 0 updated, 8 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 0 updated, 8 unchanged, 0 failed");
     let unchanged = export_all(&copy);
     let texts = |directory: &TempDir| {
         let files = fs::read_dir(directory.path()).expect("a directory");
@@ -197,9 +196,9 @@ fn an_exported_account_applied_to_itself_is_unchanged(cli: Cli) {
     given_account(&cli);
     let directory = export_all(&cli);
     let output = apply(&cli, directory.path(), &["--prune", "--force"]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 0 updated, 8 unchanged, 0 deleted, 0 failed"
+    counted(
+        &output,
+        "0 created, 0 updated, 8 unchanged, 0 deleted, 0 failed",
     );
 }
 
@@ -215,10 +214,7 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
     write(&directory, "a.json", &document);
     write(&directory, "b.json", &guide("B"));
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 1 updated, 1 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 1 updated, 1 unchanged, 0 failed");
     let steps = &cli.exported(&guid)["steps"];
     assert_eq!(steps[0]["guid"], document["steps"][0]["guid"]);
     assert_eq!(steps[0]["title"], "Read this");
@@ -264,10 +260,7 @@ fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
     changed["task"]["name"] = json!("Changed");
     write(&directory, "b.json", &changed);
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 2 updated, 0 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 2 updated, 0 unchanged, 0 failed");
     let after = cli.exported(&guid);
     assert_eq!(after["task"]["name"], "Changed");
     assert_eq!(after["steps"][2]["title"], "Renamed");
@@ -290,10 +283,7 @@ fn a_new_guide_has_its_subtasks_from_its_first_revision_on(cli: Cli) {
     part["task"]["guid"] = json!(ids[1]);
     write(&directory, "b.json", &part);
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "2 created, 0 updated, 0 unchanged, 0 failed"
-    );
+    counted(&output, "2 created, 0 updated, 0 unchanged, 0 failed");
     let history = cli.command(&["history", "Whole", "--format=json"]).run();
     let history = history.json();
     let revisions: Vec<&Value> = history.as_array().expect("revisions").iter().collect();
@@ -324,10 +314,7 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
     let plain = guide("A");
     write(&directory, "a.json", &plain);
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 1 updated, 0 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 1 updated, 0 unchanged, 0 failed");
     let copy = other_account(&cli);
     let expected = copy.import(&plain);
     let shown = |cli: &Cli, guid: &str| {
@@ -337,10 +324,7 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
     };
     assert_eq!(shown(&cli, &guid), shown(&copy, &expected));
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 0 updated, 1 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
 }
 
 fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
@@ -368,15 +352,9 @@ fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
     write(&directory, "more/a.json", &guide("A"));
     fs::write(directory.path().join("notes.txt"), "no document").expect("a file");
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "3 created, 0 updated, 0 unchanged, 0 failed"
-    );
+    counted(&output, "3 created, 0 updated, 0 unchanged, 0 failed");
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 0 updated, 3 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 0 updated, 3 unchanged, 0 failed");
     assert_eq!(output.stdout.lines().count(), 3);
     let output = apply(&cli, directory.path(), &["--quiet"]).succeeded();
     assert_eq!(output.stdout, "");
@@ -405,9 +383,9 @@ fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
         "  + step 3 Never\n",
         "(step/unreachable)",
     ]);
-    assert_eq!(
-        counts(&output),
-        "1 to be created, 1 to be updated, 0 unchanged, 0 to be deleted, 0 failed"
+    counted(
+        &output,
+        "1 to be created, 1 to be updated, 0 unchanged, 0 to be deleted, 0 failed",
     );
     assert_eq!(cli.export(&guid), before);
     cli.command(&["show", "B"])
@@ -423,10 +401,7 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
     let referring = cli.import(&guide("Referring"));
     add_step(&cli, &referring, subtask_step(&target, 7));
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "1 created, 0 updated, 0 unchanged, 0 failed"
-    );
+    counted(&output, "1 created, 0 updated, 0 unchanged, 0 failed");
     let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
     for guid in [&target, &referring] {
         let line = format!("would delete {guid}: ");
@@ -453,9 +428,9 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
         assert!(output.stdout.contains(&line), "{}", output.stdout);
         assert!(listed.contains(guid.as_str()), "{listed}");
     }
-    assert_eq!(
-        counts(&output),
-        "0 created, 0 updated, 1 unchanged, 2 deleted, 0 failed"
+    counted(
+        &output,
+        "0 created, 0 updated, 1 unchanged, 2 deleted, 0 failed",
     );
 }
 
@@ -499,9 +474,9 @@ fn nothing_is_pruned_after_a_failure(cli: Cli) {
     output
         .stderr
         .says(&["document.steps[0].cost", "nothing is pruned"]);
-    assert_eq!(
-        counts(&output),
-        "1 created, 0 updated, 0 unchanged, 0 deleted, 1 failed"
+    counted(
+        &output,
+        "1 created, 0 updated, 0 unchanged, 0 deleted, 1 failed",
     );
     cli.export(&guid);
 }
@@ -617,10 +592,7 @@ fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cl
     assert_eq!(list.json().as_array().expect("tasks").len(), 1);
     fs::remove_file(directory.path().join(format!("restored-{old}.json"))).expect("a file");
     let output = apply(&cli, directory.path(), &[]).succeeded();
-    assert_eq!(
-        counts(&output),
-        "0 created, 0 updated, 1 unchanged, 0 failed"
-    );
+    counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
 }
 
 fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {

@@ -1,11 +1,12 @@
 //! `apply` where guides have changed by other means since they were last applied.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use expertise::proto::v1::Task;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::apply::{apply, write};
 use crate::kit::{
     client::Client,
     command::{Cli, CommandOutput, Says, example_guide, text},
@@ -54,16 +55,6 @@ fn guide(name: &str) -> Value {
             {"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"},
         ],
     })
-}
-
-fn write(directory: &TempDir, name: &str, document: &Value) {
-    let text = serde_json::to_string_pretty(document).expect("a text");
-    fs::write(directory.path().join(name), text).expect("a file");
-}
-
-fn apply(cli: &Cli, directory: &Path, args: &[&str]) -> CommandOutput {
-    let directory = directory.display().to_string();
-    cli.command(&[&["apply", &directory], args].concat()).run()
 }
 
 /// Changes a stored guide.
