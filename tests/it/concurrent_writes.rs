@@ -47,10 +47,9 @@ async fn insert_concurrently(
     guides: &TasksWithStep,
     next: ChooseInsert,
 ) -> Created {
-    let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
-        let (client, guides) = (client.over_new_connection(), guides.to_vec());
-        clients.spawn(async move {
+    let created = at_once(client, CLIENTS, |client, number| {
+        let guides = guides.to_vec();
+        async move {
             let mut created = Created::new();
             for round in 0..STEPS_PER_CLIENT {
                 let (index, prevstep) = next(&guides, &created, number + round);
@@ -61,9 +60,9 @@ async fn insert_concurrently(
                 created.push((index, response.step.unwrap().guid));
             }
             created
-        });
-    }
-    clients.join_all().await.concat()
+        }
+    });
+    created.await.concat()
 }
 
 /// Asserts that every task holds its first step and those created in it, each
@@ -109,18 +108,17 @@ async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
 
 async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {
     let task = client.given_task(task("Busy")).await;
-    let mut clients = JoinSet::new();
-    for number in 0..16 {
-        let (client, task) = (client.over_new_connection(), task.clone());
-        clients.spawn(async move {
-            let gone = client.given_step(information_step(&task, "gone")).await;
-            let sent = information_step(&task, &format!("kept {number}"));
-            let kept = client.create_step_after(sent, &gone.guid).await;
+    let kept = at_once(&client, 16, |client, number| {
+        let gone = information_step(&task, "gone");
+        let kept = information_step(&task, &format!("kept {number}"));
+        async move {
+            let gone = client.given_step(gone).await;
+            let kept = client.create_step_after(kept, &gone.guid).await;
             client.delete_step(&gone.guid).await.accepted();
             kept.accepted().step.unwrap().guid
-        });
-    }
-    let kept: BTreeSet<String> = clients.join_all().await.into_iter().collect();
+        }
+    });
+    let kept: BTreeSet<String> = kept.await.into_iter().collect();
     let order = client.step_order(&task.guid).await;
     assert_eq!(order.len(), kept.len());
     assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), kept);
@@ -154,23 +152,16 @@ async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
 
 async fn one_of_many_updates_with_one_etag_wins(client: Client) {
     let before = client.given_task(task("Contested")).await;
-    let mut clients = JoinSet::new();
-    for number in 0..16 {
-        let client = client.over_new_connection();
-        let update = Task {
-            name: format!("Winner {number}"),
-            etag: before.etag.clone(),
-            ..task_of(&before.guid)
-        };
-        clients.spawn(async move { client.update_task(update, &["name"]).await });
+    let answers = at_once(&client, 16, |client, number| {
+        let update = task_of(&before.guid).named(format!("Winner {number}"));
+        let update = update.with_etag(before.etag.as_str());
+        async move { client.update_task(update, &["name"]).await }
+    });
+    let (won, lost) = the_one_accepted(answers.await);
+    for failure in lost {
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
     }
-    let outcomes = clients.join_all().await;
-    let (won, lost): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
-    assert_eq!(won.len(), 1);
-    for outcome in lost {
-        outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
-    }
-    let winner = won.into_iter().next().unwrap().accepted().task.unwrap();
+    let winner = won.task.unwrap();
     assert_eq!(client.get_task(&before.guid).await.accepted(), winner);
 }
 

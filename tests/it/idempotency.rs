@@ -52,15 +52,11 @@ async fn a_retry_answers_although_the_task_is_gone(client: Client) {
 
 async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Client) {
     let request = create("Once", &unknown_guid());
-    let calls = (0..16).map(|_| {
-        let (client, request) = (client.over_new_connection(), request.clone());
-        tokio::spawn(async move { client.send_create_task(request).await })
+    let responses = at_once(&client, 16, |client, _| {
+        let request = request.clone();
+        async move { client.send_create_task(request).await.accepted() }
     });
-    let calls: Vec<_> = calls.collect();
-    let mut responses = Vec::new();
-    for call in calls {
-        responses.push(call.await.unwrap().accepted());
-    }
+    let responses = responses.await;
     assert!(responses.iter().all(|response| *response == responses[0]));
     assert_eq!(count(&client).await, 1);
 }

@@ -6,6 +6,7 @@
 // A panic of the kit fails the test or benchmark that uses it.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
+pub mod at_once;
 pub mod certificates;
 pub mod child;
 pub mod client;
@@ -152,7 +153,7 @@ pub(crate) use on_own_databases;
 
 /// What most modules of tests import.
 pub mod prelude {
-    pub use super::{client::*, documents::*, failure::*, sample::*};
+    pub use super::{at_once::*, client::*, documents::*, failure::*, sample::*};
     pub(crate) use super::{on_both_databases, on_one_database, on_own_databases};
     pub use expertise::proto::v1::*;
     pub use tonic::Code;

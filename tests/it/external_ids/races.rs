@@ -2,7 +2,6 @@
 
 use super::{TAKEN, is_taken_by_step, is_taken_by_task};
 use crate::kit::prelude::*;
-use tokio::task::JoinSet;
 
 on_both_databases![
     one_of_many_new_tasks_gets_an_id,
@@ -15,30 +14,8 @@ on_both_databases![
 
 const CLIENTS: usize = 16;
 
-/// Runs the call of each client at the same time.
-async fn at_once<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
-    client: &Client,
-    call: impl Fn(Client, usize) -> F,
-) -> Vec<T> {
-    let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
-        clients.spawn(call(client.over_new_connection(), number));
-    }
-    clients.join_all().await
-}
-
-/// The answer of the only call that was accepted, and the errors of the others.
-fn the_one_accepted<T>(answers: Vec<Result<T, tonic::Status>>) -> (T, Vec<Failure>) {
-    let (accepted, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-    let mut accepted = accepted.into_iter().flatten();
-    let one = accepted.next().expect("an accepted call");
-    assert_eq!(accepted.count(), 0);
-    let refused = refused.into_iter().filter_map(Result::err);
-    (one, refused.map(Failure::from).collect())
-}
-
 async fn one_of_many_new_tasks_gets_an_id(client: Client) {
-    let answers = at_once(&client, |client, number| async move {
+    let answers = at_once(&client, CLIENTS, |client, number| async move {
         let new = task(&format!("Task {number}")).with_external_id("a");
         client.create_task(new).await
     });
@@ -55,7 +32,7 @@ async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
     for _ in 0..CLIENTS {
         guids.push(client.given_task(task("Task")).await.guid);
     }
-    let answers = at_once(&client, |client, number| {
+    let answers = at_once(&client, CLIENTS, |client, number| {
         let update = task_of(&guids[number]).with_external_id("a");
         async move { client.update_task(update, &["external_id"]).await }
     });
@@ -68,7 +45,7 @@ async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
 
 async fn one_of_many_new_steps_gets_an_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let answers = at_once(&client, |client, _| {
+    let answers = at_once(&client, CLIENTS, |client, _| {
         let new = information_step(&guide, "Step").with_external_id("a");
         async move { client.create_step(new).await }
     });
@@ -83,7 +60,7 @@ async fn one_of_many_new_steps_gets_an_id(client: Client) {
 async fn one_of_many_updated_steps_gets_an_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&guide, &["Step"; CLIENTS]).await;
-    let answers = at_once(&client, |client, number| {
+    let answers = at_once(&client, CLIENTS, |client, number| {
         let update = step_of(&steps[number]).with_external_id("a");
         async move { client.update_step(update, &["external_id"]).await }
     });
@@ -95,7 +72,7 @@ async fn one_of_many_updated_steps_gets_an_id(client: Client) {
 }
 
 async fn concurrent_imports_of_one_external_id_make_one_task(client: Client) {
-    let answers = at_once(&client, |client, number| async move {
+    let answers = at_once(&client, CLIENTS, |client, number| async move {
         let step = document_step(StepType::End, &format!("End {number}")).with_external_id("end");
         let guide = task(&format!("Guide {number}")).with_external_id("guide");
         let request = ImportTaskRequest {
@@ -124,7 +101,7 @@ async fn concurrent_imports_of_one_external_id_make_one_task(client: Client) {
 async fn imports_and_updates_leave_ids_unique(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&guide, &["a", "b"]).await;
-    let answers = at_once(&client, |client, number| {
+    let answers = at_once(&client, CLIENTS, |client, number| {
         let (guide, steps) = (guide.guid.clone(), steps.clone());
         async move {
             let id = format!("id {}", number % 3);

@@ -30,18 +30,20 @@ fn request(document: TaskDocument) -> ImportTaskRequest {
     }
 }
 
+/// Sends a request eight times at once; the one answer.
+async fn import_eight_times(client: &Client, request: &ImportTaskRequest) -> ImportTaskResponse {
+    let responses = at_once(client, 8, |client, _| {
+        let request = request.clone();
+        async move { client.send_import(request).await.accepted() }
+    });
+    let mut responses = responses.await;
+    assert!(responses.iter().all(|response| *response == responses[0]));
+    responses.remove(0)
+}
+
 async fn imports_at_the_same_time_with_one_request_id_make_one_task(client: Client) {
     let request = request(sample());
-    let calls = (0..8).map(|_| {
-        let (client, request) = (client.over_new_connection(), request.clone());
-        tokio::spawn(async move { client.send_import(request).await })
-    });
-    let calls: Vec<_> = calls.collect();
-    let mut responses = Vec::new();
-    for call in calls {
-        responses.push(call.await.unwrap().accepted());
-    }
-    assert!(responses.iter().all(|response| *response == responses[0]));
+    import_eight_times(&client, &request).await;
     assert_eq!(client.all_tasks().await.len(), 2);
 }
 
@@ -59,16 +61,7 @@ async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client
             guide_etag,
             ..request(renamed)
         };
-        let calls = (0..8).map(|_| {
-            let (client, request) = (client.over_new_connection(), request.clone());
-            tokio::spawn(async move { client.send_import(request).await })
-        });
-        let mut responses = Vec::new();
-        for call in calls.collect::<Vec<_>>() {
-            responses.push(call.await.unwrap().accepted());
-        }
-        assert!(responses.iter().all(|response| *response == responses[0]));
-        guide_etag = responses.remove(0).guide_etag;
+        guide_etag = import_eight_times(&client, &request).await.guide_etag;
     }
 }
 
@@ -90,18 +83,12 @@ async fn a_failed_import_leaves_nothing(client: Client) {
 
 async fn imports_of_one_task_at_the_same_time_all_count(client: Client) {
     let made = client.imported(document("Guide", Vec::new())).await;
-    let calls = (0..16).map(|n| {
-        let (client, guid) = (client.over_new_connection(), made.guid.clone());
-        tokio::spawn(async move {
-            let steps = document_steps(&[&format!("step {n}")]);
-            let sent = document_of(&guid, steps);
-            client.import_with(AbsentSteps::Keep, sent).await
-        })
+    let imports = at_once(&client, 16, |client, number| {
+        let steps = document_steps(&[&format!("step {number}")]);
+        let sent = document_of(&made.guid, steps);
+        async move { client.import_with(AbsentSteps::Keep, sent).await.accepted() }
     });
-    let calls: Vec<_> = calls.collect();
-    for call in calls {
-        call.await.unwrap().accepted();
-    }
+    imports.await;
     let mut titles = client.step_titles(&made.guid).await;
     titles.sort_unstable();
     titles.dedup();
