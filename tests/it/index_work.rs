@@ -200,7 +200,7 @@ async fn an_acknowledgement_changes_no_version(client: Client) {
 async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
-    let subtask = client.given_step(subtask(&guide, &guide)).await;
+    let naming = client.given_step(subtask(&guide, &guide)).await;
     let written = async |expected: &[&str], what: &str| {
         let work = client.index_work().await;
         let found: Vec<&str> = work.iter().map(|work| &*work.guid).collect();
@@ -221,13 +221,25 @@ async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client:
     client
         .updated_task(task_of(&guide.guid).named("New"), &["name"])
         .await;
-    written(&[&guide.guid, &subtask.guid], "a rename").await;
+    written(&[&guide.guid, &naming.guid], "a rename").await;
     let mut again = client.exported(&guide.guid).await;
     again.steps[0].title = "Two".to_owned();
     client.imported(again).await;
     written(&[&step.guid], "an import").await;
     let new = client.given_step(information_step(&guide, "New")).await;
     written(&[&guide.guid, &new.guid], "a new step").await;
+    let between = information_step(&guide, "Between");
+    let between = client.create_step_after(between, &step.guid).await;
+    let between = between.accepted().step.expect("the step");
+    written(&[&guide.guid, &between.guid], "a step between others").await;
+    let again = client.given_step(subtask(&guide, &guide)).await;
+    written(&[&guide.guid, &again.guid], "a subtask").await;
+    let work = client.translation_work(&["de"]).await;
+    for work in &work {
+        client.written(automatic(work, "Deutsch")).await;
+    }
+    let translated: Vec<&str> = work.iter().map(|work| &*work.guid).collect();
+    written(&translated, "automatic translations").await;
     client.delete_step(&new.guid).await.accepted();
     written(&[&guide.guid, &new.guid], "a deletion").await;
 }

@@ -26,7 +26,6 @@ mod concurrent_writes;
 mod contended_rows;
 mod dependencies;
 mod dependency_shorthand;
-mod dirty_record;
 mod document_limits;
 mod error_details;
 mod export_task;
