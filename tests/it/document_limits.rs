@@ -258,15 +258,19 @@ async fn an_import_into_a_managed_task_nests_eight_deep_in_all(client: Client) {
 }
 
 async fn a_value_without_a_document_counts_as_one(client: Client) {
-    let observation = linked_observation(&[("a", "Inner")]);
     let inner = |inner, _| document("Guide", vec![observation_of(inner)]);
-    let guide = |depth| (1..depth).fold(document("Guide", vec![observation.clone()]), inner);
-    let failure = client.import(guide(8)).await.refused();
-    let inner = ".steps[0].feedback_config[0].values[0].task_json".repeat(7);
-    let path = format!("document{inner}.steps[0].feedback_config[0].values[0]");
-    failure.violates(&[(&path, "NESTING_TOO_DEEP")]);
-    let made = client.imported(guide(7)).await;
-    exports_and_imports(&client, &made.guid).await;
+    for (observation, end) in [
+        (linked_observation(&[("a", "Inner")]), ""),
+        (observation_of(document("Inner", Vec::new())), ".task_json"),
+    ] {
+        let guide = |depth| (1..depth).fold(document("Guide", vec![observation.clone()]), inner);
+        let failure = client.import(guide(8)).await.refused();
+        let inner = ".steps[0].feedback_config[0].values[0].task_json".repeat(7);
+        let path = format!("document{inner}.steps[0].feedback_config[0].values[0]{end}");
+        failure.violates(&[(&path, "NESTING_TOO_DEEP")]);
+        let made = client.imported(guide(7)).await;
+        exports_and_imports(&client, &made.guid).await;
+    }
 }
 
 /// A task that has room for this many steps.
@@ -347,6 +351,8 @@ async fn wiring_steps_count_for_an_import(client: Client) {
     };
     let failure = client.import(guide(9_999)).await.refused();
     failure.violates(&[("document.steps", "TOO_MANY_ELEMENTS")]);
+    let expected = "would give the task more than 10000 steps";
+    assert_eq!(failure.description(), expected);
     let failure = client.import(document("Outer", vec![observation_of(guide(9_999))]));
     let inner = "document.steps[0].feedback_config[0].values[0].task_json.steps";
     let failure = failure.await.refused();

@@ -8,10 +8,8 @@ on_one_database![
     a_new_steps_product_and_type_are_required,
     ids_in_a_document_are_uuids,
     more_violations_than_fit_are_counted,
-    ten_thousand_steps_are_the_most,
     an_etag_needs_the_id_of_the_task,
     unknown_choices_are_refused_beside_the_fields_of_the_document,
-    documents_nest_eight_deep,
     a_linked_text_has_200_code_points_at_most,
     linked_is_for_observations_only,
     a_document_in_a_value_that_is_not_linked_is_listed,
@@ -75,40 +73,6 @@ async fn more_violations_than_fit_are_counted(client: Client) {
     assert!(failure.violations().len() <= 50);
     let total = failure.metadata().remove("violations_total");
     assert_eq!(total.as_deref(), Some("60"));
-}
-
-async fn ten_thousand_steps_are_the_most(client: Client) {
-    let steps = vec![document_step(StepType::Information, "one of many"); 10_001];
-    let failure = refused(&client, document("Guide", steps.clone())).await;
-    failure.violates(&[("document.steps", "TOO_MANY_ELEMENTS")]);
-    let made = client
-        .imported(document("Guide", steps[1..].to_vec()))
-        .await;
-    assert_eq!(made.steps.len(), 10_000);
-    assert_eq!(client.step_order(&made.guid).await, made.steps);
-}
-
-/// Documents nested this deep.
-fn documents_deep(depth: usize) -> TaskDocument {
-    (1..depth).fold(document("Inner", document_steps(&["end"])), |inner, _| {
-        let value = answer_with("a", "Inner", inner);
-        document(
-            "Inner",
-            vec![observation_asking(linked_question(vec![value]))],
-        )
-    })
-}
-
-async fn documents_nest_eight_deep(client: Client) {
-    let failure = refused(&client, documents_deep(9)).await;
-    let inner = ".steps[0].feedback_config[0].values[0].task_json";
-    let deepest = format!("document{}", inner.repeat(8));
-    failure.violates(&[(&deepest, "NESTING_TOO_DEEP")]);
-    let made = client.imported(documents_deep(8)).await;
-    assert_eq!(client.all_tasks().await.len(), 8);
-    let exported = client.exported(&made.guid).await;
-    assert_eq!(documents_in(&exported).len(), 8);
-    client.import(exported).await.accepted();
 }
 
 async fn a_linked_text_has_200_code_points_at_most(client: Client) {
