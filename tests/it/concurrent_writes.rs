@@ -14,6 +14,7 @@ on_both_databases![
     one_of_many_updates_with_one_etag_wins,
     updates_of_different_fields_keep_each_other,
     a_task_is_deleted_or_referred_to_but_not_both,
+    imports_that_change_what_one_guide_manages_all_succeed,
 ];
 
 const CLIENTS: usize = 64;
@@ -191,6 +192,36 @@ async fn updates_of_different_fields_keep_each_other(client: Client) {
         assert_eq!(row.title.as_deref(), Some(language));
     }
     assert!(["one", "two"].contains(&after.body()));
+}
+
+async fn imports_that_change_what_one_guide_manages_all_succeed(client: Client) {
+    const KEYS: [&str; 3] = ["a", "b", "c"];
+    let asking = |left_out: usize| {
+        let keys = KEYS.iter().enumerate();
+        let keys = keys.filter(|(index, _)| *index != left_out);
+        observation_asking(linked_question(
+            keys.map(|(_, key)| answer(key, key)).collect(),
+        ))
+    };
+    let guide = client.imported(document("Guide", vec![asking(0)])).await;
+    at_once(&client, 6, move |client, number| {
+        let guide = guide.clone();
+        async move {
+            for round in 0..8 {
+                let question = Step {
+                    guid: guide.steps[0].clone(),
+                    ..asking((number + round) % KEYS.len())
+                };
+                let sent = TaskDocument {
+                    task: Some(task("Guide").with_guid(&guide.guid)),
+                    steps: vec![question],
+                };
+                let imported = client.import_with(AbsentSteps::Keep, sent).await;
+                imported.expect("no import contradicts another");
+            }
+        }
+    })
+    .await;
 }
 
 async fn a_task_is_deleted_or_referred_to_but_not_both(client: Client) {

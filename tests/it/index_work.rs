@@ -163,7 +163,8 @@ async fn what_comes_back_is_no_deletion(client: Client) {
     let items = items.iter().map(item).filter(|item| item.guid != *never);
     client.acknowledge(items.collect()).await;
     client.force_delete_task(task).await.accepted();
-    client.restored(task, 1).await;
+    let restored = client.restored(task, 1).await.task;
+    assert_eq!(restored, Some(client.get_task(task).await.accepted()));
     let mut expected = vec![
         (task.clone(), Task, Changed),
         (step.clone(), Step, Changed),

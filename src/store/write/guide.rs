@@ -1,8 +1,11 @@
 //! Guides that a write reads under locks, and the memory that they take.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use super::transaction::Tx;
@@ -77,7 +80,61 @@ impl GuideMemory {
     }
 }
 
+/// Whether an attempt of a write has lost against others. The next one locks the guide whole before
+/// it reads it, so that others cannot starve it: every step, and whatever its tasks have become.
+pub struct LocksWholeGuide(AtomicBool);
+
+impl LocksWholeGuide {
+    /// Whether the first attempt does so, too.
+    pub fn new(from_the_start: bool) -> Self {
+        Self(AtomicBool::new(from_the_start))
+    }
+
+    /// Notes how an attempt went.
+    pub fn note<T>(&self, attempt: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Conflict | StoreError::Locked) = attempt {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        attempt
+    }
+}
+
 impl Tx {
+    /// Locks tasks with everything below them, and others, in the order of their ids. Returns the
+    /// ids of the former, and all that is locked.
+    pub async fn lock_guides(
+        &self,
+        roots: &[TaskId],
+        others: impl IntoIterator<Item = TaskId>,
+        LocksWholeGuide(whole): &LocksWholeGuide,
+    ) -> Result<(Vec<TaskId>, Vec<LockedTask>), StoreError> {
+        let (db, account) = (&self.db, self.account());
+        let mut below = task_tree::ids(db, account, roots).await?;
+        let mut ids: BTreeSet<TaskId> = others.into_iter().chain(below.iter().copied()).collect();
+        let mut locked = self
+            .lock_tasks(&Vec::from_iter(ids.iter().copied()))
+            .await?;
+        if !whole.load(Ordering::Relaxed) {
+            return Ok((below, locked));
+        }
+        // What others made while this waited for their locks has greater ids than all before.
+        loop {
+            let now = task_tree::ids(db, account, roots).await?;
+            if now == below {
+                break;
+            }
+            let new: Vec<TaskId> = now.iter().copied().filter(|id| !ids.contains(id)).collect();
+            if new.first().is_some_and(|first| Some(first) < ids.last()) {
+                return Err(StoreError::Conflict);
+            }
+            locked.extend(self.lock_tasks(&new).await?);
+            ids.extend(new);
+            below = now;
+        }
+        self.lock_steps_of(&below).await?;
+        Ok((below, locked))
+    }
+
     /// Reads the guide of a task whose tasks are locked; `None` if it is too large to be
     /// exported. Fails with a conflict if the guide has other tasks than the locked ones.
     pub async fn read_exportable_guide(

@@ -6,7 +6,11 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::{Operation, guide::GuideMemory, transaction::Tx};
+use super::{
+    Operation,
+    guide::{GuideMemory, LocksWholeGuide},
+    transaction::Tx,
+};
 use crate::{
     domain::{
         Error, Result, SizedResource,
@@ -78,7 +82,7 @@ impl Account {
         let write = ImportWrite {
             mode,
             // What is compared with the expected etag must not change before it is replaced.
-            locks_all_steps: AtomicBool::new(import.expected_guide.is_set()),
+            locks_whole_guide: LocksWholeGuide::new(import.expected_guide.is_set()),
             import,
             has_large_read_permit: AtomicBool::new(false),
             large_guide_bytes: AtomicUsize::new(0),
@@ -98,9 +102,7 @@ struct ImportWrite {
     large_guide_bytes: AtomicUsize,
     /// What the document and the stored guide take.
     memory: GuideMemory,
-    /// Whether a step changed between reading and locking. Every step is then locked before
-    /// it is read, so that edits of single steps cannot starve the import.
-    locks_all_steps: AtomicBool,
+    locks_whole_guide: LocksWholeGuide,
 }
 
 /// Bytes of memory that a step of a document takes beside its texts: in the document, in the
@@ -151,17 +153,17 @@ impl Operation for ImportWrite {
         let has_permit = tx.large_read_permit.is_some();
         self.has_large_read_permit
             .store(has_permit, Ordering::Relaxed);
-        let below = match target {
-            Some(root) => task_tree::ids(&tx.db, tx.account(), &[root]).await?,
-            None => Vec::new(),
+        let subtasks = document.subtasks();
+        let (below, locked_tasks) = match target {
+            Some(root) => {
+                tx.lock_guides(&[root], subtasks, &self.locks_whole_guide)
+                    .await?
+            }
+            None => {
+                let subtasks: Vec<TaskId> = subtasks.into_iter().collect();
+                (Vec::new(), tx.lock_tasks(&subtasks).await?)
+            }
         };
-        let all: BTreeSet<TaskId> = document
-            .subtasks()
-            .into_iter()
-            .chain(below.iter().copied())
-            .collect();
-        let all: Vec<TaskId> = all.into_iter().collect();
-        let locked_tasks = tx.lock_tasks(&all).await?;
         let referenced = locked_tasks
             .iter()
             .map(|locked_task| (locked_task.guid, locked_task.referenced()));
@@ -172,13 +174,11 @@ impl Operation for ImportWrite {
                 let is_of_guide =
                     |locked_task: &&LockedTask| below.binary_search(&locked_task.guid).is_ok();
                 let of_guide: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guide).collect();
-                if self.locks_all_steps.load(Ordering::Relaxed) {
-                    tx.lock_steps_of(&below).await?;
-                }
                 let history = tx.lock_history(root).await?;
                 let hold = |step_bytes| self.memory.hold(of_guide.iter().copied(), step_bytes);
                 hold(0)?;
-                match task_tree::read_tree(&tx.db, tx.account(), root, &below, hold).await? {
+                let tree = task_tree::read_tree(&tx.db, tx.account(), root, &below, hold).await;
+                match self.locks_whole_guide.note(tree)? {
                     None => None,
                     Some(tree) => {
                         let guide = tx.with_outdated_translations(tree).await?;
@@ -206,10 +206,7 @@ impl Operation for ImportWrite {
             bytes => return Err(StoreError::NeedsLargeReadPermit(bytes)),
         }
         let locked = tx.lock_changed_steps(changes).await;
-        if let Err(StoreError::Conflict | StoreError::Locked) = locked {
-            self.locks_all_steps.store(true, Ordering::Relaxed);
-        }
-        locked
+        self.locks_whole_guide.note(locked)
     }
 
     fn decide(

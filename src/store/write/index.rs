@@ -53,16 +53,7 @@ impl Operation for Acknowledge {
             let etag = Etag::of_version(step.0, version, modified).into_string();
             stored.insert(step.0, (Some(IndexKind::Step), etag));
         }
-        let deletions: Vec<(Uuid, Uuid)> = tx
-            .select::<index_deletion::Entity>()
-            .select_only()
-            .columns([index_deletion::Column::Guid, index_deletion::Column::Mark])
-            .filter(index_deletion::Column::Guid.is_in(ids))
-            .lock_exclusive()
-            .into_tuple()
-            .all(&tx.db)
-            .await?;
-        for (guid, mark) in deletions {
+        for (guid, mark) in tx.lock_index_deletions(ids).await? {
             stored.insert(guid, (None, mark.to_string()));
         }
         Ok(stored)
@@ -87,5 +78,24 @@ impl Operation for Acknowledge {
         };
         let outcomes = self.0.iter().map(outcome).collect();
         Ok((changes, outcomes))
+    }
+}
+
+impl Tx {
+    /// Locks what an index is to forget of these ids, each with its mark.
+    pub async fn lock_index_deletions(
+        &self,
+        ids: Vec<Uuid>,
+    ) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        let deletions = self
+            .select::<index_deletion::Entity>()
+            .select_only()
+            .columns([index_deletion::Column::Guid, index_deletion::Column::Mark])
+            .filter(index_deletion::Column::Guid.is_in(ids))
+            .lock_exclusive()
+            .into_tuple()
+            .all(&self.db)
+            .await?;
+        Ok(deletions)
     }
 }

@@ -1,14 +1,15 @@
 //! Writes of the history: requested revisions, aliases, restores.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::{Operation, guide::GuideMemory, transaction::Tx};
+use super::{
+    Operation,
+    guide::{GuideMemory, LocksWholeGuide},
+    transaction::Tx,
+};
 use crate::{
     domain::{
         Error, Precondition, Result, SizedResource,
@@ -127,10 +128,10 @@ impl Account {
         mode: WriteMode,
     ) -> Result<WriteOutcome<RestoredRevision>> {
         let write = RestoreWrite {
+            locks_whole_guide: LocksWholeGuide::new(request.expected.is_set()),
             request,
             mode,
             memory: GuideMemory::of_current_call(0)?,
-            locks_all_steps: AtomicBool::new(false),
         };
         self.write_idempotent(write, mode, retry).await
     }
@@ -432,14 +433,15 @@ struct RestoreWrite {
     request: RestoreRequest,
     mode: WriteMode,
     memory: GuideMemory,
-    /// As for an import.
-    locks_all_steps: AtomicBool,
+    locks_whole_guide: LocksWholeGuide,
 }
 
 /// What a restore reads.
 struct RestoreSnapshot {
     kept: KeptGuide,
     stored: Option<TaskTree>,
+    /// Whether an index still holds the task, which is deleted.
+    indexed: bool,
     others: Vec<TaskTree>,
     outdated: TranslatedFrom,
     referenced: BTreeMap<TaskId, ReferencedTask>,
@@ -507,16 +509,12 @@ impl Operation for RestoreWrite {
         add_referenced(&kept.tree, &mut managed, &mut subtasks);
         managed.insert(root);
         let roots: Vec<TaskId> = managed.into_iter().collect();
-        let guides = task_tree::ids(db, account, &roots).await?;
-        subtasks.extend(guides.iter().copied());
-        let all: Vec<TaskId> = subtasks.into_iter().collect();
-        let locked_tasks = tx.lock_tasks(&all).await?;
+        let (guides, locked_tasks) = tx
+            .lock_guides(&roots, subtasks, &self.locks_whole_guide)
+            .await?;
         let is_of_guides =
             |locked_task: &&LockedTask| guides.binary_search(&locked_task.guid).is_ok();
         let of_guides: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guides).collect();
-        if self.locks_all_steps.load(Ordering::Relaxed) || self.request.expected.is_set() {
-            tx.lock_steps_of(&guides).await?;
-        }
         let history = tx.lock_history(root).await?;
         if history.last_number == 0 {
             // The history has just been deleted.
@@ -524,13 +522,19 @@ impl Operation for RestoreWrite {
         }
         let hold = |of_steps| self.memory.hold(of_guides.iter().copied(), of_steps);
         hold(0)?;
-        let mut others = task_tree::read_trees(db, account, &roots, &guides, hold).await?;
+        let trees = task_tree::read_trees(db, account, &roots, &guides, hold).await;
+        let mut others = self.locks_whole_guide.note(trees)?;
         let outdated = task_tree::outdated_translations(db, account, &others).await?;
         let stored = others.iter().position(|tree| tree.task.guid == root);
         let stored = stored.map(|index| others.swap_remove(index));
+        let indexed = match stored {
+            Some(_) => false,
+            None => !tx.lock_index_deletions(vec![root.0]).await?.is_empty(),
+        };
         Ok(RestoreSnapshot {
             kept,
             stored,
+            indexed,
             others,
             outdated,
             referenced: locked_tasks
@@ -543,10 +547,7 @@ impl Operation for RestoreWrite {
 
     async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
         let locked = tx.lock_changed_steps(changes).await;
-        if let Err(StoreError::Conflict | StoreError::Locked) = locked {
-            self.locks_all_steps.store(true, Ordering::Relaxed);
-        }
-        locked
+        self.locks_whole_guide.note(locked)
     }
 
     fn decide(
@@ -557,6 +558,7 @@ impl Operation for RestoreWrite {
         let RestoreSnapshot {
             kept,
             stored,
+            indexed,
             others,
             outdated,
             referenced,
@@ -569,7 +571,7 @@ impl Operation for RestoreWrite {
             .check_guide(former_etag.as_ref(), root)?;
         let RestorePlan {
             mut changes,
-            task,
+            mut task,
             outcome,
             skipped,
             replaced,
@@ -583,6 +585,8 @@ impl Operation for RestoreWrite {
             referenced: &referenced,
             skip_missing_subtasks: self.request.skip_missing_subtasks,
         })?;
+        // As it is stored when its deletion is forgotten.
+        task.index.indexed |= indexed;
         let mut previous_revision = 0;
         if outcome != ImportOutcome::Unchanged && self.mode == WriteMode::Store {
             let edits = match stored.zip(former_etag) {
