@@ -31,22 +31,21 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Fails if other users may access the file. A group may read a file of root, as systemd and
-/// Kubernetes give files to a process of another user: systemd by an ACL, whose mask is shown as
-/// permissions of the group, which is root's own.
+/// Kubernetes give files to a process that is not root's: systemd by an ACL, whose mask is shown as
+/// permissions of the group.
 pub(crate) fn check_private(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
-    let owner = (metadata.uid(), metadata.gid());
-    match is_private(metadata.mode(), owner, geteuid().as_raw()) {
+    match is_private(metadata.mode(), metadata.uid(), geteuid().as_raw()) {
         true => Ok(()),
         false => Err(io::Error::other(
             "other users may access it: set its mode to 600, or to 640 if root owns it and the \
-             service is in its group",
+             service, which is not root, is in its group",
         )),
     }
 }
 
-fn is_private(mode: u32, (owner, group): (u32, u32), user: u32) -> bool {
-    let of_others = match owner == 0 && (user != 0 || group == 0) {
+fn is_private(mode: u32, owner: u32, user: u32) -> bool {
+    let of_others = match owner == 0 && user != 0 {
         true => 0o037,
         false => 0o077,
     };
@@ -110,19 +109,18 @@ mod tests {
     #[test]
     fn a_private_file_is_the_users_alone_or_one_of_root_for_a_group() {
         for (mode, owner, user, private) in [
-            (0o600, (7, 7), 7, true),
-            (0o400, (0, 7), 7, true),
-            (0o440, (0, 7), 7, true),
-            (0o100440, (0, 7), 7, true),
-            (0o440, (0, 0), 0, true),
-            (0o440, (7, 7), 7, false),
-            (0o440, (0, 7), 0, false),
-            (0o460, (0, 7), 7, false),
-            (0o444, (0, 0), 7, false),
-            (0o604, (7, 7), 7, false),
+            (0o600, 7, 7, true),
+            (0o400, 0, 7, true),
+            (0o440, 0, 7, true),
+            (0o100440, 0, 7, true),
+            (0o440, 7, 7, false),
+            (0o440, 0, 0, false),
+            (0o460, 0, 7, false),
+            (0o444, 0, 7, false),
+            (0o604, 7, 7, false),
         ] {
             let found = is_private(mode, owner, user);
-            assert_eq!(found, private, "{mode:o} of {owner:?} for {user}");
+            assert_eq!(found, private, "{mode:o} of {owner} for {user}");
         }
     }
 }
