@@ -38,8 +38,8 @@ pub(crate) fn check_private(file: &File) -> io::Result<()> {
     match is_private(metadata.mode(), metadata.uid(), geteuid().as_raw()) {
         true => Ok(()),
         false => Err(io::Error::other(
-            "other users may access it: set its mode to 600, or to 640 if root owns it and the \
-             service, which is not root, is in its group",
+            "other users may access it: set its mode to 600; or to 640 if it belongs to root and the \
+             service runs as a member of its group, not as root",
         )),
     }
 }

@@ -15,7 +15,7 @@ pub struct Turns<T> {
     accounts: VecDeque<(AccountId, VecDeque<T>)>,
     /// Whether the account at the back had the last turn. New accounts are then put before it.
     last_had_turn: bool,
-    /// Whether an item waits no more. It takes no turn, and does not stay for long.
+    /// Whether an item waits no more. It takes no turn, and is dropped when it is met.
     has_gone: fn(&T) -> bool,
 }
 
@@ -26,10 +26,6 @@ impl<T> Turns<T> {
             last_had_turn: false,
             has_gone,
         }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.accounts.is_empty()
     }
 
     /// Adds what waits behind all else of the account.
@@ -71,8 +67,8 @@ impl<T> Turns<T> {
     }
 }
 
-/// Permits that accounts take in turns. Of four or more, no account has more than three quarters,
-/// so that there usually is one for another.
+/// Permits that accounts take in turns. No account has more than three quarters of them, if there are
+/// at least four, so that there usually is one for another.
 pub struct FairSemaphore(Mutex<Permits>);
 
 struct Permits {
@@ -127,17 +123,8 @@ impl Permits {
 
 impl FairSemaphore {
     pub fn new(permits: usize) -> Arc<Self> {
-        Self::with(permits, permits)
-    }
-
-    /// For each account three quarters of `permits`, whatever the others have.
-    pub fn for_each_account(permits: usize) -> Arc<Self> {
-        Self::with(usize::MAX, permits)
-    }
-
-    fn with(free: usize, permits: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Permits {
-            free,
+            free: permits,
             most: permits - permits / 4,
             held: HashMap::new(),
             waiting: Turns::new(oneshot::Sender::is_closed),
@@ -237,7 +224,7 @@ mod tests {
         let others: Vec<&str> = others.map(|(_, item)| item).collect();
         assert_eq!(first, "b1");
         assert_eq!(others, ["a1", "c1", "b2", "a2", "a3"]);
-        assert!(turns.is_empty());
+        assert!(turns.accounts.is_empty());
         // One that comes while another one has its turn is next.
         let one = |turns: &mut Turns<&'static str>| turns.pop(|_| true).expect("one").1;
         for item in ["a1", "a2"] {
@@ -267,7 +254,7 @@ mod tests {
             .map(|(_, item)| item)
             .collect();
         assert_eq!(order, ["a1", "b1", "a2", "b2", "a3"]);
-        assert!(turns.is_empty() && !turns.last_had_turn);
+        assert!(turns.accounts.is_empty() && !turns.last_had_turn);
     }
 
     #[tokio::test]

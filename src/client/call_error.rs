@@ -145,7 +145,7 @@ impl fmt::Display for CallError {
         for CallViolation { field, place, .. } in violations {
             if !place.is_empty() {
                 write!(f, "\n  {field} {place}")?;
-            } else if !message.contains(field) {
+            } else if !has_word(message, field) {
                 write!(f, "\n  {field}")?;
             }
         }
@@ -166,6 +166,13 @@ impl fmt::Display for CallViolation {
         }
         write!(f, "{field}: {description} ({reason})")
     }
+}
+
+/// Whether a text names a field or an id.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_between = |c: char| !c.is_alphanumeric() && !"_-.[]/".contains(c);
+    let mut words = text.split(is_between);
+    words.any(|it| it.trim_end_matches('.') == word)
 }
 
 fn violations(details: &ErrorDetails) -> Vec<CallViolation> {

@@ -455,7 +455,7 @@ fn restored(done: RestoredRevision) -> RestoreRevisionResponse {
     }
 }
 
-/// A guide to compare. The call holds `other` bytes beside it.
+/// A guide to compare.
 struct ComparedGuide {
     guide: DecodedGuide,
     etag: GuideEtag,
@@ -469,6 +469,7 @@ struct Comparison {
 }
 
 impl ComparedGuide {
+    /// A revision; the call already holds `other` bytes.
     async fn revision(
         account: &Account,
         task: TaskId,
@@ -485,6 +486,7 @@ impl ComparedGuide {
         })
     }
 
+    /// The guide as it is now; the call already holds `other` bytes.
     async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
         let tree = account
             .export_primary(task)

@@ -22,7 +22,7 @@ pub async fn with_layout<F: Future>(layout: TableLayout, migrations: F) -> F::Ou
     LAYOUT.scope(layout, migrations).await
 }
 
-/// All migrations, oldest first. None of a release is changed or removed.
+/// All migrations, oldest first. Once released, none is changed or removed.
 pub struct Migrator;
 
 #[async_trait::async_trait]

@@ -214,8 +214,8 @@ impl<'tasks, 'sources> TasksByName<'tasks, 'sources> {
             }
             warnings.extend(second_task_warning(sources, candidates.len(), other));
             if let Some(task) = self.identified.get(key) {
-                let left_over = sources.iter().skip(candidates.len());
-                warnings.extend(left_over.filter_map(|source| identified_warning(source, task)));
+                let mut left_over = sources.iter().skip(candidates.len());
+                warnings.extend(left_over.find_map(|source| identified_warning(source, task)));
             }
             let all = sources.iter();
             warnings.extend(all.filter_map(|source| managed_task_warning(source)));

@@ -97,8 +97,7 @@ impl CompiledGroup {
         Truth::of_group(self.operator, nodes)
     }
 
-    /// The conditions in order, each behind the one that it was compiled from, which is of
-    /// `source`.
+    /// The conditions in order, each with the one in `source` that it was compiled from.
     pub fn with_sources<'a>(
         &'a self,
         source: &'a Group,

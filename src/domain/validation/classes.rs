@@ -47,8 +47,8 @@ impl ValueClasses {
             }
             count += new.len();
         }
-        // Classes that lost all of their values are none. The others are numbered in the order
-        // of their first values.
+        // Classes without values are dropped, but for the first one, which has the unanswered value.
+        // The others are numbered in the order of their first values.
         let mut numbers = HashMap::from([(Self::UNANSWERED, Self::UNANSWERED)]);
         for class in &mut class_of {
             let next = numbers.len();

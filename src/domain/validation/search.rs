@@ -37,8 +37,8 @@ pub enum Possibility {
     Undecided,
 }
 
-/// An assignment: the values of the inputs that a question depends on. Those of others do not
-/// matter, and are false in [`Self::values`].
+/// An assignment: the values of the inputs that a question depends on. Other inputs do not matter;
+/// [`Self::values`] takes them as false.
 #[derive(Clone, Debug)]
 pub struct Assignment(HashMap<usize, bool>);
 

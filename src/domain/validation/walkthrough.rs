@@ -107,8 +107,8 @@ struct ReadVariable {
     classes: ValueClasses,
     /// Whether it is not answered at the start of every walkthrough.
     starts_unanswered: bool,
-    /// For each of its classes, whether the value is in that class where the walk is that builds
-    /// the walkthroughs.
+    /// While the walkthroughs are built: for each class, whether the value is in it at the current
+    /// step.
     values: Vec<Literal>,
 }
 

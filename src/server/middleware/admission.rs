@@ -264,9 +264,6 @@ pub enum WorkKind {
 /// The queue in which calls wait for a permit once their messages are there.
 pub struct WorkQueue {
     calls: Arc<FairSemaphore>,
-    /// How many calls one account may have in work. A call takes this first, so that those that wait
-    /// for others of their own account hold nothing that other accounts need.
-    calls_of_account: Arc<FairSemaphore>,
     large: Arc<Semaphore>,
     /// At most one large analysis for each processor, so that analyses never hold all permits of
     /// large calls.
@@ -282,7 +279,6 @@ pub struct WorkQueue {
 
 /// A call is worked on until this is dropped.
 pub struct WorkPermit {
-    _of_account: FairPermit,
     _call: FairPermit,
     _large: Option<OwnedSemaphorePermit>,
     _analysis: Option<OwnedSemaphorePermit>,
@@ -296,12 +292,11 @@ impl WorkQueue {
         let large_permits = u32::try_from(permits).unwrap_or(u32::MAX);
         Self {
             calls: FairSemaphore::new(MAX_CALLS_IN_WORK),
-            calls_of_account: FairSemaphore::for_each_account(MAX_CALLS_IN_WORK),
             large: Arc::new(Semaphore::new(large_permits as usize)),
             large_analyses: Arc::new(Semaphore::new(processors())),
             large_permits,
             waiting: Arc::default(),
-            slots_of_account: FairSemaphore::for_each_account(MAX_QUEUED_CALLS),
+            slots_of_account: FairSemaphore::new(MAX_QUEUED_CALLS),
             refused_full: rejected.get_or_create_owned(&[("cause", "queue_full")]),
             refused_late: rejected.get_or_create_owned(&[("cause", "queue_timeout")]),
         }
@@ -358,15 +353,14 @@ impl WorkQueue {
         })
     }
 
-    /// A call waits for others of its account, then for a permit of large calls if it is large, in
-    /// the order of arrival, and then for the turn of its account.
+    /// Large calls first wait for a permit of large calls, in the order of arrival. Then accounts
+    /// take turns.
     async fn permit(
         &self,
         account: &AccountId,
         kind: WorkKind,
         bytes: usize,
     ) -> Result<WorkPermit, AtCapacity> {
-        let of_account = self.calls_of_account.acquire(account).await;
         let is_large_analysis = kind == WorkKind::Analysis && bytes > SMALL_CALL_BYTES;
         let analysis = match is_large_analysis {
             true => {
@@ -385,7 +379,6 @@ impl WorkQueue {
             }
         };
         Ok(WorkPermit {
-            _of_account: of_account,
             _call: self.calls.acquire(account).await,
             _large: large,
             _analysis: analysis,

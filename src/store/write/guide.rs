@@ -80,12 +80,13 @@ impl GuideMemory {
     }
 }
 
-/// Whether an attempt of a write has lost against others. The next one locks the guide whole before
-/// it reads it, so that others cannot starve it: every step, and whatever its tasks have become.
+/// Whether an attempt locks all tasks and steps of a guide before it reads them: from the start if an
+/// etag is compared, and otherwise once an attempt has lost against other writes, so that these cannot
+/// starve it.
 pub struct LocksWholeGuide(AtomicBool);
 
 impl LocksWholeGuide {
-    /// Whether the first attempt does so, too.
+    /// Whether the first attempt does so.
     pub fn new(from_the_start: bool) -> Self {
         Self(AtomicBool::new(from_the_start))
     }
@@ -100,8 +101,9 @@ impl LocksWholeGuide {
 }
 
 impl Tx {
-    /// Locks tasks with everything below them, and others, in the order of their ids. Returns the
-    /// ids of the former, and all that is locked.
+    /// Locks tasks with everything below them, and others, in the order of their ids; then the steps
+    /// of the former, if they are to be locked whole. Returns the ids of the former, and all locked
+    /// tasks.
     pub async fn lock_guides(
         &self,
         roots: &[TaskId],
@@ -117,7 +119,8 @@ impl Tx {
         if !whole.load(Ordering::Relaxed) {
             return Ok((below, locked));
         }
-        // What others made while this waited for their locks has greater ids than all before.
+        // Tasks that others made while this waited for their locks have greater ids, so that they are
+        // locked in order.
         loop {
             let now = task_tree::ids(db, account, roots).await?;
             if now == below {

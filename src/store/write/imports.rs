@@ -156,8 +156,8 @@ impl Operation for ImportWrite {
         let subtasks = document.subtasks();
         let (below, locked_tasks) = match target {
             Some(root) => {
-                tx.lock_guides(&[root], subtasks, &self.locks_whole_guide)
-                    .await?
+                let whole = &self.locks_whole_guide;
+                whole.note(tx.lock_guides(&[root], subtasks, whole).await)?
             }
             None => {
                 let subtasks: Vec<TaskId> = subtasks.into_iter().collect();

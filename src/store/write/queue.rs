@@ -56,13 +56,23 @@ struct WaitingJobs {
 }
 
 impl WaitingJobs {
+    fn new(arrived: mpsc::UnboundedReceiver<Box<dyn Job>>) -> Self {
+        Self {
+            arrived,
+            turns: Turns::new(|job| job.has_gone()),
+        }
+    }
+
     /// Waits for a write. `None` if there will be no more.
     async fn next(&mut self) -> Option<Box<dyn Job>> {
-        if self.turns.is_empty() {
+        loop {
+            if let Some(job) = self.try_next() {
+                return Some(job);
+            }
+            // Whatever waited has gone.
             let job = self.arrived.recv().await?;
             self.turns.push(&job.account(), job);
         }
-        self.try_next()
     }
 
     /// A write, if one waits.
@@ -109,11 +119,7 @@ impl WriteQueue {
     /// longer than `wait_timeout` to begin is refused.
     pub fn start(writer: Database, wait_timeout: Duration) -> Self {
         let (jobs, arrived) = mpsc::unbounded_channel();
-        let queue = WaitingJobs {
-            arrived,
-            turns: Turns::new(|job| job.has_gone()),
-        };
-        tokio::spawn(run_jobs(writer, queue));
+        tokio::spawn(run_jobs(writer, WaitingJobs::new(arrived)));
         Self { jobs, wait_timeout }
     }
 
@@ -374,5 +380,46 @@ async fn end_savepoint(tx: &Tx, sql: &str) -> TransactionState {
     match tx.db.execute_unprepared(sql).await {
         Ok(_) => TransactionState::Usable,
         Err(_) => TransactionState::MustRollBack,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+
+    struct FakeJob {
+        has_gone: bool,
+    }
+
+    impl Job for FakeJob {
+        fn account(&self) -> AccountId {
+            AccountId::parse("demo").expect("an account")
+        }
+
+        fn has_gone(&self) -> bool {
+            self.has_gone
+        }
+
+        fn run<'a>(
+            &'a mut self,
+            _: &'a Arc<Transaction>,
+            _: bool,
+        ) -> BoxFuture<'a, TransactionState> {
+            Box::pin(async { TransactionState::Usable })
+        }
+
+        fn end(self: Box<Self>, _: Result<(), StoreError>) {}
+    }
+
+    #[tokio::test]
+    async fn the_queue_goes_on_after_writes_that_nobody_waits_for() {
+        let (jobs, arrived) = mpsc::unbounded_channel::<Box<dyn Job>>();
+        let mut queue = WaitingJobs::new(arrived);
+        let send = |has_gone| jobs.send(Box::new(FakeJob { has_gone })).is_ok();
+        assert!(send(true) && send(true));
+        assert!(queue.next().now_or_never().is_none(), "it waits for more");
+        assert!(send(false));
+        assert!(queue.next().now_or_never().flatten().is_some());
     }
 }

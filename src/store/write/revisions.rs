@@ -509,9 +509,8 @@ impl Operation for RestoreWrite {
         add_referenced(&kept.tree, &mut managed, &mut subtasks);
         managed.insert(root);
         let roots: Vec<TaskId> = managed.into_iter().collect();
-        let (guides, locked_tasks) = tx
-            .lock_guides(&roots, subtasks, &self.locks_whole_guide)
-            .await?;
+        let whole = &self.locks_whole_guide;
+        let (guides, locked_tasks) = whole.note(tx.lock_guides(&roots, subtasks, whole).await)?;
         let is_of_guides =
             |locked_task: &&LockedTask| guides.binary_search(&locked_task.guid).is_ok();
         let of_guides: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guides).collect();

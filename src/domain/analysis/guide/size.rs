@@ -71,8 +71,8 @@ struct WalkSize {
 }
 
 impl Guide {
-    /// The limit that the steps and conditions which a walk passes exceed. Those of a task count
-    /// at each subtask step that enters it. Counting stops at the limit, as shared subtasks could
+    /// The limit, if any, that the steps and conditions of a walk exceed. Those of a task count at
+    /// each subtask step that enters it. Counting stops at the limit, as shared subtasks could
     /// make a whole walk very long.
     pub(super) fn exceeded_limit(&self) -> Option<GuideLimit> {
         let conditions_of_tasks = self.tasks.iter().map(|task| {

@@ -318,8 +318,8 @@ impl<'a> Restore<'a> {
             return Target::Stored(tree);
         }
         match self.outside.get(&id).copied() {
-            // A task that is made anew takes no standard task over: a restore that undoes this one
-            // would not release it.
+            // A new task takes over no standard task: a restore that undoes this one would not make
+            // that standard again.
             Some(tree)
                 if !matches!(parent, Target::Replaced)
                     && tree.task.managed.is_none()

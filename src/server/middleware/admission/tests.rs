@@ -178,24 +178,6 @@ async fn a_full_queue_refuses_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_calls_that_wait_for_others_of_their_account_hold_nothing() {
-    let queue = WorkQueue::new(MIB, &RejectedCalls::default());
-    let [busy, other] = ["busy", "other"].map(|id| AccountId::parse(id).expect("an account"));
-    let wait =
-        |account, bytes| Box::pin(queue.acquire(None, account, WorkKind::Analysis, bytes, soon()));
-    let mut held = Vec::new();
-    for _ in 0..MAX_CALLS_IN_WORK * 3 / 4 {
-        held.push(wait(&busy, 10).await.expect("a permit"));
-    }
-    let mut large: Vec<_> = (0..8).map(|_| wait(&busy, MIB)).collect();
-    for permit in &mut large {
-        assert!(permit.now_or_never().is_none());
-    }
-    let permit = wait(&other, MIB).now_or_never();
-    assert!(permit.is_some_and(|permit| permit.is_ok()));
-}
-
-#[tokio::test(start_paused = true)]
 async fn one_account_leaves_a_quarter_of_the_queue_to_others() {
     let queue = WorkQueue::new(MIB, &RejectedCalls::default());
     let [busy, other] = ["busy", "other"].map(|id| AccountId::parse(id).expect("an account"));
