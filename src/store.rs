@@ -246,9 +246,11 @@ impl Store {
 
     /// The data of one account.
     pub fn account(&self, id: &AccountId) -> Account {
+        let nodes = self.inner.connections.nodes.as_ref();
         Account {
             store: self.clone(),
             id: id.clone(),
+            node: nodes.and_then(|nodes| nodes.node_of(id)),
             subject: String::new(),
             read_from: CallContext::current_read_from(),
         }
@@ -303,6 +305,8 @@ impl Store {
 pub struct Account {
     store: Store,
     id: AccountId,
+    /// The node of Citus that holds it, if calls go there.
+    node: Option<Database>,
     /// Who works on it; empty if the credentials do not say.
     subject: String,
     /// The choice of the call that this was made for.
@@ -329,7 +333,8 @@ impl Account {
     }
 
     fn reader(&self) -> &Database {
-        &self.store.inner.connections.reader
+        let connections = &self.store.inner.connections;
+        self.node.as_ref().unwrap_or(&connections.reader)
     }
 
     /// For reads that may be stale.
@@ -345,7 +350,8 @@ impl Account {
     }
 
     fn writer(&self) -> &Database {
-        &self.store.inner.connections.writer
+        let connections = &self.store.inner.connections;
+        self.node.as_ref().unwrap_or(&connections.writer)
     }
 
     fn writers(&self) -> &Writers {

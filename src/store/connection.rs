@@ -4,6 +4,7 @@ mod database;
 mod driver;
 mod message;
 mod migrations;
+mod nodes;
 mod open_error;
 mod pool;
 mod pooler;
@@ -31,6 +32,7 @@ use probe::HealthProbe;
 pub use database::Database;
 pub use driver::PoolSize;
 pub use message::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
+pub use nodes::Nodes;
 pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Transaction, TransactionMode};
@@ -127,8 +129,10 @@ pub struct DatabaseConnections {
     pub probe: HealthProbe,
     /// Slots or queue of writes.
     pub writers: Writers,
-    /// Whether the tables are distributed over several databases.
+    /// Whether the tables are distributed over the nodes of Citus.
     pub is_distributed: bool,
+    /// Those nodes, where the calls of their accounts may go.
+    pub nodes: Option<Nodes>,
     /// The secret that signs page tokens.
     pub page_key: [u8; 32],
     /// What was done to the schema.
@@ -139,7 +143,11 @@ impl DatabaseConnections {
     /// Records the size and use of each pool.
     pub fn sample_pools(&self, metrics: &StoreMetrics) {
         for database in [&self.writer, &self.reader] {
-            metrics.sample_pool(database.pool_name, &database.pool.size());
+            let mut size = database.pool.size();
+            if let Some(nodes) = &self.nodes {
+                nodes.add_to(&mut size);
+            }
+            metrics.sample_pool(database.pool_name, &size);
         }
     }
 
@@ -147,6 +155,9 @@ impl DatabaseConnections {
     /// log into the file when its last connection is a writing one.
     pub async fn close(&self) {
         self.probe.close().await;
+        if let Some(nodes) = &self.nodes {
+            nodes.close().await;
+        }
         self.reader.close().await;
         self.writer.close().await;
     }
@@ -207,6 +218,10 @@ async fn open_postgres(
     let page_key = page_key(&pool).await?;
     let is_distributed = is_distributed(&pool).await?;
     pool.measure("shared", metrics);
+    let nodes = match is_distributed {
+        true => Nodes::of(&pool, &options, *max_connections, page_key),
+        false => None,
+    };
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
     let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT);
@@ -217,6 +232,7 @@ async fn open_postgres(
         page_key,
         schema_change,
         is_distributed,
+        nodes,
         writers: Writers::Slots(slots),
     })
 }

@@ -71,7 +71,8 @@ pub async fn open(
     Ok((options, database))
 }
 
-fn open_pool(options: PgConnectOptions, pooling: Pooling, max_connections: u32) -> Database {
+/// A pool of connections, of which none is opened yet.
+pub fn open_pool(options: PgConnectOptions, pooling: Pooling, max_connections: u32) -> Database {
     let generation = Arc::new(Generation::new());
     let (acquired_from, released_to) = (Arc::clone(&generation), Arc::clone(&generation));
     let pool = PgPoolOptions::new()

@@ -100,6 +100,7 @@ pub async fn open_file(
         page_key,
         schema_change,
         is_distributed: false,
+        nodes: None,
     })
 }
 
@@ -174,6 +175,7 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
         page_key,
         schema_change,
         is_distributed: false,
+        nodes: None,
     })
 }
 

@@ -297,6 +297,10 @@ impl MigrationName for Migration {
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
+        let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
+        if layout == TableLayout::Distributed {
+            db.execute_unprepared(CHANGES_CLOCK).await?;
+        }
         let (text, uuid, bytes, by_key, seq, seq_key) = match manager.get_database_backend() {
             // SQLite compares text byte by byte by default. `uuid_text` is SeaORM's name of the
             // type; the value is a blob. WITHOUT ROWID stores narrow rows in the primary key only.
@@ -316,12 +320,14 @@ impl MigrationTrait for Migration {
                     "uuid",
                     "bytea",
                     "",
-                    "bigint NOT NULL DEFAULT nextval('changes_seq')",
+                    match layout {
+                        TableLayout::Distributed => "bigint NOT NULL DEFAULT changes_clock()",
+                        _ => "bigint NOT NULL DEFAULT nextval('changes_seq')",
+                    },
                     ", PRIMARY KEY (account_id, seq)",
                 )
             }
         };
-        let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
         let partitions = match layout {
             TableLayout::Partitioned(partitions) => partitions,
             TableLayout::Plain | TableLayout::Distributed => 0,
@@ -343,8 +349,8 @@ impl MigrationTrait for Migration {
         }
         if layout == TableLayout::Distributed {
             // A table that others refer to comes before them.
-            for table in tables().filter(|table| table.is_of_accounts) {
-                db.execute_unprepared(&distribution(table.name)).await?;
+            for table in tables() {
+                db.execute_unprepared(&distribution(&table)).await?;
             }
         }
         if manager.get_database_backend() == DbBackend::Sqlite {
@@ -429,13 +435,29 @@ fn partitioned(table: String, partitions: u16) -> Vec<String> {
     [vec![whole], parts].concat()
 }
 
-/// The statement of Citus that distributes a table. Rows of one account are on one node.
-fn distribution(table: &str) -> String {
-    let with = match table == table_name(TABLES[0]) {
+/// Draws the number of a new change where tables are distributed. Each node draws from a sequence by
+/// itself, so that a change written through one node could come before an earlier one of another. The
+/// clock of a transaction is later than all that the nodes of the transaction have shown before, and
+/// so later than that of each transaction whose rows it has read or waited for.
+///
+/// It is a number of milliseconds, here from November 2023 on, and one of 22 bits.
+const CHANGES_CLOCK: &str = "CREATE FUNCTION changes_clock() RETURNS bigint LANGUAGE plpgsql AS $$ \
+    DECLARE clock cluster_clock := citus_get_transaction_clock(); \
+    BEGIN RETURN (cluster_clock_logical(clock) - 1700000000000) << 22 \
+    | rtrim(split_part(clock::text, ',', 2), ')')::bigint; END $$";
+
+/// The statement of Citus that distributes a table. Rows of one account are on one node, and the
+/// server's keys on each.
+fn distribution(table: &SchemaTable) -> String {
+    let name = table.name;
+    if !table.is_of_accounts {
+        return format!("SELECT create_reference_table('{name}')");
+    }
+    let with = match name == table_name(TABLES[0]) {
         true => "",
         false => ", colocate_with => 'accounts'",
     };
-    format!("SELECT create_distributed_table('{table}', 'account_id'{with})")
+    format!("SELECT create_distributed_table('{name}', 'account_id'{with})")
 }
 
 /// The foreign keys of a table, as constraints. `suffix` follows the name of the table that each

@@ -38,7 +38,8 @@ const SLOW_WRITES: usize = 15;
 /// How long each message between that server and the database takes.
 const DELAY: Duration = Duration::from_millis(15);
 
-/// Servers of one database. On PostgreSQL they are three, one of which is slow.
+/// Servers of one database. On PostgreSQL they are three, one of which is slow. It stays with the
+/// coordinator of Citus, as behind PgBouncer, while the others write through the nodes.
 struct Fleet {
     servers: Vec<TestServer>,
     _relay: Option<Relay>,
@@ -58,7 +59,7 @@ impl Fleet {
         let servers = vec![
             server(url).await,
             server(url).await,
-            server(&relay.url(url)).await,
+            server(&format!("{}?pgbouncer=true", relay.url(url))).await,
         ];
         Self {
             servers,
