@@ -37,6 +37,8 @@ pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Transaction, TransactionMode};
 
+/// The label in metrics of the connections to PostgreSQL, of reads and of writes.
+const POOL: &str = "shared";
 /// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
 /// How long `migrate` waits for a PostgreSQL that cannot be reached.
@@ -217,11 +219,11 @@ async fn open_postgres(
     }
     let page_key = page_key(&pool).await?;
     let is_distributed = is_distributed(&pool).await?;
-    pool.measure("shared", metrics);
     let nodes = match is_distributed {
-        true => Nodes::of(&pool, &options, *max_connections, page_key),
+        true => Nodes::of(&pool, &options, *max_connections, page_key, metrics),
         false => None,
     };
+    pool.measure(POOL, metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.
     let writers = max_connections.saturating_sub(1).max(1);
     let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT);

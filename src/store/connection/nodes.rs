@@ -22,12 +22,12 @@ use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::{
-    PAGE_KEY,
+    PAGE_KEY, POOL,
     database::{Database, Pooling},
     driver::PoolSize,
     postgres,
 };
-use crate::domain::ids::AccountId;
+use crate::{domain::ids::AccountId, store::metrics::StoreMetrics};
 
 /// How long it is taken for granted which node holds an account, and that a node can be reached.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -47,7 +47,9 @@ const NODE_OF_ACCOUNT: &str = "SELECT nodename, nodeport \
 /// The nodes of a cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct Nodes {
+    /// Unmeasured, as what is asked in the background belongs to no call.
     coordinator: Database,
+    metrics: Arc<StoreMetrics>,
     /// How the coordinator is reached, and the nodes but for host and port.
     options: PgConnectOptions,
     /// Most connections to each.
@@ -86,10 +88,12 @@ impl Nodes {
         options: &PgConnectOptions,
         max_connections: u32,
         page_key: [u8; 32],
+        metrics: &Arc<StoreMetrics>,
     ) -> Option<Self> {
         let is_direct = coordinator.pooling == Pooling::Session && options.get_socket().is_none();
         is_direct.then(|| Self {
             coordinator: coordinator.clone(),
+            metrics: Arc::clone(metrics),
             options: options.clone(),
             max_connections,
             page_key,
@@ -169,9 +173,8 @@ impl Nodes {
 
     fn pool(&self, address: Address, options: PgConnectOptions) -> Database {
         let open = || {
-            let coordinator = &self.coordinator;
             let mut node = postgres::open_pool(options, Pooling::Session, self.max_connections);
-            node.measure(coordinator.pool_name, &coordinator.metrics);
+            node.measure(POOL, &self.metrics);
             node
         };
         lock(&self.pools)
