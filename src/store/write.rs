@@ -218,7 +218,11 @@ impl<O: Operation> PendingWrite<O> {
                 answer = self.operation.complete(answer, &guard)?;
             }
         } else {
-            let mut feed = feed_rows::<O>(&changes, &tx.context)?;
+            let feed = feed_rows::<O>(&changes, &tx.context)?;
+            let (mut feed, numbered) = match self.path {
+                WritePath::OptimisticFirst => (feed, None),
+                WritePath::LockedOnly => (None, feed),
+            };
             let mut came_back = changes.came_back();
             let mut outcome = outcome;
             let mut parts = changes.into_parts().peekable();
@@ -230,6 +234,12 @@ impl<O: Operation> PendingWrite<O> {
                 };
                 let part = decided(part, outcome, feed, came_back);
                 tx.run_statements(part.under_locks()?).await?;
+            }
+            // Numbered when all other statements have run, as these may wait for locks, too.
+            if let Some(mut feed) = numbered {
+                feed.numbers = Some(tx.next_numbers(feed.transaction).await?);
+                let feed = decided(Changes::default(), None, Some(feed), Vec::new());
+                tx.run_statements(feed.under_locks()?).await?;
             }
         }
         Ok(WriteOutcome::Done(answer))
@@ -250,6 +260,7 @@ fn feed_rows<O: Operation>(
         rpc: O::RPC.ok_or_else(unnamed)?,
         transaction: (context.new_id)(),
         entries,
+        numbers: None,
     }))
 }
 

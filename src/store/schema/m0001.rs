@@ -297,10 +297,6 @@ impl MigrationName for Migration {
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let db = manager.get_connection();
-        let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
-        if layout == TableLayout::Distributed {
-            db.execute_unprepared(CHANGES_CLOCK).await?;
-        }
         let (text, uuid, bytes, by_key, seq, seq_key) = match manager.get_database_backend() {
             // SQLite compares text byte by byte by default. `uuid_text` is SeaORM's name of the
             // type; the value is a blob. WITHOUT ROWID stores narrow rows in the primary key only.
@@ -320,14 +316,12 @@ impl MigrationTrait for Migration {
                     "uuid",
                     "bytea",
                     "",
-                    match layout {
-                        TableLayout::Distributed => "bigint NOT NULL DEFAULT changes_clock()",
-                        _ => "bigint NOT NULL DEFAULT nextval('changes_seq')",
-                    },
+                    "bigint NOT NULL DEFAULT nextval('changes_seq')",
                     ", PRIMARY KEY (account_id, seq)",
                 )
             }
         };
+        let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
         let partitions = match layout {
             TableLayout::Partitioned(partitions) => partitions,
             TableLayout::Plain | TableLayout::Distributed => 0,
@@ -434,30 +428,6 @@ fn partitioned(table: String, partitions: u16) -> Vec<String> {
     let whole = format!("{table} PARTITION BY HASH (account_id)");
     [vec![whole], parts].concat()
 }
-
-/// Draws the number of a new change where tables are distributed. Each node would draw from a sequence
-/// of its own, so that a change written through one node could come before an earlier one of another.
-/// The clock of a transaction is behind all that the nodes of the transaction have shown before, and
-/// so behind that of every transaction whose rows it has read or waited for. Transactions are put in
-/// order by their lowest number, so it is asked once. Later numbers are of the clock of the node: an
-/// `INSERT` from a `SELECT` draws while the connections to the others are in use.
-///
-/// A number is 41 bits of milliseconds since November 2023, 16 that count within one, and 6 of the
-/// node, as two nodes may show the same time. Equal numbers of an account would violate the primary
-/// key, and the write be repeated.
-const CHANGES_CLOCK: &str = "CREATE FUNCTION changes_clock() RETURNS bigint LANGUAGE plpgsql AS $$ \
-    DECLARE clock cluster_clock; \
-    BEGIN \
-    IF current_setting('expertise.has_drawn', true) = 'true' THEN \
-    clock := citus_get_node_clock(); \
-    ELSE \
-    clock := citus_get_transaction_clock(); \
-    PERFORM set_config('expertise.has_drawn', 'true', true); \
-    END IF; \
-    RETURN (cluster_clock_logical(clock) - 1700000000000) << 22 \
-    | least(rtrim(split_part(clock::text, ',', 2), ')')::bigint, 65535) << 6 \
-    | citus_backend_gpid() / 10000000000 % 64; \
-    END $$";
 
 /// The statement of Citus that distributes a table. Rows of one account are on one node, and the
 /// server's keys on each.

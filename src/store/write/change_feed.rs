@@ -22,6 +22,7 @@ use uuid::Uuid;
 
 use super::{
     Operation,
+    statements::FeedNumbers,
     transaction::{Tx, now},
 };
 use crate::{
@@ -160,6 +161,24 @@ impl Operation for Sequence {
 }
 
 impl Tx {
+    /// The numbers of a transaction that holds all of its locks.
+    pub(in crate::store) async fn next_numbers(
+        &self,
+        transaction: Uuid,
+    ) -> Result<FeedNumbers, StoreError> {
+        let last: Option<i64> = self
+            .select::<change::Entity>()
+            .select_only()
+            .column(change::Column::Seq)
+            .order_by_desc(change::Column::AccountId)
+            .order_by_desc(change::Column::Seq)
+            .limit(1)
+            .into_tuple()
+            .one(&self.db)
+            .await?;
+        Ok(FeedNumbers::above(last.unwrap_or_default(), transaction))
+    }
+
     /// Locks the feed of the account; `None` if somebody else has locked it.
     async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
         let feed = self

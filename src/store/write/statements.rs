@@ -35,7 +35,7 @@ use columns::{STEP_TRANSLATION_KEY, TASK_TRANSLATION_KEY, is_updated_translation
 
 pub use batch::{IfUnchanged, LockedStatement};
 use feed::Deleted;
-pub use feed::FeedRows;
+pub use feed::{FeedNumbers, FeedRows};
 
 type TaskTranslationRows = TranslationRows<task_translation::ActiveModel>;
 type StepTranslationRows = TranslationRows<step_translation::ActiveModel>;

@@ -75,7 +75,7 @@ impl Batch {
     pub fn push_by_ids(
         &mut self,
         ids: impl IntoIterator<Item = Uuid>,
-        sql: impl Fn(&mut Values, &str) -> String,
+        mut sql: impl FnMut(&mut Values, &str) -> String,
     ) {
         let ids: Vec<Uuid> = ids.into_iter().collect();
         for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {

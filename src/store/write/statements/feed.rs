@@ -13,12 +13,12 @@ use crate::{
     },
     store::{
         schema::entity::change,
-        write::sql::{RowChange, Upsert, Values, list},
+        write::sql::{MAX_IDS_PER_STATEMENT, RowChange, Upsert, Values, list},
     },
 };
 
-/// The entries of one write in the change feed. The database draws the `seq` of each as it is
-/// inserted, when the write holds all of its locks.
+/// The entries of one write in the change feed. Their `seq` is drawn when the write holds all of its
+/// locks.
 pub struct FeedRows {
     /// The rpc that writes.
     pub rpc: WriteRpc,
@@ -26,6 +26,40 @@ pub struct FeedRows {
     pub transaction: Uuid,
     /// The entries.
     pub entries: NewEntries,
+    /// `None` if the database draws the `seq` of each as it is inserted.
+    pub numbers: Option<FeedNumbers>,
+}
+
+/// The numbers of a write, where the nodes of a database would each draw from a sequence of their own.
+///
+/// They are above all that the write sees when it holds its locks (a Lamport clock), and so above
+/// those of every write for which it has waited or whose rows it has read. Writes that do not see
+/// each other may count alike: the lowest bits keep their numbers apart. If they do not, the primary
+/// key does, and one of them runs again.
+#[derive(Clone, Copy)]
+pub struct FeedNumbers {
+    last_seen: i64,
+    low_bits: i64,
+}
+
+impl FeedNumbers {
+    /// How many of the lowest bits are those of the transaction.
+    const LOW_BITS: u32 = 20;
+
+    /// The numbers of a transaction that has seen none above this one.
+    pub fn above(last_seen: i64, transaction: Uuid) -> Self {
+        // The end of the id is random.
+        let id = (transaction.as_u128() & 0xf_ffff) as i64;
+        Self {
+            last_seen: last_seen >> Self::LOW_BITS,
+            low_bits: id,
+        }
+    }
+
+    /// The number of an entry, of which the first is 1.
+    fn number(self, entry: i64) -> i64 {
+        (self.last_seen + entry) << Self::LOW_BITS | self.low_bits
+    }
 }
 
 impl FeedRows {
@@ -36,7 +70,7 @@ impl FeedRows {
     /// The rows of tasks and steps that the write has in memory.
     pub fn known(&self, context: &WriteContext) -> RowChange {
         let size = self.size();
-        let rows = self.entries.known.iter().map(|entry| {
+        let rows = self.entries.known.iter().zip(1..).map(|(entry, count)| {
             let NewEntry {
                 kind,
                 task,
@@ -47,7 +81,9 @@ impl FeedRows {
             } = entry;
             change::ActiveModel {
                 account_id: Set(context.account.as_str().to_owned()),
-                seq: NotSet,
+                seq: self
+                    .numbers
+                    .map_or(NotSet, |numbers| Set(numbers.number(count))),
                 position: NotSet,
                 transaction_id: Set(self.transaction),
                 transaction_size: Set(size),
@@ -130,8 +166,21 @@ impl Deleted {
 impl Batch {
     /// Adds the entries of steps that were changed unread.
     pub fn add_followers(&mut self, feed: &FeedRows, context: &WriteContext) {
+        let mut count = feed.entries.known.len() as i64;
         for (fields, steps) in &feed.entries.followers {
             self.push_by_ids(steps.iter().map(|step| step.0), |values, ids| {
+                let (seq, number) = match feed.numbers {
+                    Some(numbers) => {
+                        let before = values.bind(numbers.number(count));
+                        let step = 1 << FeedNumbers::LOW_BITS;
+                        count += MAX_IDS_PER_STATEMENT as i64;
+                        (
+                            ", seq",
+                            format!(", {before} + {step} * ROW_NUMBER() OVER ()"),
+                        )
+                    }
+                    None => ("", String::new()),
+                };
                 let transaction = values.bind(feed.transaction);
                 let size = values.bind(feed.size());
                 let kind = values.bind(ChangeKind::StepUpdated.number());
@@ -141,9 +190,9 @@ impl Batch {
                 let subject = values.bind(context.subject.clone());
                 format!(
                     "INSERT INTO changes (account_id, transaction_id, transaction_size, kind, \
-                     task, step, version, changed_ts, step_count, fields, rpc, subject) \
+                     task, step, version, changed_ts, step_count, fields, rpc, subject{seq}) \
                      SELECT $1, {transaction}, {size}, {kind}, task, guid, version, {changed}, 0, \
-                     {fields}, {rpc}, {subject} FROM steps \
+                     {fields}, {rpc}, {subject}{number} FROM steps \
                      WHERE account_id = $1 AND guid IN ({ids})"
                 )
             });
