@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -28,6 +29,7 @@ use crate::kit::{
 
 on_own_databases![
     readers_follow_all_writers,
+    writes_through_several_servers_keep_their_order,
     large_transactions_that_overlap_are_put_in_order_whole,
 ];
 
@@ -260,6 +262,44 @@ async fn readers_follow_all_writers(url: String) {
     let writes: usize = written.iter().map(Vec::len).sum();
     println!("{count} changes, {writes} writes");
     fleet.shut_down().await;
+}
+
+/// Nobody reads the feed meanwhile, so that all changes are put in order at once.
+async fn writes_through_several_servers_keep_their_order(url: String) {
+    let fleet = Fleet::start(&url).await;
+    let clients: Vec<Client> = fleet.servers.iter().map(TestServer::client).collect();
+    let task = clients[0].given_task(task("Shared")).await;
+    let step = clients[0].given_step(information_step(&task, "Look")).await;
+    let cursor = clients[0].cursor_now().await;
+    let mut etags = Vec::new();
+    for (number, client) in (0..30).zip(clients.iter().cycle()) {
+        let update = step_of(&step.guid).titled(format!("title {number}"));
+        etags.push(client.updated_step(update, &["title"]).await.etag);
+    }
+    let (changes, _) = clients[0].changes_after(&cursor).await;
+    let told = changes.iter().filter(|change| change.step == step.guid);
+    let told: Vec<&String> = told.map(|change| &change.etag).collect();
+    assert_eq!(told, etags.iter().collect::<Vec<_>>());
+    // On Citus they went different ways: to two nodes, too, or to the coordinator alone.
+    if let [first, .., last] = fleet.servers.as_slice() {
+        let pools = match env::var_os("EXPERTISE_TEST_DISTRIBUTE") {
+            Some(_) => 3.0,
+            None => 1.0,
+        };
+        assert_eq!(
+            max_connections(first).await,
+            pools * max_connections(last).await
+        );
+    }
+    fleet.shut_down().await;
+}
+
+async fn max_connections(server: &TestServer) -> f64 {
+    let pool = [("pool", "shared")];
+    server
+        .metrics()
+        .await
+        .sum("expertise_database_connections_max", &pool)
 }
 
 /// Where each state of a task or step stands. None comes twice.
