@@ -17,7 +17,8 @@ const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
 /// types that differ between the databases. `{seq}` is a number that the database draws, larger
-/// than all that were drawn before, and `{seq_key}` the key with it, which SQLite's is alone.
+/// than all that were drawn before (on Citus each write gives its own), and `{seq_key}` the key with it,
+/// which SQLite's is alone.
 /// `{by_key}` makes SQLite store rows in the key only.
 /// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
 const TABLES: [&str; 15] = [

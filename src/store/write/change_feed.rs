@@ -8,7 +8,8 @@
 //!    statement whose snapshot is taken after the lock. So every snapshot sees the positions up to
 //!    `head`, and none below appears later.
 //! 2. *Order.* A write that waited for another one, or read what it left, draws its `seq` after that
-//!    one has drawn all of its own.
+//!    one has drawn all of its own. On Citus, where several nodes would draw, it takes numbers above
+//!    those that it sees.
 //!
 //! Neither depends on a clock, on ids of transactions, or on how many servers write. A server that
 //! dies between a write and its sequencing leaves the entries to the next reader.
