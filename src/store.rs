@@ -145,13 +145,15 @@ pub struct Store {
     write_path: WritePath,
 }
 
-/// Which ways a write may take. Both leave equal rows.
+/// Which ways a write may take. Both leave equal rows, but for the numbers of changes. All writes of a
+/// database go the same way, as only then these numbers are in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePath {
     /// Without locks first, and under locks where that will not do.
     OptimisticFirst,
-    /// Always under locks, and with no rows attached to another statement. Faster on Citus, which
-    /// sends the rows of an INSERT inside WITH through the coordinator; slower elsewhere.
+    /// For Citus: always under locks, and with no rows attached to another statement, as the rows of
+    /// an INSERT inside WITH go through the coordinator. A write keeps its account on its node, and
+    /// numbers its changes itself.
     LockedOnly,
 }
 

@@ -32,7 +32,7 @@ use probe::HealthProbe;
 pub use database::Database;
 pub use driver::PoolSize;
 pub use message::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
-pub use nodes::{Cluster, Nodes};
+pub use nodes::Nodes;
 pub use open_error::OpenError;
 pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Transaction, TransactionMode};
@@ -219,13 +219,9 @@ async fn open_postgres(
     }
     let page_key = page_key(&pool).await?;
     let is_distributed = is_distributed(&pool).await?;
-    let cluster = match is_distributed && *serves {
-        true => Cluster::of(pool.pooling, &options, *max_connections, page_key, metrics),
+    let nodes = match is_distributed && *serves {
+        true => Nodes::start(pool.pooling, &options, *max_connections, page_key, metrics).await,
         false => None,
-    };
-    let nodes = match cluster {
-        Some(cluster) => Some(Nodes::start(cluster).await),
-        None => None,
     };
     pool.measure(POOL, metrics);
     // One connection is kept free of writes, which may wait for locks, so that reads go on.

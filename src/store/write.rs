@@ -171,6 +171,9 @@ impl<O: Operation> PendingWrite<O> {
 
     /// Runs the write in a transaction, under locks, or answers a retry.
     async fn run_locked(&self, tx: &Tx) -> Result<WriteOutcome<O::Answer>, StoreError> {
+        if self.path == WritePath::LockedOnly {
+            tx.keep_on_node().await?;
+        }
         let Some(retry) = &self.retry else {
             return self.decide_and_write(tx).await;
         };

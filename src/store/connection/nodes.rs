@@ -4,12 +4,13 @@
 //! the rows, which plans it again. So the calls of an account are sent to that node itself, where it
 //! can be reached, and to the coordinator otherwise.
 //!
-//! *Invariant:* it only takes longer through the coordinator. Servers may write for one account through
-//! both at a time: the node with the rows holds their locks, and the numbers of changes do not depend
-//! on who draws them (`FeedNumbers`, `store/write/statements/feed.rs`).
+//! *Invariant:* what a statement does is the same through both. Servers may write for one account
+//! through both at a time: the node with the rows holds their locks, and the numbers of changes do not
+//! depend on who gives them (`FeedNumbers`, `store/write/statements/feed.rs`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt, mem,
     net::IpAddr,
     sync::Arc,
     time::Duration,
@@ -36,8 +37,10 @@ use crate::{domain::ids::AccountId, store::metrics::StoreMetrics};
 
 /// The pause between two looks at where the accounts are.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the coordinator may take to say it, and then each node to show that it can be used.
+/// How long the coordinator may take to say it, and then each known node to show that it can be used.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a new node may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a look counts if the next ones fail. Accounts may have been moved since.
 const MAX_AGE: Duration = Duration::from_secs(15);
 
@@ -63,9 +66,11 @@ pub struct Nodes {
 struct Routes {
     /// In the order of their hashes.
     shards: Vec<Shard>,
-    /// The nodes that can be used.
-    nodes: Vec<Database>,
+    /// The connections to each node.
+    pools: Vec<Database>,
     looked: Option<Instant>,
+    /// No more connections are used.
+    closed: bool,
 }
 
 /// The accounts with these hashes.
@@ -84,16 +89,39 @@ struct Address {
     group: i32,
 }
 
-/// A node that can be used.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Connections to a node.
 #[derive(Clone)]
-struct Node {
+struct Pools {
     calls: Database,
     /// One connection, so that calls that hold all others do not make the node seem down.
     checks: Database,
 }
 
+/// What the last look has found.
+#[derive(Clone)]
+struct Node {
+    /// `None` if it could not be reached yet.
+    pools: Option<Pools>,
+    /// Why it cannot be used.
+    unusable: Option<String>,
+}
+
+impl Node {
+    /// The connections for calls, if it can be used.
+    fn usable(&self) -> Option<&Database> {
+        let pools = self.pools.as_ref().filter(|_| self.unusable.is_none());
+        pools.map(|pools| &pools.calls)
+    }
+}
+
 /// How a cluster is reached.
-pub struct Cluster {
+struct Cluster {
     /// Asks where accounts are.
     coordinator: Database,
     /// Those of the coordinator, and of the nodes but for host and port.
@@ -102,13 +130,34 @@ pub struct Cluster {
     max_connections: u32,
     page_key: [u8; 32],
     metrics: Arc<StoreMetrics>,
-    /// The nodes that were checked last, or why they cannot be used.
-    nodes: BTreeMap<Address, Result<Node, String>>,
+    nodes: BTreeMap<Address, Node>,
+    /// Whether the coordinator has answered the last time.
+    is_answered: bool,
 }
 
 impl Nodes {
-    /// Looks where accounts are, and goes on doing so in the background.
-    pub async fn start(mut cluster: Cluster) -> Self {
+    /// Looks where accounts are, and goes on doing so in the background. `None` where the coordinator is
+    /// reached through a socket or PgBouncer, as the nodes are not reached likewise.
+    pub async fn start(
+        pooling: Pooling,
+        options: &PgConnectOptions,
+        max_connections: u32,
+        page_key: [u8; 32],
+        metrics: &Arc<StoreMetrics>,
+    ) -> Option<Self> {
+        let by_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
+        if by_socket || pooling == Pooling::Transaction {
+            return None;
+        }
+        let mut cluster = Cluster {
+            coordinator: postgres::open_pool(options.clone(), pooling, 1),
+            options: options.clone(),
+            max_connections,
+            page_key,
+            metrics: Arc::clone(metrics),
+            nodes: BTreeMap::new(),
+            is_answered: true,
+        };
         let routes = watch::Sender::new(Routes::default());
         cluster.update(&routes).await;
         let updated = routes.clone();
@@ -119,14 +168,15 @@ impl Nodes {
             }
         });
         let monitor = monitor.abort_handle();
-        Self { routes, monitor }
+        Some(Self { routes, monitor })
     }
 
     /// The node with the rows of an account, if it can be used.
     pub fn node_of(&self, account: &AccountId) -> Option<Database> {
         let routes = self.routes.borrow();
-        let looked = routes.looked.filter(|at| at.elapsed() < MAX_AGE);
-        looked?;
+        if routes.looked?.elapsed() >= MAX_AGE {
+            return None;
+        }
         let hash = hash(account.as_str().as_bytes());
         let next = routes.shards.partition_point(|shard| shard.last < hash);
         let shard = routes.shards.get(next)?;
@@ -135,19 +185,23 @@ impl Nodes {
 
     /// Adds the connections to nodes.
     pub fn add_to(&self, size: &mut PoolSize) {
-        for node in &self.routes.borrow().nodes {
-            let of_node = node.pool.size();
+        for pool in &self.routes.borrow().pools {
+            let of_node = pool.pool.size();
             size.open += of_node.open;
             size.idle += of_node.idle;
             size.max += of_node.max;
         }
     }
 
-    /// Closes the connections to nodes.
+    /// Closes the connections for calls.
     pub async fn close(&self) {
         self.monitor.abort();
-        for node in self.routes.send_replace(Routes::default()).nodes {
-            node.close().await;
+        let closed = Routes {
+            closed: true,
+            ..Routes::default()
+        };
+        for pool in self.routes.send_replace(closed).pools {
+            pool.close().await;
         }
     }
 }
@@ -159,47 +213,42 @@ impl Drop for Nodes {
 }
 
 impl Cluster {
-    /// The cluster of a coordinator that is reached like this. `None` through a socket or PgBouncer, as
-    /// the nodes are not reached likewise.
-    pub fn of(
-        pooling: Pooling,
-        options: &PgConnectOptions,
-        max_connections: u32,
-        page_key: [u8; 32],
-        metrics: &Arc<StoreMetrics>,
-    ) -> Option<Self> {
-        let by_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
-        (pooling == Pooling::Session && !by_socket).then(|| Self {
-            coordinator: postgres::open_pool(options.clone(), pooling, 1),
-            options: options.clone(),
-            max_connections,
-            page_key,
-            metrics: Arc::clone(metrics),
-            nodes: BTreeMap::new(),
-        })
-    }
-
     /// Looks where accounts are. What was known stays if the coordinator does not say it.
     async fn update(&mut self, routes: &watch::Sender<Routes>) {
+        let looked = Instant::now();
         let shards = timeout(CHECK_TIMEOUT, self.shards()).await;
+        let was_answered = mem::replace(&mut self.is_answered, matches!(shards, Ok(Ok(_))));
         let Ok(Ok(shards)) = shards else {
+            if was_answered {
+                warn!("the coordinator does not say where accounts are: soon all calls go to it");
+            }
             return;
         };
+        if !was_answered {
+            info!("the coordinator says again where accounts are");
+        }
         let addresses: BTreeSet<&Address> = shards.iter().map(|(_, _, address)| address).collect();
         let checks = addresses.into_iter().map(|address| self.check(address));
         let nodes = join_all(checks).await.into_iter().collect();
         self.log(&nodes);
-        let node = |address| Some(nodes.get(address)?.as_ref().ok()?.calls.clone());
         let shards = shards.iter().map(|(first, last, address)| Shard {
             first: *first,
             last: *last,
-            node: node(address),
+            node: nodes.get(address).and_then(Node::usable).cloned(),
         });
-        let used = nodes.values().flatten();
-        routes.send_replace(Routes {
+        let pools = nodes.values().filter_map(|node| node.pools.as_ref());
+        let new = Routes {
             shards: shards.collect(),
-            nodes: used.map(|node| node.calls.clone()).collect(),
-            looked: Some(Instant::now()),
+            pools: pools.map(|pools| pools.calls.clone()).collect(),
+            looked: Some(looked),
+            closed: false,
+        };
+        routes.send_if_modified(|routes| {
+            let is_open = !routes.closed;
+            if is_open {
+                *routes = new;
+            }
+            is_open
         });
         self.nodes = nodes;
     }
@@ -220,35 +269,42 @@ impl Cluster {
         rows.iter().map(shard).collect()
     }
 
-    /// A node, or why it cannot be used.
-    async fn check(&self, address: &Address) -> (Address, Result<Node, String>) {
-        let check = async {
-            let node = match self.nodes.get(address) {
-                Some(Ok(node)) => node.clone(),
-                _ => self.open(address).await?,
-            };
-            let values = [
-                PAGE_KEY.into(),
-                self.page_key.to_vec().into(),
-                address.group.into(),
-            ];
-            let is_node = Statement::from_sql_and_values(DbBackend::Postgres, IS_NODE, values);
-            match node.checks.query_one_raw(is_node).await {
-                Ok(Some(_)) => Ok(node),
-                Ok(None) => Err("it is another server, or not the primary".to_owned()),
-                Err(error) => Err(message::schema_error(&error).to_string()),
-            }
+    async fn check(&self, address: &Address) -> (Address, Node) {
+        let known = self.nodes.get(address).and_then(|node| node.pools.clone());
+        let opened = match known {
+            Some(pools) => Ok(pools),
+            None => in_time(OPEN_TIMEOUT, self.open(address)).await,
         };
-        let checked = timeout(CHECK_TIMEOUT, check).await;
-        let checked = checked.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()));
-        (address.clone(), checked)
+        let node = match opened {
+            Ok(pools) => Node {
+                unusable: in_time(CHECK_TIMEOUT, self.is_node(address, &pools.checks))
+                    .await
+                    .err(),
+                pools: Some(pools),
+            },
+            Err(why) => Node {
+                pools: None,
+                unusable: Some(why),
+            },
+        };
+        (address.clone(), node)
     }
 
-    async fn open(&self, address: &Address) -> Result<Node, String> {
-        let Address { host, port, .. } = address;
+    async fn is_node(&self, address: &Address, node: &Database) -> Result<(), String> {
+        let key = self.page_key.to_vec();
+        let values = [PAGE_KEY.into(), key.into(), address.group.into()];
+        let is_node = Statement::from_sql_and_values(DbBackend::Postgres, IS_NODE, values);
+        match node.query_one_raw(is_node).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err("it is another server, or not the primary".to_owned()),
+            Err(error) => Err(message::schema_error(&error).to_string()),
+        }
+    }
+
+    async fn open(&self, Address { host, port, .. }: &Address) -> Result<Pools, String> {
         // Elsewhere this name means another server, which would get the password.
         if is_loopback(host) && !is_loopback(self.options.get_host()) {
-            return Err("its name is of the coordinator's own machine".to_owned());
+            return Err("only the coordinator's machine reaches it by this name".to_owned());
         }
         let options = self.options.clone().host(host).port(*port);
         match pooler::is_pooled(&options).await {
@@ -260,25 +316,33 @@ impl Cluster {
         let mut calls = pool(self.max_connections);
         calls.measure(POOL, &self.metrics);
         let checks = pool(1);
-        Ok(Node { calls, checks })
+        Ok(Pools { calls, checks })
     }
 
     /// Logs which nodes are used from now on or no longer, and of new ones also that they are not.
-    fn log(&self, nodes: &BTreeMap<Address, Result<Node, String>>) {
+    fn log(&self, nodes: &BTreeMap<Address, Node>) {
         for (address, node) in nodes {
-            let Address { host, port, .. } = address;
             let before = self.nodes.get(address);
-            match (before, node) {
-                (Some(Ok(_)), Ok(_)) => {}
-                (_, Ok(_)) => info!(node = format!("{host}:{port}"), "calls go to the node"),
-                (Some(Err(before)), Err(why)) if before == why => {}
-                (_, Err(why)) => warn!(
-                    node = format!("{host}:{port}"),
-                    "calls go through the coordinator, not to the node: {why}"
-                ),
+            let was_usable = before.is_some_and(|before| before.unusable.is_none());
+            match &node.unusable {
+                None if !was_usable => info!(node = %address, "calls go to the node"),
+                Some(why) if before.is_none_or(|before| before.unusable != node.unusable) => {
+                    warn!(node = %address, "calls go through the coordinator, not to the node: {why}");
+                }
+                _ => {}
             }
         }
+        let gone = self.nodes.keys().filter(|node| !nodes.contains_key(node));
+        gone.for_each(|node| info!(%node, "calls no longer go to the node: it has no accounts"));
     }
+}
+
+async fn in_time<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let done = timeout(limit, work).await;
+    done.unwrap_or_else(|_| Err(NO_ANSWER.to_owned()))
 }
 
 fn is_loopback(host: &str) -> bool {

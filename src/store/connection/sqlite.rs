@@ -12,7 +12,7 @@ use sqlx::{
 use tokio::time::{Instant, sleep};
 
 use super::{
-    ConnectOptions, DatabaseConnections, OpenError,
+    ConnectOptions, DatabaseConnections, OpenError, POOL,
     database::{Database, Pooling},
     driver::DriverPool,
     message,
@@ -166,7 +166,7 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
         .map_err(|err| message::file_error(Path::new(":memory:"), &err))?;
     let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
     let page_key = page_key(&writer).await?;
-    writer.measure("shared", metrics);
+    writer.measure(POOL, metrics);
     Ok(DatabaseConnections {
         writers: Writers::Queue(WriteQueue::start(writer.clone(), ACQUIRE_TIMEOUT)),
         reader: writer.clone(),

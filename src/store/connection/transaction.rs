@@ -30,8 +30,11 @@ impl TransactionMode {
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
             // On partitioned tables `ONE_PLAN_ON_PARTITIONS` forces one plan for all values. A
-            // write may be planned anew, for its number of rows.
-            (Self::Write, _) => "BEGIN; SET LOCAL plan_cache_mode = auto",
+            // write may be planned anew, for its number of rows. After it has waited for a lock, each
+            // of its statements sees what the other one left.
+            (Self::Write, _) => {
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = auto"
+            }
             (Self::Statement, _) => "BEGIN",
         }
     }

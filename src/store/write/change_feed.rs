@@ -162,6 +162,16 @@ impl Operation for Sequence {
 }
 
 impl Tx {
+    /// Keeps the account on its node until the transaction ends. Citus waits with a move for
+    /// transactions that modify something, even no row, but not for those that lock rows: another
+    /// write could wait for such a lock, read the row that was left behind, and write it over the one
+    /// that was written after the move.
+    pub(in crate::store) async fn keep_on_node(&self) -> Result<(), StoreError> {
+        let no_row = "DELETE FROM change_feeds WHERE account_id = $1 AND head < 0";
+        self.execute(no_row, []).await?;
+        Ok(())
+    }
+
     /// The numbers of a transaction that holds all of its locks.
     pub(in crate::store) async fn next_numbers(
         &self,

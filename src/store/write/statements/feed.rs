@@ -33,12 +33,13 @@ pub struct FeedRows {
 /// The numbers of a write, where the nodes of a database would each draw from a sequence of their own.
 ///
 /// They are above all that the write sees when it holds its locks (a Lamport clock), and so above
-/// those of every write for which it has waited or whose rows it has read. Writes that do not see
-/// each other may count alike: the lowest bits keep their numbers apart. If they do not, the primary
-/// key does, and one of them runs again.
+/// those of every write for which it has waited or whose rows it has read; entries that were deleted
+/// since had their positions. Writes that do not see each other may count alike: the lowest bits keep
+/// their numbers apart. If they do not, the primary key does, and one of them runs again.
 #[derive(Clone, Copy)]
 pub struct FeedNumbers {
-    last_seen: i64,
+    /// The highest count that was seen.
+    count: i64,
     low_bits: i64,
 }
 
@@ -46,19 +47,19 @@ impl FeedNumbers {
     /// How many of the lowest bits are those of the transaction.
     const LOW_BITS: u32 = 20;
 
-    /// The numbers of a transaction that has seen none above this one.
+    /// The numbers of a transaction that has seen this one and none above.
     pub fn above(last_seen: i64, transaction: Uuid) -> Self {
         // The end of the id is random.
-        let id = (transaction.as_u128() & 0xf_ffff) as i64;
+        let random = transaction.as_u128() % (1 << Self::LOW_BITS);
         Self {
-            last_seen: last_seen >> Self::LOW_BITS,
-            low_bits: id,
+            count: last_seen >> Self::LOW_BITS,
+            low_bits: random as i64,
         }
     }
 
     /// The number of an entry, of which the first is 1.
-    fn number(self, entry: i64) -> i64 {
-        (self.last_seen + entry) << Self::LOW_BITS | self.low_bits
+    fn number(self, entry: usize) -> i64 {
+        (self.count + entry as i64) << Self::LOW_BITS | self.low_bits
     }
 }
 
@@ -166,14 +167,14 @@ impl Deleted {
 impl Batch {
     /// Adds the entries of steps that were changed unread.
     pub fn add_followers(&mut self, feed: &FeedRows, context: &WriteContext) {
-        let mut count = feed.entries.known.len() as i64;
+        let mut count = feed.entries.known.len();
         for (fields, steps) in &feed.entries.followers {
             self.push_by_ids(steps.iter().map(|step| step.0), |values, ids| {
                 let (seq, number) = match feed.numbers {
                     Some(numbers) => {
                         let before = values.bind(numbers.number(count));
                         let step = 1 << FeedNumbers::LOW_BITS;
-                        count += MAX_IDS_PER_STATEMENT as i64;
+                        count += MAX_IDS_PER_STATEMENT;
                         (
                             ", seq",
                             format!(", {before} + {step} * ROW_NUMBER() OVER ()"),
