@@ -26,10 +26,15 @@ fn create_tables(url: &str, layout: TableLayout) {
     created.unwrap_or_else(|error| panic!("{url}: {error}"));
 }
 
+/// Whether the tests run on tables that Citus distributes.
+pub fn is_distributed() -> bool {
+    env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some()
+}
+
 /// `EXPERTISE_TEST_PARTITIONS=16` has the tests run on tables of 16 partitions, and
 /// `EXPERTISE_TEST_DISTRIBUTE=1` on tables that Citus distributes.
 pub fn lay_out_tables_if_asked(url: &str) {
-    if env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some() {
+    if is_distributed() {
         create_tables(url, TableLayout::Distributed);
     }
     if let Ok(partitions) = env::var("EXPERTISE_TEST_PARTITIONS") {

@@ -35,13 +35,13 @@ use super::{
 };
 use crate::{domain::ids::AccountId, store::metrics::StoreMetrics};
 
-/// The pause between two looks at where the accounts are.
+/// The pause between two checks of where the accounts are.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the coordinator may take to say it, and then each known node to show that it can be used.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a new node may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a look counts if the next ones fail. Accounts may have been moved since.
+/// How long a check counts if the next ones fail. Accounts may have been moved since.
 const MAX_AGE: Duration = Duration::from_secs(15);
 
 /// The ranges of hashes of account ids, and the node of each. Empty if this server hashes otherwise.
@@ -55,7 +55,7 @@ const HASHED: &str = "tenant:north.example-1";
 const IS_NODE: &str = "SELECT 1 FROM server_keys WHERE name = $1 AND value = $2 \
      AND (SELECT groupid FROM pg_dist_local_group) = $3 AND NOT pg_is_in_recovery()";
 
-/// The nodes of a cluster, and the task that looks where the accounts are until this is dropped.
+/// The nodes of a cluster, and the task that checks where the accounts are until this is dropped.
 pub struct Nodes {
     routes: watch::Sender<Routes>,
     monitor: AbortHandle,
@@ -68,7 +68,8 @@ struct Routes {
     shards: Vec<Shard>,
     /// The connections to each node.
     pools: Vec<Database>,
-    looked: Option<Instant>,
+    /// When the check began that found this.
+    checked: Option<Instant>,
     /// No more connections are used.
     closed: bool,
 }
@@ -103,7 +104,7 @@ struct Pools {
     checks: Database,
 }
 
-/// What the last look has found.
+/// What the last check of a node has found.
 #[derive(Clone)]
 struct Node {
     /// `None` if it could not be reached yet.
@@ -131,12 +132,12 @@ struct Cluster {
     page_key: [u8; 32],
     metrics: Arc<StoreMetrics>,
     nodes: BTreeMap<Address, Node>,
-    /// Whether the coordinator has answered the last time.
-    is_answered: bool,
+    /// Whether the coordinator answered the last time.
+    coordinator_answers: bool,
 }
 
 impl Nodes {
-    /// Looks where accounts are, and goes on doing so in the background. `None` where the coordinator is
+    /// Checks where accounts are, and goes on doing so in the background. `None` where the coordinator is
     /// reached through a socket or PgBouncer, as the nodes are not reached likewise.
     pub async fn start(
         pooling: Pooling,
@@ -156,7 +157,7 @@ impl Nodes {
             page_key,
             metrics: Arc::clone(metrics),
             nodes: BTreeMap::new(),
-            is_answered: true,
+            coordinator_answers: true,
         };
         let routes = watch::Sender::new(Routes::default());
         cluster.update(&routes).await;
@@ -174,7 +175,7 @@ impl Nodes {
     /// The node with the rows of an account, if it can be used.
     pub fn node_of(&self, account: &AccountId) -> Option<Database> {
         let routes = self.routes.borrow();
-        if routes.looked?.elapsed() >= MAX_AGE {
+        if routes.checked?.elapsed() >= MAX_AGE {
             return None;
         }
         let hash = hash(account.as_str().as_bytes());
@@ -213,18 +214,21 @@ impl Drop for Nodes {
 }
 
 impl Cluster {
-    /// Looks where accounts are. What was known stays if the coordinator does not say it.
+    /// Checks where accounts are. What was known stays if the coordinator does not say it.
     async fn update(&mut self, routes: &watch::Sender<Routes>) {
-        let looked = Instant::now();
+        let checked = Some(Instant::now());
         let shards = timeout(CHECK_TIMEOUT, self.shards()).await;
-        let was_answered = mem::replace(&mut self.is_answered, matches!(shards, Ok(Ok(_))));
+        let answers = matches!(shards, Ok(Ok(_)));
+        let answered = mem::replace(&mut self.coordinator_answers, answers);
         let Ok(Ok(shards)) = shards else {
-            if was_answered {
-                warn!("the coordinator does not say where accounts are: soon all calls go to it");
+            if answered {
+                warn!(
+                    "the coordinator does not say where accounts are: all calls soon go through it"
+                );
             }
             return;
         };
-        if !was_answered {
+        if !answered {
             info!("the coordinator says again where accounts are");
         }
         let addresses: BTreeSet<&Address> = shards.iter().map(|(_, _, address)| address).collect();
@@ -240,7 +244,7 @@ impl Cluster {
         let new = Routes {
             shards: shards.collect(),
             pools: pools.map(|pools| pools.calls.clone()).collect(),
-            looked: Some(looked),
+            checked,
             closed: false,
         };
         routes.send_if_modified(|routes| {

@@ -4,7 +4,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,6 +19,7 @@ use super::copy::Copy;
 use crate::kit::{
     databases::postgres,
     on_own_databases,
+    partitions::is_distributed,
     prelude::*,
     relay::Relay,
     rng::Rng,
@@ -289,11 +289,6 @@ async fn writes_through_several_servers_keep_their_order(url: String) {
         );
     }
     fleet.shut_down().await;
-}
-
-/// Whether Citus distributes the tables.
-fn is_distributed() -> bool {
-    env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some()
 }
 
 async fn max_connections(server: &TestServer) -> f64 {

@@ -167,6 +167,7 @@ impl Deleted {
 impl Batch {
     /// Adds the entries of steps that were changed unread.
     pub fn add_followers(&mut self, feed: &FeedRows, context: &WriteContext) {
+        // How many numbers are taken. Each statement takes as many as it may have ids.
         let mut count = feed.entries.known.len();
         for (fields, steps) in &feed.entries.followers {
             self.push_by_ids(steps.iter().map(|step| step.0), |values, ids| {
