@@ -63,6 +63,8 @@ pub(super) struct FieldLines<'a> {
 
 impl<'a> FieldLines<'a> {
     pub fn new(text: &'a str) -> Self {
+        // Some editors begin a file with a byte-order mark.
+        let text = text.trim_start_matches('\u{feff}');
         let root: Option<&RawValue> = serde_json::from_str(text).ok();
         let steps = root.and_then(|root| member(root, STEPS));
         let steps = steps.and_then(|steps| serde_json::from_str(steps.get()).ok());
@@ -189,6 +191,11 @@ mod tests {
         ] {
             assert_eq!(FieldLines::new(TEXT).line(path), line, "{path}");
         }
+        let marked = format!("\u{feff}{TEXT}");
+        assert_eq!(
+            FieldLines::new(&marked).line("task"),
+            FieldLines::new(TEXT).line("task")
+        );
         assert_eq!(FieldLines::new("{").line("task"), None);
     }
 }

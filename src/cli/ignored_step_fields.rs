@@ -47,11 +47,16 @@ impl IgnoredFields {
         for (index, (sent, stored)) in pairs(document, after).enumerate() {
             let Some(stored) = stored else { continue };
             if sent.r#type() != StepType::Unspecified && sent.r#type != stored.r#type {
+                let remedy = match (sent.guid.is_empty(), sent.external_id().is_empty()) {
+                    (_, true) => "remove the step's guid",
+                    (true, false) => "give the step another external id",
+                    (false, false) => "remove the step's guid and change its external id",
+                };
                 let [kept, sent] = [stored, sent].map(|step| wording::kind(step.r#type()));
                 let title = sanitize(&stored.title);
                 self.types.push(format!(
                     "step {} \"{title}\"{of}: keeps its type {kept}, as a type never changes; to \
-                     get {sent}, remove the step's guid",
+                     get {sent}, {remedy}",
                     index + 1
                 ));
             }

@@ -6,7 +6,7 @@ use super::{CliError, document, out, revisions, tasks};
 use crate::{
     client::Client,
     config::{AliasArgs, Format, KeepArgs},
-    proto::v1::{CreateRevisionRequest, SetRevisionAliasRequest},
+    proto::v1::{CreateRevisionRequest, GetRevisionRequest, SetRevisionAliasRequest, TaskRevision},
 };
 
 /// Keeps a guide as it is now.
@@ -47,6 +47,10 @@ pub(super) async fn alias(
         revision,
     } = args;
     let task = tasks::find_with_history(client, task).await?;
+    let former = match revision {
+        None => named(client, task.to_string(), alias).await,
+        Some(_) => None,
+    };
     let message = SetRevisionAliasRequest {
         task: task.to_string(),
         alias: alias.clone(),
@@ -58,6 +62,22 @@ pub(super) async fn alias(
     }
     out::print(&match answer.revision {
         Some(revision) => format!("{alias} is {}\n", revisions::description(&revision)),
-        None => format!("{alias} names no revision of {task}\n"),
+        None => match former {
+            Some(former) => format!(
+                "{alias} no longer names {}\n",
+                revisions::description(&former)
+            ),
+            None => format!("{alias} names no revision of {task}\n"),
+        },
     })
+}
+
+/// The revision that an alias names, if that is known.
+async fn named(client: &Client, task: String, alias: &str) -> Option<TaskRevision> {
+    let message = GetRevisionRequest {
+        task,
+        revision: alias.to_owned(),
+        without_document: true,
+    };
+    client.call(message).await.ok()?.revision
 }

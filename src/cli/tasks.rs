@@ -243,8 +243,8 @@ fn advice(client: &Client, name: &str, tasks: &[NamedTask]) -> String {
     match closest_name(&lower, tasks) {
         Some(closest) => format!("is {:?} meant?", sanitize(closest)),
         None => {
-            let list = client.command("list");
-            format!("`{list}` lists the tasks of the account")
+            let [list, history] = ["list", "history --deleted"].map(|words| client.command(words));
+            format!("`{list}` lists the tasks of the account, `{history}` deleted ones")
         }
     }
 }

@@ -207,7 +207,12 @@ fn message_with_advice(message: String, reason: &str, names_account: bool) -> St
         "ABSENT_STEPS" => return message.replace("`absent_steps`", "--absent-steps"),
         "SCOPE_MISSING" => "use a token that has it",
         "TASK_NOT_FOUND" => "`expertise list` lists the tasks of the account",
-        "OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT" => "try again later",
+        "REVISION_NOT_FOUND" => "`expertise history` lists its revisions and aliases",
+        "OVERLOADED" | "STORE_UNAVAILABLE" | "WRITE_CONFLICT"
+            if !message.contains("try again later") =>
+        {
+            "try again later"
+        }
         // The server's message gives the remedy.
         "MESSAGE_TOO_LARGE" if message.contains("EXPERTISE_MAX_MESSAGE_BYTES") => return message,
         "MESSAGE_TOO_LARGE" => {

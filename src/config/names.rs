@@ -61,6 +61,11 @@ impl Variables {
                 && !is_of_kubernetes(name, &value.to_string_lossy())
         });
         let with_closest = unknown.map(|(name, _)| {
+            // A setting without its `_FILE`, such as that of a certificate.
+            let of_file = format!("{name}_FILE");
+            if known.contains(&of_file) {
+                return (name.as_str(), Some(of_file));
+            }
             let candidates = known.iter().map(String::as_str);
             let alike: Vec<&str> = candidates.filter(|it| is_misspelling(name, it)).collect();
             let closest = closest(name, alike);

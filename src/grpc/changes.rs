@@ -91,7 +91,8 @@ fn feed_start(
     if !cursor.is_empty() {
         let verified = tokens.verify(cursor).map(FeedStart::After);
         if verified.is_none() {
-            let description = "is no cursor of this account";
+            let description =
+                "is no cursor of this account in this database: begin anew with `start`";
             Field::root("cursor", violations).refuse(Reason::CursorInvalid, description);
         }
         if start != 0 {
@@ -105,7 +106,10 @@ fn feed_start(
         Ok(ChangeStart::Now) => Some(FeedStart::Now),
         Ok(ChangeStart::Oldest) => Some(FeedStart::Oldest),
         Ok(ChangeStart::Unspecified) => {
-            field.refuse(Reason::FieldRequired, "or `cursor` is required");
+            field.refuse(
+                Reason::FieldRequired,
+                "is required, unless `cursor` is sent",
+            );
             None
         }
         Err(_) => {

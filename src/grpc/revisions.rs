@@ -347,7 +347,8 @@ fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
             "" => field.refuse(Reason::FieldRequired, REQUIRED),
             _ => field.refuse(
                 Reason::FieldInvalid,
-                "is neither the number of a revision, in decimal digits, nor an alias",
+                "is neither the number of a revision, in decimal digits, nor an alias of \
+                 `a-z 0-9 . _ -`",
             ),
         }
     }

@@ -53,7 +53,10 @@ pub fn from_error(error: Error) -> Status {
         }
         Error::NoStepOfTask(Missing { id, field }) => {
             let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
-            let message = format!("step {id}, which {field} names, is not a step of the task");
+            let message = format!(
+                "step {id}, which {field} names, is not a step of the task: without a guid \
+                 it is created, or with `match_external_ids` found by its external id"
+            );
             with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
         }
         Error::RoleNotFound(Missing { id, field }) => {
@@ -73,7 +76,7 @@ pub fn from_error(error: Error) -> Status {
         Error::Precondition(failed) => precondition::status(failed),
         Error::EtagMismatch(resource) => etag_mismatch(resource),
         Error::GuideEtagMismatch(task) => etag_mismatch_of(&format!(
-            "the guide of task {task}: its guide_etag is not the one sent; read it again"
+            "the guide of task {task}: its guide_etag is not the one sent; read it again by ExportTask"
         )),
         Error::EtagOfDeletedGuide(task) => etag_mismatch_of(&format!(
             "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
@@ -338,7 +341,7 @@ fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
         ResourceId::Step(id) => ("Step", id.to_string()),
     };
     let description = format!(
-        "{} {id} has this external id: change or clear it there first, or send another one",
+        "{} {id} has this external id, which is unique: change or clear it there, or use another one",
         kind.to_lowercase()
     );
     let violation = Violation {

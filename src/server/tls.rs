@@ -138,7 +138,7 @@ fn read(tls: &Tls) -> Result<(TlsFiles, Vec<u8>), TlsError> {
     Ok((TlsFiles { config, validity }, bytes))
 }
 
-const MALFORMED_CERTIFICATE: &str = "the certificate is malformed";
+const MALFORMED_CERTIFICATE: &str = "the certificate is malformed, or not of X.509 version 3";
 const UNUSABLE_KEY: &str =
     "the key is malformed, or not RSA of 2048 to 8192 bits, P-256, P-384 or Ed25519";
 

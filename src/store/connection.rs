@@ -24,8 +24,8 @@ use tracing::{info, warn};
 use super::{Writers, metrics::StoreMetrics, schema::entity::server_key, write::WriteSlots};
 use crate::config::{DatabaseUrl, PostgresUrl, TableLayout};
 
-pub use migrations::SchemaChange;
 use migrations::{OldSchemaPolicy, check_schema, is_distributed, prepare_layout, prepare_schema};
+pub use migrations::{SchemaChange, mark_unfinished_copy};
 use postgres_server::{NeededPermissions, check_permissions, check_server, warn_if_read_only};
 use probe::HealthProbe;
 

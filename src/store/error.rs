@@ -311,6 +311,13 @@ fn describe_sqlx(err: &SqlxError) -> String {
             if code == QUERY_CANCELED {
                 return STATEMENT_TIMEOUT.to_owned();
             }
+            if let ErrorClass::Unavailable(Outage::Full) = code_class(&code) {
+                return "its disk is full".to_owned();
+            }
+            // Undefined table.
+            if code == "42P01" {
+                return "a table is missing: the database was replaced, or emptied".to_owned();
+            }
             // Insufficient privilege.
             if code == "42501" {
                 return "no permission: the user of the database lacks one on a table; grant it \

@@ -39,12 +39,10 @@ pub enum WholeDatabaseError {
     )]
     DistributedSource,
     /// A statement has failed.
-    #[error("the database failed, repeat the command: {}", error::describe(.0))]
-    Database(#[from] DbErr),
+    #[error("the database failed: {0}; repeat the command when the cause is gone")]
+    Database(String),
     /// The database that is copied into has rows already.
-    #[error(
-        "the table {0} has rows already: copy into a new database, also after a copy that did not end"
-    )]
+    #[error("the table {0} has rows already: copy into a new database")]
     NotEmpty(&'static str),
     /// The copy of a table has another number of rows.
     #[error(
@@ -59,6 +57,12 @@ pub enum WholeDatabaseError {
         /// Rows that were found.
         found: u64,
     },
+}
+
+impl From<DbErr> for WholeDatabaseError {
+    fn from(error: DbErr) -> Self {
+        Self::Database(error::describe(&error))
+    }
 }
 
 impl WholeDatabaseError {

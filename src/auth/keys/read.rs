@@ -84,7 +84,7 @@ pub(super) fn secret_file(path: &Path) -> Result<SigningSecret, ReadError> {
 fn secret(text: &[u8]) -> Result<SigningSecret, KeyFormatError> {
     let text = str::from_utf8(text).map_err(|_| "it is not text in UTF-8")?;
     let secret = SigningSecret::new(text.trim_end_matches(['\r', '\n']));
-    secret.ok_or("its secret is shorter")
+    secret.ok_or("its secret is shorter than 32 bytes")
 }
 
 fn read_file(path: &Path, check: fn(&File) -> io::Result<()>) -> Result<Vec<u8>, ReadError> {

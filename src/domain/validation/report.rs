@@ -306,35 +306,53 @@ impl Finding {
 }
 
 /// The candidate with the least edit distance: at most 2 or a third of the name's length,
-/// whichever is more.
+/// whichever is more, and so that they have something in common. What both begin with up to a
+/// dot, such as `components.7.`, does not count.
 /// `None` once too many candidates and pairs of characters were compared.
 pub fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
     comparisons_left: &mut usize,
 ) -> Option<&'c str> {
-    let length = name.chars().count();
-    let max_distance = (length / 3).max(2);
     let mut closest: Option<(usize, &str)> = None;
     for candidate in candidates {
         *comparisons_left = comparisons_left.checked_sub(CANDIDATE_COST)?;
+        let (rest, other) = without_common_groups(name, candidate);
+        let length = rest.chars().count();
+        let max_distance = (length / 3).max(2);
         // A character has up to four bytes.
         let most_bytes = 4 * (length + max_distance);
-        if candidate == name || candidate.len() > most_bytes {
+        if candidate == name || other.len() > most_bytes {
             continue;
         }
-        let other = candidate.chars().count();
-        if other.abs_diff(length) > max_distance {
+        let other_length = other.chars().count();
+        if other_length.abs_diff(length) > max_distance {
             continue;
         }
-        *comparisons_left = comparisons_left.checked_sub(length * other)?;
-        let distance = strsim::levenshtein(name, candidate);
+        *comparisons_left = comparisons_left.checked_sub(length * other_length)?;
+        let distance = strsim::levenshtein(rest, other);
+        let is_similar = distance <= max_distance && distance < length.max(other_length);
         let found = (distance, candidate);
-        if distance <= max_distance && closest.is_none_or(|closest| found < closest) {
+        if is_similar && closest.is_none_or(|closest| found < closest) {
             closest = Some(found);
         }
     }
     closest.map(|(_, candidate)| candidate)
+}
+
+/// What follows the last dot up to which two names are the same.
+fn without_common_groups<'n>(name: &'n str, other: &'n str) -> (&'n str, &'n str) {
+    let pairs = name.bytes().zip(other.bytes());
+    let common = pairs.take_while(|(one, another)| one == another);
+    let after_dot = common
+        .zip(1..)
+        .filter(|((byte, _), _)| *byte == b'.')
+        .last();
+    let begin = after_dot.map_or(0, |(_, length)| length);
+    (
+        name.get(begin..).unwrap_or(name),
+        other.get(begin..).unwrap_or(other),
+    )
 }
 
 /// A target as the JSON value of a fact.
@@ -422,6 +440,24 @@ mod tests {
         ] {
             let mut left = 1_000;
             assert_eq!(closest(name, names, &mut left), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_closest_name_has_something_in_common_that_not_every_name_has() {
+        for (name, candidate, is_closest) in [
+            ("components.7.powr", "components.7.power", true),
+            ("components.7.display", "components.7.power", false),
+            ("components.7.zz", "components.7.ab", false),
+            ("components.71.power", "components.7.power", true),
+            ("component.7.power", "components.7.power", true),
+            ("ja", "no", false),
+            ("jo", "no", true),
+            ("é.a.x", "é.a.y.z", false),
+        ] {
+            let mut left = 1_000;
+            let found = is_closest.then_some(candidate);
+            assert_eq!(closest(name, [candidate], &mut left), found, "{name}");
         }
     }
 

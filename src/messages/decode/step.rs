@@ -213,7 +213,10 @@ fn check_type(number: i32, field: &Field<'_>) -> Deferred<StepType> {
 fn cost(number: i32, mut field: Field<'_>) -> Option<Cost> {
     let cost = Cost::new(number);
     if cost.is_none() {
-        field.refuse(Reason::FieldOutOfRange, "must be 0, or 2 and more");
+        field.refuse(
+            Reason::FieldOutOfRange,
+            "must be 0, or 2 and more for a solution or an identified problem",
+        );
     }
     cost
 }

@@ -17,6 +17,8 @@ use crate::{
 
 /// The name of the digest of the schema, in `server_keys`.
 const SCHEMA_DIGEST: &str = "schema";
+/// The name of a row of `server_keys` that is there while another database is copied into this one.
+const UNFINISHED_COPY: &str = "unfinished_copy";
 
 /// Key of the PostgreSQL advisory lock that a server holds while it migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
@@ -98,12 +100,9 @@ async fn needed_change(db: &Database, old: OldSchemaPolicy) -> Result<SchemaChan
         Err(err) => return Err(failed(err)),
     };
     let is_empty = pending == all;
-    if !is_empty
-        && !has_digest(&transaction, all - pending)
-            .await
-            .map_err(failed)?
-    {
-        return Err(OpenError::UnknownSchema);
+    if !is_empty {
+        let keys = server_key::Entity::find().all(&transaction).await;
+        check_keys(&keys.map_err(failed)?, all - pending)?;
     }
     transaction.rollback().await.map_err(failed)?;
     if pending == 0 {
@@ -145,13 +144,24 @@ async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
     db.execute_raw(insert).await.map(drop)
 }
 
-/// Whether the schema is the one that this version makes by so many migrations. Where no key is
-/// left at all, that is found later.
-async fn has_digest(db: &DatabaseTransaction, migrations: usize) -> Result<bool, DbErr> {
-    let keys = server_key::Entity::find().all(db).await?;
-    let digest = keys.iter().find(|key| key.name == SCHEMA_DIGEST);
+/// Checks that the database is whole, and its schema the one that this version makes by so many
+/// migrations. Where no key is left at all, that is found later.
+fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenError> {
+    let find = |name| keys.iter().find(|key| key.name == name);
+    if find(UNFINISHED_COPY).is_some() {
+        return Err(OpenError::UnfinishedCopy);
+    }
     let expected = schema::digest(migrations);
-    Ok(digest.map_or(keys.is_empty(), |digest| digest.value == expected))
+    let is_known = find(SCHEMA_DIGEST).map_or(keys.is_empty(), |digest| digest.value == expected);
+    is_known.then_some(()).ok_or(OpenError::UnknownSchema)
+}
+
+/// Has no program open the database until its keys are those of the copied one.
+pub async fn mark_unfinished_copy(db: &Database) -> Result<(), DbErr> {
+    let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
+    let values = [UNFINISHED_COPY.into(), Vec::<u8>::new().into()];
+    let insert = Statement::from_sql_and_values(backend(db), insert, values);
+    db.execute_raw(insert).await.map(drop)
 }
 
 /// Creates the schema in a layout, or brings one of the same layout up to date. Refuses another

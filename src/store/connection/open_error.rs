@@ -64,6 +64,11 @@ pub enum OpenError {
         "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
     )]
     UnknownSchema,
+    /// It has a part of another database.
+    #[error(
+        "a copy into this database did not end, so that it has a part of the other one: copy into a new database"
+    )]
+    UnfinishedCopy,
     /// The SQLite file does not exist, and migrating is switched off.
     #[error(
         "the file {path} does not exist: check the path, or run `expertise migrate` to create it"
@@ -131,6 +136,7 @@ impl OpenError {
             | Self::Encoding { .. }
             | Self::Lost
             | Self::UnknownSchema
+            | Self::UnfinishedCopy
             | Self::NoSchema
             | Self::OldSchema { .. }
             | Self::Permissions { .. }

@@ -1,6 +1,11 @@
 //! The health check of the database.
 
-use std::time::Duration;
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use sea_orm::EntityTrait;
 use sqlx::{
@@ -20,6 +25,8 @@ use crate::store::schema::entity::server_key;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 const UNREADABLE_FILE: &str = "its file cannot be read: check the file and its disk";
+const REPLACED_FILE: &str = "its file was removed or replaced, and what is written is lost when the server \
+    ends: stop it before a file is moved or restored";
 
 /// Checks whether the database answers, on a connection of its own, so that calls which
 /// hold all others do not make the database seem down.
@@ -32,8 +39,38 @@ pub enum HealthProbe {
         /// Used when PostgreSQL has no connection left for the check.
         pool: Database,
     },
-    /// A pool for checks alone, or the only connection of a database in memory.
-    Sqlite(Database),
+    /// A pool for checks alone and the file, or the only connection of a database in memory.
+    Sqlite {
+        pool: Database,
+        file: Option<OpenedFile>,
+    },
+}
+
+/// The file that was opened at a path.
+pub struct OpenedFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl OpenedFile {
+    /// The file that is at the path now.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            identity: identity(&fs::metadata(path)?),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether it is still there.
+    async fn is_there(&self) -> bool {
+        let found = tokio::fs::metadata(&self.path).await;
+        found.is_ok_and(|found| identity(&found) == self.identity)
+    }
+}
+
+fn identity(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 impl HealthProbe {
@@ -60,10 +97,17 @@ impl HealthProbe {
                     }
                     outcome => outcome.map_err(|err| message::connect_message(options, &err)),
                 },
-                Self::Sqlite(pool) => match read_key(pool).await {
-                    true => Ok(()),
-                    false => Err(UNREADABLE_FILE.into()),
-                },
+                Self::Sqlite { pool, file } => {
+                    let replaced = match file {
+                        Some(file) => !file.is_there().await,
+                        None => false,
+                    };
+                    match read_key(pool).await {
+                        _ if replaced => Err(REPLACED_FILE.into()),
+                        true => Ok(()),
+                        false => Err(UNREADABLE_FILE.into()),
+                    }
+                }
             }
         };
         let no_answer = |_| Err(message::NO_ANSWER.into());
@@ -80,7 +124,7 @@ impl HealthProbe {
                     let _ = connection.close().await;
                 }
             }
-            Self::Sqlite(pool) => pool.close().await,
+            Self::Sqlite { pool, .. } => pool.close().await,
         }
     }
 }

@@ -105,6 +105,7 @@ impl From<OpenError> for ReplicaError {
             | OpenError::OldSchema { .. }
             | OpenError::Schema(_) => Self::OtherSchema,
             OpenError::InvalidUrl
+            | OpenError::UnfinishedCopy
             | OpenError::Path { .. }
             | OpenError::File { .. }
             | OpenError::NoFile { .. }

@@ -19,7 +19,7 @@ use super::{
     migrations::{OldSchemaPolicy, SchemaChange, check_schema, prepare_schema},
     page_key,
     pool::Generation,
-    probe::HealthProbe,
+    probe::{HealthProbe, OpenedFile},
 };
 use crate::store::{Writers, metrics::StoreMetrics, write::WriteQueue};
 
@@ -96,7 +96,10 @@ pub async fn open_file(
         writers: Writers::Queue(WriteQueue::start(writer.clone(), ACQUIRE_TIMEOUT)),
         writer,
         reader,
-        probe: HealthProbe::Sqlite(probe),
+        probe: HealthProbe::Sqlite {
+            pool: probe,
+            file: OpenedFile::at(path).ok(),
+        },
         page_key,
         schema_change,
         is_distributed: false,
@@ -170,7 +173,10 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
     Ok(DatabaseConnections {
         writers: Writers::Queue(WriteQueue::start(writer.clone(), ACQUIRE_TIMEOUT)),
         reader: writer.clone(),
-        probe: HealthProbe::Sqlite(writer.clone()),
+        probe: HealthProbe::Sqlite {
+            pool: writer.clone(),
+            file: None,
+        },
         writer,
         page_key,
         schema_change,

@@ -15,7 +15,7 @@ use crate::{
     config::DatabaseUrl,
     store::{
         backend,
-        connection::{Database, DatabaseConnections, Transaction, TransactionMode},
+        connection::{self, Database, DatabaseConnections, Transaction, TransactionMode},
         schema::{self, entity::TableColumns},
     },
 };
@@ -64,12 +64,15 @@ async fn copy_tables(
     source: &DatabaseConnections,
     target: &DatabaseConnections,
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
-    let tables = schema::columns();
+    let mut tables = schema::columns();
+    // The keys of servers come last, and end the mark of an unfinished copy.
+    tables.sort_by_key(|table| !table.is_of_accounts);
     for table in tables.iter().filter(|table| table.is_of_accounts) {
         if count(&target.writer, table.name).await? > 0 {
             return Err(WholeDatabaseError::NotEmpty(table.name));
         }
     }
+    connection::mark_unfinished_copy(&target.writer).await?;
     let mut snapshot = source.reader.begin(TransactionMode::Snapshot).await?;
     if backend(&snapshot) == DbBackend::Postgres {
         // PostgreSQL waits while a batch is written.
@@ -79,6 +82,9 @@ async fn copy_tables(
     }
     let mut copied = Vec::new();
     for table in &tables {
+        if !table.is_of_accounts && backend(&target.writer) == DbBackend::Postgres {
+            advance_sequences(&target.writer, &copied).await?;
+        }
         let rows = copy_table(&mut snapshot, &target.writer, table).await?;
         let found = count(&target.writer, table.name).await?;
         if found != rows {
@@ -91,9 +97,6 @@ async fn copy_tables(
         let name = table.name;
         info!(table = name, rows, "copied");
         copied.push(CopiedTable { name, rows });
-    }
-    if backend(&target.writer) == DbBackend::Postgres {
-        advance_sequences(&target.writer, &copied).await?;
     }
     Ok(copied)
 }

@@ -145,6 +145,42 @@ fn a_database_with_rows_is_not_copied_into() {
         .fails_with(1, &["has rows already"]);
 }
 
+/// Copies a file with a row that no database takes, behind others that were copied.
+fn a_database_with_a_part_of_another_is_not_used(name: &str, to: &str) {
+    let (from, _) = source(name);
+    runtime().block_on(async {
+        let mut file = SqlConnection::open(&from).await;
+        file.execute("PRAGMA foreign_keys = off").await;
+        let last = "UPDATE steps SET task = guid WHERE rowid = (SELECT max(rowid) FROM steps)";
+        file.execute(last).await;
+    });
+    let failed = copy(&from, to).run().failure(1);
+    failed.says(&["the database failed: database code "]);
+    let of_database = |words: &[&str]| command(words).env("EXPERTISE_DATABASE_URL", to).run();
+    for refused in [
+        copy(&from, to).run(),
+        of_database(&["config", "--check"]),
+        of_database(&["accounts"]),
+        of_database(&["migrate"]),
+        of_database(&["--listen=127.0.0.1:0"]),
+    ] {
+        refused.fails_with(1, &["a copy into this database did not end"]);
+    }
+}
+
+#[test]
+fn a_database_with_a_part_of_another_is_not_used_on_sqlite() {
+    let to = Scratch::of_this_run().sqlite_url("copied-in-part");
+    a_database_with_a_part_of_another_is_not_used("copied-part-of", &to);
+}
+
+#[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+fn a_database_with_a_part_of_another_is_not_used_on_postgres() {
+    let to = empty_postgres("copied_in_part");
+    a_database_with_a_part_of_another_is_not_used("copied-part-to", &to);
+}
+
 #[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn what_cannot_be_copied_is_named_by_its_flag() {

@@ -181,6 +181,11 @@ fn an_alias_is_set_moved_and_removed(cli: Cli) {
     run(&cli, &["alias", "Guide", "live", "2"]).succeeded();
     assert_eq!(title(), "Changed");
     let output = run(&cli, &["alias", &guid, "live"]).succeeded();
+    assert_eq!(
+        output.stdout,
+        format!("live no longer names revision 2 of {guid}: Guide, 2 steps\n")
+    );
+    let output = run(&cli, &["alias", &guid, "live"]).succeeded();
     assert_eq!(output.stdout, format!("live names no revision of {guid}\n"));
     let line = run(&cli, &["export", &format!("{guid}@live")]).failure(1);
     assert!(line.contains("REVISION_NOT_FOUND"), "{line}");

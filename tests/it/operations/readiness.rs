@@ -1,9 +1,12 @@
 //! `/healthz` and `/readyz`.
 
+use std::fs;
+
 use super::begin_get_task;
 use crate::kit::{
     deadline,
     postgres::{Cluster, Stop},
+    scratch::Scratch,
     server::{TestServer, http_get, with_metrics},
 };
 
@@ -64,6 +67,23 @@ async fn a_server_without_its_database_is_alive_and_not_ready() {
     assert_eq!(http_get(at, "/healthz").await.0, 200);
     assert_eq!(http_get(at, "/metrics").await.0, 200);
     cluster.start_again();
+    until_ready_code(at, 200).await;
+    server.shut_down().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_file_was_replaced_is_not_ready() {
+    let scratch = Scratch::of_this_run();
+    let (path, aside) = (scratch.path("replaced.db"), scratch.path("aside.db"));
+    let url = format!("sqlite:{}", path.display());
+    let server = TestServer::start(with_metrics(&url)).await;
+    let at = server.metrics_address();
+    assert_eq!(http_get(at, "/readyz").await.0, 200);
+    fs::rename(&path, &aside).expect("it is moved");
+    until_ready_code(at, 503).await;
+    fs::copy(&aside, &path).expect("another one is there");
+    until_ready_code(at, 503).await;
+    fs::rename(&aside, &path).expect("it is moved back");
     until_ready_code(at, 200).await;
     server.shut_down().await;
 }

@@ -31,6 +31,7 @@ DATABSE_URL=sqlite:a.db
 DATABASE_UR=sqlite:a.db
 JWTSECRET=hush
 TLS_CERTFILE=a.pem
+TLS_CERT=a.pem
 MAX_INFLIGHT_BYTE=1
 LGO=debug
 
