@@ -13,6 +13,7 @@ mod waiting;
 
 on_both_databases![
     every_write_tells_what_it_changed,
+    every_field_of_a_step_is_named,
     what_follows_others_is_told_too,
     a_new_order_is_told_as_steps,
     an_import_tells_each_step_once,
@@ -130,6 +131,35 @@ async fn every_write_tells_what_it_changed(client: Client) {
     let deleted = told_by(&client, &mut cursor, "DeleteTask").await;
     assert_eq!(told(&deleted), [tells(TaskDeleted, &guide.guid, &[])]);
     assert_eq!((&*deleted[0].etag, deleted[0].step_count), ("", 1));
+}
+
+async fn every_field_of_a_step_is_named(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let before = step(&guide, StepType::Observation, "Before");
+    let before = client.given_step(before).await;
+    let mut cursor = client.cursor_now().await;
+    let full = full_step(&guide).with_guid(&before.guid);
+    let full = full
+        .with_external_id("own")
+        .with_question(question("other", &["a"]));
+    client.updated_step(full, &["*"]).await;
+    let updated = told_by(&client, &mut cursor, "UpdateStep").await;
+    let fields = [
+        "body",
+        "dependencies",
+        "external_id",
+        "feedback_config",
+        "instructions",
+        "looping",
+        "parts",
+        "published",
+        "skills",
+        "tags",
+        "title",
+        "translations.de",
+    ];
+    let expected = tells(ChangeKind::StepUpdated, &before.guid, &fields);
+    assert_eq!(told(&updated), [expected]);
 }
 
 async fn what_follows_others_is_told_too(client: Client) {

@@ -1,11 +1,15 @@
 //! Writes that wait for a row while what they have read of it changes. On PostgreSQL: the
 //! one writer of SQLite never waits between its reads and its write.
 
+use std::time::Duration;
+
+use expertise::config::Config;
 use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinHandle;
 
 use crate::kit::{
-    databases::postgres, deadline::until, links::links_are_consistent, prelude::*, store_server,
+    databases::postgres, deadline::until, links::links_are_consistent, prelude::*,
+    server::TestServer, store_server,
 };
 
 /// A client of a store on a database of its own.
@@ -31,6 +35,12 @@ impl Contended {
     async fn hold_step(&self, step: &str) -> HeldRow {
         self.hold_row("SELECT 1 FROM steps WHERE guid = $1 FOR UPDATE", step)
             .await
+    }
+
+    /// Locks the history of a task, as a slow write does.
+    async fn hold_history(&self, task: &str) -> HeldRow {
+        let lock = "SELECT 1 FROM task_histories WHERE task = $1 FOR UPDATE";
+        self.hold_row(lock, task).await
     }
 
     async fn hold_row(&self, lock: &'static str, guid: &str) -> HeldRow {
@@ -310,4 +320,67 @@ async fn an_update_that_conflicts_more_than_ten_times_is_given_up() {
         "{}",
         failure.message
     );
+}
+
+/// Otherwise the alias would name a revision that is gone.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn an_alias_and_the_deletion_of_its_revision_take_turns() {
+    let contended = Contended::start("contended_alias").await;
+    let client = &contended.client;
+    let guide = client.given_task(task("Guide")).await.guid;
+    client.kept_revision(&guide).await;
+    let held = contended.hold_history(&guide).await;
+    let alias = {
+        let (client, guide) = (client.clone(), guide.clone());
+        async move { client.set_revision_alias(&guide, "live", 1).await }
+    };
+    let alias = contended.start_waiting(1, alias).await;
+    let deletion = {
+        let delete = DeleteRevisionRequest {
+            task: guide,
+            revision: "1".to_owned(),
+        };
+        let client = client.clone();
+        async move { client.delete_revision(delete).await }
+    };
+    let deletion = contended.start_waiting(2, deletion).await;
+    held.release().await;
+    alias.await.expect("an answer").accepted();
+    let failure = deletion.await.expect("an answer").refused();
+    failure.is(Code::FailedPrecondition, "REVISION_IN_USE");
+}
+
+/// The retention has found a deleted task, and waits for its history.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn a_retention_that_waited_keeps_the_history_of_a_task_that_came_back() {
+    let contended = Contended::start("contended_retention").await;
+    let client = &contended.client;
+    let [guide, gone] = ["Guide", "Gone"].map(|name| client.given_task(task(name)));
+    let (guide, gone) = (guide.await.guid, gone.await.guid);
+    client.kept_revision(&gone).await;
+    client.force_delete_task(&guide).await.accepted();
+    let held = contended.hold_history(&guide).await;
+    let restore = {
+        let (client, guide) = (client.clone(), guide.clone());
+        async move { client.restore_revision(&guide, 1).await }
+    };
+    let restore = contended.start_waiting(1, restore).await;
+    let server = TestServer::start(Config {
+        deleted_task_retention: Duration::from_millis(1),
+        ..Config::for_tests(&contended.url)
+    })
+    .await;
+    contended.wait_until_wait(2).await;
+    held.release().await;
+    restore.await.expect("an answer").accepted();
+    // The retention goes on to the next one.
+    client.force_delete_task(&gone).await.accepted();
+    until("the history is deleted", async || {
+        client.get_revision(&gone, 1).await.err()
+    })
+    .await;
+    client.get_revision(&guide, 1).await.accepted();
+    server.shut_down().await;
 }

@@ -7,6 +7,7 @@ mod expiry;
 
 on_both_databases![
     a_request_id_belongs_to_one_account,
+    a_request_id_belongs_to_one_rpc,
     a_retry_answers_although_the_task_is_gone,
     calls_at_the_same_time_with_one_request_id_create_one_task,
     a_malformed_request_id_is_refused,
@@ -39,6 +40,26 @@ async fn a_request_id_belongs_to_one_account(client: Client) {
     assert_ne!(mine.task.unwrap().guid, theirs.task.unwrap().guid);
     let another = create("Another", &unknown_guid());
     other.send_create_task(another).await.accepted();
+}
+
+/// Both requests have the same bytes: a task and the text `1` in the second field.
+async fn a_request_id_belongs_to_one_rpc(client: Client) {
+    let (id, guide) = (unknown_guid(), client.given_task(task("Guide")).await.guid);
+    let create = CreateRevisionRequest {
+        task: guide.clone(),
+        note: "1".to_owned(),
+        request_id: id.clone(),
+        ..CreateRevisionRequest::default()
+    };
+    client.create_revision(create).await.accepted();
+    let restore = RestoreRevisionRequest {
+        task: guide,
+        revision: "1".to_owned(),
+        request_id: id,
+        ..RestoreRevisionRequest::default()
+    };
+    let reused = client.send_restore(restore).await.refused();
+    reused.is_precondition("REQUEST_ID_REUSED");
 }
 
 async fn a_retry_answers_although_the_task_is_gone(client: Client) {

@@ -207,12 +207,16 @@ async fn lists_exports_and_work_come_from_the_replica_and_all_else_does_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn a_replica_with_another_schema_is_not_used() {
+async fn a_replica_with_another_schema_or_key_is_not_used() {
     for (name, change) in [
         ("older_replica", "DELETE FROM seaql_migrations"),
         (
             "newer_replica",
             "INSERT INTO seaql_migrations VALUES ('m9999', 1)",
+        ),
+        (
+            "replica_of_another_database",
+            "UPDATE server_keys SET value = sha256(value)",
         ),
     ] {
         let stale = Stale::start(name, Some(change)).await;

@@ -20,6 +20,7 @@ on_both_databases![
     a_masked_title_of_a_subtask_step_is_ignored_and_listed,
     a_translated_title_of_a_subtask_step_is_its_own,
     twenty_references_are_named,
+    a_task_that_refers_to_itself_alone_is_deleted,
     an_old_etag_keeps_a_task_from_being_deleted,
     an_old_etag_keeps_a_step_from_being_deleted,
     two_renames_at_once_both_reach_their_steps,
@@ -193,6 +194,13 @@ async fn twenty_references_are_named(client: Client) {
     let details = format!("{:?}", failure.details.precondition_failure());
     let named = guids.iter().filter(|guid| details.contains(*guid)).count();
     assert_eq!(named, 20, "{failure:?}");
+}
+
+async fn a_task_that_refers_to_itself_alone_is_deleted(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    client.given_step(subtask(&guide, &guide)).await;
+    client.force_delete_task(&guide.guid).await.accepted();
+    assert_eq!(client.all_tasks().await, []);
 }
 
 async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::{
     scratch::{Scratch, WatchdogEntry},
     server_process::remove_settings,
-    terminal::answered,
+    terminal::answered_after,
 };
 
 /// Far beyond what a command takes: a wait that long has hung.
@@ -45,10 +45,23 @@ impl Cli {
         arguments: &str,
         environment: &[(&str, &str)],
     ) -> (String, Option<i32>) {
+        self.answered_after("", || (), typed, arguments, environment)
+    }
+
+    /// The same; nothing is typed before this is shown and something else was done.
+    pub fn answered_after(
+        &self,
+        question: &str,
+        meanwhile: impl FnOnce(),
+        typed: &str,
+        arguments: &str,
+        environment: &[(&str, &str)],
+    ) -> (String, Option<i32>) {
         let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
         let server = ("EXPERTISE_SERVER", self.server.as_str());
         let account = ("EXPERTISE_ACCOUNT", self.account.as_str());
-        answered(typed, &command, &[environment, &[server, account]].concat())
+        let environment = [environment, &[server, account]].concat();
+        answered_after(question, meanwhile, typed, &command, &environment)
     }
 
     /// Imports documents of `examples/guides`; the ids of their new tasks.

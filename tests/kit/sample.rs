@@ -547,14 +547,14 @@ pub trait Translated<Row> {
 
 impl Translated<TaskTranslation> for Task {
     fn translated(mut self, language: impl Into<String>, row: TaskTranslation) -> Self {
-        self.translations = [(language.into(), row)].into();
+        self.translations.insert(language.into(), row);
         self
     }
 }
 
 impl Translated<StepTranslation> for Step {
     fn translated(mut self, language: impl Into<String>, row: StepTranslation) -> Self {
-        self.translations = [(language.into(), row)].into();
+        self.translations.insert(language.into(), row);
         self
     }
 }

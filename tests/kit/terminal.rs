@@ -1,7 +1,7 @@
 //! A terminal of a given width, and one with a person who answers.
 
 use std::{
-    io::Write,
+    io::{Read, Write},
     process::{Command, Stdio},
 };
 
@@ -22,6 +22,17 @@ pub fn shown_in(columns: usize, command: &str, environment: &[(&str, &str)]) -> 
 
 /// What a command shows in a terminal where somebody types these lines, and its exit code.
 pub fn answered(typed: &str, command: &str, environment: &[(&str, &str)]) -> (String, Option<i32>) {
+    answered_after("", || (), typed, command, environment)
+}
+
+/// The same; nothing is typed before this is shown and something else was done.
+pub fn answered_after(
+    question: &str,
+    meanwhile: impl FnOnce(),
+    typed: &str,
+    command: &str,
+    environment: &[(&str, &str)],
+) -> (String, Option<i32>) {
     let line = format!("stty -echo cols 200 rows 40; {command}");
     let mut child = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
@@ -33,10 +44,19 @@ pub fn answered(typed: &str, command: &str, environment: &[(&str, &str)]) -> (St
         .spawn()
         .expect("util-linux has script");
     let mut keyboard = child.stdin.take().expect("it is piped");
+    let mut screen = child.stdout.take().expect("it is piped");
+    let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&shown).contains(question) {
+        let count = screen.read(&mut piece).expect("what is shown");
+        assert_ne!(count, 0, "{}", String::from_utf8_lossy(&shown));
+        shown.extend(&piece[..count]);
+    }
+    meanwhile();
     keyboard.write_all(typed.as_bytes()).expect("it reads");
     // The terminal stays open until the command has ended.
-    let output = child.wait_with_output().expect("its end");
+    screen.read_to_end(&mut shown).expect("what is shown");
+    let status = child.wait().expect("its end");
     drop(keyboard);
-    let shown = String::from_utf8_lossy(&output.stdout);
-    (shown.replace('\r', ""), output.status.code())
+    let shown = String::from_utf8_lossy(&shown);
+    (shown.replace('\r', ""), status.code())
 }

@@ -25,6 +25,7 @@ on_one_database![
     deleted_guides_of_one_name_are_named_by_their_guids,
     a_purged_guide_has_no_history,
     a_restore_asks_and_shows_the_difference,
+    a_change_that_is_made_while_a_restore_asks_is_not_taken_back,
     a_dry_run_of_a_restore_changes_nothing,
     a_restore_of_what_is_there_changes_nothing,
     a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for,
@@ -346,6 +347,18 @@ fn a_restore_asks_and_shows_the_difference(cli: Cli) {
     let (shown, code) = answer("y\n");
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!(titles(&document(&cli, &guid)), ["First", "Second"]);
+}
+
+fn a_change_that_is_made_while_a_restore_asks_is_not_taken_back(cli: Cli) {
+    let guid = given_guide(&cli, "Guide");
+    run(&cli, &["keep", &guid]).succeeded();
+    retitle(&cli, &guid, "Changed");
+    let change = || drop(retitle(&cli, &guid, "Meanwhile"));
+    let restore = format!("restore {guid}@1");
+    let (shown, code) = cli.answered_after("[y/N]", change, "y\n", &restore, &[]);
+    shown.says(&[&format!("the task {guid} has changed since it was read")]);
+    assert_eq!(code, Some(1), "{shown}");
+    assert_eq!(titles(&document(&cli, &guid)), ["Meanwhile", "Second"]);
 }
 
 fn a_dry_run_of_a_restore_changes_nothing(cli: Cli) {

@@ -202,6 +202,10 @@ async fn a_wiring_step_without_its_id_is_replaced_with_its_question(client: Clie
         assert_eq!(after.feedback_config[0].name, "other");
     }
     sent.steps[1].feedback_config.clear();
+    let kept = request(AbsentFields::Keep, sent.clone());
+    client.send_import(kept).await.accepted();
+    let after = client.get_step(&wiring).await.accepted();
+    assert_eq!(after.feedback_config[0].name, "other");
     reset(&client, sent).await;
     let after = client.get_step(&wiring).await.accepted();
     assert_eq!(after.feedback_config, []);

@@ -261,8 +261,13 @@ async fn the_name_of_a_managed_task_is_ignored_and_listed(client: Client) {
     let before = client.tasks_with_steps().await;
     let managed = managed_by(&client, &question).await.remove(0);
     let renaming = task_of(&managed.guid).named("Mine");
-    for mask in [&[][..], &["name"]] {
-        let response = client.update_task(renaming.clone(), mask).await.accepted();
+    let unnamed = task_of(&managed.guid);
+    for (sent, mask) in [
+        (&renaming, &[][..]),
+        (&renaming, &["name"]),
+        (&unnamed, &["name"]),
+    ] {
+        let response = client.update_task(sent.clone(), mask).await.accepted();
         assert_eq!(response.ignored_paths, ["task.name"]);
         assert_eq!(response.task, Some(managed.clone()));
     }

@@ -209,3 +209,23 @@ fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() 
         },
     );
 }
+
+#[test]
+fn an_alias_of_another_task_keeps_no_automatic_revision() {
+    let settings = |config: &mut Config| config.automatic_revisions = 1;
+    on("sqlite::memory:", settings, async |client| {
+        let other = given_guide(&client).await;
+        client.kept_revision(&other.guid).await;
+        let alias = client.set_revision_alias(&other.guid, "live", 1).await;
+        alias.accepted();
+        let guide = given_guide(&client).await;
+        for title in ["a", "b"] {
+            let mut changed = client.exported(&guide.guid).await;
+            changed.steps[3].title = title.to_owned();
+            client.import(changed).await.accepted();
+        }
+        let revisions = client.all_revisions(&guide.guid).await;
+        let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
+        assert_eq!(numbers, [2]);
+    });
+}

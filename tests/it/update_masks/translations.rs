@@ -46,6 +46,11 @@ async fn a_key_is_read_in_any_case(client: Client) {
     let after = client.updated_task(update, &mask).await;
     assert_eq!(after.translations["zh-Hant"].name.as_deref(), Some("新"));
     assert_eq!(after.translations.len(), 2);
+    let twice = ["de", "DE"].map(|key| (key, task_translation("neu")));
+    let update = translated(&before.guid, &twice);
+    let failure = client.update_task(update, &["translations.de"]).await;
+    let failure = failure.refused();
+    failure.violates_below("task.translations", "FIELD_INVALID");
 }
 
 async fn stored_step(client: &Client) -> Step {
