@@ -11,7 +11,7 @@ use serde::{
 };
 
 use super::{
-    json::{WIRE_OVERHEAD, number},
+    json::{LIST_BYTES, WIRE_OVERHEAD, number},
     shorthand,
     text::{Label, Tag},
 };
@@ -152,7 +152,7 @@ impl Group {
             Node::Group(group) => group.bytes(),
             Node::Condition(condition) => condition.bytes(),
         };
-        WIRE_OVERHEAD + self.nodes.iter().map(node).sum::<usize>()
+        WIRE_OVERHEAD + LIST_BYTES + self.nodes.iter().map(node).sum::<usize>()
     }
 
     /// How many conditions and targets it has, those of nested groups included.

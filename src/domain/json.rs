@@ -18,22 +18,31 @@ pub struct Instruction(pub Map<String, Value>);
 /// Upper bound of the encoded tag, length and nesting of a field, in bytes.
 pub const WIRE_OVERHEAD: usize = 16;
 
-/// Upper bound of a value's encoded size, in bytes. Its JSON text may be far shorter, as an
-/// encoded number has at least nine bytes.
+/// What is counted for a list that has elements. In memory it has room for four.
+pub const LIST_BYTES: usize = 64;
+/// What is counted for an object that has members. In memory it has room for eleven.
+const OBJECT_BYTES: usize = 320;
+
+/// Upper bound of a value's encoded size, in bytes, and a quarter of what it takes in memory at
+/// least. Its JSON text may be far shorter, as an encoded number has at least nine bytes.
 pub fn wire_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
-        Value::Array(values) => values.iter().map(wire_bytes).sum(),
+        Value::Array(values) if values.is_empty() => 0,
+        Value::Array(values) => LIST_BYTES + values.iter().map(wire_bytes).sum::<usize>(),
         Value::Object(members) => object_wire_bytes(members),
     };
     WIRE_OVERHEAD + inside
 }
 
-/// Upper bound of the encoded size of an object's members, in bytes.
+/// The same for an object's members.
 pub fn object_wire_bytes(members: &Map<String, Value>) -> usize {
+    if members.is_empty() {
+        return 0;
+    }
     let member = |(key, value): (&String, &Value)| key.len() + WIRE_OVERHEAD + wire_bytes(value);
-    members.iter().map(member).sum()
+    OBJECT_BYTES + members.iter().map(member).sum::<usize>()
 }
 
 /// How many messages nest below the `google.protobuf.Value` of a value.

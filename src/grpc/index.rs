@@ -112,6 +112,7 @@ fn acknowledgement(
     if etag.is_empty() {
         field.field("etag").refuse(Reason::FieldRequired, REQUIRED);
     }
+    field::refuse_nul(&etag, field.field("etag"));
     let info = field::text(info, field.field("info"));
     Some(Acknowledgement {
         guid: guid?,

@@ -21,6 +21,9 @@ use super::FILE_DESCRIPTOR_SET;
 const HEADER_BYTES: usize = 24;
 /// A number, or a pointer.
 const WORD_BYTES: usize = 8;
+/// A list that gets its first element has room for so many, and the node of a map.
+const LIST_ROOM: usize = 4;
+const MAP_ROOM: usize = 11;
 /// prost refuses messages that nest deeper.
 const MAX_DEPTH: usize = 100;
 
@@ -40,6 +43,8 @@ struct Field {
     number: u32,
     /// The memory that each occurrence takes outside the struct of its message.
     element_bytes: usize,
+    /// What the first occurrence takes beyond that: room for further ones.
+    room_bytes: usize,
     content: Content,
 }
 
@@ -136,6 +141,7 @@ impl<'a> Schema<'a> {
         let fields = fields.map(|field| Field {
             number: field.number().unsigned_abs(),
             element_bytes: self.element_bytes(field),
+            room_bytes: self.room_bytes(field),
             content: match field.r#type() {
                 Type::Message => self
                     .index(field.type_name())
@@ -159,6 +165,18 @@ impl<'a> Schema<'a> {
             _ if is_list(field) => WORD_BYTES,
             _ => 0,
         }
+    }
+
+    fn room_bytes(&self, field: &FieldDescriptorProto) -> usize {
+        let entry = self.messages.get(field.type_name());
+        let is_map =
+            entry.is_some_and(|entry| entry.options.as_ref().is_some_and(|it| it.map_entry()));
+        let room = match is_list(field) {
+            true if is_map => MAP_ROOM,
+            true => LIST_ROOM,
+            false => 1,
+        };
+        (room - 1) * self.element_bytes(field)
     }
 
     /// The size of the struct of a message.
@@ -226,11 +244,21 @@ impl Counter<'_> {
         depth: usize,
     ) -> Option<()> {
         let fields = self.sizes.messages.get(message)?;
+        // Which fields have occurred, by their places.
+        let mut seen = 0_u64;
         while buffer.remaining() > end && self.bytes <= self.limit {
             let (number, wire_type) = decode_key(buffer).ok()?;
-            let field = fields.iter().find(|field| field.number == number);
+            let place = fields.iter().position(|field| field.number == number);
+            let field = place.and_then(|place| fields.get(place));
             let content = field.map_or(Content::Scalar, |field| field.content);
             self.bytes += field.map_or(0, |field| field.element_bytes);
+            let bit = place
+                .and_then(|place| 1_u64.checked_shl(place as u32))
+                .unwrap_or_default();
+            if seen & bit == 0 && bit != 0 {
+                seen |= bit;
+                self.bytes += field.map_or(0, |field| field.room_bytes);
+            }
             match (content, wire_type) {
                 (Content::Message(inner), WireType::LengthDelimited) if depth > 0 => {
                     let rest = rest_behind_field(buffer, end)?;

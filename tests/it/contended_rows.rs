@@ -384,36 +384,3 @@ async fn a_retention_that_waited_keeps_the_history_of_a_task_that_came_back() {
     client.get_revision(&guide, 1).await.accepted();
     server.shut_down().await;
 }
-
-/// One of the eight connections is kept free of writes, whichever accounts make them.
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn reads_go_on_while_writes_of_several_accounts_wait() {
-    let url = postgres("contended_reads");
-    let (store, client) = store_server::serve(&url, 8).await;
-    let other = store_server::serve_store(store, "another").await;
-    let contended = Contended { url, client };
-    let (mut held, mut writes) = (Vec::new(), Vec::new());
-    for client in [&contended.client, &other] {
-        let task = client.given_task(task("Contended")).await;
-        held.push(contended.hold(&task.guid).await);
-        for _ in 0..4 {
-            let (client, update) = (client.clone(), task_of(&task.guid).with_published(0));
-            writes.push(tokio::spawn(async move {
-                client.update_task(update, &["published"]).await
-            }));
-        }
-    }
-    contended.wait_until_wait(7).await;
-    // A write that waits for a connection would get it after one of these reads.
-    for _ in 0..20 {
-        assert_eq!(contended.client.all_tasks().await.len(), 1);
-    }
-    for held in held {
-        held.release().await;
-    }
-    for write in writes {
-        // The one that waits for its turn may have waited too long.
-        let _ = write.await.expect("an answer");
-    }
-}

@@ -354,4 +354,11 @@ async fn wrong_items_are_refused(client: Client) {
         ("items[1].info", "FIELD_TOO_LONG"),
         ("items[2].guid", "FIELD_INVALID"),
     ]);
+    let odd = IndexedItem {
+        guid: unknown_guid(),
+        etag: "a\0b".to_owned(),
+        ..IndexedItem::default()
+    };
+    let failure = client.acknowledge_indexed(items(vec![odd])).await.refused();
+    failure.violates(&[("items[0].etag", "FIELD_INVALID")]);
 }

@@ -125,7 +125,12 @@ async fn a_message_whose_elements_take_too_much_memory_is_refused(client: Client
     let answers = field(2, &field(10, &[0x22, 0].repeat(4_000_000)));
     let json = field(1, &field(2, &field(6, &[0x0a, 0].repeat(8_000_000))));
     let instructions = field(2, &field(11, &json));
-    for document in [&steps[..], &answers, &instructions] {
+    // Objects with one member, and lists with one element.
+    let object = field(1, &field(5, &field(1, &field(2, &[8, 0]))));
+    let list = field(1, &field(6, &field(1, &[8, 0])));
+    let [objects, lists] = [object.repeat(400_000), list.repeat(1_500_000)]
+        .map(|values| field(2, &field(11, &field(1, &field(2, &field(6, &values))))));
+    for document in [&steps[..], &answers, &instructions, &objects, &lists] {
         let failure = refusal(&client, "TaskService/ImportTask", field(1, document)).await;
         failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
         let start = "the request has so many elements that they take more than ";

@@ -5,7 +5,7 @@ use std::mem::size_of;
 use prost_types::{Struct, Value};
 
 use super::*;
-use crate::proto::v1;
+use crate::{domain::json::object_wire_bytes, proto::v1};
 
 const IMPORT: &str = "/expertise.v1.TaskService/ImportTask";
 
@@ -71,6 +71,38 @@ fn maps_texts_in_lists_and_packed_numbers_count() {
         .task;
     assert_eq!(task.expect("a task").roles.len(), 100);
     assert!(counted >= 100 * size_of::<i32>(), "{counted}");
+}
+
+/// A node of a `BTreeMap` has room for eleven entries, and a `Vec` begins with four.
+#[test]
+fn lists_and_maps_of_one_element_count_their_room() {
+    let object = |value: Value| Struct {
+        fields: [(String::new(), value)].into(),
+    };
+    let step = |instructions| v1::Step {
+        instructions,
+        ..Default::default()
+    };
+    let of = |instruction: Struct| {
+        let many = step(vec![instruction; 1_000]);
+        (decoded(&import_of(vec![many])) - decoded(&import_of(vec![step(Vec::new())]))) / 1_000
+    };
+    let node = 11 * size_of::<(String, Value)>();
+    let null = of(object(Value::default()));
+    assert!(null >= node && null < 2 * node, "{null} {node}");
+    // What may be stored may be sent.
+    let members = [(String::new(), serde_json::Value::Null)].into_iter();
+    let stored = object_wire_bytes(&members.collect());
+    assert!(null < 3 * stored, "{null} {stored}");
+    let list = Value {
+        kind: Some(prost_types::value::Kind::ListValue(
+            prost_types::ListValue {
+                values: vec![Value::default()],
+            },
+        )),
+    };
+    let room = of(object(list)) - null;
+    assert!(room >= 4 * size_of::<Value>(), "{room}");
 }
 
 /// What prost skips or refuses hides nothing behind it, and is not counted.

@@ -16,7 +16,6 @@ on_both_databases![
     missing_subtasks_are_named_or_skipped,
     translations_come_back_with_their_state,
     a_name_that_is_published_with_its_translation_does_not_outdate_it,
-    a_task_that_is_managed_again_has_no_external_id,
     the_etag_of_a_deleted_guide_is_empty,
 ];
 
@@ -366,20 +365,4 @@ async fn a_name_that_is_published_with_its_translation_does_not_outdate_it(clien
     client.force_delete_task(&guide.guid).await.accepted();
     client.restored(&guide.guid, 1).await;
     assert_eq!(client.translation_work(&["de"]).await, []);
-}
-
-async fn a_task_that_is_managed_again_has_no_external_id(client: Client) {
-    let (guide, managed, _, revision) = given_deleted_guide(&client).await;
-    let own = task_of(&managed).with_external_id("own");
-    client.updated_task(own, &["external_id"]).await;
-    let kept = client.kept_revision(&managed).await;
-    client
-        .updated_task(task_of(&managed), &["external_id"])
-        .await;
-    let restored = client.restored(&guide.guid, revision).await;
-    assert!(restored.replaced_ids.is_empty(), "{restored:?}");
-    client.restored(&managed, kept.revision).await;
-    let managed = client.get_task(&managed).await.accepted();
-    assert_eq!(managed.r#type(), TaskType::Linked);
-    assert_eq!(managed.external_id, None);
 }
