@@ -11,7 +11,7 @@ use serde::{
 };
 
 use super::{
-    json::{LIST_BYTES, WIRE_OVERHEAD, number},
+    json::{WIRE_OVERHEAD, number},
     shorthand,
     text::{Label, Tag},
 };
@@ -141,6 +141,9 @@ pub struct PlacedCondition<'a> {
     pub is_needed: bool,
 }
 
+/// What is counted for a group beside its nodes. In memory it has room for four.
+const GROUP_BYTES: usize = 176;
+
 impl Group {
     /// Upper bound of the encoded size of the group and its shorthand, in bytes.
     pub fn wire_bytes(&self) -> usize {
@@ -152,7 +155,7 @@ impl Group {
             Node::Group(group) => group.bytes(),
             Node::Condition(condition) => condition.bytes(),
         };
-        WIRE_OVERHEAD + LIST_BYTES + self.nodes.iter().map(node).sum::<usize>()
+        GROUP_BYTES + self.nodes.iter().map(node).sum::<usize>()
     }
 
     /// How many conditions and targets it has, those of nested groups included.

@@ -19,7 +19,7 @@ pub struct Instruction(pub Map<String, Value>);
 pub const WIRE_OVERHEAD: usize = 16;
 
 /// What is counted for a list that has elements. In memory it has room for four.
-pub const LIST_BYTES: usize = 64;
+const LIST_BYTES: usize = 64;
 /// What is counted for an object that has members. In memory it has room for eleven.
 const OBJECT_BYTES: usize = 320;
 

@@ -285,8 +285,62 @@ fn timestamp(time: ProtoTimestamp) -> Timestamp {
 #[allow(clippy::expect_used)]
 mod tests {
     use prost_types::{ListValue, Value, value::Kind};
+    use serde_json::json;
 
     use super::*;
+    use crate::{
+        domain::{
+            dependency::{Group, Node},
+            json::{Instruction, wire_bytes},
+            shorthand,
+        },
+        messages::encode,
+    };
+
+    /// Elements of a request may take three times the largest message, and a guide that may be
+    /// exported is as large as one at most, by what its parts are stored with.
+    #[test]
+    fn what_may_be_stored_may_be_sent() {
+        let of = |step| {
+            let document = v1::TaskDocument {
+                task: None,
+                steps: vec![step],
+            };
+            DecodedSizes::of_contract().of_document(&document.encode_to_vec()[..])
+        };
+        for value in [
+            json!(null),
+            json!([null]),
+            json!([[null]]),
+            json!({"": null}),
+            json!({"a": {"b": [1]}}),
+        ] {
+            let with = |count| {
+                let members = [("a".to_owned(), vec![value.clone(); count].into())];
+                let list = vec![Instruction(members.into_iter().collect())];
+                of(v1::Step {
+                    instructions: encode::json::instructions(list),
+                    ..Default::default()
+                })
+            };
+            let sent = (with(1_001) - with(1)) / 1_000;
+            let stored = wire_bytes(&value);
+            assert!(sent < 3 * stored, "{value}: {sent} {stored}");
+        }
+        let inner = shorthand::parse("components.1.a = 1").expect("a condition");
+        let outer = Group {
+            operator: inner.operator,
+            nodes: vec![Node::Group(inner.clone())],
+        };
+        let stored = outer.wire_bytes() - inner.wire_bytes();
+        let sent = [outer, inner].map(|group| {
+            of(v1::Step {
+                dependencies: encode::json::dependencies(Some(group)).0,
+                ..Default::default()
+            })
+        });
+        assert!(sent[0] - sent[1] < 3 * stored, "{sent:?} {stored}");
+    }
 
     #[test]
     fn the_elements_of_a_kept_guide_are_counted_before_it_is_decoded() {

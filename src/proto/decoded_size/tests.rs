@@ -5,7 +5,7 @@ use std::mem::size_of;
 use prost_types::{Struct, Value};
 
 use super::*;
-use crate::{domain::json::object_wire_bytes, proto::v1};
+use crate::proto::v1;
 
 const IMPORT: &str = "/expertise.v1.TaskService/ImportTask";
 
@@ -41,7 +41,12 @@ fn step_with_answers(count: usize) -> v1::Step {
 fn elements_count_at_every_level_and_texts_do_not() {
     let one = decoded(&import_of(vec![step_with_answers(0)]));
     assert!(one >= nearly(size_of::<v1::Step>() + size_of::<v1::FeedbackConfig>()));
-    assert!(one < 2_000, "{one}");
+    // Each list has room for four.
+    let structs = size_of::<v1::Step>() + size_of::<v1::FeedbackConfig>();
+    assert!(one < 5 * structs, "{one}");
+    let mut untitled = step_with_answers(0);
+    untitled.title.clear();
+    assert_eq!(decoded(&import_of(vec![untitled])), one);
     let answers = decoded(&import_of(vec![step_with_answers(1_000)])) - one;
     assert!(
         answers >= 1_000 * size_of::<v1::FeedbackValue>(),
@@ -90,10 +95,6 @@ fn lists_and_maps_of_one_element_count_their_room() {
     let node = 11 * size_of::<(String, Value)>();
     let null = of(object(Value::default()));
     assert!(null >= node && null < 2 * node, "{null} {node}");
-    // What may be stored may be sent.
-    let members = [(String::new(), serde_json::Value::Null)].into_iter();
-    let stored = object_wire_bytes(&members.collect());
-    assert!(null < 3 * stored, "{null} {stored}");
     let list = Value {
         kind: Some(prost_types::value::Kind::ListValue(
             prost_types::ListValue {
