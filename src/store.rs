@@ -248,11 +248,15 @@ impl Store {
 
     /// The data of one account.
     pub fn account(&self, id: &AccountId) -> Account {
-        let nodes = self.inner.connections.nodes.as_ref();
+        let connections = &self.inner.connections;
+        let node = connections.nodes.as_ref();
+        let node = node.and_then(|nodes| nodes.node_of(id));
+        let on = |database| node.as_ref().unwrap_or(database).for_account(id);
         Account {
             store: self.clone(),
             id: id.clone(),
-            node: nodes.and_then(|nodes| nodes.node_of(id)),
+            reader: on(&connections.reader),
+            writer: on(&connections.writer),
             subject: String::new(),
             read_from: CallContext::current_read_from(),
         }
@@ -307,8 +311,9 @@ impl Store {
 pub struct Account {
     store: Store,
     id: AccountId,
-    /// The node of Citus that holds it, if calls go there.
-    node: Option<Database>,
+    /// Connections to the database, or to the node of Citus that holds it, if calls go there.
+    reader: Database,
+    writer: Database,
     /// Who works on it; empty if the credentials do not say.
     subject: String,
     /// The choice of the call that this was made for.
@@ -335,14 +340,16 @@ impl Account {
     }
 
     fn reader(&self) -> &Database {
-        let connections = &self.store.inner.connections;
-        self.node.as_ref().unwrap_or(&connections.reader)
+        &self.reader
     }
 
     /// For reads that may be stale.
     fn replica_or_primary(&self) -> ReplicaOrPrimary<'_> {
         let replica = match self.read_from {
-            ReadFrom::Replica => self.store.inner.replica.as_ref().and_then(Replica::reader),
+            ReadFrom::Replica => {
+                let replica = self.store.inner.replica.as_ref();
+                replica.and_then(|replica| replica.reader(&self.id))
+            }
             ReadFrom::Primary => None,
         };
         ReplicaOrPrimary {
@@ -352,8 +359,7 @@ impl Account {
     }
 
     fn writer(&self) -> &Database {
-        let connections = &self.store.inner.connections;
-        self.node.as_ref().unwrap_or(&connections.writer)
+        &self.writer
     }
 
     fn writers(&self) -> &Writers {

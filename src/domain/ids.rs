@@ -13,6 +13,8 @@ pub struct AccountId(String);
 impl AccountId {
     /// The longest account id, in characters.
     pub const MAX: usize = 64;
+    /// Stands for the server itself; no caller has it.
+    pub const NONE: Self = Self(String::new());
 
     /// Accepts 1 to 64 of `A-Z a-z 0-9 . _ : -`.
     pub fn parse(text: &str) -> Option<Self> {

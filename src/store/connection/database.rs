@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     call_context::CallSpans,
+    domain::ids::AccountId,
     store::metrics::{ConnectionWait, StatementKind, StoreMetrics},
 };
 
@@ -49,6 +50,8 @@ pub struct Database {
     /// How long calls wait for connections of this pool.
     connection_waits: Histogram,
     pub metrics: Arc<StoreMetrics>,
+    /// Whose statements it runs. Accounts take turns with the connections.
+    account: AccountId,
 }
 
 impl Database {
@@ -62,6 +65,7 @@ impl Database {
             pool_name,
             connection_waits: metrics.connection_waits(pool_name),
             metrics,
+            account: AccountId::NONE,
         }
     }
 
@@ -73,10 +77,18 @@ impl Database {
         self.metrics = Arc::clone(metrics);
     }
 
+    /// The same pool, for statements of an account.
+    pub fn for_account(&self, account: &AccountId) -> Self {
+        Self {
+            account: account.clone(),
+            ..self.clone()
+        }
+    }
+
     /// Waits for a connection, and records the wait.
     async fn acquire(&self) -> Result<PooledConnection, DbErr> {
         let _wait = ConnectionWait::begin(&self.connection_waits);
-        self.pool.acquire().await
+        self.pool.acquire(&self.account).await
     }
 
     /// Begins a transaction in one round trip.

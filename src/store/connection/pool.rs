@@ -18,11 +18,14 @@ use sea_orm::{
 };
 use tokio::{
     runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
 };
 
 use super::driver::{DriverConnection, DriverPool, PoolSize, Rows};
+use crate::{
+    domain::ids::AccountId,
+    turns::{FairPermit, FairSemaphore},
+};
 
 /// How long a connection may be used before it is returned to the driver's pool, whose checks
 /// close old ones.
@@ -46,9 +49,10 @@ const MIN_GENERATION_TIME: Duration = Duration::from_millis(500);
 pub struct Pool {
     pub driver: DriverPool,
     kept: Arc<KeptConnections>,
-    /// One for each connection that may be in use. There are never more in use and kept than the
-    /// driver's pool may have, so that whoever has a permit finds a connection in either.
-    permits: Arc<Semaphore>,
+    /// One for each connection that may be in use, which accounts take in turns. There are never more
+    /// in use and kept than the driver's pool may have, so that whoever has a permit finds a
+    /// connection in either.
+    permits: Arc<FairSemaphore>,
 }
 
 /// A connection taken from the driver's pool.
@@ -89,7 +93,7 @@ pub struct PooledConnection {
     lease: Option<Lease>,
     state: ConnectionState,
     kept: Arc<KeptConnections>,
-    _permit: OwnedSemaphorePermit,
+    _permit: FairPermit,
 }
 
 /// What runs on a connection, as far as it matters for its next use.
@@ -148,7 +152,7 @@ impl Pool {
                 generation,
                 state: Mutex::default(),
             }),
-            permits: Arc::new(Semaphore::new(permits)),
+            permits: FairSemaphore::new(permits),
         }
     }
 
@@ -181,15 +185,16 @@ impl Pool {
         self.kept.generation.expire()
     }
 
-    /// Waits for a connection.
-    pub async fn acquire(&self) -> Result<PooledConnection, DbErr> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok();
+    /// Waits for a connection for an account.
+    pub async fn acquire(&self, account: &AccountId) -> Result<PooledConnection, DbErr> {
+        let permit = self.permits.try_acquire(account);
         let kept = permit.as_ref().and_then(|_| self.kept.take());
         let (lease, permit) = match (kept, permit) {
             // The usual case, without a timer.
             (Some(lease), Some(permit)) => (lease, permit),
             (_, permit) => {
-                let waited = timeout(self.driver.acquire_timeout(), self.wait(permit)).await;
+                let waited =
+                    timeout(self.driver.acquire_timeout(), self.wait(account, permit)).await;
                 waited.unwrap_or(Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)))?
             }
         };
@@ -204,14 +209,12 @@ impl Pool {
     /// Waits for a permit, unless one is given, and for a connection.
     async fn wait(
         &self,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Result<(Lease, OwnedSemaphorePermit), DbErr> {
+        account: &AccountId,
+        permit: Option<FairPermit>,
+    ) -> Result<(Lease, FairPermit), DbErr> {
         let permit = match permit {
             Some(permit) => permit,
-            None => {
-                let permit = Arc::clone(&self.permits).acquire_owned().await;
-                permit.map_err(|_| closed())?
-            }
+            None => self.permits.acquire(account).await,
         };
         let lease = match self.kept.take() {
             Some(lease) => lease,

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     config::PostgresUrl,
-    domain::Outage,
+    domain::{Outage, ids::AccountId},
     store::{error::StoreError, metrics::StoreMetrics},
 };
 
@@ -131,12 +131,13 @@ impl Replica {
         Self { current, monitor }
     }
 
-    /// A reader of the replica, if it is connected.
-    pub fn reader(&self) -> Option<ReplicaReader<'_>> {
-        let connection = self.current.borrow().clone()?;
+    /// A reader of the replica for an account, if it is connected.
+    pub fn reader(&self, account: &AccountId) -> Option<ReplicaReader<'_>> {
+        let ReplicaConnection { database, number } = self.current.borrow().clone()?;
+        let database = database.for_account(account);
         Some(ReplicaReader {
             replica: self,
-            connection,
+            connection: ReplicaConnection { database, number },
         })
     }
 

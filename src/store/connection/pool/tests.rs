@@ -2,6 +2,9 @@
 
 #![allow(clippy::expect_used)]
 
+use std::pin::pin;
+
+use futures_util::FutureExt;
 use sqlx::{SqlitePool, sqlite::SqlitePoolOptions};
 use tokio::{runtime::Runtime, task::yield_now, time};
 
@@ -13,13 +16,36 @@ const SLOW: &str = "WITH RECURSIVE numbers (n) AS \
 
 /// A pool of one connection.
 async fn pool() -> Pool {
-    let options = SqlitePoolOptions::new().max_connections(1);
+    pool_of(1).await
+}
+
+async fn pool_of(connections: u32) -> Pool {
+    let options = SqlitePoolOptions::new().max_connections(connections);
     let driver: SqlitePool = options.connect("sqlite::memory:").await.expect("a pool");
     Pool::new(DriverPool::Sqlite(driver), Arc::new(Generation::new()))
 }
 
 async fn run(pool: &Pool, sql: &str) -> Result<ExecResult, DbErr> {
-    pool.acquire().await?.execute_unprepared(sql).await
+    pool.acquire(&AccountId::NONE)
+        .await?
+        .execute_unprepared(sql)
+        .await
+}
+
+#[tokio::test]
+async fn an_account_leaves_a_connection_for_another() {
+    let pool = pool_of(4).await;
+    let [one, other] = ["one", "other"].map(|id| AccountId::parse(id).expect("an id"));
+    let mut in_use = Vec::new();
+    for _ in 0..3 {
+        in_use.push(pool.acquire(&one).await.expect("a connection"));
+    }
+    let mut fourth = pin!(pool.acquire(&one));
+    assert!((&mut fourth).now_or_never().is_none());
+    pool.acquire(&other).await.expect("the fourth connection");
+    assert!((&mut fourth).now_or_never().is_none());
+    in_use.pop();
+    fourth.await.expect("the third connection");
 }
 
 fn kept(pool: &Pool) -> usize {
@@ -34,7 +60,7 @@ async fn a_connection_is_kept_after_its_statements_and_transactions_have_ended()
         assert_eq!(kept(&pool), 1);
         assert_eq!(pool.size().idle, 1);
     }
-    let mut connection = pool.acquire().await.expect("a connection");
+    let mut connection = pool.acquire(&AccountId::NONE).await.expect("a connection");
     assert_eq!(kept(&pool), 0);
     connection.begin("BEGIN".to_owned()).await.expect("BEGIN");
     connection.commit().await.expect("COMMIT");
@@ -58,20 +84,20 @@ async fn after_an_error_or_in_a_transaction_it_returns_to_the_driver() {
     let pool = pool().await;
     run(&pool, "no SQL").await.expect_err("a syntax error");
     assert_eq!(kept(&pool), 0);
-    let mut connection = pool.acquire().await.expect("a connection");
+    let mut connection = pool.acquire(&AccountId::NONE).await.expect("a connection");
     connection.begin("BEGIN".to_owned()).await.expect("BEGIN");
     connection.start_rollback();
     drop(connection);
     assert_eq!(kept(&pool), 0);
     // The transaction was rolled back.
-    let mut connection = pool.acquire().await.expect("a connection");
+    let mut connection = pool.acquire(&AccountId::NONE).await.expect("a connection");
     connection.begin("BEGIN".to_owned()).await.expect("BEGIN");
 }
 
 #[tokio::test]
 async fn a_cancelled_statement_returns_its_connection_to_the_driver() {
     let pool = pool().await;
-    let mut connection = pool.acquire().await.expect("a connection");
+    let mut connection = pool.acquire(&AccountId::NONE).await.expect("a connection");
     let mut statement = Box::pin(connection.execute_unprepared(SLOW));
     let polled = futures_util::poll!(&mut statement);
     assert!(polled.is_pending());
@@ -84,7 +110,7 @@ async fn a_cancelled_statement_returns_its_connection_to_the_driver() {
 #[tokio::test]
 async fn a_cancelled_begin_closes_its_connection() {
     let pool = pool().await;
-    let mut connection = pool.acquire().await.expect("a connection");
+    let mut connection = pool.acquire(&AccountId::NONE).await.expect("a connection");
     let mut begin = Box::pin(connection.begin(format!("BEGIN; {SLOW}")));
     assert!(futures_util::poll!(&mut begin).is_pending());
     drop(begin);
@@ -114,7 +140,7 @@ async fn expired_and_idle_connections_return_to_the_driver() {
 #[tokio::test]
 async fn a_connection_returned_to_a_closing_pool_is_not_kept() {
     let pool = pool().await;
-    let in_use = pool.acquire().await.expect("a connection");
+    let in_use = pool.acquire(&AccountId::NONE).await.expect("a connection");
     let closing = pool.clone();
     let task = tokio::spawn(async move { closing.close().await });
     while !pool.kept.lock().closed {
@@ -130,7 +156,7 @@ async fn a_connection_returned_to_a_closing_pool_is_not_kept() {
 #[tokio::test]
 async fn waiting_for_a_connection_ends() {
     let pool = pool().await;
-    let _in_use = pool.acquire().await.expect("a connection");
+    let _in_use = pool.acquire(&AccountId::NONE).await.expect("a connection");
     time::pause();
     let waited = run(&pool, "SELECT 1").await;
     let timed_out = DbErr::ConnectionAcquire(ConnAcquireErr::Timeout);
