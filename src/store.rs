@@ -249,14 +249,14 @@ impl Store {
     /// The data of one account.
     pub fn account(&self, id: &AccountId) -> Account {
         let connections = &self.inner.connections;
-        let node = connections.nodes.as_ref();
-        let node = node.and_then(|nodes| nodes.node_of(id));
-        let on = |database| node.as_ref().unwrap_or(database).for_account(id);
+        let nodes = connections.nodes.as_ref();
+        let node = nodes.and_then(|nodes| nodes.node_of(id));
+        let for_account = |database| node.as_ref().unwrap_or(database).for_account(id);
         Account {
             store: self.clone(),
             id: id.clone(),
-            reader: on(&connections.reader),
-            writer: on(&connections.writer),
+            reader: for_account(&connections.reader),
+            writer: for_account(&connections.writer),
             subject: String::new(),
             read_from: CallContext::current_read_from(),
         }

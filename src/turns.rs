@@ -123,9 +123,14 @@ impl Permits {
 
 impl FairSemaphore {
     pub fn new(permits: usize) -> Arc<Self> {
+        Self::with_most(permits, permits - permits / 4)
+    }
+
+    /// The same; an account has so many at most.
+    pub fn with_most(permits: usize, most: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Permits {
             free: permits,
-            most: permits - permits / 4,
+            most,
             held: HashMap::new(),
             waiting: Turns::new(oneshot::Sender::is_closed),
         })))

@@ -131,7 +131,7 @@ async fn edit_file(
             Ok(EditOutcome::Stopped) => return Ok(give_up(&file, "it is not imported", "")),
             Err(error) => {
                 print_message(&error);
-                let reason = "it may not be imported";
+                let reason = "it is perhaps not imported";
                 return Ok(give_up(&file, reason, ""));
             }
         }

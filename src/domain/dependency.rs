@@ -141,7 +141,7 @@ pub struct PlacedCondition<'a> {
     pub is_needed: bool,
 }
 
-/// What is counted for a group beside its nodes. In memory it has room for four.
+/// Counted once for a group, whose memory has room for four nodes from the first one.
 const GROUP_BYTES: usize = 176;
 
 impl Group {

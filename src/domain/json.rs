@@ -18,13 +18,13 @@ pub struct Instruction(pub Map<String, Value>);
 /// Upper bound of the encoded tag, length and nesting of a field, in bytes.
 pub const WIRE_OVERHEAD: usize = 16;
 
-/// What is counted for a list that has elements. In memory it has room for four.
+/// Counted once for a list with elements, as its memory has room for four from the first one.
 const LIST_BYTES: usize = 64;
-/// What is counted for an object that has members. In memory it has room for eleven.
+/// Counted once for an object with members, whose memory has room for eleven from the first one.
 const OBJECT_BYTES: usize = 320;
 
-/// Upper bound of a value's encoded size, in bytes, and a quarter of what it takes in memory at
-/// least. Its JSON text may be far shorter, as an encoded number has at least nine bytes.
+/// Upper bound of a value's encoded size, in bytes, and at least a quarter of the memory that it takes.
+/// Its JSON text may be far shorter, as an encoded number has at least nine bytes.
 pub fn wire_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

@@ -224,9 +224,7 @@ async fn open_postgres(
         false => None,
     };
     pool.measure(POOL, metrics);
-    // One connection is kept free of writes, which may wait for locks, so that reads go on.
-    let writers = max_connections.saturating_sub(1).max(1);
-    let slots = WriteSlots::new(writers as usize, postgres::ACQUIRE_TIMEOUT);
+    let slots = WriteSlots::of_connections(*max_connections as usize, postgres::ACQUIRE_TIMEOUT);
     Ok(DatabaseConnections {
         writer: pool.clone(),
         reader: pool.clone(),

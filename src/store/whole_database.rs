@@ -39,7 +39,9 @@ pub enum WholeDatabaseError {
     )]
     DistributedSource,
     /// A statement has failed.
-    #[error("the database failed: {0}; repeat the command when the cause is gone")]
+    #[error(
+        "the database failed: {0}; repeat the command when the cause is gone, a copy into a new database"
+    )]
     Database(String),
     /// The database that is copied into has rows already.
     #[error("the table {0} has rows already: copy into a new database")]

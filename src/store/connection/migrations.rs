@@ -156,7 +156,7 @@ fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenE
     is_known.then_some(()).ok_or(OpenError::UnknownSchema)
 }
 
-/// Has no program open the database until its keys are those of the copied one.
+/// Marks the database, so that no program opens it until the copied keys replace the mark.
 pub async fn mark_unfinished_copy(db: &Database) -> Result<(), DbErr> {
     let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
     let values = [UNFINISHED_COPY.into(), Vec::<u8>::new().into()];

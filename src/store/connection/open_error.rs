@@ -66,7 +66,7 @@ pub enum OpenError {
     UnknownSchema,
     /// It has a part of another database.
     #[error(
-        "a copy into this database did not end, so that it has a part of the other one: copy into a new database"
+        "EXPERTISE_DATABASE_URL names a database into which a copy did not end, so that it has only a part of the other one: copy into a new database"
     )]
     UnfinishedCopy,
     /// The SQLite file does not exist, and migrating is switched off.

@@ -25,8 +25,8 @@ use crate::store::schema::entity::server_key;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 const UNREADABLE_FILE: &str = "its file cannot be read: check the file and its disk";
-const REPLACED_FILE: &str = "its file was removed or replaced, and what is written is lost when the server \
-    ends: stop it before a file is moved or restored";
+const REPLACED_FILE: &str = "its file was removed, moved or replaced, and the server still writes to it: \
+    stop the server before a file is moved or restored";
 
 /// Checks whether the database answers, on a connection of its own, so that calls which
 /// hold all others do not make the database seem down.
@@ -64,8 +64,10 @@ impl OpenedFile {
 
     /// Whether it is still there.
     async fn is_there(&self) -> bool {
-        let found = tokio::fs::metadata(&self.path).await;
-        found.is_ok_and(|found| identity(&found) == self.identity)
+        match tokio::fs::metadata(&self.path).await {
+            Ok(found) => identity(&found) == self.identity,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 }
 

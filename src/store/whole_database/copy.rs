@@ -65,14 +65,13 @@ async fn copy_tables(
     target: &DatabaseConnections,
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
     let mut tables = schema::columns();
-    // The keys of servers come last, and end the mark of an unfinished copy.
+    // The keys of servers come last, and replace the mark of an unfinished copy.
     tables.sort_by_key(|table| !table.is_of_accounts);
     for table in tables.iter().filter(|table| table.is_of_accounts) {
         if count(&target.writer, table.name).await? > 0 {
             return Err(WholeDatabaseError::NotEmpty(table.name));
         }
     }
-    connection::mark_unfinished_copy(&target.writer).await?;
     let mut snapshot = source.reader.begin(TransactionMode::Snapshot).await?;
     if backend(&snapshot) == DbBackend::Postgres {
         // PostgreSQL waits while a batch is written.
@@ -80,6 +79,7 @@ async fn copy_tables(
                               SET LOCAL statement_timeout = 0";
         snapshot.execute_unprepared(without_limits).await?;
     }
+    connection::mark_unfinished_copy(&target.writer).await?;
     let mut copied = Vec::new();
     for table in &tables {
         if !table.is_of_accounts && backend(&target.writer) == DbBackend::Postgres {

@@ -197,10 +197,14 @@ pub struct WriteSlots {
 }
 
 impl WriteSlots {
-    /// Lets `slots` writes run at once. One that waits longer than `wait_timeout` is refused.
-    pub fn new(slots: usize, wait_timeout: Duration) -> Self {
+    /// Lets writes run on all but one of these connections at once, and those of an account on all but
+    /// one of the connections that it may have, so that reads go on while writes wait for locks. A write
+    /// that waits longer than `wait_timeout` is refused.
+    pub fn of_connections(connections: usize, wait_timeout: Duration) -> Self {
+        let but_one = |count: usize| count.saturating_sub(1).max(1);
+        let most = connections - connections / 4;
         Self {
-            slots: FairSemaphore::new(slots),
+            slots: FairSemaphore::with_most(but_one(connections), but_one(most)),
             wait_timeout,
         }
     }
