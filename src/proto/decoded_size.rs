@@ -21,7 +21,7 @@ use super::FILE_DESCRIPTOR_SET;
 const HEADER_BYTES: usize = 24;
 /// A number, or a pointer.
 const WORD_BYTES: usize = 8;
-/// A list that gets its first element has room for so many, and the node of a map.
+/// For how many elements a list has room from its first one, and for how many entries a map.
 const LIST_ROOM: usize = 4;
 const MAP_ROOM: usize = 11;
 /// prost refuses messages that nest deeper.
@@ -43,7 +43,7 @@ struct Field {
     number: u32,
     /// The memory that each occurrence takes outside the struct of its message.
     element_bytes: usize,
-    /// What the first occurrence takes beyond that: room for further ones.
+    /// What the first occurrence takes in addition: room for further ones.
     room_bytes: usize,
     content: Content,
 }
@@ -167,6 +167,7 @@ impl<'a> Schema<'a> {
         }
     }
 
+    /// The memory for further occurrences of a field that has occurred once.
     fn room_bytes(&self, field: &FieldDescriptorProto) -> usize {
         let entry = self.messages.get(field.type_name());
         let is_map =

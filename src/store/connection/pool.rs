@@ -49,7 +49,7 @@ const MIN_GENERATION_TIME: Duration = Duration::from_millis(500);
 pub struct Pool {
     pub driver: DriverPool,
     kept: Arc<KeptConnections>,
-    /// One for each connection that may be in use, which accounts take in turns. There are never more
+    /// One permit for each connection that may be in use. Accounts take them in turns. There are never more
     /// in use and kept than the driver's pool may have, so that whoever has a permit finds a
     /// connection in either.
     permits: Arc<FairSemaphore>,

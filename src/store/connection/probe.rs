@@ -62,7 +62,7 @@ impl OpenedFile {
         })
     }
 
-    /// Whether it is still there.
+    /// Whether it is still there, as far as can be told.
     async fn is_there(&self) -> bool {
         match tokio::fs::metadata(&self.path).await {
             Ok(found) => identity(&found) == self.identity,
