@@ -1,7 +1,7 @@
 //! Writes that wait for a row while what they have read of it changes. On PostgreSQL: the
 //! one writer of SQLite never waits between its reads and its write.
 
-use std::time::Duration;
+use std::{iter, time::Duration};
 
 use expertise::config::Config;
 use sqlx::{Connection, Executor, PgConnection};
@@ -382,5 +382,96 @@ async fn a_retention_that_waited_keeps_the_history_of_a_task_that_came_back() {
     })
     .await;
     client.get_revision(&guide, 1).await.accepted();
+    server.shut_down().await;
+}
+
+/// One of the eight connections is kept free of writes, whichever accounts make them.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn reads_go_on_while_writes_of_several_accounts_wait() {
+    let url = postgres("contended_reads");
+    let (store, client) = store_server::serve(&url, 8).await;
+    let other = store_server::serve_store(store, "another").await;
+    reads_go_on_beside_writes(&Contended { url, client }, &[other], 4, 7).await;
+}
+
+/// An account may have six of the eight connections, and one of the six is kept free of its writes.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn reads_of_an_account_go_on_while_its_own_writes_wait() {
+    let url = postgres("contended_own_reads");
+    let (_, client) = store_server::serve(&url, 8).await;
+    reads_go_on_beside_writes(&Contended { url, client }, &[], 8, 5).await;
+}
+
+/// Writes of `contended` and of other accounts, so many each, wait for a row; `waiting` of them have
+/// a connection. Reads of `contended` are answered meanwhile.
+async fn reads_go_on_beside_writes(
+    contended: &Contended,
+    others: &[Client],
+    writes_each: usize,
+    waiting: i64,
+) {
+    let (mut held, mut writes) = (Vec::new(), Vec::new());
+    for client in iter::once(&contended.client).chain(others) {
+        let task = client.given_task(task("Contended")).await;
+        held.push(contended.hold(&task.guid).await);
+        for _ in 0..writes_each {
+            let (client, update) = (client.clone(), task_of(&task.guid).with_published(0));
+            writes.push(tokio::spawn(async move {
+                client.update_task(update, &["published"]).await
+            }));
+        }
+    }
+    contended.wait_until_wait(waiting).await;
+    // A write that waits for a connection would get it after one of these reads.
+    for _ in 0..20 {
+        assert_eq!(contended.client.all_tasks().await.len(), 1);
+    }
+    for held in held {
+        held.release().await;
+    }
+    for write in writes {
+        // Those that wait for their turn may have waited too long.
+        let _ = write.await.expect("an answer");
+    }
+}
+
+/// A reader has locked the feed to put changes in order when the oldest ones are to be deleted.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+async fn old_changes_are_deleted_however_busy_their_readers_are() {
+    let contended = Contended::start("contended_feed").await;
+    let server = TestServer::start(Config {
+        changes_retention: Duration::ZERO,
+        ..Config::for_tests(&contended.url)
+    })
+    .await;
+    let client = server.client();
+    let start = client.cursor_now().await;
+    // Every 256th write of a server has old changes deleted.
+    let guide = client.given_task(task("Guide")).await;
+    let rename = async |name: String| {
+        let update = task_of(&guide.guid).named(&name);
+        client.updated_task(update, &["name"]).await;
+    };
+    for number in 2..256 {
+        rename(format!("Guide {number}")).await;
+    }
+    client.cursor_now().await;
+    let feeds = "SELECT 1 FROM change_feeds WHERE $1 IS NOT NULL FOR UPDATE";
+    let held = contended.hold_row(feeds, &guide.guid).await;
+    rename("Guide".to_owned()).await;
+    contended.wait_until_wait(1).await;
+    held.release().await;
+    let expired = async || {
+        let request = ListChangesRequest {
+            cursor: start.clone(),
+            ..ListChangesRequest::default()
+        };
+        client.list_changes(request).await.err()
+    };
+    let failure = Failure::from(until("the oldest changes are deleted", expired).await);
+    failure.is(Code::FailedPrecondition, "CURSOR_EXPIRED");
     server.shut_down().await;
 }

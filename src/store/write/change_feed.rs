@@ -129,6 +129,13 @@ struct Sequence {
     prune_before: Option<Timestamp>,
 }
 
+/// What becomes of a feed that somebody else has locked.
+#[derive(Clone, Copy)]
+enum IfLocked {
+    Wait,
+    LeaveToOther,
+}
+
 /// What was done to the feed.
 #[derive(Clone, Copy, Default)]
 struct Sequenced {
@@ -141,7 +148,12 @@ impl Operation for Sequence {
     type Answer = Sequenced;
 
     async fn read_locked(&self, tx: &Tx) -> Result<Sequenced, StoreError> {
-        let Some(feed) = tx.lock_feed().await? else {
+        let if_locked = match self.prune_before {
+            // Readers could keep it locked whenever it is tried.
+            Some(_) => IfLocked::Wait,
+            None => IfLocked::LeaveToOther,
+        };
+        let Some(feed) = tx.lock_feed(if_locked).await? else {
             return Ok(Sequenced::default());
         };
         let numbered = tx.number_changes(feed.head).await?;
@@ -190,13 +202,19 @@ impl Tx {
         Ok(FeedNumbers::above(last.unwrap_or_default(), transaction))
     }
 
-    /// Locks the feed of the account; `None` if somebody else has locked it.
-    async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
-        let feed = self
-            .select::<change_feed::Entity>()
-            .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-            .one(&self.db)
-            .await?;
+    /// Locks the feed of the account; `None` if it is left to somebody else.
+    async fn lock_feed(
+        &self,
+        if_locked: IfLocked,
+    ) -> Result<Option<change_feed::Model>, StoreError> {
+        let feed = self.select::<change_feed::Entity>();
+        let feed = match if_locked {
+            IfLocked::Wait => feed.lock_exclusive(),
+            IfLocked::LeaveToOther => {
+                feed.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
+            }
+        };
+        let feed = feed.one(&self.db).await?;
         if feed.is_some() {
             return Ok(feed);
         }
