@@ -67,8 +67,13 @@ impl<T> Turns<T> {
     }
 }
 
-/// Permits that accounts take in turns. No account has more than three quarters of them, if there are
-/// at least four, so that there usually is one for another.
+/// How much of what all accounts share one of them may have: three quarters, if there are at least
+/// four parts, so that there usually is something left for another.
+pub const fn share_of_account(all: usize) -> usize {
+    all - all / 4
+}
+
+/// Permits that accounts take in turns. No account has more than its share of them.
 pub struct FairSemaphore(Mutex<Permits>);
 
 struct Permits {
@@ -123,7 +128,7 @@ impl Permits {
 
 impl FairSemaphore {
     pub fn new(permits: usize) -> Arc<Self> {
-        Self::with_most(permits, permits - permits / 4)
+        Self::with_most(permits, share_of_account(permits))
     }
 
     /// The same; an account has so many at most.

@@ -304,7 +304,7 @@ impl Middleware {
         request.extensions_mut().insert(caller);
 
         let (head, body) = request.into_parts();
-        let receiving = self.receive(call, head.uri.path(), body, &mut slot);
+        let receiving = self.receive(call, &account, head.uri.path(), body, &mut slot);
         let (message, bytes) = in_time(call, deadline, scope, receiving).await?;
         let mut next = Some(Asked {
             head,
@@ -339,12 +339,14 @@ impl Middleware {
     async fn receive(
         &self,
         call: &CallRecord,
+        account: &AccountId,
         rpc: &str,
         body: Body,
         slot: &mut Option<QueueSlot>,
     ) -> Result<(ReceivedMessage, usize), Status> {
         let limit = self.limits.max_message_bytes;
-        let receiving = request_body::receive(body, call.received(), &self.memory, limit);
+        let received = call.received();
+        let receiving = request_body::receive(body, received, &self.memory, account, limit);
         let message = QueueSlot::release_while_pending(slot, receiving).await?;
         let bytes = self.work_bytes(rpc, &message)?;
         Ok((message, bytes))

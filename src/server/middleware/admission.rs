@@ -6,10 +6,11 @@
 //! before anything is done for it.
 
 use std::{
+    collections::HashMap,
     future::{Future, poll_fn},
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     thread,
@@ -27,7 +28,7 @@ use tokio::{
 use crate::{
     call_context::CallMemory,
     domain::ids::AccountId,
-    turns::{FairPermit, FairSemaphore},
+    turns::{FairPermit, FairSemaphore, share_of_account},
 };
 
 /// Up to this size a call is small: it gets memory and a permit beside calls that
@@ -56,23 +57,75 @@ const LARGE_PERMIT_BYTES: usize = 1024;
 pub struct AtCapacity;
 
 /// The most bytes that calls may hold at once, and how many they hold now.
+///
+/// A limit is for calls that come together: a call that is alone may have everything, and one that is
+/// alone of its account all that others leave.
 pub struct MemoryBudget {
     limit: usize,
-    used: AtomicUsize,
+    used: Mutex<UsedMemory>,
     /// Bytes of calls of health and reflection. They take nothing from other calls, as they need
     /// no credentials.
     probes: AtomicUsize,
     refused: Counter,
 }
 
+/// Bytes that calls hold.
+#[derive(Default)]
+struct UsedMemory {
+    all: usize,
+    /// Of each account that holds some.
+    by_account: HashMap<AccountId, usize>,
+}
+
 /// Calls that were refused, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// The most bytes that calls may hold for one of them to get more.
+#[derive(Clone, Copy)]
+struct MemoryLimits {
+    /// All calls.
+    all: usize,
+    /// Those of its account.
+    of_account: usize,
+}
+
+impl MemoryLimits {
+    /// Whether a call of the account that holds `own` bytes may have so many more.
+    fn allow(self, used: &UsedMemory, account: &AccountId, bytes: usize, own: usize) -> bool {
+        let allows = |used: usize, limit| used == own || used.saturating_add(bytes) <= limit;
+        allows(used.all, self.all) && allows(used.of(account), self.of_account)
+    }
+}
+
+impl UsedMemory {
+    fn of(&self, account: &AccountId) -> usize {
+        self.by_account.get(account).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, account: &AccountId, bytes: usize) {
+        self.all += bytes;
+        match self.by_account.get_mut(account) {
+            Some(held) => *held += bytes,
+            None => drop(self.by_account.insert(account.clone(), bytes)),
+        }
+    }
+
+    fn remove(&mut self, account: &AccountId, bytes: usize) {
+        self.all -= bytes;
+        if let Some(held) = self.by_account.get_mut(account) {
+            *held -= bytes;
+            if *held == 0 {
+                self.by_account.remove(account);
+            }
+        }
+    }
+}
 
 impl MemoryBudget {
     pub fn new(limit: usize, rejected: &RejectedCalls) -> Arc<Self> {
         Arc::new(Self {
             limit,
-            used: AtomicUsize::new(0),
+            used: Mutex::default(),
             probes: AtomicUsize::new(0),
             refused: rejected.get_or_create_owned(&[("cause", "memory")]),
         })
@@ -91,7 +144,7 @@ impl MemoryBudget {
 
     /// The bytes that calls hold, those of health and reflection included.
     pub fn used(&self) -> usize {
-        self.used.load(Relaxed) + self.probes.load(Relaxed)
+        self.lock().all + self.probes.load(Relaxed)
     }
 
     pub fn limit(&self) -> usize {
@@ -100,14 +153,18 @@ impl MemoryBudget {
 
     /// A reservation for a message of this declared length. It counts nothing yet, but a message
     /// that does not fit now is refused before it is received.
-    pub fn reserve(self: &Arc<Self>, declared: usize) -> Result<MemoryReservation, AtCapacity> {
-        let used = self.used.load(Relaxed);
-        // A call that is alone may have everything.
-        if used > 0 && used.saturating_add(declared) > self.limit_for(declared) {
+    pub fn reserve(
+        self: &Arc<Self>,
+        account: &AccountId,
+        declared: usize,
+    ) -> Result<MemoryReservation, AtCapacity> {
+        let limits = self.limits_for(declared);
+        if !limits.allow(&self.lock(), account, declared, 0) {
             return Err(self.refuse());
         }
         Ok(MemoryReservation {
             budget: Arc::clone(self),
+            account: account.clone(),
             declared,
             held: AtomicUsize::new(0),
             work: AtomicUsize::new(0),
@@ -133,10 +190,17 @@ impl MemoryBudget {
         }
     }
 
-    fn limit_for(&self, bytes: usize) -> usize {
+    fn limits_for(&self, bytes: usize) -> MemoryLimits {
+        let of_large_calls = self.limit - self.limit / SMALL_CALL_SHARE;
         match bytes {
-            ..=SMALL_CALL_BYTES => self.limit,
-            _ => self.limit - self.limit / SMALL_CALL_SHARE,
+            ..=SMALL_CALL_BYTES => MemoryLimits {
+                all: self.limit,
+                of_account: of_large_calls,
+            },
+            _ => MemoryLimits {
+                all: of_large_calls,
+                of_account: share_of_account(self.limit),
+            },
         }
     }
 
@@ -144,11 +208,16 @@ impl MemoryBudget {
         self.refused.inc();
         AtCapacity
     }
+
+    fn lock(&self) -> MutexGuard<'_, UsedMemory> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The bytes that a call holds of the budget, until it is dropped.
 pub struct MemoryReservation {
     budget: Arc<MemoryBudget>,
+    account: AccountId,
     declared: usize,
     /// Bytes of its message and response.
     held: AtomicUsize,
@@ -166,42 +235,40 @@ impl MemoryReservation {
         }
         let wanted = (2 * held).max(MIN_RESERVATION_BYTES);
         let wanted = wanted.min(self.declared).max(arrived);
-        self.grow_to(wanted, self.budget.limit_for(self.declared))
+        self.grow_to(wanted, self.budget.limits_for(self.declared))
     }
 
     /// Counts a response that must be sent, whether or not it fits.
     pub fn hold_response(&self, bytes: usize) {
         let held = self.held.fetch_max(bytes, Relaxed);
-        self.budget
-            .used
-            .fetch_add(bytes.saturating_sub(held), Relaxed);
+        let more = bytes.saturating_sub(held);
+        self.budget.lock().add(&self.account, more);
     }
 
     /// Counts a response that can be given up.
     pub fn try_hold_response(&self, bytes: usize) -> Result<(), AtCapacity> {
-        self.grow_to(bytes, self.budget.limit_for(bytes))
+        self.grow_to(bytes, self.budget.limits_for(bytes))
     }
 
-    fn grow_to(&self, bytes: usize, limit: usize) -> Result<(), AtCapacity> {
+    fn grow_to(&self, bytes: usize, limits: MemoryLimits) -> Result<(), AtCapacity> {
         let held = self.held.load(Relaxed);
         if bytes <= held {
             return Ok(());
         }
-        self.take(bytes - held, limit)?;
+        self.take(bytes - held, limits)?;
         self.held.store(bytes, Relaxed);
         Ok(())
     }
 
     /// Takes so many bytes more from the budget.
-    fn take(&self, bytes: usize, limit: usize) -> Result<(), AtCapacity> {
+    fn take(&self, bytes: usize, limits: MemoryLimits) -> Result<(), AtCapacity> {
         let own = self.held.load(Relaxed) + self.work.load(Relaxed);
-        let grow = |used: usize| {
-            let grown = used.saturating_add(bytes);
-            // A call that is alone may have everything.
-            (grown <= limit || used == own).then_some(grown)
-        };
-        let grown = self.budget.used.fetch_update(Relaxed, Relaxed, grow);
-        grown.map(drop).map_err(|_| self.budget.refuse())
+        let mut used = self.budget.lock();
+        if !limits.allow(&used, &self.account, bytes, own) {
+            return Err(self.budget.refuse());
+        }
+        used.add(&self.account, bytes);
+        Ok(())
     }
 }
 
@@ -216,7 +283,7 @@ impl CallMemory for MemoryReservation {
             self.budget.refuse();
             return false;
         }
-        let taken = self.take(bytes, self.budget.limit_for(bytes));
+        let taken = self.take(bytes, self.budget.limits_for(bytes));
         if taken.is_ok() {
             self.work.fetch_add(bytes, Relaxed);
         }
@@ -225,7 +292,7 @@ impl CallMemory for MemoryReservation {
 
     fn release_work(&self, bytes: usize) {
         self.work.fetch_sub(bytes, Relaxed);
-        self.budget.used.fetch_sub(bytes, Relaxed);
+        self.budget.lock().remove(&self.account, bytes);
     }
 
     fn limit(&self) -> usize {
@@ -236,7 +303,7 @@ impl CallMemory for MemoryReservation {
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
         let bytes = *self.held.get_mut() + *self.work.get_mut();
-        self.budget.used.fetch_sub(bytes, Relaxed);
+        self.budget.lock().remove(&self.account, bytes);
     }
 }
 

@@ -20,7 +20,7 @@ use super::{
     admission::{MemoryBudget, MemoryReservation},
     call_record::ReceivedBody,
 };
-use crate::grpc::status;
+use crate::{domain::ids::AccountId, grpc::status};
 
 /// The prefix of a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
@@ -49,6 +49,7 @@ pub async fn receive(
     mut body: Body,
     received: &ReceivedBody,
     budget: &Arc<MemoryBudget>,
+    account: &AccountId,
     max_message_bytes: usize,
 ) -> Result<ReceivedMessage, Status> {
     let mut chunks = Chunks::default();
@@ -79,7 +80,8 @@ pub async fn receive(
             if length > budget.limit() {
                 return Err(status::message_too_large(budget.limit()));
             }
-            let memory = budget.reserve(length).map_err(|_| status::overloaded())?;
+            let memory = budget.reserve(account, length);
+            let memory = memory.map_err(|_| status::overloaded())?;
             declared = Some((length, memory));
         }
         match &declared {

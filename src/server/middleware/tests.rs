@@ -246,15 +246,16 @@ fn message(bytes: usize) -> Body {
 async fn bytes_beyond_the_memory_budget_are_overloaded_until_calls_end() {
     let stub = Stub(|_| Box::pin(pending()));
     let middleware = middleware(Duration::from_secs(3600));
-    let headers = &[("x-account-id", "42")];
     let mut held = Vec::new();
-    for _ in 0..4 {
+    for account in ["42", "43", "42", "43"] {
+        let headers = &[("x-account-id", account)];
         let request = request_with_body(GET_TASK, headers, message(1000));
         let mut pending = call(&middleware, stub.clone(), request);
         assert!((&mut pending).now_or_never().is_none());
         held.push(pending);
     }
     let another = || {
+        let headers = &[("x-account-id", "44")];
         let request = request_with_body(GET_TASK, headers, message(1000));
         call(&middleware, ok_stub(), request)
     };

@@ -34,7 +34,7 @@ use crate::{
         schema::entity::OfAccount,
         statement,
     },
-    turns::{FairPermit, FairSemaphore},
+    turns::{FairPermit, FairSemaphore, share_of_account},
 };
 
 /// Locked attempts of a write before it fails with `WRITE_CONFLICT`.
@@ -202,9 +202,9 @@ impl WriteSlots {
     /// that waits longer than `wait_timeout` is refused.
     pub fn of_connections(connections: usize, wait_timeout: Duration) -> Self {
         let but_one = |count: usize| count.saturating_sub(1).max(1);
-        let most = connections - connections / 4;
+        let of_account = but_one(share_of_account(connections));
         Self {
-            slots: FairSemaphore::with_most(but_one(connections), but_one(most)),
+            slots: FairSemaphore::with_most(but_one(connections), of_account),
             wait_timeout,
         }
     }

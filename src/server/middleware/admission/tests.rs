@@ -9,8 +9,19 @@ use super::*;
 
 const MIB: usize = 1024 * 1024;
 
+fn named(account: &str) -> AccountId {
+    AccountId::parse(account).expect("an account")
+}
+
+fn try_reserve(
+    budget: &Arc<MemoryBudget>,
+    declared: usize,
+) -> Result<MemoryReservation, AtCapacity> {
+    budget.reserve(&named("42"), declared)
+}
+
 fn reserve(budget: &Arc<MemoryBudget>, declared: usize) -> MemoryReservation {
-    budget.reserve(declared).expect("capacity")
+    try_reserve(budget, declared).expect("capacity")
 }
 
 #[test]
@@ -41,18 +52,50 @@ fn a_message_that_cannot_fit_is_refused_by_its_declared_length() {
     let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let first = reserve(&budget, 40 * MIB);
     first.cover(40 * MIB).expect("capacity");
-    assert!(budget.reserve(40 * MIB).is_err());
+    assert!(try_reserve(&budget, 40 * MIB).is_err());
     drop(first);
-    assert!(budget.reserve(64 * MIB).is_ok(), "alone, it may have all");
+    assert!(
+        try_reserve(&budget, 64 * MIB).is_ok(),
+        "alone, it may have all"
+    );
 }
 
 #[test]
 fn small_calls_fit_where_large_ones_do_not() {
     let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let large = reserve(&budget, 64 * MIB);
-    large.cover(60 * MIB).expect("capacity");
-    assert!(budget.reserve(MIB).is_err());
+    large.cover(59 * MIB).expect("capacity");
+    assert!(try_reserve(&budget, 2 * MIB).is_err());
     reserve(&budget, 1000).cover(1000).expect("capacity");
+}
+
+#[test]
+fn one_account_leaves_memory_to_others() {
+    let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
+    let of = |account: &str, bytes| -> Result<MemoryReservation, AtCapacity> {
+        let call = budget.reserve(&named(account), bytes)?;
+        call.cover(bytes)?;
+        Ok(call)
+    };
+    let fill = |bytes| std::iter::from_fn(|| of("busy", bytes).ok()).collect::<Vec<_>>();
+    let large = fill(MIB);
+    assert_eq!(large.len(), 48, "three quarters");
+    let other = of("other", 4 * MIB).expect("what is left to large calls");
+    let small = fill(SMALL_CALL_BYTES);
+    assert_eq!(
+        small.len(),
+        12 * MIB / SMALL_CALL_BYTES,
+        "of small calls more"
+    );
+    drop(other);
+    let other = of("other", SMALL_CALL_BYTES);
+    assert!(other.is_ok());
+    drop((large, small));
+    // What it held counts no more. A call that is alone of its account may have what is left.
+    let alone = of("busy", 59 * MIB).expect("the only one");
+    assert!(of("busy", 2 * MIB).is_err());
+    drop((alone, other));
+    assert!(budget.lock().by_account.is_empty());
 }
 
 #[test]
@@ -61,9 +104,9 @@ fn a_response_counts_even_where_it_does_not_fit() {
     let reading = reserve(&budget, 10);
     reading.cover(10).expect("capacity");
     reading.hold_response(2 * MIB);
-    assert!(budget.reserve(10).is_err());
+    assert!(try_reserve(&budget, 10).is_err());
     drop(reading);
-    assert!(budget.reserve(10).is_ok());
+    assert!(try_reserve(&budget, 10).is_ok());
 }
 
 #[test]
@@ -102,8 +145,7 @@ fn what_the_work_of_a_call_holds_counts_until_it_is_released() {
 
 /// One of two accounts, in turn: neither has more than three quarters of the permits.
 fn account() -> &'static AccountId {
-    static ACCOUNTS: LazyLock<[AccountId; 2]> =
-        LazyLock::new(|| ["42", "43"].map(|id| AccountId::parse(id).expect("an account")));
+    static ACCOUNTS: LazyLock<[AccountId; 2]> = LazyLock::new(|| ["42", "43"].map(named));
     thread_local!(static IS_FIRST: Cell<bool> = const { Cell::new(false) });
     let [first, second] = &*ACCOUNTS;
     let is_first = !IS_FIRST.get();
@@ -180,7 +222,7 @@ async fn a_full_queue_refuses_at_once() {
 #[tokio::test(start_paused = true)]
 async fn one_account_leaves_a_quarter_of_the_queue_to_others() {
     let queue = WorkQueue::new(MIB, &RejectedCalls::default());
-    let [busy, other] = ["busy", "other"].map(|id| AccountId::parse(id).expect("an account"));
+    let [busy, other] = ["busy", "other"].map(named);
     let mut held = Vec::new();
     for _ in 0..MAX_CALLS_IN_WORK {
         held.push(acquire(&queue, None, 10).await.expect("a permit"));

@@ -25,7 +25,9 @@ async fn take(frames: VecDeque<Bytes>, breaks: bool) -> Result<(Vec<u8>, usize),
     let reset = breaks.then(|| Err(Status::unknown("reset")));
     let body = Body::new(StreamBody::new(stream::iter(frames.chain(reset))));
     let budget = MemoryBudget::new(2_000_000, &RejectedCalls::default());
-    let message = receive(body, &ReceivedBody::default(), &budget, 3_000_000).await?;
+    let account = AccountId::parse("42").expect("an account");
+    let received = ReceivedBody::default();
+    let message = receive(body, &received, &budget, &account, 3_000_000).await?;
     let mut bytes = Vec::new();
     let mut reader = message.body.message();
     let content = reader.copy_to_bytes(reader.remaining());
