@@ -321,6 +321,18 @@ mod tests {
         assert!(places.are_sorted());
     }
 
+    /// So that none of the numberings before it has the same number.
+    #[test]
+    fn a_new_numbering_has_the_next_number() {
+        let places = Places::of(2);
+        let exchanged = [places.all.get(1), places.all.first()];
+        let numbering = Numbering {
+            epoch: 5,
+            ..places.numbering
+        };
+        assert_eq!(arrange(&exchanged, numbering).1.epoch, 6);
+    }
+
     #[test]
     fn an_appended_step_comes_after_a_deleted_last_one() {
         let mut places = Places::of(3);

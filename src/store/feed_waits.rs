@@ -221,3 +221,26 @@ impl Account {
         Ok((row.take::<Option<i64>>()?.unwrap_or(0), row.take()?))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// A server that polls after the second call has begun sees nothing new.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_knows_of_more_wakes_those_that_know_of_less() {
+        let waits = Arc::new(FeedWaits::default());
+        let account = AccountId::parse("a").expect("an account");
+        let wait = |head| {
+            let waiting = waits.watch(&account).wait(head);
+            waiting.expect("a place").expect("no shutdown")
+        };
+        let (less, more) = (wait(5), wait(6));
+        let short = Duration::from_secs(5);
+        assert!(timeout(short, less).await.is_ok(), "it is woken");
+        assert!(timeout(short, more).await.is_err(), "it waits");
+    }
+}

@@ -1,6 +1,6 @@
 //! Pages of lists: their sizes, their order, and which tokens are valid.
 
-use crate::kit::prelude::*;
+use crate::kit::{prelude::*, scratch::Scratch, store_server};
 
 mod concurrent_changes;
 mod every_listing;
@@ -68,4 +68,33 @@ async fn steps_of_an_unknown_task_are_not_found(client: Client) {
     let unknown = task_of(&unknown_guid());
     let listed = client.list_steps(steps_page(&unknown, "")).await;
     listed.refused().is_task_not_found(&unknown.guid);
+}
+
+/// Each database has a key of its own, so that nobody knows it who makes databases.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_another_database_is_refused() {
+    let mut pages = Vec::new();
+    for name in ["tokens-one", "tokens-another"] {
+        let url = Scratch::of_this_run().sqlite_url(name);
+        let (_, client) = store_server::serve(&url, 2).await;
+        for name in ["a", "b"] {
+            client.given_task(task(name)).await;
+        }
+        let request = ListTasksRequest {
+            page_size: 1,
+            ..ListTasksRequest::default()
+        };
+        let page = client.list_tasks(request.clone()).await.accepted();
+        pages.push((client, request, page.next_page_token));
+    }
+    let [(one, request, token), (another, ..)] = pages.as_slice() else {
+        panic!("two databases")
+    };
+    let next = ListTasksRequest {
+        page_token: token.clone(),
+        ..request.clone()
+    };
+    one.list_tasks(next.clone()).await.accepted();
+    let failure = another.list_tasks(next).await.refused();
+    failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use expertise::config::Tls;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::{
     ServerConfig,
     crypto::ring,
@@ -36,7 +36,17 @@ impl Authority {
 
     /// One with the same name as all others.
     pub fn with_key(key: KeyPair) -> Self {
+        Self::make_self(CertificateParams::new([]).expect("names"), key)
+    }
+
+    /// One with a name of its own.
+    pub fn named(name: &str) -> Self {
         let mut params = CertificateParams::new([]).expect("names");
+        params.distinguished_name.push(DnType::CommonName, name);
+        Self::make_self(params, KeyPair::generate().expect("a key"))
+    }
+
+    fn make_self(mut params: CertificateParams, key: KeyPair) -> Self {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("a certificate");
         Self {

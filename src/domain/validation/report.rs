@@ -444,6 +444,17 @@ mod tests {
     }
 
     #[test]
+    fn of_several_similar_names_the_closest_is_found_or_the_first_in_order() {
+        for names in [
+            ["voltbges", "voltagee", "voltagea"],
+            ["voltagea", "voltbges", "voltagee"],
+        ] {
+            let mut left = 1_000;
+            assert_eq!(closest("voltage", names, &mut left), Some("voltagea"));
+        }
+    }
+
+    #[test]
     fn the_closest_name_has_something_in_common_that_not_every_name_has() {
         for (name, candidate, is_closest) in [
             ("components.7.powr", "components.7.power", true),

@@ -261,6 +261,12 @@ async fn readers_follow_all_writers(url: String) {
     let count = changes.len();
     let writes: usize = written.iter().map(Vec::len).sum();
     println!("{count} changes, {writes} writes");
+    // Each entry says how many its write has, as far as a window of them cuts the write.
+    let wrong_sizes = "SELECT count(*) FROM (SELECT transaction_id FROM changes \
+        GROUP BY transaction_id \
+        HAVING min(transaction_size) <> count(*) OR max(transaction_size) <> count(*)) wrong";
+    let mut database = SqlConnection::open(&url).await;
+    assert_eq!(database.number(wrong_sizes).await, 0);
     fleet.shut_down().await;
 }
 

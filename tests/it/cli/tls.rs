@@ -227,3 +227,41 @@ async fn a_missing_client_certificate_is_reported_without_many_retries_and_logge
     assert!(peer.starts_with("127.0.0.1:"), "{peer}");
     assert!(failures().len() < 10, "many retries");
 }
+
+#[tokio::test]
+async fn why_a_client_certificate_is_refused_is_logged() {
+    let clients = Authority::new();
+    let pairs = [
+        (
+            clients.make_between("client", 2000, 2001),
+            "the client's certificate has expired",
+        ),
+        (
+            clients.make_between("client", 2090, 2091),
+            "the client's certificate is not valid yet",
+        ),
+        (
+            Authority::new().make("client"),
+            "the client's certificate is not accepted",
+        ),
+        (
+            Authority::named("another").make("client"),
+            "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate",
+        ),
+    ];
+    for (number, (pair, cause)) in (0..).zip(pairs) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let authorities = write(directory.path(), "clients.pem", clients.pem());
+        let settings = [("EXPERTISE_TLS_CLIENT_CA_FILE", &*authorities)];
+        let secured = secured(&format!("mutual-refused-{number}"), &settings);
+        let cert = write(directory.path(), "client.pem", &pair.cert);
+        let key = write(directory.path(), "client-key.pem", &pair.key);
+        let list = secured.list().env("EXPERTISE_CLIENT_CERT_FILE", &cert);
+        let list = list.env("EXPERTISE_CLIENT_KEY_FILE", &key);
+        list.env("EXPERTISE_RETRIES", "0").run().failure(1);
+        let failed = || secured.process.log().contains("the TLS handshake failed");
+        until_true("the failure is logged", failed).await;
+        let log = secured.process.log();
+        assert!(log.contains(cause), "{cause}: {log}");
+    }
+}

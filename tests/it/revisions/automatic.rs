@@ -13,6 +13,7 @@ on_both_databases![
     publishing_keeps_what_is_published,
     the_oldest_automatic_revisions_go,
     deleted_tasks_are_listed_until_they_come_back,
+    deleted_tasks_are_listed_with_the_aliases_of_their_last_state,
 ];
 
 async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse {
@@ -153,6 +154,23 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
     assert_eq!(listed().await.iter().collect::<Vec<_>>(), expected);
     client.restored(&guides[1], 1).await;
     assert_eq!(listed().await, [guides[2].clone(), guides[0].clone()]);
+}
+
+async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: Client) {
+    for aliases in [&["also", "live"][..], &["live"], &[]] {
+        let guide = given_guide(&client).await;
+        let kept = client.kept_revision(&guide.guid).await.revision;
+        for alias in aliases {
+            let set = client.set_revision_alias(&guide.guid, alias, kept).await;
+            set.accepted();
+        }
+        client.force_delete_task(&guide.guid).await.accepted();
+        let request = ListDeletedTasksRequest::default();
+        let listed = client.list_deleted_tasks(request).await.accepted();
+        let latest = listed.tasks[0].latest.as_ref().expect("a revision");
+        assert_eq!((&latest.task, latest.revision), (&guide.guid, kept));
+        assert_eq!(latest.aliases, aliases);
+    }
 }
 
 async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {

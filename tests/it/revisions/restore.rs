@@ -240,6 +240,20 @@ async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
     let named = format!("step {}.instructions[1] nests too deep", below.guid);
     let description = failure.description();
     assert!(description.starts_with(&named), "{description}");
+    // What just fits is restored.
+    let mut depths = (1..32).rev();
+    let deepest = loop {
+        let depth = depths.next().expect("a depth that fits");
+        let deep = with(vec![objects_deep(depth)]);
+        let updated = client.update_step(deep, &["instructions"]).await;
+        if updated.is_ok() {
+            break client.kept_revision(&managed).await.revision;
+        }
+    };
+    client
+        .updated_step(with(Vec::new()), &["instructions"])
+        .await;
+    client.restored(&managed, deepest).await;
 }
 
 async fn a_deleted_managed_task_comes_back(client: Client) {

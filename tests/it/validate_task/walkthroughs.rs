@@ -21,6 +21,7 @@ on_one_database![
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_values_is_undecided,
     a_step_is_not_reported_when_its_questions_are_too_hard,
+    observations_of_one_name_that_perhaps_meet_are_counted_as_undecided,
 ];
 
 async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction(
@@ -326,16 +327,15 @@ async fn every_question_about_a_guide_with_too_many_values_is_undecided(client: 
     assert_eq!(i32::try_from(duplicates.count()), Ok(DUPLICATES));
 }
 
-/// Ten pigeons in nine holes: that two of them share one is true and hard to prove.
-async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) {
+/// Ten observations that put pigeons into nine holes. That two pigeons share one is true and hard to
+/// prove: first what holds if none do, and then what holds if some do.
+fn pigeons() -> (Vec<Step>, Vec<DependencyNode>, DependencyGroup) {
     const PIGEONS: usize = 10;
     const HOLES: usize = PIGEONS - 1;
     let holes: Vec<String> = (0..HOLES).map(|hole| format!("hole {hole}")).collect();
     let holes: Vec<&str> = holes.iter().map(String::as_str).collect();
     let name = |pigeon: usize| format!("v{pigeon}");
-    let mut steps: Vec<Step> = (0..PIGEONS)
-        .map(|pigeon| asks(&name(pigeon), &holes))
-        .collect();
+    let steps = (0..PIGEONS).map(|pigeon| asks(&name(pigeon), &holes));
     let pairs = |operator: &str, group: fn(Vec<DependencyNode>) -> DependencyGroup| {
         let mut groups = Vec::new();
         for second in 0..PIGEONS {
@@ -348,11 +348,10 @@ async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) 
         }
         groups
     };
-    let mut answered: Vec<DependencyNode> = (0..PIGEONS)
+    let mut apart: Vec<DependencyNode> = (0..PIGEONS)
         .map(|pigeon| reads(&name(pigeon), "=", &holes))
         .collect();
-    answered.extend(pairs("!=", any_of));
-    steps.push(needing(shown(StepType::Information, "Apart"), answered));
+    apart.extend(pairs("!=", any_of));
     let mut together: Vec<DependencyNode> = (0..PIGEONS)
         .map(|pigeon| {
             nested(all_of(
@@ -364,12 +363,31 @@ async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) 
         })
         .collect();
     together.extend(pairs("=", all_of));
+    (steps.collect(), apart, any_of(together))
+}
+
+async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) {
+    let (mut steps, apart, together) = pigeons();
+    steps.push(needing(shown(StepType::Information, "Apart"), apart));
     let mut sharing = shown(StepType::Solution, "Together");
-    sharing.dependencies = Some(any_of(together));
+    sharing.dependencies = Some(together);
     steps.push(sharing);
     steps.push(shown(StepType::End, "Done"));
     let request = validation_of_document(document("Guide", steps));
     let response = client.validated(request).await;
     assert_eq!(places(&response.findings), []);
     assert_eq!(response.counts.unwrap().undecided, 2);
+}
+
+async fn observations_of_one_name_that_perhaps_meet_are_counted_as_undecided(client: Client) {
+    let (mut steps, apart, _) = pigeons();
+    let again = ["twice", "twice"].map(|name| needing(asks(name, &["a"]), apart.clone()));
+    steps.extend(again);
+    steps.push(shown(StepType::End, "Done"));
+    let request = validation_of_document(document("Guide", steps));
+    let response = client.validated(request).await;
+    let duplicates = of_rule(&response.findings, "observation/duplicate-name");
+    assert_eq!(duplicates.len(), 1, "{:#?}", response.findings);
+    // Whether each of the two is seen, and whether both are.
+    assert_eq!(response.counts.unwrap().undecided, 3);
 }

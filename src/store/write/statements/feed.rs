@@ -260,3 +260,20 @@ impl Batch {
         self.delete("index_deletions", "guid", came_back.iter().copied());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_above_what_was_seen_and_end_with_the_bits_of_the_transaction() {
+        let step = 1 << FeedNumbers::LOW_BITS;
+        for last_seen in [0, step - 1, step, 7 * step + 5] {
+            let transaction = Uuid::from_u128((3 << FeedNumbers::LOW_BITS) + 77);
+            let numbers = FeedNumbers::above(last_seen, transaction);
+            let first = last_seen / step * step + step + 77;
+            let expected = [first, first + step, first + 2 * step];
+            assert_eq!([1, 2, 3].map(|entry| numbers.number(entry)), expected);
+        }
+    }
+}
