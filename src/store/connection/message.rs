@@ -212,3 +212,66 @@ pub fn schema_error(err: &DbErr) -> OpenError {
         _ => error::describe(err),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{borrow::Cow, error::Error, fmt, sync::Arc};
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// An error of PostgreSQL with this state.
+    #[derive(Debug)]
+    struct State(&'static str);
+
+    impl fmt::Display for State {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.message())
+        }
+    }
+
+    impl Error for State {}
+
+    impl DatabaseError for State {
+        fn message(&self) -> &'static str {
+            "the words of the driver"
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+
+        fn as_error(&self) -> &(dyn Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn Error + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn Error + Send + Sync + 'static> {
+            self
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_schema_says_what_to_do() {
+        for (state, advice) in [
+            ("42501", "grant CREATE on the schema to the user"),
+            ("42P05", "set pgbouncer=true"),
+            ("26000", "set pgbouncer=true"),
+            ("25006", "use one that can be written"),
+        ] {
+            let failed = sqlx::Error::Database(Box::new(State(state)));
+            let error = schema_error(&DbErr::Exec(RuntimeErr::SqlxError(Arc::new(failed))));
+            let said = error.to_string();
+            assert!(said.contains(advice), "{state}: {said}");
+            assert!(!said.contains("driver"), "{state}: {said}");
+        }
+    }
+}

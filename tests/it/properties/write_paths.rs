@@ -16,6 +16,7 @@ use crate::kit::{
     random_writes::{apply, write},
     scratch::Scratch,
     snapshot::Names,
+    sql::SqlConnection,
     store_server,
     stored_sizes::{
         name_uses_are_those_of_stored_tasks_and_steps, stored_sizes_are_those_of_the_content,
@@ -79,6 +80,7 @@ fn both_write_paths_leave_equal_rows(url: &str) {
                 }
                 stored_sizes_are_those_of_the_content(&store, url, &account).await;
                 name_uses_are_those_of_stored_tasks_and_steps(url, &account).await;
+                entries_are_numbered_as_on_their_path(url, &account, path).await;
                 let rows = rows(url, &account).await.into_iter();
                 let rows: Vec<String> = rows.map(|row| row.replace(&account, "account")).collect();
                 ends.push((lines, names, rows));
@@ -100,6 +102,18 @@ fn both_write_paths_leave_equal_rows(url: &str) {
     if let Err(broken) = checked {
         panic!("{broken}");
     }
+}
+
+/// Under locks alone a write numbers its entries itself, in steps of 2^20. In a script the database
+/// does so.
+async fn entries_are_numbered_as_on_their_path(url: &str, account: &str, path: WritePath) {
+    if path != WritePath::LockedOnly {
+        return;
+    }
+    let of_scripts =
+        format!("SELECT count(*) FROM changes WHERE account_id = '{account}' AND seq < 1048576");
+    let mut database = SqlConnection::open(url).await;
+    assert_eq!(database.number(&of_scripts).await, 0);
 }
 
 /// The digest in a row of the index of names.

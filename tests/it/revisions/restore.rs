@@ -11,6 +11,7 @@ on_both_databases![
     an_unlinked_task_is_managed_again,
     an_unlinked_task_that_was_changed_is_left_alone,
     a_new_task_does_not_come_to_manage_a_standard_task,
+    what_a_changed_task_still_manages_is_made_anew_with_it,
     what_nests_too_deep_for_a_managed_task_is_named,
     a_deleted_managed_task_comes_back,
     missing_subtasks_are_named_or_skipped,
@@ -217,6 +218,36 @@ async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
         exported(&client, &lowest).await,
     ];
     assert_eq!(after, before);
+}
+
+/// The outer task is managed no longer and was changed, and manages the lowest one still.
+async fn what_a_changed_task_still_manages_is_made_anew_with_it(client: Client) {
+    let with_task = |steps| FeedbackValue {
+        task_json: Some(Box::new(TaskDocument { task: None, steps })),
+        ..answer("a", "Red")
+    };
+    let asking = |value| observation_asking(linked_question(vec![value]));
+    let question = asking(with_task(Vec::new()));
+    let guide = document("Guide", vec![asking(with_task(vec![question]))]);
+    let guide = client.import(guide).await.accepted().task.expect("a task");
+    client.kept_revision(&guide.guid).await;
+    let mut unlinked = client.exported(&guide.guid).await;
+    let outer = answers_of(&unlinked.steps[0])[0].link.clone();
+    unlinked.steps.clear();
+    client
+        .import_with(AbsentSteps::Delete, unlinked)
+        .await
+        .accepted();
+    let task = client.get_task(&outer).await.accepted();
+    let question = client.get_step(&task.steps[0]).await.accepted();
+    let lowest = answers_of(&question)[0].link.clone();
+    client.given_step(information_step(&task, "Added")).await;
+    let before = exported(&client, &outer).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    for task in [&outer, &lowest] {
+        assert!(restored.replaced_ids.contains_key(task), "{restored:?}");
+    }
+    assert_eq!(exported(&client, &outer).await, before);
 }
 
 async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
