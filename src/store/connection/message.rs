@@ -200,7 +200,6 @@ pub fn schema_error(err: &DbErr) -> OpenError {
         // undefined_table
         Some("42P01") => INCOMPLETE.to_owned(),
         Some("1") if has_message(err, "no such table") => INCOMPLETE.to_owned(),
-        Some(state) if is_shared_connection(state) => SHARED_CONNECTION.to_owned(),
         // SQLITE_BUSY, SQLITE_BUSY_RECOVERY, SQLITE_BUSY_SNAPSHOT
         Some("5" | "261" | "517") => {
             "another process has locked it: stop that process, or use another database".to_owned()
