@@ -67,8 +67,8 @@ impl<T> Turns<T> {
     }
 }
 
-/// How much of what all accounts share one of them may have: three quarters, if there are at least
-/// four parts, so that there usually is something left for another.
+/// The most of what accounts share that one of them may have: about three quarters, or all of it if
+/// that is less than four, so that there usually is something left for another.
 pub const fn share_of_account(all: usize) -> usize {
     all - all / 4
 }

@@ -41,6 +41,8 @@ pub struct FeedWaits {
     /// Whether no call may wait any more.
     ended: AtomicBool,
     writes: AtomicU64,
+    /// Held while old changes of an account are deleted.
+    pub pruning: tokio::sync::Mutex<()>,
 }
 
 /// An account whose feed is watched.

@@ -8,8 +8,12 @@ use sqlx::{Connection, Executor, PgConnection};
 use tokio::task::JoinHandle;
 
 use crate::kit::{
-    databases::postgres, deadline::until, links::links_are_consistent, prelude::*,
-    server::TestServer, store_server,
+    databases::postgres,
+    deadline::until,
+    links::links_are_consistent,
+    prelude::*,
+    server::{TestServer, with_metrics},
+    store_server,
 };
 
 /// A client of a store on a database of its own.
@@ -40,6 +44,13 @@ impl Contended {
     /// Locks the history of a task, as a slow write does.
     async fn hold_history(&self, task: &str) -> HeldRow {
         let lock = "SELECT 1 FROM task_histories WHERE task = $1 FOR UPDATE";
+        self.hold_row(lock, task).await
+    }
+
+    /// Locks the feed of the account that has a task, as one that puts changes in order does.
+    async fn hold_feed_of(&self, task: &str) -> HeldRow {
+        let lock = "SELECT 1 FROM change_feeds WHERE account_id = \
+             (SELECT account_id FROM tasks WHERE guid = $1) FOR UPDATE";
         self.hold_row(lock, task).await
     }
 
@@ -424,10 +435,12 @@ async fn reads_go_on_beside_writes(
         }
     }
     contended.wait_until_wait(waiting).await;
-    // A write that waits for a connection would get it after one of these reads.
+    // If a write waited for a connection, it would take that of one of these reads.
     for _ in 0..20 {
         assert_eq!(contended.client.all_tasks().await.len(), 1);
     }
+    contended.wait_until_wait(waiting).await;
+    assert!(writes.iter().any(|write| !write.is_finished()));
     for held in held {
         held.release().await;
     }
@@ -437,14 +450,14 @@ async fn reads_go_on_beside_writes(
     }
 }
 
-/// A reader has locked the feed to put changes in order when the oldest ones are to be deleted.
+/// A reader that puts changes in order has locked the feed when it is tried the first time.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn old_changes_are_deleted_however_busy_their_readers_are() {
+async fn old_changes_are_deleted_once_no_reader_has_locked_the_feed() {
     let contended = Contended::start("contended_feed").await;
     let server = TestServer::start(Config {
         changes_retention: Duration::ZERO,
-        ..Config::for_tests(&contended.url)
+        ..with_metrics(&contended.url)
     })
     .await;
     let client = server.client();
@@ -459,10 +472,18 @@ async fn old_changes_are_deleted_however_busy_their_readers_are() {
         rename(format!("Guide {number}")).await;
     }
     client.cursor_now().await;
-    let feeds = "SELECT 1 FROM change_feeds WHERE $1 IS NOT NULL FOR UPDATE";
-    let held = contended.hold_row(feeds, &guide.guid).await;
+    let writes = async || {
+        let metrics = server.metrics().await;
+        metrics.sum("expertise_database_write_seconds_count", &[])
+    };
+    let before = writes().await;
+    let held = contended.hold_feed_of(&guide.guid).await;
     rename("Guide".to_owned()).await;
-    contended.wait_until_wait(1).await;
+    // The rename, and an attempt to delete.
+    until("it is tried", async || {
+        (writes().await >= before + 2.0).then_some(())
+    })
+    .await;
     held.release().await;
     let expired = async || {
         let request = ListChangesRequest {

@@ -58,8 +58,8 @@ pub struct AtCapacity;
 
 /// The most bytes that calls may hold at once, and how many they hold now.
 ///
-/// A limit is for calls that come together: a call that is alone may have everything, and one that is
-/// alone of its account all that others leave.
+/// The limits are for calls that hold memory together. The only call of the server may have
+/// everything, and the only call of an account more than the account's share.
 pub struct MemoryBudget {
     limit: usize,
     used: Mutex<UsedMemory>,
@@ -80,7 +80,7 @@ struct UsedMemory {
 /// Calls that were refused, by the limit that was reached.
 pub type RejectedCalls = Family<[(&'static str, &'static str); 1], Counter>;
 
-/// The most bytes that calls may hold for one of them to get more.
+/// The most bytes in all up to which a call may get more.
 #[derive(Clone, Copy)]
 struct MemoryLimits {
     /// All calls.
@@ -90,10 +90,10 @@ struct MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// Whether a call of the account that holds `own` bytes may have so many more.
+    /// Whether a call of the account that holds `own` bytes may take `bytes` more.
     fn allow(self, used: &UsedMemory, account: &AccountId, bytes: usize, own: usize) -> bool {
-        let allows = |used: usize, limit| used == own || used.saturating_add(bytes) <= limit;
-        allows(used.all, self.all) && allows(used.of(account), self.of_account)
+        let fits = |total: usize, limit| total == own || total.saturating_add(bytes) <= limit;
+        fits(used.all, self.all) && fits(used.of(account), self.of_account)
     }
 }
 
@@ -191,15 +191,16 @@ impl MemoryBudget {
     }
 
     fn limits_for(&self, bytes: usize) -> MemoryLimits {
-        let of_large_calls = self.limit - self.limit / SMALL_CALL_SHARE;
+        let for_small_calls = self.limit / SMALL_CALL_SHARE;
+        let of_account = share_of_account(self.limit);
         match bytes {
             ..=SMALL_CALL_BYTES => MemoryLimits {
                 all: self.limit,
-                of_account: of_large_calls,
+                of_account: of_account + for_small_calls,
             },
             _ => MemoryLimits {
-                all: of_large_calls,
-                of_account: share_of_account(self.limit),
+                all: self.limit - for_small_calls,
+                of_account,
             },
         }
     }
@@ -279,11 +280,12 @@ impl CallMemory for MemoryReservation {
 
     fn try_reserve_work(&self, bytes: usize) -> bool {
         // Alone, too, no work may hold more than the whole budget.
-        if self.work.load(Relaxed).saturating_add(bytes) > self.budget.limit {
+        let work = self.work.load(Relaxed).saturating_add(bytes);
+        if work > self.budget.limit {
             self.budget.refuse();
             return false;
         }
-        let taken = self.take(bytes, self.budget.limits_for(bytes));
+        let taken = self.take(bytes, self.budget.limits_for(work));
         if taken.is_ok() {
             self.work.fetch_add(bytes, Relaxed);
         }

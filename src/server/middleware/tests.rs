@@ -247,6 +247,7 @@ async fn bytes_beyond_the_memory_budget_are_overloaded_until_calls_end() {
     let stub = Stub(|_| Box::pin(pending()));
     let middleware = middleware(Duration::from_secs(3600));
     let mut held = Vec::new();
+    // One account alone does not get as far.
     for account in ["42", "43", "42", "43"] {
         let headers = &[("x-account-id", account)];
         let request = request_with_body(GET_TASK, headers, message(1000));

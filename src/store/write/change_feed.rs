@@ -14,10 +14,13 @@
 //! Neither depends on a clock, on ids of transactions, or on how many servers write. A server that
 //! dies between a write and its sequencing leaves the entries to the next reader.
 
+use std::time::Duration;
+
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{LockBehavior, LockType},
 };
+use tokio::time::sleep;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -41,6 +44,9 @@ const WINDOW: i64 = 5_000;
 const MAX_PRUNED: u64 = 1_000;
 /// After how many writes of a server the feed of the account that made the last one is pruned.
 const WRITES_PER_PRUNING: u64 = 256;
+/// How often pruning finds the feed locked before it is left to a later write.
+const PRUNING_ATTEMPTS: u32 = 100;
+const PRUNING_PAUSE: Duration = Duration::from_millis(100);
 
 /// Gives positions from `$2` on to the oldest entries without one, at most `$3` of them: whole
 /// transactions, ordered by the first `seq` of each. Of a transaction that was read in part, and of
@@ -73,16 +79,20 @@ impl Account {
     pub(in crate::store) async fn sequence_changes(&self) -> Result<bool> {
         let sequence = Sequence { prune_before: None };
         let done = match self.write(sequence, WriteMode::Store).await {
-            Ok(done) => done,
+            Ok(done) => done.unwrap_or_default(),
             Err(Error::Unavailable(Outage::ReadOnly)) => return Ok(false),
             Err(error) => return Err(error),
         };
-        self.metrics().count_sequenced_changes(done.numbered);
-        if done.numbered > 0 {
+        self.were_sequenced(done.numbered);
+        Ok(done.numbered > 0)
+    }
+
+    fn were_sequenced(&self, numbered: u64) {
+        self.metrics().count_sequenced_changes(numbered);
+        if numbered > 0 {
             // Others may wait, who found this one at work.
             self.feed_waits().wake(&self.id);
         }
-        Ok(done.numbered > 0)
     }
 
     /// Called after each write that added entries.
@@ -104,21 +114,32 @@ impl Account {
     }
 
     /// Deletes the entries that are older than the retention, but for the newest one. It first puts
-    /// in order what nobody has read, but for the last ones.
+    /// in order what nobody has read, but for the last ones. A server does so for one account at a
+    /// time; a later write tries again for another.
     async fn prune_changes(&self) -> Result<()> {
+        let Ok(_pruning) = self.feed_waits().pruning.try_lock() else {
+            return Ok(());
+        };
         let retention = self.store.inner.changes_retention.as_micros();
         let retention = i64::try_from(retention).unwrap_or(i64::MAX);
         let prune_before = Some(Timestamp(now().0.saturating_sub(retention)));
-        loop {
-            let done = self
-                .write(Sequence { prune_before }, WriteMode::Store)
-                .await?;
+        let mut attempts = 0;
+        while attempts < PRUNING_ATTEMPTS {
+            let sequence = Sequence { prune_before };
+            let Some(done) = self.write(sequence, WriteMode::Store).await? else {
+                // A reader puts changes in order. With many readers one often does.
+                attempts += 1;
+                sleep(PRUNING_PAUSE).await;
+                continue;
+            };
+            self.were_sequenced(done.numbered);
             self.metrics().count_pruned_changes(done.pruned);
             // Some new entries are there again each time while others write.
             if done.numbered < WINDOW.unsigned_abs() / 2 && done.pruned < MAX_PRUNED {
                 return Ok(());
             }
         }
+        Ok(())
     }
 }
 
@@ -129,13 +150,6 @@ struct Sequence {
     prune_before: Option<Timestamp>,
 }
 
-/// What becomes of a feed that somebody else has locked.
-#[derive(Clone, Copy)]
-enum IfLocked {
-    Wait,
-    LeaveToOther,
-}
-
 /// What was done to the feed.
 #[derive(Clone, Copy, Default)]
 struct Sequenced {
@@ -144,17 +158,13 @@ struct Sequenced {
 }
 
 impl Operation for Sequence {
-    type Snapshot = Sequenced;
-    type Answer = Sequenced;
+    /// `None` if somebody else has locked the feed.
+    type Snapshot = Option<Sequenced>;
+    type Answer = Option<Sequenced>;
 
-    async fn read_locked(&self, tx: &Tx) -> Result<Sequenced, StoreError> {
-        let if_locked = match self.prune_before {
-            // Readers could keep it locked whenever it is tried.
-            Some(_) => IfLocked::Wait,
-            None => IfLocked::LeaveToOther,
-        };
-        let Some(feed) = tx.lock_feed(if_locked).await? else {
-            return Ok(Sequenced::default());
+    async fn read_locked(&self, tx: &Tx) -> Result<Option<Sequenced>, StoreError> {
+        let Some(feed) = tx.lock_feed().await? else {
+            return Ok(None);
         };
         let numbered = tx.number_changes(feed.head).await?;
         let head = feed.head.saturating_add_unsigned(numbered);
@@ -165,10 +175,14 @@ impl Operation for Sequence {
             Some(before) => tx.prune_changes(feed.pruned, head, before).await?,
             None => 0,
         };
-        Ok(Sequenced { numbered, pruned })
+        Ok(Some(Sequenced { numbered, pruned }))
     }
 
-    fn decide(&self, done: Sequenced, _: &WriteContext) -> Result<(Changes, Sequenced)> {
+    fn decide(
+        &self,
+        done: Option<Sequenced>,
+        _: &WriteContext,
+    ) -> Result<(Changes, Option<Sequenced>)> {
         Ok((Changes::default(), done))
     }
 }
@@ -202,19 +216,13 @@ impl Tx {
         Ok(FeedNumbers::above(last.unwrap_or_default(), transaction))
     }
 
-    /// Locks the feed of the account; `None` if it is left to somebody else.
-    async fn lock_feed(
-        &self,
-        if_locked: IfLocked,
-    ) -> Result<Option<change_feed::Model>, StoreError> {
-        let feed = self.select::<change_feed::Entity>();
-        let feed = match if_locked {
-            IfLocked::Wait => feed.lock_exclusive(),
-            IfLocked::LeaveToOther => {
-                feed.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-            }
-        };
-        let feed = feed.one(&self.db).await?;
+    /// Locks the feed of the account; `None` if somebody else has locked it, or has just made it.
+    async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
+        let feed = self
+            .select::<change_feed::Entity>()
+            .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
+            .one(&self.db)
+            .await?;
         if feed.is_some() {
             return Ok(feed);
         }

@@ -80,7 +80,9 @@ fn both_write_paths_leave_equal_rows(url: &str) {
                 }
                 stored_sizes_are_those_of_the_content(&store, url, &account).await;
                 name_uses_are_those_of_stored_tasks_and_steps(url, &account).await;
-                entries_are_numbered_as_on_their_path(url, &account, path).await;
+                if path == WritePath::LockedOnly {
+                    locked_writes_number_their_entries(url, &account).await;
+                }
                 let rows = rows(url, &account).await.into_iter();
                 let rows: Vec<String> = rows.map(|row| row.replace(&account, "account")).collect();
                 ends.push((lines, names, rows));
@@ -106,10 +108,7 @@ fn both_write_paths_leave_equal_rows(url: &str) {
 
 /// Under locks alone a write numbers its entries itself, in steps of 2^20. In a script the database
 /// does so.
-async fn entries_are_numbered_as_on_their_path(url: &str, account: &str, path: WritePath) {
-    if path != WritePath::LockedOnly {
-        return;
-    }
+async fn locked_writes_number_their_entries(url: &str, account: &str) {
     let of_scripts =
         format!("SELECT count(*) FROM changes WHERE account_id = '{account}' AND seq < 1048576");
     let mut database = SqlConnection::open(url).await;

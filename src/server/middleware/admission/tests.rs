@@ -64,8 +64,8 @@ fn a_message_that_cannot_fit_is_refused_by_its_declared_length() {
 fn small_calls_fit_where_large_ones_do_not() {
     let budget = MemoryBudget::new(64 * MIB, &RejectedCalls::default());
     let large = reserve(&budget, 64 * MIB);
-    large.cover(59 * MIB).expect("capacity");
-    assert!(try_reserve(&budget, 2 * MIB).is_err());
+    large.cover(51 * MIB).expect("capacity");
+    assert!(try_reserve(&budget, MIB).is_err());
     reserve(&budget, 1000).cover(1000).expect("capacity");
 }
 
@@ -80,21 +80,18 @@ fn one_account_leaves_memory_to_others() {
     let fill = |bytes| std::iter::from_fn(|| of("busy", bytes).ok()).collect::<Vec<_>>();
     let large = fill(MIB);
     assert_eq!(large.len(), 48, "three quarters");
-    let other = of("other", 4 * MIB).expect("what is left to large calls");
     let small = fill(SMALL_CALL_BYTES);
-    assert_eq!(
-        small.len(),
-        12 * MIB / SMALL_CALL_BYTES,
-        "of small calls more"
-    );
-    drop(other);
-    let other = of("other", SMALL_CALL_BYTES);
-    assert!(other.is_ok());
-    drop((large, small));
-    // What it held counts no more. A call that is alone of its account may have what is left.
-    let alone = of("busy", 59 * MIB).expect("the only one");
-    assert!(of("busy", 2 * MIB).is_err());
-    drop((alone, other));
+    let sixteenth = 4 * MIB;
+    assert_eq!(small.len(), sixteenth / SMALL_CALL_BYTES);
+    let others = [8 * MIB, SMALL_CALL_BYTES].map(|bytes| of("other", bytes).expect("a share"));
+    drop((large, small, others));
+    // The only call of an account may have more, and leaves less to its others than to those of
+    // another account.
+    let only = of("busy", 47 * MIB).expect("capacity");
+    only.cover(50 * MIB).expect("capacity");
+    assert!(of("busy", MIB).is_err());
+    assert!(of("other", MIB).is_ok());
+    drop(only);
     assert!(budget.lock().by_account.is_empty());
 }
 
