@@ -61,6 +61,11 @@ async fn retitle(client: &Client, task: &str, title: &str) -> Step {
 
 async fn a_revision_is_the_guide_as_it_was(client: Client) {
     let guide = given_guide(&client).await;
+    // Steps of managed tasks are not counted.
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = client.get_task(&answers_of(&observation)[0].link).await;
+    let below = information_step(&managed.accepted(), "Below");
+    client.given_step(below).await;
     let before = exported(&client, &guide.guid).await;
     let request = CreateRevisionRequest {
         note: "as reviewed".to_owned(),
@@ -75,8 +80,11 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
     assert_eq!(revision.note, "as reviewed");
     assert_eq!(revision.aliases, ["live"]);
     assert_eq!(revision.guide_etag, before.guide_etag);
-    assert_eq!(revision.task_name, "Guide");
-    assert_eq!(revision.step_count, 5);
+    assert_eq!(
+        (&revision.task, &*revision.task_name),
+        (&guide.guid, "Guide")
+    );
+    assert_eq!((revision.product_id, revision.step_count), (PRODUCT, 5));
     assert!(revision.size_bytes > 0);
     retitle(&client, &guide.guid, "Changed").await;
     for name in ["1", "live"] {
@@ -174,14 +182,54 @@ async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Cli
     let failure = client.delete_revision(delete).await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
     assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
+    // An alias of another revision does not keep it, and revisions before it stay.
+    let alias = client.set_revision_alias(&guide.guid, "live", 2).await;
+    alias.accepted();
+    for number in [3, 4] {
+        retitle(&client, &guide.guid, &format!("Title {number}")).await;
+        assert_eq!(client.kept_revision(&guide.guid).await.revision, number);
+        let delete = DeleteRevisionRequest {
+            task: guide.guid.clone(),
+            revision: number.to_string(),
+        };
+        client.delete_revision(delete).await.accepted();
+    }
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    assert_eq!(deleted.previous_revision, 5);
+    client.restored(&guide.guid, 5).await;
+    client.kept_revision(&guide.guid).await;
+    let revisions = client.all_revisions(&guide.guid).await;
+    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
+    assert_eq!(numbers, [6, 5, 2]);
 }
 
 async fn a_missing_revision_is_not_found(client: Client) {
     let guide = given_guide(&client).await;
-    for revision in ["1", "live", "99999999999999999999"] {
-        let failure = client.get_revision(&guide.guid, revision).await.refused();
+    let guid = &guide.guid;
+    let is_missing = |failure: Failure, revision: &str, field: &str| {
         failure.is(Code::NotFound, "REVISION_NOT_FOUND");
+        assert_eq!(failure.metadata()["field"], field);
+        let resource = failure.details.resource_info().expect("a resource");
+        assert_eq!(resource.resource_name, format!("{guid}/{revision}"));
+    };
+    for revision in ["1", "live", "9223372036854775807"] {
+        let failure = client.get_revision(guid, revision).await.refused();
+        is_missing(failure, revision, "revision");
+        let failure = client.restore_revision(guid, revision).await.refused();
+        is_missing(failure, revision, "revision");
+        let set = client.set_revision_alias(guid, "best", revision).await;
+        is_missing(set.refused(), revision, "revision");
+        let compared = client.compare_revisions(guid, revision, "").await;
+        is_missing(compared.refused(), revision, "base");
     }
+    client.kept_revision(guid).await;
+    let compared = client.compare_revisions(guid, 1, 2).await;
+    is_missing(compared.refused(), "2", "target");
+    let failure = client
+        .get_revision(guid, "99999999999999999999")
+        .await
+        .refused();
+    failure.is(Code::NotFound, "REVISION_NOT_FOUND");
     let unknown = unknown_guid();
     let failure = client.get_revision(&unknown, 1).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
@@ -234,6 +282,29 @@ async fn a_guide_etag_follows_every_change(client: Client) {
     let managed = client.get_task(&managed).await.accepted();
     client.given_step(information_step(&managed, "Below")).await;
     changed("a step of a managed task").await;
+    let hidden = task_of(&managed.guid).with_published(0);
+    client.updated_task(hidden, &["published"]).await;
+    changed("a managed task").await;
+    let renamed = task_of(&guide.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
+    changed("a name").await;
+    let mut moved = client.exported(&guide.guid).await;
+    moved.steps.swap(3, 4);
+    client.imported(moved).await;
+    changed("an order").await;
+    // What the system sets is no change.
+    let before = exported(&client, &guide.guid).await.guide_etag;
+    let work = client.index_work().await.into_iter();
+    let items = work.map(|work| IndexedItem {
+        guid: work.guid,
+        etag: work.etag,
+        ..IndexedItem::default()
+    });
+    client.acknowledge(items.collect()).await;
+    let after = exported(&client, &guide.guid).await;
+    let task = after.document.expect("a document").task;
+    assert!(!task.expect("a task").dirty_record);
+    assert_eq!(after.guide_etag, before);
 }
 
 async fn an_old_guide_etag_is_a_mismatch(client: Client) {
