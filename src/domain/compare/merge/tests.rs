@@ -305,6 +305,7 @@ fn what_both_change_differently_is_a_conflict() {
         (OfTask(0, Some(2)), OfTask(0, Some(3)), vec![" 0 1 2 3"]),
         (OfTask(0, None), OfTask(0, Some(3)), vec![" 0 1 - 3"]),
         (OfTask(1, Some(2)), OfTask(1, Some(3)), vec![" 1 - 2 3"]),
+        (OfTask(0, Some(2)), OfTask(0, None), vec![" 0 1 2 -"]),
         (OfTask(0, Some(2)), OfTask(1, Some(3)), vec![]),
         (
             OfStep(1, 0, Some(2)),
@@ -315,6 +316,17 @@ fn what_both_change_differently_is_a_conflict() {
         (Deleted(1), OfStep(1, 0, Some(2)), vec!["/1 deleted Ours"]),
         (OfStep(1, 0, Some(2)), Deleted(1), vec!["/1 deleted Theirs"]),
         (Moved(2, 0), Deleted(2), vec!["/2 deleted Theirs"]),
+        (Deleted(2), Moved(2, 0), vec!["/2 deleted Ours"]),
+        (
+            Deleted(1),
+            inner(OfTask(0, Some(2))),
+            vec!["/1 deleted Ours"],
+        ),
+        (
+            inner(OfTask(0, Some(2))),
+            Deleted(1),
+            vec!["/1 deleted Theirs"],
+        ),
         (Deleted(1), Deleted(1), vec![]),
         (Deleted(1), OfStep(0, 0, Some(2)), vec![]),
         (Moved(2, 0), Moved(2, 1), vec!["/2 place 2 0 1"]),
