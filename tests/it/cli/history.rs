@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
+    client::Client,
     command::{Cli, CommandOutput, Says, text},
-    on_both_databases, on_one_database,
+    on_both_databases, on_one_database, sample,
 };
 
 on_both_databases![
@@ -15,6 +16,7 @@ on_both_databases![
 
 on_one_database![
     revisions_are_listed_with_the_newest_first,
+    revisions_and_deletions_are_listed_with_who_made_them,
     keeping_an_unchanged_guide_keeps_nothing_new,
     an_alias_is_set_moved_and_removed,
     every_command_that_reads_a_guide_reads_a_revision,
@@ -139,6 +141,26 @@ fn revisions_are_listed_with_the_newest_first(cli: Cli) {
         "{}",
         rows[1]
     );
+}
+
+async fn revisions_and_deletions_are_listed_with_who_made_them(client: Client) {
+    let cli = Cli {
+        server: format!("http://{}", client.address()),
+        account: client.account().to_owned(),
+    };
+    let guid = client.given_task(sample::task("Guide")).await.guid;
+    let [ana, ben] = ["ana", "ben"].map(|name| client.with_metadata("x-subject", name));
+    ana.kept_revision(&guid).await;
+    let deleted = ben.delete_task(&guid).await;
+    deleted.expect("the task is deleted");
+    for (args, end) in [
+        (["history", &guid], "Z requested ana"),
+        (["history", "--deleted"], "Z ben Guide"),
+    ] {
+        let output = cli.command(&args).run_in_background().await.succeeded();
+        let rows = rows(&output);
+        assert!(rows[0].ends_with(end), "{}", rows[0]);
+    }
 }
 
 fn keeping_an_unchanged_guide_keeps_nothing_new(cli: Cli) {

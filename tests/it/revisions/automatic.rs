@@ -1,6 +1,6 @@
 //! Revisions that the server makes by itself.
 
-use super::{exported, given_guide, retitle};
+use super::{exported, given_guide, request, retitle};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -14,6 +14,8 @@ on_both_databases![
     the_oldest_automatic_revisions_go,
     deleted_tasks_are_listed_until_they_come_back,
     deleted_tasks_are_listed_with_the_aliases_of_their_last_state,
+    a_deleted_task_without_a_revision_is_not_listed,
+    revisions_and_deletions_say_who_made_them_and_when,
 ];
 
 async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse {
@@ -40,6 +42,16 @@ async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
     let imported = client.import(document).await.accepted();
     assert_eq!(imported.outcome(), ImportOutcome::Unchanged);
     assert_eq!(imported.previous_revision, 0);
+    let mut document = client.exported(&guide.guid).await;
+    document.steps[3].title = "Changed".to_owned();
+    let dry = ImportTaskRequest {
+        document: Some(document),
+        validate_only: true,
+        ..ImportTaskRequest::default()
+    };
+    let planned = client.send_import(dry).await.accepted();
+    assert_eq!(planned.outcome(), ImportOutcome::Updated);
+    assert_eq!(planned.previous_revision, 0);
     assert!(client.all_revisions(&guide.guid).await.is_empty());
 }
 
@@ -102,16 +114,29 @@ async fn publishing_keeps_what_is_published(client: Client) {
     publish(1, &["published"], "").await;
     publish(0, &["published"], "").await;
     publish(2, &["published"], "").await;
+    let dry = UpdateTaskRequest {
+        task: Some(task_of(&guide.guid).with_published(1)),
+        update_mask: field_mask(&["published"]),
+        validate_only: true,
+    };
+    client.send_update_task(dry).await.accepted();
     assert!(client.all_revisions(&guide.guid).await.is_empty());
     publish(1, &["published", "name"], "Renamed").await;
     let [revision] = &client.all_revisions(&guide.guid).await[..] else {
         panic!("one revision");
     };
     assert_eq!(revision.cause(), RevisionCause::Published);
+    assert_eq!(revision.task_name, "Renamed");
     let now = exported(&client, &guide.guid).await;
     assert_eq!(revision.guide_etag, now.guide_etag);
     let kept = client.revision_document(&guide.guid, 1).await;
     assert_eq!(Some(kept), now.document);
+    // It returns to its default, which is 1.
+    publish(0, &["published"], "").await;
+    client
+        .updated_task(task_of(&guide.guid), &["published"])
+        .await;
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 2);
 }
 
 async fn the_oldest_automatic_revisions_go(client: Client) {
@@ -136,8 +161,12 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
     let mut guides = Vec::new();
     for _ in 0..3 {
         let guide = given_guide(&client).await;
-        client.force_delete_task(&guide.guid).await.accepted();
+        client.kept_revision(&guide.guid).await;
         guides.push(guide.guid);
+    }
+    // Neither in the order of their ids nor in that of their revisions.
+    for index in [0, 2, 1] {
+        client.force_delete_task(&guides[index]).await.accepted();
     }
     let listed = async || {
         let request = ListDeletedTasksRequest {
@@ -150,17 +179,17 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
         let tasks = tasks.map(|latest| latest.expect("a revision").task);
         tasks.collect::<Vec<_>>()
     };
-    let expected: Vec<&String> = guides.iter().rev().collect();
-    assert_eq!(listed().await.iter().collect::<Vec<_>>(), expected);
-    client.restored(&guides[1], 1).await;
-    assert_eq!(listed().await, [guides[2].clone(), guides[0].clone()]);
+    let expected = [1, 2, 0].map(|index| guides[index].clone());
+    assert_eq!(listed().await, expected);
+    client.restored(&guides[2], 1).await;
+    assert_eq!(listed().await, [guides[1].clone(), guides[0].clone()]);
 }
 
 async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: Client) {
     for aliases in [&["also", "live"][..], &["live"], &[]] {
         let guide = given_guide(&client).await;
         let kept = client.kept_revision(&guide.guid).await.revision;
-        for alias in aliases {
+        for alias in aliases.iter().rev() {
             let set = client.set_revision_alias(&guide.guid, alias, kept).await;
             set.accepted();
         }
@@ -192,4 +221,63 @@ async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
     client.restored(&guide.guid, former).await;
     let kept = client.kept_revision(&managed).await;
     assert_eq!(kept.aliases, [""; 0]);
+    assert_eq!(kept.revision, 1, "nothing of the former history is left");
+}
+
+async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
+    let guide = given_guide(&client).await;
+    let kept = CreateRevisionRequest {
+        alias: "live".to_owned(),
+        ..request(&guide.guid)
+    };
+    client.create_revision(kept).await.accepted();
+    client.force_delete_task(&guide.guid).await.accepted();
+    let removed = client.set_revision_alias(&guide.guid, "live", "").await;
+    removed.accepted();
+    let delete = DeleteRevisionRequest {
+        task: guide.guid.clone(),
+        revision: "1".to_owned(),
+    };
+    client.delete_revision(delete).await.accepted();
+    let request = ListDeletedTasksRequest::default();
+    let listed = client.list_deleted_tasks(request).await.accepted();
+    assert_eq!(listed.tasks, []);
+}
+
+async fn revisions_and_deletions_say_who_made_them_and_when(client: Client) {
+    let time = |time: Option<prost_types::Timestamp>| {
+        let time = time.expect("a time");
+        (time.seconds, time.nanos)
+    };
+    let [ana, ben, eve] = ["ana", "ben", "eve"].map(|name| client.with_metadata("x-subject", name));
+    let guide = given_guide(&client).await;
+    let kept = ana.kept_revision(&guide.guid).await;
+    assert!(time(kept.created_ts) > time(guide.modified_ts));
+    // It is still ana's.
+    assert_eq!(eve.kept_revision(&guide.guid).await, kept);
+    retitle(&ana, &guide.guid, "Title").await;
+    change(&ben, &guide.guid, "Changed").await;
+    eve.restored(&guide.guid, 1).await;
+    for (client, published) in [(&eve, 0), (&ana, 1)] {
+        let update = task_of(&guide.guid).with_published(published);
+        client.updated_task(update, &["published"]).await;
+    }
+    let revisions = client.all_revisions(&guide.guid).await;
+    let subjects: Vec<&str> = revisions.iter().map(|it| it.subject.as_str()).collect();
+    assert_eq!(subjects, ["ana", "eve", "ben", "ana"]);
+    let times = revisions.iter().map(|it| time(it.created_ts));
+    assert!(times.rev().is_sorted_by(|one, next| one < next));
+    // The first one deletes what is kept already, the second one what is not.
+    for (client, name, number, author) in [(&ben, "ben", 4, "ana"), (&eve, "eve", 5, "eve")] {
+        client.force_delete_task(&guide.guid).await.accepted();
+        let request = ListDeletedTasksRequest::default();
+        let listed = client.list_deleted_tasks(request).await.accepted();
+        let deleted = &listed.tasks[0];
+        let latest = deleted.latest.as_ref().expect("a revision");
+        assert_eq!((latest.revision, &*latest.subject), (number, author));
+        assert_eq!(deleted.subject, name);
+        assert!(time(deleted.deleted_ts) >= time(latest.created_ts));
+        assert!(time(deleted.deleted_ts) > time(revisions[0].created_ts));
+        client.restored(&guide.guid, number).await;
+    }
 }
