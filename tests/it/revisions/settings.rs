@@ -1,7 +1,7 @@
 //! The settings of the history: how many revisions a server makes by itself, and how long the
 //! history of a deleted task is kept.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use expertise::config::Config;
 
@@ -62,6 +62,22 @@ async fn deleted_histories_go(client: Client) {
 }
 
 #[test]
+fn the_history_of_a_deleted_task_stays_until_the_retention_has_passed() {
+    let retention = Duration::from_secs(2);
+    let settings = |config: &mut Config| config.deleted_task_retention = retention;
+    on("sqlite::memory:", settings, async |client| {
+        let guide = given_guide(&client).await;
+        let started = Instant::now();
+        client.force_delete_task(&guide.guid).await.accepted();
+        until("the history is deleted", async || {
+            client.get_revision(&guide.guid, 1).await.err()
+        })
+        .await;
+        assert!(started.elapsed() >= retention, "{:?}", started.elapsed());
+    });
+}
+
+#[test]
 fn without_retention_a_deleted_task_keeps_no_history() {
     let settings = |config: &mut Config| config.deleted_task_retention = Duration::ZERO;
     on("sqlite::memory:", settings, async |client| {
@@ -97,20 +113,53 @@ fn without_automatic_revisions_only_requested_ones_are_made() {
             Some(client.revision_document(&guide.guid, 1).await),
             now.document
         );
+        assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
+        let delete = DeleteRevisionRequest {
+            task: guide.guid.clone(),
+            revision: "2".to_owned(),
+        };
+        client.delete_revision(delete).await.accepted();
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
         assert_eq!(deleted.previous_revision, 0);
         assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+        client.restored(&guide.guid, 1).await;
+        assert_eq!(client.kept_revision(&guide.guid).await.revision, 3);
     });
 }
 
 /// A guide of three steps with bodies of 700 kB each.
 async fn given_large_guide(client: &Client) -> Task {
     let guide = client.given_task(task("Large")).await;
+    add_large_steps(client, &guide).await;
+    guide
+}
+
+async fn add_large_steps(client: &Client, guide: &Task) {
     for title in ["a", "b", "c"] {
-        let step = information_step(&guide, title).with_body("x".repeat(700_000));
+        let step = information_step(guide, title).with_body("x".repeat(700_000));
         client.given_step(step).await;
     }
-    guide
+}
+
+#[test]
+fn a_guide_that_cannot_be_exported_is_changed_without_a_revision() {
+    let settings = |config: &mut Config| config.max_message_bytes = 1 << 20;
+    on("sqlite::memory:", settings, async |client| {
+        let guide = client.given_task(task("Large").with_published(0)).await;
+        client.kept_revision(&guide.guid).await;
+        add_large_steps(&client, &guide).await;
+        let published = task_of(&guide.guid).with_published(1);
+        client.updated_task(published, &["published"]).await;
+        let renamed = document_with(task_of(&guide.guid).named("Renamed"), Vec::new());
+        let imported = client.import_with(AbsentSteps::Keep, renamed).await;
+        let imported = imported.accepted();
+        assert_eq!(imported.outcome(), ImportOutcome::Updated);
+        assert_eq!(imported.previous_revision, 0);
+        let restored = client.restored(&guide.guid, 1).await;
+        assert_eq!(restored.outcome(), ImportOutcome::Updated);
+        assert_eq!(restored.previous_revision, 0);
+        assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+    });
 }
 
 #[test]
@@ -162,9 +211,27 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
                 retitle(&client, &guide.guid, &format!("Title {number}")).await;
                 client.kept_revision(&guide.guid).await;
             }
+            // What is kept already is no more, and neither is that of another task.
+            client.kept_revision(&guide.guid).await;
+            let other = given_guide(&client).await;
+            client.kept_revision(&other.guid).await;
             retitle(&client, &guide.guid, "One more").await;
             let failure = client.create_revision(request(&guide.guid)).await.refused();
             failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
+            // One that the server made counts when it is requested.
+            for published in [0, 1] {
+                let update = task_of(&guide.guid).with_published(published);
+                client.updated_task(update, &["published"]).await;
+            }
+            let failure = client.create_revision(request(&guide.guid)).await.refused();
+            failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
+            let delete = DeleteRevisionRequest {
+                task: guide.guid.clone(),
+                revision: "1".to_owned(),
+            };
+            client.delete_revision(delete).await.accepted();
+            let kept = client.kept_revision(&guide.guid).await;
+            assert_eq!(kept.cause(), RevisionCause::Requested);
         },
     );
 }
