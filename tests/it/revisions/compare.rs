@@ -63,6 +63,14 @@ async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
     assert_eq!(compared.steps[2].paths, ["title"]);
     assert_eq!(compared.steps[2].step, steps[3]);
     assert_eq!(compared.steps[2].task, guide.guid);
+    // What has moved and changed is changed.
+    let both = step_of(&steps[2]).titled("C").with_body("text");
+    client.updated_step(both, &[]).await;
+    let compared = client.compare_revisions(&guide.guid, 1, "").await;
+    let compared = compared.accepted().steps.remove(0);
+    assert_eq!((&*compared.title, compared.kind()), ("C", Changed));
+    assert!(compared.moved);
+    assert_eq!(compared.paths, ["body", "title"]);
 }
 
 async fn fields_are_named_by_their_paths(client: Client) {
@@ -115,6 +123,8 @@ async fn fields_are_named_by_their_paths(client: Client) {
         (&*below.guid, &*managed.guid)
     );
     assert_eq!(added.kind(), DifferenceKind::Added);
+    let types = (observed.r#type(), added.r#type());
+    assert_eq!(types, (StepType::Observation, StepType::Information));
 }
 
 async fn pages_hold_all_differences(client: Client) {
@@ -122,9 +132,13 @@ async fn pages_hold_all_differences(client: Client) {
     client.kept_revision(&guide.guid).await;
     let titles = ["a", "b", "c", "d", "e"];
     client.given_steps(&guide, &titles).await;
+    let renamed = task_of(&guide.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
+    let alias = client.set_revision_alias(&guide.guid, "base", 1).await;
+    alias.accepted();
     let mut request = CompareRevisionsRequest {
         task: guide.guid.clone(),
-        base: "1".to_owned(),
+        base: "base".to_owned(),
         page_size: 2,
         ..CompareRevisionsRequest::default()
     };
@@ -132,6 +146,11 @@ async fn pages_hold_all_differences(client: Client) {
     let token = loop {
         let page = client.send_compare(request.clone()).await.accepted();
         assert!(!page.same);
+        let task_paths: &[&str] = match request.page_token.as_str() {
+            "" => &["name"],
+            _ => &[],
+        };
+        assert_eq!(page.task_paths, task_paths);
         listed.extend(page.steps.into_iter().map(|step| step.title));
         if page.next_page_token.is_empty() {
             break request.page_token;
@@ -141,6 +160,15 @@ async fn pages_hold_all_differences(client: Client) {
     assert_eq!(listed, titles);
     client.given_steps(&guide, &["f"]).await;
     request.page_token = token;
+    let failure = client.send_compare(request.clone()).await.refused();
+    failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
+    // Nor is it another revision that the alias names by now.
+    request.page_token.clear();
+    let page = client.send_compare(request.clone()).await.accepted();
+    request.page_token = page.next_page_token;
+    client.kept_revision(&guide.guid).await;
+    let alias = client.set_revision_alias(&guide.guid, "base", 2).await;
+    alias.accepted();
     let failure = client.send_compare(request).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }

@@ -14,6 +14,8 @@ on_both_databases![
     what_a_changed_task_still_manages_is_made_anew_with_it,
     what_nests_too_deep_for_a_managed_task_is_named,
     a_deleted_managed_task_comes_back,
+    a_task_that_was_managed_comes_back_as_a_standard_task,
+    a_task_that_the_revision_does_not_manage_becomes_a_standard_task,
     missing_subtasks_are_named_or_skipped,
     translations_come_back_with_their_state,
     a_name_that_is_published_with_its_translation_does_not_outdate_it,
@@ -52,6 +54,15 @@ async fn a_restored_guide_is_as_in_the_revision(client: Client) {
         .import_with(AbsentSteps::Delete, document)
         .await
         .accepted();
+    let dry = RestoreRevisionRequest {
+        task: guide.guid.clone(),
+        revision: "1".to_owned(),
+        validate_only: true,
+        ..RestoreRevisionRequest::default()
+    };
+    let planned = client.send_restore(dry).await.accepted();
+    assert_eq!(planned.outcome(), ImportOutcome::Updated);
+    assert_eq!(planned.previous_revision, 0);
     let restored = client.restored(&guide.guid, 1).await;
     assert_eq!(restored.outcome(), ImportOutcome::Updated);
     assert_eq!(restored.previous_revision, 2);
@@ -307,18 +318,54 @@ async fn a_deleted_managed_task_comes_back(client: Client) {
     assert_eq!(listed.accepted().tasks, []);
 }
 
+async fn a_task_that_was_managed_comes_back_as_a_standard_task(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = &answers_of(&observation)[1].link;
+    client.kept_revision(managed).await;
+    client.force_delete_task(&guide.guid).await.accepted();
+    client.force_delete_task(managed).await.accepted();
+    client.restored(managed, 1).await;
+    let back = client.get_task(managed).await.accepted();
+    assert_eq!(back.r#type(), TaskType::Standard);
+    assert_eq!((&*back.parent_guid, back.idx), ("", 0));
+}
+
+async fn a_task_that_the_revision_does_not_manage_becomes_a_standard_task(client: Client) {
+    let steps = vec![document_step(StepType::End, "end")];
+    let guide = client.imported(document("Guide", steps)).await;
+    client.kept_revision(&guide.guid).await;
+    let mut linked = client.exported(&guide.guid).await;
+    linked.steps.push(linked_observation(&[("yes", "Yes")]));
+    client.imported(linked).await;
+    let linked = client.exported(&guide.guid).await;
+    let managed = &answers_of(&linked.steps[1])[0].link;
+    client.restored(&guide.guid, 1).await;
+    is_as_in(&client, &guide.guid, 1).await;
+    let left = client.get_task(managed).await.accepted();
+    assert_eq!(left.r#type(), TaskType::Standard);
+    assert_eq!((&*left.parent_guid, &*left.name), ("", "Yes"));
+}
+
 async fn missing_subtasks_are_named_or_skipped(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;
-    client.given_step(information_step(&guide, "First")).await;
-    let subtask = client.given_step(subtask(&guide, &other)).await;
+    let first = client.given_step(information_step(&guide, "First")).await;
+    let last = client.given_step(subtask(&guide, &other)).await.guid;
+    // It stands before the one that has the smaller id.
+    let middle = client
+        .create_step_after(subtask(&guide, &other), &first.guid)
+        .await;
+    let middle = middle.accepted().step.expect("a step").guid;
     client.kept_revision(&guide.guid).await;
-    client.delete_step(&subtask.guid).await.accepted();
+    for step in [&middle, &last] {
+        client.delete_step(step).await.accepted();
+    }
     client.delete_task(&other.guid).await.accepted();
     let failure = client.restore_revision(&guide.guid, 1).await.refused();
     failure.is(Code::FailedPrecondition, "REVISION_UNRESTORABLE");
-    let subject = ("REVISION_UNRESTORABLE", subtask.guid.as_str());
-    assert_eq!(failure.preconditions(), [subject]);
+    let subjects = [&middle, &last].map(|step| ("REVISION_UNRESTORABLE", step.as_str()));
+    assert_eq!(failure.preconditions(), subjects);
     let restore = RestoreRevisionRequest {
         task: guide.guid.clone(),
         revision: "1".to_owned(),
@@ -326,11 +373,18 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
         ..RestoreRevisionRequest::default()
     };
     let restored = client.send_restore(restore).await.accepted();
-    assert_eq!(restored.skipped_steps, std::slice::from_ref(&subtask.guid));
+    let mut skipped = [middle, last];
+    skipped.sort();
+    assert_eq!(restored.skipped_steps, skipped);
+    assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(restored.previous_revision, 0);
     assert_eq!(client.step_titles(&guide.guid).await, ["First"]);
     client.restored(&other.guid, 1).await;
+    let renamed = task_of(&other.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
     client.restored(&guide.guid, 1).await;
-    assert_eq!(client.step_titles(&guide.guid).await, ["First", "Other"]);
+    let titles = client.step_titles(&guide.guid).await;
+    assert_eq!(titles, ["First", "Renamed", "Renamed"]);
 }
 
 async fn translations_come_back_with_their_state(client: Client) {
