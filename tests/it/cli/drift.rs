@@ -355,6 +355,10 @@ fn the_last_states_that_were_applied_are_kept(cli: Cli) {
         document["steps"][0]["title"] = json!(format!("Run {run}"));
         write(&directory, FIRST, &document);
         apply(&cli, directory.path(), &["--quiet"]).succeeded();
+        if run == 0 {
+            let alias = cli.command(&["alias", "First", "first", "applied"]);
+            alias.run().succeeded();
+        }
     }
     let history = cli
         .command(&["history", "First", "--format=json"])
@@ -366,8 +370,8 @@ fn the_last_states_that_were_applied_are_kept(cli: Cli) {
         .filter(|it| it["note"] == "kept by expertise apply");
     assert_eq!(
         kept.count(),
-        21,
-        "the present one, and twenty to go back to"
+        22,
+        "the present one, twenty to go back to, and the one with a name"
     );
     assert_eq!(revisions[0]["aliases"], json!(["applied"]));
     let first = cli.command(&["show", "First@applied"]).run().succeeded();

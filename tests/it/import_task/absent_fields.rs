@@ -32,6 +32,7 @@ async fn reset(client: &Client, document: TaskDocument) -> ImportTaskResponse {
 async fn full_guide(client: &Client) -> TaskDocument {
     let outside = client.given_task(task("Outside")).await;
     let costly = full_step(&Task::default()).with_cost(7);
+    let costly = costly.translated("fr", step_translation("Contrôler la vanne"));
     let sent = TaskDocument {
         task: Some(full_task().with_external_id("guide")),
         steps: vec![
@@ -53,7 +54,7 @@ async fn full_guide(client: &Client) -> TaskDocument {
 type Removal = fn(&mut Task, &mut Step);
 
 /// The fields of a task and of a solution.
-const REMOVALS: [(&str, Removal); 17] = [
+const REMOVALS: [(&str, Removal); 19] = [
     ("task.dependencies", |task, _| {
         (task.dependencies, task.dependency_shorthand) = (None, None);
     }),
@@ -61,6 +62,9 @@ const REMOVALS: [(&str, Removal); 17] = [
     ("task.published", |task, _| task.published = None),
     ("task.roles", |task, _| task.roles.clear()),
     ("task.translations", |task, _| task.translations.clear()),
+    ("task.translations.de", |task, _| {
+        task.translations.remove("de");
+    }),
     ("body", |_, step| step.body = None),
     ("cost", |_, step| step.cost = None),
     ("dependencies", |_, step| {
@@ -75,6 +79,9 @@ const REMOVALS: [(&str, Removal); 17] = [
     ("skills", |_, step| step.skills.clear()),
     ("tags", |_, step| step.tags.clear()),
     ("translations", |_, step| step.translations.clear()),
+    ("translations.de", |_, step| {
+        step.translations.remove("de");
+    }),
 ];
 
 /// The document without a field, as the server returns it after a reset.
