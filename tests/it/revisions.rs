@@ -111,7 +111,7 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
 async fn nothing_changed_makes_no_revision(client: Client) {
     let guide = given_guide(&client).await;
     let first = CreateRevisionRequest {
-        note: "first".to_owned(),
+        note: "é".repeat(1_000),
         ..request(&guide.guid)
     };
     let first = client.create_revision(first).await.accepted();

@@ -165,9 +165,11 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
     change(&cli, &guid, |guide| {
         guide["steps"][0]["title"] = json!("Read all");
         guide["task"]["translations"] = json!({"de": {"name": "Erster"}});
+        guide["steps"][1]["translations"] = json!({"de": {"title": "Schau"}});
     });
     let mut document = guide("First");
     document["steps"][1]["tags"] = json!(["a", "b"]);
+    document["steps"][1]["translations"] = json!({"de": {"body": "<p>b</p>"}});
     let step = json!({"product_id": 7, "type": "STEP_TYPE_INFORMATION", "title": "Wait"});
     document["steps"]
         .as_array_mut()
@@ -189,6 +191,9 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
     let merged = cli.exported(&guid);
     assert_eq!(merged["steps"][2]["tags"], json!(["a", "b"]));
     assert_eq!(merged["task"]["translations"]["de"]["name"], "Erster");
+    let translation = &merged["steps"][2]["translations"]["de"];
+    assert_eq!(translation["title"], "Schau");
+    assert_eq!(translation["body"], "<p>b</p>");
     // The file lacks what was merged, and would take it back.
     let output = stopped(apply(&cli, directory.path(), &[]), &["\"Read all\""]);
     assert!(!output.stderr.contains("tags"), "{}", output.stderr);
