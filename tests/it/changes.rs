@@ -14,6 +14,8 @@ mod waiting;
 on_both_databases![
     every_write_tells_what_it_changed,
     every_field_of_a_step_is_named,
+    every_field_of_a_task_is_named,
+    a_cost_and_a_subtask_are_named,
     what_follows_others_is_told_too,
     a_new_order_is_told_as_steps,
     an_import_tells_each_step_once,
@@ -26,7 +28,10 @@ on_both_databases![
     a_cursor_is_of_one_account,
 ];
 
-on_one_database![wrong_requests_are_refused];
+on_one_database![
+    wrong_requests_are_refused,
+    a_page_ends_at_its_size_or_after_2000_changes,
+];
 
 /// A change in short: its kind, what it is about, and its fields.
 type Told = (ChangeKind, String, Vec<String>);
@@ -68,7 +73,9 @@ async fn told_by(client: &Client, cursor: &mut String, rpc: &str) -> Vec<Change>
 
 async fn every_write_tells_what_it_changed(client: Client) {
     use ChangeKind::*;
-    let mut cursor = client.cursor_now().await;
+    let client = client.with_metadata("x-subject", "ana");
+    let start = client.cursor_now().await;
+    let mut cursor = start.clone();
     let guide = client.given_task(task("Guide")).await;
     let created = told_by(&client, &mut cursor, "CreateTask").await;
     assert_eq!(told(&created), [tells(TaskCreated, &guide.guid, &[])]);
@@ -82,6 +89,7 @@ async fn every_write_tells_what_it_changed(client: Client) {
     let fields = ["name", "published"];
     assert_eq!(told(&updated), [tells(TaskUpdated, &guide.guid, &fields)]);
     assert_eq!(updated[0].etag, guide.etag);
+    assert_eq!(updated[0].changed_ts, guide.modified_ts);
 
     let step = client.given_step(information_step(&guide, "Step")).await;
     let created = told_by(&client, &mut cursor, "CreateStep").await;
@@ -103,6 +111,8 @@ async fn every_write_tells_what_it_changed(client: Client) {
     let fields = ["body", "tags", "title"];
     assert_eq!(told(&updated), [tells(StepUpdated, &step.guid, &fields)]);
     assert_eq!(updated[0].etag, step.etag);
+    assert_eq!(updated[0].changed_ts, step.modified_ts);
+    assert_eq!(updated[0].task, guide.guid);
 
     let work = client.translation_work(&["de"]).await;
     let work = work.iter().find(|work| work.guid == step.guid);
@@ -119,6 +129,17 @@ async fn every_write_tells_what_it_changed(client: Client) {
     assert_eq!(told(&translated), [tells(StepUpdated, &step.guid, &fields)]);
     let now = client.get_step(&step.guid).await.accepted();
     assert_eq!(translated[0].etag, now.etag);
+    let work = client.translation_work(&["de"]).await;
+    let work = work.iter().find(|work| work.guid == guide.guid);
+    let name = automatic(work.expect("the work"), "Anleitung");
+    client.written(name).await;
+    let translated = told_by(&client, &mut cursor, "WriteTranslations").await;
+    assert_eq!(
+        told(&translated),
+        [tells(TaskUpdated, &guide.guid, &fields)]
+    );
+    let now = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(translated[0].etag, now.etag);
 
     let second = client.given_step(information_step(&guide, "Second")).await;
     told_by(&client, &mut cursor, "CreateStep").await;
@@ -131,12 +152,14 @@ async fn every_write_tells_what_it_changed(client: Client) {
     let deleted = told_by(&client, &mut cursor, "DeleteTask").await;
     assert_eq!(told(&deleted), [tells(TaskDeleted, &guide.guid, &[])]);
     assert_eq!((&*deleted[0].etag, deleted[0].step_count), ("", 1));
+    let (all, _) = client.changes_after(&start).await;
+    assert!(all.iter().all(|change| change.subject == "ana"), "{all:?}");
 }
 
 async fn every_field_of_a_step_is_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
-    let before = step(&guide, StepType::Observation, "Before");
-    let before = client.given_step(before).await;
+    let bare = step(&guide, StepType::Observation, "Before");
+    let before = client.given_step(bare.clone()).await;
     let mut cursor = client.cursor_now().await;
     let full = full_step(&guide).with_guid(&before.guid);
     let full = full
@@ -160,12 +183,76 @@ async fn every_field_of_a_step_is_named(client: Client) {
     ];
     let expected = tells(ChangeKind::StepUpdated, &before.guid, &fields);
     assert_eq!(told(&updated), [expected]);
+    let bare = bare.with_guid(&before.guid);
+    for field in fields {
+        client.updated_step(bare.clone(), &[field]).await;
+        let updated = told_by(&client, &mut cursor, "UpdateStep").await;
+        let expected = tells(ChangeKind::StepUpdated, &before.guid, &[field]);
+        assert_eq!(told(&updated), [expected]);
+    }
+}
+
+async fn every_field_of_a_task_is_named(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let mut cursor = client.cursor_now().await;
+    let full = full_task().with_guid(&guide.guid).with_external_id("own");
+    client.updated_task(full, &["*"]).await;
+    let updated = told_by(&client, &mut cursor, "UpdateTask").await;
+    let fields = [
+        "dependencies",
+        "external_id",
+        "name",
+        "published",
+        "roles",
+        "translations.de",
+        "translations.zh-Hant",
+    ];
+    let expected = tells(ChangeKind::TaskUpdated, &guide.guid, &fields);
+    assert_eq!(told(&updated), [expected]);
+    let bare = task("Guide").with_guid(&guide.guid);
+    let bare = bare.with_roles(guide.roles.clone());
+    for field in fields {
+        client.updated_task(bare.clone(), &[field]).await;
+        let updated = told_by(&client, &mut cursor, "UpdateTask").await;
+        let expected = tells(ChangeKind::TaskUpdated, &guide.guid, &[field]);
+        assert_eq!(told(&updated), [expected]);
+    }
+}
+
+async fn a_cost_and_a_subtask_are_named(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let solution = step(&guide, StepType::Solution, "Solution");
+    let solution = client.given_step(solution).await;
+    let first = client.given_task(task("Same")).await;
+    let second = client.given_task(task("Same")).await;
+    let third = client.given_task(task("Same").with_product(8)).await;
+    let fourth = client.given_task(task("Other").with_product(8)).await;
+    let naming = client.given_step(subtask(&guide, &first)).await;
+    let mut cursor = client.cursor_now().await;
+    let cost = step_of(&solution.guid).with_cost(3);
+    let refers = |to: &Task| {
+        let update = step_of(&naming.guid).with_subtask_id(&to.guid);
+        update.with_subtask_pid(to.product_id())
+    };
+    for (update, fields) in [
+        (cost, &["cost"][..]),
+        (refers(&second), &["subtask_id"][..]),
+        (refers(&third), &["subtask_id", "subtask_pid"][..]),
+        (refers(&fourth), &["subtask_id", "title"][..]),
+    ] {
+        let step = client.updated_step(update, &[]).await;
+        let updated = told_by(&client, &mut cursor, "UpdateStep").await;
+        let expected = tells(ChangeKind::StepUpdated, &step.guid, fields);
+        assert_eq!(told(&updated), [expected]);
+    }
 }
 
 async fn what_follows_others_is_told_too(client: Client) {
     use ChangeKind::*;
     let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
-    let mut cursor = client.cursor_now().await;
+    let client = client.with_metadata("x-subject", "ana");
+    let start = client.cursor_now().await;
+    let mut cursor = start.clone();
     let guide = client.imported(document("Guide", steps)).await;
     let created = told_by(&client, &mut cursor, "ImportTask").await;
     let mut counts: Vec<i32> = created.iter().map(|change| change.step_count).collect();
@@ -175,6 +262,9 @@ async fn what_follows_others_is_told_too(client: Client) {
         "{created:?}"
     );
     assert_eq!(counts, [0, 0, 3]);
+    let root = created.iter().find(|change| change.task == guide.guid);
+    let root = root.map(|change| (&*change.etag, change.step_count));
+    assert_eq!(root, Some((&*guide.etag, 3)));
 
     // The names of two tasks and the titles of their wiring steps follow the answers.
     let steps = client.steps_of(&guide.guid, 0).await;
@@ -229,7 +319,11 @@ async fn what_follows_others_is_told_too(client: Client) {
     for change in changes.iter().filter(|change| change.kind() == StepUpdated) {
         let step = client.get_step(&change.step).await.accepted();
         assert_eq!(change.etag, step.etag);
+        assert_eq!(change.changed_ts, step.modified_ts);
+        assert_eq!(change.task, guide.guid);
     }
+    let (all, _) = client.changes_after(&start).await;
+    assert!(all.iter().all(|change| change.subject == "ana"), "{all:?}");
 }
 
 /// A document of a stored task with its steps in an order, each by its id alone.
@@ -316,25 +410,38 @@ async fn a_restore_tells_what_came_back(client: Client) {
     let changes = told_by(&client, &mut cursor, "RestoreRevision").await;
     assert_eq!(told(&changes), [tells(TaskCreated, &guide.guid, &[])]);
     assert_eq!(changes[0].step_count, 2);
+    let task = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(changes[0].etag, task.etag);
 }
 
 async fn many_languages_are_told_as_one_field(client: Client) {
     use ChangeKind::*;
     let guide = client.given_task(task("Guide")).await;
     let mut cursor = client.cursor_now().await;
-    let tags = (10..50).map(|number| format!("de-latn-de-varian{number}"));
-    let name = TaskTranslation {
-        name: Some("Name".to_owned()),
-        locked: None,
+    // The names of 40 of them have 1,000 bytes.
+    let languages = tags(41).into_iter().map(|tag| format!("{tag}-abcdefgh"));
+    let languages: Vec<String> = languages.collect();
+    let translated = |count: usize| {
+        let rows = languages[..count].iter();
+        let rows = rows.map(|language| (language.clone(), task_translation("Name")));
+        task_of(&guide.guid).with_translations(rows.collect())
     };
-    let update = Task {
-        translations: tags.map(|tag| (tag, name.clone())).collect(),
-        ..task_of(&guide.guid).named("Renamed")
-    };
-    client.updated_task(update, &["name", "translations"]).await;
-    let changes = told_by(&client, &mut cursor, "UpdateTask").await;
-    let fields = ["name", "translations"];
-    assert_eq!(told(&changes), [tells(TaskUpdated, &guide.guid, &fields)]);
+    let each = languages[..40].iter();
+    let each: Vec<String> = each.map(|it| format!("translations.{it}")).collect();
+    let each: Vec<&str> = each.iter().map(String::as_str).collect();
+    let languages_alone = &["translations"][..];
+    let with_name = &["name", "translations"][..];
+    for (update, mask, fields) in [
+        (translated(40), languages_alone, &each[..]),
+        (translated(0), languages_alone, &each[..]),
+        (translated(41), languages_alone, languages_alone),
+        (translated(0), languages_alone, languages_alone),
+        (translated(40).named("Renamed"), with_name, with_name),
+    ] {
+        client.updated_task(update, mask).await;
+        let changes = told_by(&client, &mut cursor, "UpdateTask").await;
+        assert_eq!(told(&changes), [tells(TaskUpdated, &guide.guid, fields)]);
+    }
 }
 
 async fn nothing_is_told_that_is_not_stored(client: Client) {
@@ -359,6 +466,24 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
         ..ImportTaskRequest::default()
     };
     client.send_import(dry_run).await.accepted();
+    let dry_run = UpdateStepRequest {
+        step: Some(step_of(&step.guid).titled("Other")),
+        validate_only: true,
+        ..UpdateStepRequest::default()
+    };
+    client.send_update_step(dry_run).await.accepted();
+    let dry_run = CreateStepRequest {
+        validate_only: true,
+        ..create_step_request(information_step(&guide, "Other"))
+    };
+    client.send_create_step(dry_run).await.accepted();
+    let dry_run = CreateTaskRequest {
+        validate_only: true,
+        ..create_task_request(task("Other"))
+    };
+    client.send_create_task(dry_run).await.accepted();
+    let same = client.exported(&guide.guid).await;
+    client.imported(same).await;
     let old = task_of(&guide.guid).named("Other").with_etag("old");
     client.update_task(old, &["name"]).await.refused();
     client.given_role("Role").await;
@@ -410,6 +535,36 @@ async fn a_task_narrows_the_changes(client: Client) {
     let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
     let page = client.list_changes(narrowed(nobody)).await.accepted();
     assert!(page.changes.is_empty() && page.caught_up);
+}
+
+async fn a_page_ends_at_its_size_or_after_2000_changes(client: Client) {
+    let one = client.given_task(task("One")).await;
+    let other = client.given_task(task("Other")).await;
+    let cursor = client.cursor_now().await;
+    let steps = document_steps(&vec!["Step"; 2_000]);
+    client.imported(document_of(&other.guid, steps)).await;
+    let step = client.given_step(information_step(&one, "Step")).await;
+    let page = async |cursor: &str, task: &str, page_size: i32| {
+        let request = ListChangesRequest {
+            cursor: cursor.to_owned(),
+            task: task.to_owned(),
+            page_size,
+            ..ListChangesRequest::default()
+        };
+        client.list_changes(request).await.accepted()
+    };
+    for (size, count) in [(0, 50), (3, 3), (500, 500), (501, 500)] {
+        let page = page(&cursor, "", size).await;
+        assert_eq!((page.changes.len(), page.caught_up), (count, false));
+        assert!(page.changes.iter().all(|change| !change.transaction_end));
+        assert_eq!(page.next_cursor, page.changes[count - 1].cursor);
+    }
+    let first = page(&cursor, &one.guid, 500).await;
+    assert!(first.changes.is_empty() && !first.caught_up);
+    let second = page(&first.next_cursor, &one.guid, 500).await;
+    let expected = [tells(ChangeKind::StepCreated, &step.guid, &[])];
+    assert_eq!(told(&second.changes), expected);
+    assert!(second.caught_up);
 }
 
 async fn every_cursor_goes_on_behind_its_change(client: Client) {
