@@ -245,4 +245,21 @@ mod tests {
         assert!(timeout(short, less).await.is_ok(), "it is woken");
         assert!(timeout(short, more).await.is_err(), "it waits");
     }
+
+    #[test]
+    fn a_server_lets_1000_calls_wait_and_100_of_an_account() {
+        let waits = Arc::new(FeedWaits::default());
+        let wait = |account: usize| {
+            let account = AccountId::parse(&account.to_string()).expect("an account");
+            waits.watch(&account).wait(0)
+        };
+        let mut waiting: Vec<_> = (0..1_000).map(|call| wait(call / 100)).collect();
+        assert_eq!(waiting.iter().filter(|it| it.is_ok()).count(), 1_000);
+        assert!(matches!(wait(10), Err(Error::Overloaded)));
+        // Whoever ends leaves a place, of the server and of its account.
+        waiting.truncate(999);
+        assert!(matches!(wait(8), Err(Error::Overloaded)));
+        assert!(wait(10).is_ok());
+        assert!(wait(9).is_ok());
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use expertise::config::Config;
 
 use crate::kit::{
+    command::Cli,
     databases::empty_postgres,
     deadline::until,
     on_own_databases,
@@ -47,14 +48,21 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
     let server = TestServer::start(kept_for(&url, Duration::ZERO)).await;
     let (busy, quiet) = (server.client(), server.client().with_account("quiet"));
     quiet.given_task(task("Quiet")).await;
+    let first_of_quiet = quiet.cursor_now().await;
+    quiet.given_task(task("Quiet")).await;
     let cursor_of_quiet = quiet.cursor_now().await;
     let start = busy.cursor_now().await;
     let guide = busy.given_task(task("Busy")).await;
-    // Two writes were made. The last one has the others deleted.
-    for number in 2..WRITES {
+    let rename = async |number: usize| {
         let update = task_of(&guide.guid).named(format!("Busy {number}"));
         busy.updated_task(update, &["name"]).await;
+    };
+    // Three writes were made. The last one has the others of its account deleted.
+    for number in 4..WRITES {
+        rename(number).await;
     }
+    let (read, _) = busy.changes_after(&start).await;
+    rename(WRITES).await;
     let expired = async || busy.list_changes(behind(&start)).await.err();
     is_expired(until("the oldest changes are deleted", expired).await);
     // What is kept begins behind what was deleted; the newest change is there.
@@ -81,14 +89,54 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
         (pruned > 0).then_some(pruned)
     };
     let pruned = until("the deleted changes are counted", counted).await;
-    assert_eq!(pruned + kept.changes.len(), WRITES - 1);
+    assert_eq!(pruned + kept.changes.len(), WRITES - 2);
     assert_eq!(busy.changes_after(&newest.cursor).await.0, []);
+    // Nothing is missing behind the last one that was deleted.
+    let [.., before, last] = &read[..pruned] else {
+        panic!("{pruned} were deleted");
+    };
+    assert_eq!(busy.changes_after(&last.cursor).await.0, kept.changes);
+    is_expired(busy.list_changes(behind(&before.cursor)).await.unwrap_err());
+    let cli = Cli {
+        server: format!("http://{}", busy.address()),
+        account: busy.account().to_owned(),
+    };
+    let output = cli.command(&["changes", "--since", &before.cursor]);
+    let output = output.run_in_background().await;
+    output.fails_with(1, &["CURSOR_EXPIRED", "changes --since oldest"]);
     // The cursor of an account that writes nothing goes on for ever.
     let page = quiet
         .list_changes(behind(&cursor_of_quiet))
         .await
         .accepted();
     assert!(page.changes.is_empty() && page.caught_up);
+    assert_eq!(quiet.changes_after(&first_of_quiet).await.0.len(), 1);
+    server.shut_down().await;
+}
+
+#[tokio::test]
+async fn what_is_younger_than_the_retention_is_kept() {
+    let config = kept_for("sqlite::memory:", Duration::from_secs(60));
+    let server = TestServer::start(config).await;
+    let client = server.client();
+    let guide = client.given_task(task("Guide")).await;
+    for number in 1..WRITES {
+        let update = task_of(&guide.guid).named(format!("Guide {number}"));
+        client.updated_task(update, &["name"]).await;
+    }
+    // What is too old is deleted by the transaction that puts the others in order.
+    let sequenced = "expertise_sequenced_changes_total";
+    let metrics = server.wait_for_metrics("changes are put in order", |metrics| {
+        metrics.sum(sequenced, &[]) > 0.0
+    });
+    assert_eq!(metrics.await.sum(sequenced, &[]), WRITES as f64);
+    let oldest = ListChangesRequest {
+        start: ChangeStart::Oldest.into(),
+        page_size: 500,
+        ..ListChangesRequest::default()
+    };
+    let kept = client.list_changes(oldest).await.accepted();
+    assert_eq!(kept.changes.len(), WRITES);
     server.shut_down().await;
 }
 

@@ -11,6 +11,7 @@ use crate::kit::{
     on_both_databases, on_own_databases,
     prelude::*,
     server::{TestServer, with_metrics},
+    sql::SqlConnection,
 };
 
 on_both_databases![
@@ -25,6 +26,7 @@ on_own_databases![
     a_shutdown_answers_at_once,
     at_most_100_calls_of_an_account_wait,
     what_another_server_writes_is_seen,
+    what_another_server_puts_in_order_is_seen,
     a_call_that_waits_alone_is_not_asked_again_and_again,
 ];
 
@@ -66,8 +68,10 @@ async fn a_wait_ends_with_its_time(client: Client) {
     let cursor = client.cursor_now().await;
     let began = Instant::now();
     client.other_account().given_task(task("Other")).await;
-    let page = answered(ask(&client, waiting(&cursor, 1))).await;
-    assert!(began.elapsed() >= Duration::from_secs(1));
+    let mut request = waiting(&cursor, 1);
+    request.wait.as_mut().expect("a time").nanos = 200_000_000;
+    let page = answered(ask(&client, request)).await;
+    assert!(began.elapsed() >= Duration::from_millis(1_200));
     assert!(page.changes.is_empty() && page.caught_up);
     // The start at the present has nothing to wait for.
     let now = ListChangesRequest {
@@ -195,5 +199,27 @@ async fn what_another_server_writes_is_seen(url: String) {
     if let Some(other) = other {
         other.shut_down().await;
     }
+    server.shut_down().await;
+}
+
+/// A change that another server wrote, and that a reader there put in order at once.
+async fn what_another_server_puts_in_order_is_seen(url: String) {
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
+    let guide = client.given_task(task("Guide")).await;
+    let cursor = client.cursor_now().await;
+    let began = Instant::now();
+    let waiting = ask(&client, waiting(&cursor, 40));
+    until_waiting(&server, 1.0).await;
+    let columns = "transaction_id, transaction_size, kind, task, version, changed_ts, step_count, \
+        fields, rpc, subject";
+    let write = format!(
+        "BEGIN; INSERT INTO changes (account_id, position, {columns}) \
+         SELECT account_id, position + 1, {columns} FROM changes WHERE account_id = 'demo'; \
+         UPDATE change_feeds SET head = head + 1 WHERE account_id = 'demo'; COMMIT"
+    );
+    SqlConnection::open(&url).await.execute(&write).await;
+    assert_eq!(answered(waiting).await.changes[0].task, guide.guid);
+    assert!(began.elapsed() < Duration::from_secs(20));
     server.shut_down().await;
 }
