@@ -18,6 +18,9 @@ on_both_databases![
     an_acknowledgement_changes_no_version,
     a_change_after_an_acknowledgement_is_work_however_it_is_written,
     a_change_during_an_acknowledgement_is_work,
+    work_is_listed_by_kind_and_id,
+    an_acknowledgement_is_of_its_item_and_replaces_the_one_before,
+    each_item_has_its_own_result,
 ];
 
 on_both_databases![an_index_equals_the_exports: vec(random_writes::write(), 1..24), 24];
@@ -184,7 +187,14 @@ async fn an_acknowledgement_changes_no_version(client: Client) {
     let step = client.given_step(information_step(&guide, "Step")).await;
     let guide = client.get_task(&guide.guid).await.accepted();
     let cursor = client.cursor_now().await;
+    let guide_etag = async || {
+        let guid = guide.guid.clone();
+        let exported = client.send_export(ExportTaskRequest { guid }).await;
+        exported.accepted().guide_etag
+    };
+    let before = guide_etag().await;
     index_all(&client).await;
+    assert_eq!(guide_etag().await, before);
     let read = client.get_task(&guide.guid).await.accepted();
     assert_eq!(
         (&read.etag, read.modified_ts),
@@ -243,6 +253,136 @@ async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client:
     written(&translated, "automatic translations").await;
     client.delete_step(&new.guid).await.accepted();
     written(&[&guide.guid, &new.guid], "a deletion").await;
+}
+
+async fn work_is_listed_by_kind_and_id(client: Client) {
+    use {IndexKind::*, IndexState::*};
+    let steps = document_steps(&["a", "b", "c"]);
+    let first = client.imported(document("First", steps)).await;
+    let steps = document_steps(&["d", "e"]);
+    let second = client.imported(document("Second", steps)).await;
+    let gone = client.given_task(task("Gone")).await;
+    index_all(&client).await;
+    // Written in another order than that of the ids.
+    client.delete_task(&gone.guid).await.accepted();
+    client.delete_step(&first.steps[2]).await.accepted();
+    let mut steps = [&second.steps[..], &first.steps[..2]].concat();
+    steps.sort();
+    for step in steps.iter().rev() {
+        let update = step_of(step).titled("Changed");
+        client.updated_step(update, &["title"]).await;
+    }
+    for task in [&second, &first] {
+        let update = task_of(&task.guid).with_published(0);
+        client.updated_task(update, &["published"]).await;
+    }
+    let mut expected = vec![
+        (first.guid.clone(), Task, Changed),
+        (second.guid.clone(), Task, Changed),
+    ];
+    expected.extend(steps.into_iter().map(|step| (step, Step, Changed)));
+    let mut deleted = [
+        (first.steps[2].clone(), Step, Deleted),
+        (gone.guid.clone(), Task, Deleted),
+    ];
+    deleted.sort_by(|a, b| a.0.cmp(&b.0));
+    expected.extend(deleted);
+    for page_size in [1, 2, 500] {
+        let request = ListIndexWorkRequest {
+            page_size,
+            ..ListIndexWorkRequest::default()
+        };
+        let work = client.list_all_index_work(request).await;
+        let work = work.iter();
+        let work = work.map(|it| (it.guid.clone(), it.kind(), it.state()));
+        assert_eq!(work.collect::<Vec<_>>(), expected, "{page_size}");
+    }
+}
+
+async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: Client) {
+    use {IndexKind::*, IndexState::*};
+    let one = client.given_task(task("One")).await.guid;
+    let two = client.given_task(task("Two")).await.guid;
+    let step = client.given_step(information_step(&task_of(&two), "Step"));
+    let step = step.await.guid;
+    let long = "ü".repeat(4_000);
+    let work = client.index_work().await;
+    let mut items: Vec<IndexedItem> = work.iter().rev().map(item).collect();
+    (items[1].index_version, items[1].info) = (2, long.clone());
+    (items[2].index_version, items[2].info) = (1, "one".to_owned());
+    items[2].indexed = Some(false);
+    client.acknowledge(items).await;
+    let told = async |guid: &str| {
+        let task = client.get_task(guid).await.accepted();
+        let is_held = (task.mvn_indexed, task.dirty_record);
+        (is_held, task.mvn_version, task.mvn_info)
+    };
+    assert_eq!(told(&one).await, ((false, false), 1, "one".to_owned()));
+    assert_eq!(told(&two).await, ((true, false), 2, long.clone()));
+    let before = client.get_task(&two).await.accepted();
+    let time = |time: Option<prost_types::Timestamp>| time.map(|at| (at.seconds, at.nanos));
+    assert!(time(before.mvn_ts) > time(before.modified_ts));
+
+    // A change leaves what was said.
+    for guid in [&one, &two] {
+        let update = task_of(guid).with_published(0);
+        client.updated_task(update, &["published"]).await;
+    }
+    assert_eq!(told(&two).await, ((true, true), 2, long));
+    let changed = client.get_task(&two).await.accepted();
+    assert_eq!(changed.mvn_ts, before.mvn_ts);
+    let expected = [(one.clone(), Task, New), (two.clone(), Task, Changed)];
+    assert_eq!(work_of(&client).await, expected);
+    index_all(&client).await;
+    for guid in [&one, &two] {
+        assert_eq!(told(guid).await, ((true, false), 0, String::new()));
+    }
+    let after = client.get_task(&two).await.accepted();
+    assert!(time(after.mvn_ts) > time(before.mvn_ts));
+
+    // What the index does not hold any more need not be forgotten.
+    let forgotten = |guid: &str, etag: String| IndexedItem {
+        guid: guid.to_owned(),
+        etag,
+        indexed: Some(false),
+        ..IndexedItem::default()
+    };
+    let etag_of_one = client.get_task(&one).await.accepted().etag;
+    let etag_of_step = client.get_step(&step).await.accepted().etag;
+    let items = vec![forgotten(&one, etag_of_one), forgotten(&step, etag_of_step)];
+    client.acknowledge(items).await;
+    client.delete_step(&step).await.accepted();
+    client.delete_task(&one).await.accepted();
+    assert_eq!(work_of(&client).await, [(two, Task, Changed)]);
+}
+
+async fn each_item_has_its_own_result(client: Client) {
+    use {IndexKind::*, IndexResult::*, IndexState::*};
+    let guide = client
+        .imported(document("Guide", document_steps(&["a", "b"])))
+        .await;
+    index_all(&client).await;
+    let [changed, deleted] = [0, 1].map(|at| guide.steps[at].clone());
+    let update = step_of(&changed).titled("Changed");
+    client.updated_step(update, &["title"]).await;
+    client.delete_step(&deleted).await.accepted();
+    let work = client.index_work().await;
+    let [of_guide, mut of_changed, mut of_deleted] = [0, 1, 2].map(|at| item(&work[at]));
+    assert_eq!(of_deleted.guid, deleted);
+    of_changed.etag = "old".to_owned();
+    // It means nothing on a deletion.
+    of_deleted.indexed = Some(false);
+    let unknown = || IndexedItem {
+        guid: unknown_guid(),
+        etag: "x".to_owned(),
+        ..IndexedItem::default()
+    };
+    let items = vec![unknown(), of_deleted, of_changed, of_guide];
+    let results = client.acknowledge(items).await;
+    assert_eq!(results, [NotFound, Acknowledged, Stale, Acknowledged]);
+    assert_eq!(work_of(&client).await, [(changed, Step, Changed)]);
+    let most = (0..500).map(|_| unknown()).collect();
+    assert_eq!(client.acknowledge(most).await, [NotFound; 500]);
 }
 
 /// An update that has read the step before the acknowledgement is written after it.

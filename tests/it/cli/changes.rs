@@ -1,7 +1,7 @@
 //! `changes`: what it lists, how it goes on, and how it follows.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     process::{self, Stdio},
     thread::sleep,
     time::Duration,
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::kit::{
     command::{Cli, CommandOutput, Says, text},
-    on_both_databases, on_one_database,
     postgres::free_port,
+    prelude::*,
     relay::Relay,
 };
 
@@ -31,6 +31,8 @@ on_one_database![
     a_cursor_of_another_account_is_refused,
     following_goes_on_after_an_outage,
     following_ends_when_nobody_reads,
+    a_line_says_who_has_changed_what,
+    a_list_goes_on_over_pages,
 ];
 
 fn given_guide(cli: &Cli, name: &str) -> String {
@@ -65,7 +67,11 @@ fn entries(output: &str) -> Vec<String> {
 
 /// The cursor that the last line of standard error says how to go on from.
 fn cursor(output: &CommandOutput) -> String {
-    let line = output.stderr.lines().last().expect("a line");
+    cursor_in(&output.stderr)
+}
+
+fn cursor_in(stderr: &str) -> String {
+    let line = stderr.lines().last().expect("a line");
     let (_, cursor) = line.split_once(" --since ").expect(line);
     cursor.split_whitespace().next().expect(line).to_owned()
 }
@@ -113,6 +119,57 @@ fn the_changes_of_one_guide_are_listed(cli: Cli) {
     }
     let unknown = cli.command(&["changes", "Third"]).run();
     unknown.fails_with(1, &["\"Third\""]);
+    let output = run(&cli, &["changes", &first]);
+    let step = retitle(&cli, &first, "Other");
+    given_guide(&cli, "Third");
+    let rest = run(&cli, &["changes", &first, "--since", &cursor(&output)]);
+    let expected = format!("-  updated step {step} of First: title");
+    assert_eq!(entries(&rest.stdout), [expected]);
+}
+
+/// A client of the account, and the account for commands.
+fn cli_of(client: &Client) -> Cli {
+    Cli {
+        server: format!("http://{}", client.address()),
+        account: client.account().to_owned(),
+    }
+}
+
+async fn a_line_says_who_has_changed_what(client: Client) {
+    let ana = client.with_metadata("x-subject", "ana");
+    let guide = client.given_task(task("Guide")).await;
+    let step = ana.given_step(information_step(&guide, "Step")).await.guid;
+    let update = step_of(&step).titled("Other").with_body("Text");
+    ana.updated_step(update, &[]).await;
+    let hidden = task_of(&guide.guid).with_published(0);
+    client.updated_task(hidden, &[]).await;
+    ana.delete_step(&step).await.accepted();
+    let command = cli_of(&client).command(&["changes"]);
+    let output = command.run_in_background().await.succeeded();
+    let expected = [
+        "-  created task Guide, 0 steps".to_owned(),
+        format!("ana  created step {step} of Guide"),
+        format!("ana  updated step {step} of Guide: body, title"),
+        "-  updated task Guide: published".to_owned(),
+        format!("ana  deleted step {step} of Guide"),
+    ];
+    assert_eq!(entries(&output.stdout), expected);
+}
+
+async fn a_list_goes_on_over_pages(client: Client) {
+    let steps = document_steps(&vec!["Step"; 501]);
+    let guide = client.imported(document("Guide", steps)).await;
+    let mut changed = client.exported(&guide.guid).await;
+    for step in &mut changed.steps {
+        step.title = "Other".to_owned();
+    }
+    client.imported(changed).await;
+    let command = cli_of(&client).command(&["changes"]);
+    let output = command.run_in_background().await.succeeded();
+    assert_eq!(output.stdout.lines().count(), 502);
+    let command = cli_of(&client).command(&["changes", "--since", &cursor(&output)]);
+    let output = command.run_in_background().await.succeeded();
+    assert_eq!(output.stdout, "");
 }
 
 fn a_deleted_guide_is_shown_by_its_guid(cli: Cli) {
@@ -228,6 +285,7 @@ fn following_ends_when_nobody_reads(cli: Cli) {
             &cli.account,
         ])
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
     let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -237,6 +295,12 @@ fn following_ends_when_nobody_reads(cli: Cli) {
     for _ in 0..100 {
         if let Some(status) = child.try_wait().expect("its status") {
             assert!(status.success());
+            let mut stderr = String::new();
+            let mut pipe = child.stderr.take().expect("it is piped");
+            pipe.read_to_string(&mut stderr).expect("a text");
+            // What nobody has read is still to come.
+            let rest = run(&cli, &["changes", "--since", &cursor_in(&stderr)]);
+            assert_eq!(entries(&rest.stdout), ["-  created task Second, 1 step"]);
             return;
         }
         sleep(Duration::from_millis(100));
