@@ -466,22 +466,6 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
         ..ImportTaskRequest::default()
     };
     client.send_import(dry_run).await.accepted();
-    let dry_run = UpdateStepRequest {
-        step: Some(step_of(&step.guid).titled("Other")),
-        validate_only: true,
-        ..UpdateStepRequest::default()
-    };
-    client.send_update_step(dry_run).await.accepted();
-    let dry_run = CreateStepRequest {
-        validate_only: true,
-        ..create_step_request(information_step(&guide, "Other"))
-    };
-    client.send_create_step(dry_run).await.accepted();
-    let dry_run = CreateTaskRequest {
-        validate_only: true,
-        ..create_task_request(task("Other"))
-    };
-    client.send_create_task(dry_run).await.accepted();
     let same = client.exported(&guide.guid).await;
     client.imported(same).await;
     let old = task_of(&guide.guid).named("Other").with_etag("old");

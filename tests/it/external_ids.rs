@@ -7,6 +7,7 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     an_external_id_is_stored_changed_and_cleared,
+    an_empty_id_counts_as_not_sent,
     an_id_that_another_task_has_is_refused,
     an_id_that_another_step_of_the_task_has_is_refused,
     an_id_is_free_again_once_it_was_cleared_or_its_owner_deleted,
@@ -79,6 +80,27 @@ async fn an_external_id_is_stored_changed_and_cleared(client: Client) {
     let cleared = client
         .updated_step(step_of(&step.guid).titled("Step"), &["*"])
         .await;
+    assert_eq!(cleared.external_id, None);
+}
+
+async fn an_empty_id_counts_as_not_sent(client: Client) {
+    let first = client.given_task(task("First").with_external_id("")).await;
+    let steps = ["a", "b"].map(|title| document_step(StepType::End, title).with_external_id(""));
+    let sent = document_with(task("Second").with_external_id(""), steps.to_vec());
+    let second = client.imported(sent).await;
+    for guid in [&first.guid, &second.guid] {
+        let read = client.get_task(guid).await.accepted();
+        assert_eq!(read.external_id, None);
+    }
+    let step = information_step(&first, "Step").with_external_id("");
+    let step = client.given_step(step).await;
+    assert_eq!(step.external_id, None);
+    let update = step_of(&step.guid).with_external_id("s");
+    client.updated_step(update, &[]).await;
+    let empty = step_of(&step.guid).with_external_id("");
+    let kept = client.updated_step(empty.clone(), &[]).await;
+    assert_eq!(kept.external_id(), "s");
+    let cleared = client.updated_step(empty, &["external_id"]).await;
     assert_eq!(cleared.external_id, None);
 }
 

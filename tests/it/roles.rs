@@ -51,9 +51,14 @@ async fn an_id_sent_is_ignored_and_listed(client: Client) {
 async fn a_deleted_role_leaves_the_list(client: Client) {
     let gone = client.given_role("gone").await;
     client.given_role("kept").await;
+    let other = client.given_role("gone").await;
     let response = client.delete_role(gone.id).await.accepted();
     assert_eq!(response.ignored_paths, [""; 0]);
-    assert_eq!(names(&client).await, ["kept"]);
+    let again = client.delete_role(gone.id).await.refused();
+    again.is_role_not_found(gone.id);
+    let listed = client.list_roles(0, "").await.accepted();
+    assert_eq!(listed.roles[1..], [other]);
+    assert_eq!(names(&client).await, ["kept", "gone"]);
 }
 
 async fn an_id_is_never_used_twice(client: Client) {

@@ -1,6 +1,6 @@
 //! Imports that find what is stored by external ids.
 
-use super::{linked_guide, managed};
+use super::{is_taken_by_task, linked_guide, managed};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -8,6 +8,8 @@ on_both_databases![
     without_the_flag_a_document_makes_a_task_each_time,
     a_matched_guide_is_reset_like_one_with_a_guid,
     steps_of_a_task_with_a_guid_are_matched_too,
+    a_guid_goes_before_an_external_id,
+    a_task_is_matched_byte_by_byte_in_its_account_while_it_exists,
     steps_of_managed_tasks_are_matched,
     etags_must_match_if_the_task_exists,
     steps_exchange_their_ids,
@@ -106,13 +108,56 @@ async fn a_matched_guide_is_reset_like_one_with_a_guid(client: Client) {
 }
 
 async fn steps_of_a_task_with_a_guid_are_matched_too(client: Client) {
-    let made = client
-        .imported(document("Guide", vec![end("a", "A")]))
-        .await;
+    // The steps of other tasks may have the same ids.
+    let given = async || {
+        client
+            .imported(document("Guide", vec![end("a", "A")]))
+            .await
+    };
+    let [before, made, after] = [given().await, given().await, given().await];
     let sent = document_of(&made.guid, vec![end("a", "A2")]);
     let response = imported(&client, sent).await;
     assert_eq!(response.task.unwrap().steps, made.steps);
     assert_eq!(client.step_titles(&made.guid).await, ["A2"]);
+    for other in [before, after] {
+        assert_eq!(client.step_titles(&other.guid).await, ["A"]);
+    }
+}
+
+async fn a_guid_goes_before_an_external_id(client: Client) {
+    let owner = imported(&client, guide(Vec::new())).await.task.unwrap();
+    let other = client.given_task(task("Other")).await;
+    let sent = |id: &str| {
+        let root = task("Renamed").with_guid(&other.guid).with_external_id(id);
+        document_with(root, Vec::new())
+    };
+    let refused = client.send_import(request(sent("guide"))).await.refused();
+    is_taken_by_task(&refused, "document.task.external_id", &owner.guid);
+    let changed = imported(&client, sent("own")).await.task.unwrap();
+    assert_eq!((&changed.guid, &*changed.name), (&other.guid, "Renamed"));
+    assert_eq!(changed.external_id(), "own");
+    let owner = client.get_task(&owner.guid).await.accepted();
+    assert_eq!(owner.name, "Guide");
+}
+
+async fn a_task_is_matched_byte_by_byte_in_its_account_while_it_exists(client: Client) {
+    let upper = document_with(task("Guide").with_external_id("GUIDE"), Vec::new());
+    let other = client.other_account();
+    for (client, document) in [
+        (&client, guide(Vec::new())),
+        (&client, upper),
+        (&other, guide(Vec::new())),
+    ] {
+        let made = imported(client, document).await;
+        assert_eq!(made.outcome(), ImportOutcome::Created);
+    }
+    let matched = imported(&client, guide(vec![end("a", "A")])).await;
+    assert_eq!(matched.outcome(), ImportOutcome::Updated);
+    let matched = matched.task.unwrap().guid;
+    client.force_delete_task(&matched).await.accepted();
+    let again = imported(&client, guide(Vec::new())).await;
+    assert_eq!(again.outcome(), ImportOutcome::Created);
+    assert_ne!(again.task.unwrap().guid, matched);
 }
 
 async fn steps_of_managed_tasks_are_matched(client: Client) {
