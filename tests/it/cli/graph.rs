@@ -112,6 +112,86 @@ fn a_picture_has_what_each_answer_shows_and_what_nobody_sees() {
     ] {
         assert!(texts.contains(&text), "no {text:?} in {texts:?}");
     }
+    let red = svg.matches("stroke=\"#c00000\" stroke-width=\"3\"");
+    assert_eq!(red.count(), 1, "{svg}");
+}
+
+#[test]
+fn arrows_have_the_answers_and_what_is_not_published_is_dashed() {
+    let rows = [
+        ("= off, blinking", "off, blinking", 1),
+        ("!= steady", "not steady", 0),
+        ("!= steady, off", "not steady, off", 2),
+        ("> 12", "> 12", 1),
+        ("< 3", "< 3", 1),
+    ];
+    let answers = ["off", "blinking", "steady"].map(|key| json!({"key": key, "value": key}));
+    let mut steps = vec![json!({
+        "product_id": 7,
+        "type": "STEP_TYPE_OBSERVATION",
+        "title": "Which?",
+        "feedback_config": [{"name": "lamp", "type": "enum", "values": answers}],
+    })];
+    steps.extend(rows.map(|(shorthand, _, published)| {
+        json!({
+            "product_id": 7,
+            "type": "STEP_TYPE_SOLUTION",
+            "title": "Wait",
+            "published": published,
+            "dependency_shorthand": format!("components.7.lamp {shorthand}"),
+        })
+    }));
+    let task = json!({"name": "Lamp", "product_id": 7, "published": 2});
+    let document = json!({"task": task, "steps": steps});
+    let (dot, mermaid) = (graph(&document, "dot"), graph(&document, "mermaid"));
+    let is_dashed = |node: usize| {
+        let node = format!("    n{node} [shape=");
+        let line = dot.lines().find(|line| line.starts_with(&node));
+        line.expect(&dot).contains(", style=dashed")
+    };
+    for (node, (_, label, published)) in (2..).zip(rows) {
+        dot.says(&[&format!("  n1 -> n{node} [label=\"{label}\", style=")]);
+        let is_hidden = published != 1;
+        assert_eq!(is_dashed(node), is_hidden, "{label}");
+        let class = format!("  class n{node} hidden\n");
+        assert_eq!(mermaid.contains(&class), is_hidden, "{label}");
+    }
+    assert!(is_dashed(0), "the task: {dot}");
+    let dashes = graph(&document, "svg").matches("stroke-dasharray").count();
+    assert_eq!(dashes, 3);
+}
+
+#[test]
+fn a_subtask_step_leads_to_its_task_if_the_guide_manages_it() {
+    let ids = [(); 2].map(|()| uuid::Uuid::now_v7().to_string());
+    let subtask = |id: &str| json!({"product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": id, "subtask_pid": 7});
+    let managed = json!({
+        "task": {"guid": ids[0]},
+        "steps": [{"product_id": 7, "type": "STEP_TYPE_END", "title": "Done"}],
+    });
+    let document = json!({
+        "task": {"name": "Lamp", "product_id": 7},
+        "steps": [
+            {
+                "product_id": 7,
+                "type": "STEP_TYPE_OBSERVATION",
+                "title": "Which?",
+                "feedback_config": [{"name": "kind", "type": "enum", "linked": true, "values": [
+                    {"key": "a", "value": "Old", "task_json": managed}, {"key": "b", "value": "New"},
+                ]}],
+            },
+            subtask(&ids[0]),
+            subtask(&ids[1]),
+        ],
+    });
+    let dot = graph(&document, "dot");
+    dot.says(&[
+        "\\n2. Old\"]",
+        &format!("{}\"]", ids[1]),
+        "  n1 -> n4 [label=\"a\", style=dashed]\n",
+        "  n2 -> n4 [label=\"\", style=dashed]\n",
+    ]);
+    assert_eq!(dot.matches("style=dashed").count(), 2, "{dot}");
 }
 
 #[test]
