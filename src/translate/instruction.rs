@@ -131,11 +131,13 @@ mod tests {
         let source = object(&[
             ("kind", string("timer")),
             ("Label", string("Hold <b>the</b> button")),
+            ("title", string("Wait")),
             ("seconds", seconds.clone()),
         ]);
         let expected = object(&[
             ("kind", string("timer")),
             ("Label", string("HOLD <b>THE</b> BUTTON")),
+            ("title", string("WAIT")),
             ("seconds", seconds),
         ]);
         assert_eq!(in_upper_case(&source), expected);

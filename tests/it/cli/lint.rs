@@ -134,6 +134,14 @@ fn options_leave_out_findings() {
     let french = places(&output).into_iter();
     let missing = french.filter(|(rule, _)| rule == "translation/missing");
     assert!(missing.count() > 1);
+    let end = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": "Done", "published": 0});
+    let hidden = json!({"task": {"name": "A", "product_id": 7}, "steps": [end]}).to_string();
+    let found = |flag: &str| {
+        let lint = command(&["lint", "-", "--format=json", flag]).stdin(&hidden);
+        places(&lint.run()).len()
+    };
+    assert_ne!(found("--variable=other"), 0);
+    assert_eq!(found("--include-unpublished"), 0);
 }
 
 #[test]
@@ -656,19 +664,24 @@ fn closed_files_are_not_mixed_with_an_account() {
 
 #[test]
 fn the_exit_code_says_whether_there_is_a_finding_that_counts() {
-    let (infos, end) = (
-        many_findings(),
-        guide_with_condition("components.77.lamp = on, of"),
-    );
-    let code = |fail_on: &str, guide: &str| {
-        let lint = command(&["lint", "-", "--fail-on", fail_on])
-            .stdin(guide)
-            .run();
-        lint.code.expect("an exit code")
-    };
-    for (fail_on, of_infos, of_warning) in [("info", 1, 1), ("warning", 0, 1), ("ERROR", 0, 0)] {
-        assert_eq!(code(fail_on, &infos.to_string()), of_infos, "{fail_on}");
-        assert_eq!(code(fail_on, &end), of_warning, "{fail_on}");
+    let infos = many_findings().to_string();
+    let answer = guide_with_condition("components.77.lamp = on, of");
+    // The severity of the only finding, and the exit codes with each least severity that counts.
+    for (guide, severity, codes) in [
+        (&infos, "off", [1, 0, 0, 0]),
+        (&answer, "off", [0, 0, 0, 0]),
+        (&answer, "info", [1, 0, 0, 0]),
+        (&answer, "warning", [1, 1, 0, 0]),
+        (&answer, "error", [1, 1, 1, 1]),
+    ] {
+        let rule = format!("--rule=condition/unknown-answer={severity}");
+        let fail_on = ["--fail-on=info", "--fail-on=warning", "--fail-on=ERROR"];
+        let flags = fail_on.map(Some).into_iter().chain([None]);
+        for (flag, code) in flags.zip(codes) {
+            let args: Vec<&str> = ["lint", "-", &rule].into_iter().chain(flag).collect();
+            let output = command(&args).stdin(guide).run();
+            assert_eq!(output.code, Some(code), "{args:?}: {}", output.stdout);
+        }
     }
     assert_eq!(command(&["lint", "-", "--fail-on=off"]).run().code, Some(2));
 }

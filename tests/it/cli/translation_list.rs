@@ -46,6 +46,10 @@ fn what_is_missing_or_outdated_is_listed_without_an_engine(cli: Cli) {
         .remove("translations");
     cli.import(&changed);
     let step = text(&cli.exported(&guid)["steps"][0]["guid"]);
+    let other = cli.import(&guide("Other", ""));
+    let of_other = list(&["--languages=fr", "--task=other"]).stdout;
+    assert_eq!(of_other.lines().count(), 2, "{of_other}");
+    assert!(of_other.contains(&other), "{of_other}");
     let both = list(&["--languages=de,fr", "--task", &guid]);
     assert_eq!(both.stderr, "3 missing, 1 outdated\n");
     let mut rows: Vec<&str> = both.stdout.lines().collect();

@@ -1,7 +1,8 @@
 //! The command's output and exit codes.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
+use expertise::proto::v1::TranslationResult;
 use tokio::time::{sleep, timeout};
 use tonic::Status;
 
@@ -44,6 +45,13 @@ async fn a_run_ends_with_its_summary_and_an_exit_code() {
     let output = command(&args).run_in_background().await.succeeded();
     let summary = output.stdout;
     assert!(summary.starts_with("written 1,") && summary.ends_with("failed 0\n"));
+
+    // What others have changed or locked is no failure.
+    for result in [TranslationResult::Stale, TranslationResult::SkippedLocked] {
+        service.state().results = HashMap::from([("fine".to_owned(), result)]);
+        let output = command(&args).run_in_background().await.succeeded();
+        assert!(output.stdout.starts_with("written 0,"), "{output:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use expertise::{
     config::{Credentials, Secret},
     domain::ids::TaskId,
-    proto::v1::TranslationResult,
+    proto::v1::{TranslationResult, TranslationWork},
 };
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -15,11 +15,15 @@ use crate::kit::command::Says;
 
 #[tokio::test]
 async fn every_page_is_translated_and_no_item_tried_twice() {
+    let spanish = TranslationWork {
+        language: "es".to_owned(),
+        ..step("b", "two")
+    };
     let service = FakeService::start(State {
         pages: vec![
             vec![step("a", "one")],
             vec![],
-            vec![step("a", "one"), step("b", "two")],
+            vec![step("a", "one"), step("b", "two"), spanish],
             vec![],
         ],
         results: HashMap::from([("a".to_owned(), TranslationResult::Stale)]),
@@ -27,16 +31,24 @@ async fn every_page_is_translated_and_no_item_tried_twice() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let outcome = run(&config(&service.url, &engine.url)).await;
+    let mut config = config(&service.url, &engine.url);
+    config.languages.push(language("es"));
+    config.source_language = language("fr");
+    let outcome = run(&config).await;
     outcome.end.expect("a whole run");
-    assert_eq!((outcome.summary.written, outcome.summary.stale), (1, 1));
-    let tokens: Vec<_> = service
-        .state()
-        .lists
-        .iter()
-        .map(|list| list.page_token.clone())
-        .collect();
+    assert_eq!((outcome.summary.written, outcome.summary.stale), (2, 1));
+    let state = service.state();
+    let tokens: Vec<_> = state.lists.iter().map(|list| &list.page_token).collect();
     assert_eq!(tokens, ["", "1", "2", "3"]);
+    let written = state.written.iter();
+    let mut written: Vec<_> = written.map(|it| (&*it.guid, &*it.language)).collect();
+    written.sort_unstable();
+    assert_eq!(written, [("b", "de"), ("b", "es")]);
+    let asked = engine.requests().concat();
+    for (target, items) in [("de", 2), ("es", 1)] {
+        let pair = format!("\"source\":\"fr\",\"target\":\"{target}\"");
+        assert_eq!(asked.matches(&pair).count(), items, "{asked}");
+    }
 }
 
 #[tokio::test]
