@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, command, example_guide, text},
+    command::{Cli, Command, CommandOutput, Says, command, example_guide, text},
     on_both_databases, on_one_database,
 };
 
@@ -38,6 +38,8 @@ on_one_database![
     the_document_of_a_managed_task_is_named,
     tasks_that_are_not_in_the_directory_are_counted,
     errors_of_what_is_stored_are_printed,
+    what_was_deleted_is_made_again,
+    steps_without_ids_are_found_by_type_and_title,
 ];
 
 /// Another account on the same server.
@@ -215,6 +217,8 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
     write(&directory, "b.json", &guide("B"));
     let output = apply(&cli, directory.path(), &[]).succeeded();
     counted(&output, "0 created, 1 updated, 1 unchanged, 0 failed");
+    let undone = format!(": A, 2 steps; `restore {guid}@1` undoes it\n");
+    output.stdout.says(&[&undone]);
     let steps = &cli.exported(&guid)["steps"];
     assert_eq!(steps[0]["guid"], document["steps"][0]["guid"]);
     assert_eq!(steps[0]["title"], "Read this");
@@ -351,6 +355,9 @@ fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
     fs::create_dir(directory.path().join("more")).expect("a directory");
     write(&directory, "more/a.json", &guide("A"));
     fs::write(directory.path().join("notes.txt"), "no document").expect("a file");
+    let mut of_other_product = guide("A");
+    of_other_product["task"]["product_id"] = json!(8);
+    cli.import(&of_other_product);
     let output = apply(&cli, directory.path(), &[]).succeeded();
     counted(&output, "3 created, 0 updated, 0 unchanged, 0 failed");
     let output = apply(&cli, directory.path(), &[]).succeeded();
@@ -400,6 +407,7 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
     let target = cli.import(&guide("Target"));
     let referring = cli.import(&guide("Referring"));
     add_step(&cli, &referring, subtask_step(&target, 7));
+    write(&directory, ".target.json", &cli.exported(&target));
     let output = apply(&cli, directory.path(), &[]).succeeded();
     counted(&output, "1 created, 0 updated, 0 unchanged, 0 failed");
     let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
@@ -448,6 +456,17 @@ fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     assert!(output.stderr.starts_with(&line), "{}", output.stderr);
     let output = apply(&cli, directory.path(), &["--prune", "--dry-run"]).succeeded();
     output.stderr.says_none_of(&["not in the directory"]);
+    let names: Vec<String> = (0..9).map(|number| format!("{number}.json")).collect();
+    let args = ["import"]
+        .into_iter()
+        .chain(names.iter().map(String::as_str));
+    let import = cli.command(&args.collect::<Vec<&str>>());
+    let with_file = |it: Command, name: &String| it.file(name, &guide(name).to_string());
+    names.iter().fold(import, with_file).run().succeeded();
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert!(lines[10].ends_with(": 7.json, 2 steps"), "{lines:?}");
+    assert_eq!(lines[11], "  and 1 more");
 }
 
 fn errors_of_what_is_stored_are_printed(cli: Cli) {
@@ -460,6 +479,10 @@ fn errors_of_what_is_stored_are_printed(cli: Cli) {
     assert_eq!(created.matches(error).count(), 1, "{created}");
     let unchanged = apply(&[]);
     assert!(!unchanged.contains(error), "{unchanged}");
+    let copy = other_account(&cli);
+    let quiet = self::apply(&copy, directory.path(), &["--quiet"]).succeeded();
+    assert!(quiet.stdout.starts_with("created "), "{}", quiet.stdout);
+    assert!(!quiet.stdout.contains(error), "{}", quiet.stdout);
 }
 
 fn nothing_is_pruned_after_a_failure(cli: Cli) {
@@ -535,10 +558,15 @@ fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
     );
     let files = fs::read_dir(directory.path()).expect("a directory");
     assert_eq!(files.count(), 1, "the file with the first name is gone");
+    let full = cli.command(&["export", "--all", "--full", "--out", &out]);
+    full.run().succeeded();
+    let text = fs::read_to_string(&file).expect("a text");
+    assert_eq!(text, cli.export(&guid));
     cli.command(&["delete", &guid, "--force"]).run().succeeded();
     let output = cli.command(&["export", "--all", "--out", &out]).run();
     let left = output.succeeded().stderr;
     assert!(left.contains("the account has no such guide"), "{left}");
+    assert_eq!(fs::read_to_string(&file).expect("it is left"), text);
 }
 
 fn json_output_reports_each_document(cli: Cli) {
@@ -793,4 +821,55 @@ fn a_guide_without_an_id_is_found_by_its_external_id(cli: Cli) {
     assert_eq!(after["steps"][1]["title"], "Read on");
     let output = apply(&cli, directory.path(), &[]).succeeded();
     assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
+}
+
+fn what_was_deleted_is_made_again(cli: Cli) {
+    let guid = cli.import(&guide("A"));
+    let directory = export_all(&cli);
+    let authored = cli.authored(&guid);
+    let before = cli.exported(&guid);
+    let mut shorter = before.clone();
+    shorter["steps"].as_array_mut().expect("steps").remove(0);
+    let import = cli.command(&["import", "-", "--absent-steps=delete"]);
+    import.stdin(&shorter.to_string()).run().succeeded();
+    let refused = cli.command(&["import", "-"]).stdin(&authored).run();
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "0 created, 1 updated, 0 unchanged, 0 failed");
+    let steps = &cli.exported(&guid)["steps"];
+    assert_eq!(steps[0]["title"], "Read");
+    assert_ne!(steps[0]["guid"], before["steps"][0]["guid"]);
+    assert_eq!(steps[1]["guid"], before["steps"][1]["guid"]);
+    let delete = cli.command(&["delete", &guid, "--force"]);
+    delete.run().succeeded();
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "1 created, 0 updated, 0 unchanged, 0 failed");
+    assert_ne!(cli.exported("A")["task"]["guid"], guid.as_str());
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
+}
+
+fn steps_without_ids_are_found_by_type_and_title(cli: Cli) {
+    let document = |steps: [(&str, &str); 3]| {
+        let steps = steps.map(|(kind, title)| {
+            json!({"product_id": 7, "type": format!("STEP_TYPE_{kind}"), "title": title})
+        });
+        json!({"task": {"name": "A", "product_id": 7}, "steps": steps})
+    };
+    let [read, mend, look] = [
+        ("INFORMATION", "Read"),
+        ("SOLUTION", "Read"),
+        ("INFORMATION", "Look"),
+    ];
+    let guid = cli.import(&document([read, mend, look]));
+    let ids = || {
+        let steps = cli.exported(&guid)["steps"].clone();
+        [0, 1, 2].map(|index| text(&steps[index]["guid"]))
+    };
+    let [first, second, third] = ids();
+    let directory = tempfile::tempdir().expect("a directory");
+    write(&directory, "a.json", &document([mend, look, read]));
+    let output = apply(&cli, directory.path(), &[]).succeeded();
+    counted(&output, "0 created, 1 updated, 0 unchanged, 0 failed");
+    assert_eq!(ids(), [second, third, first]);
 }
