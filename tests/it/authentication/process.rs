@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use expertise::auth::KeySource;
+use serde_json::Value;
 
 use super::prelude::*;
 use crate::kit::{
@@ -40,6 +42,29 @@ async fn a_token_of_the_command_is_accepted_with_the_scopes_it_was_given() {
     let read_only = token(&["--account=7", "--scope=read", "--subject=ann"]);
     let answer = error_answer(client.write(read_only.stdout.trim_end()).await);
     assert_eq!(answer.reason, "SCOPE_MISSING");
+}
+
+#[test]
+fn a_token_of_the_command_has_what_it_was_given() {
+    for (args, lifetime, subject) in [
+        (&[][..], 3_600, "expertise-token"),
+        (&["--expires=90m", "--subject=ann"], 5_400, "ann"),
+    ] {
+        let args = [&["--account=42", "--scope=read write"], args].concat();
+        let signed = token(&args).succeeded().stdout;
+        let claims = signed.split('.').nth(1).expect(&signed);
+        let claims = URL_SAFE_NO_PAD.decode(claims).expect("base64");
+        let claims: Value = serde_json::from_slice(&claims).expect("JSON");
+        let number = |claim: &str| claims[claim].as_u64().expect(claim);
+        assert_eq!(number("exp") - number("iat"), lifetime);
+        for (claim, value) in [
+            ("sub", subject),
+            ("account_id", "42"),
+            ("scope", "read write"),
+        ] {
+            assert_eq!(claims[claim], value);
+        }
+    }
 }
 
 #[test]

@@ -98,6 +98,12 @@ fn an_account_is_listed_and_deleted_with_all_its_rows(database: Database) {
         "{summary}"
     );
     assert!(text(&summary["last_change"]).ends_with('Z'), "{summary}");
+    let table = accounts(&url, &[]).run().succeeded().stdout;
+    let row = table.lines().find(|row| row.starts_with(&gone.account));
+    let cells: Vec<&str> = row.expect(&table).split_whitespace().collect();
+    let numbers = ["tasks", "steps", "bytes"].map(|it| summary[it].to_string());
+    assert_eq!(cells[1..4], numbers);
+    assert_eq!(cells[4], summary["last_change"]);
 
     let filled = runtime().block_on(tables_with(&url, &gone.account));
     let also = runtime().block_on(tables_with(&url, &stays.account));

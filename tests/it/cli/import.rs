@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::kit::{
-    command::{Cli, Says, command, text},
+    command::{Cli, Says, command, example_guide, text},
     on_one_database,
     scratch::{Scratch, make_fifo},
 };
@@ -35,6 +35,7 @@ on_one_database![
     a_second_task_of_one_name_is_warned_of,
     findings_have_the_final_name_of_a_managed_task,
     the_page_of_commands_has_a_guide_that_is_imported,
+    errors_of_what_is_stored_are_printed,
 ];
 
 fn count_standard_tasks(cli: &Cli) -> usize {
@@ -78,6 +79,9 @@ fn a_second_task_of_one_name_is_warned_of(cli: Cli) {
     assert_eq!(import(&["--as-new"]).stderr, "");
     assert_eq!(import(&[]).stderr, warning);
     assert_eq!(count_standard_tasks(&cli), 3);
+    let of_other_product = guide("Twin").replace(":7", ":8");
+    let import = cli.command(&["import", "-"]).stdin(&of_other_product);
+    assert_eq!(import.run().succeeded().stderr, "");
 }
 
 fn findings_have_the_final_name_of_a_managed_task(cli: Cli) {
@@ -557,4 +561,30 @@ fn a_dry_run_shows_findings(cli: Cli) {
     assert_eq!(counted, findings as u64);
     let lines = import(&[]).stdout.lines().count();
     assert_eq!(lines, 1, "only a dry run prints warnings");
+}
+
+fn errors_of_what_is_stored_are_printed(cli: Cli) {
+    let broken = fs::read_to_string(example_guide("broken/measure-a-power-supply.json"));
+    let broken = broken.expect("the guide");
+    let import = |document: &str, args: &[&str]| {
+        let import = cli.command(&[&["import", "-"], args].concat());
+        import.stdin(document).run().succeeded()
+    };
+    let error = "  error in step 5 \"The power supply is defective\": ";
+    let created = import(&broken, &[]).stdout;
+    assert_eq!(created.matches(error).count(), 1, "{created}");
+    let guid = created.split(' ').nth(1).expect(&created);
+    let changed = cli.export(guid).replacen("<p>", "<p>Changed: ", 1);
+    assert!(import(&changed, &[]).stdout.contains(error));
+    assert!(!import(&changed, &[]).stdout.contains(error), "unchanged");
+    assert_eq!(import(&broken, &["--quiet"]).stdout, "");
+    let report = import(&broken, &["--format=json"]).json()[0].clone();
+    let findings = report["findings"].as_array().expect("findings");
+    let is_error = |it: &serde_json::Value| it["severity"] == "SEVERITY_ERROR";
+    assert!(
+        !findings.is_empty() && findings.iter().all(is_error),
+        "{report}"
+    );
+    let report = import(&guide("A"), &["--format=json"]).json()[0].clone();
+    assert_eq!(report.get("findings"), None, "{report}");
 }

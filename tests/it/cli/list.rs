@@ -71,6 +71,18 @@ fn filters_leave_out_other_tasks(cli: Cli) {
     assert_eq!(names(&cli, &["--type=linked"]).len(), 3);
     assert_eq!(names(&cli, &["--published=0"]), [""; 0]);
     assert_eq!(names(&cli, &["--role=expert", "--type=standard"]).len(), 2);
+    let roles = ["ACCESS_LEVEL_TECH"];
+    cli.import(&json!({
+        "task": {"name": "Draft", "product_id": 7, "published": 0, "roles": roles},
+    }));
+    assert_eq!(names(&cli, &["--published=0"]), ["Draft"]);
+    let published = names(&cli, &["--published=1", "--type=standard"]);
+    assert_eq!(published, [laptop, supply]);
+    let of_tech = names(&cli, &["--role=tech", "--type=standard"]);
+    assert_eq!(of_tech, [laptop, supply, "Draft"]);
+    assert_eq!(names(&cli, &["--role=expert", "--type=standard"]).len(), 2);
+    let shown = cli.command(&["list", "--published=0"]).run().succeeded();
+    assert!(shown.stdout.contains("  hidden "), "{}", shown.stdout);
 }
 
 fn a_line_names_guid_product_steps_state_type_and_name(cli: Cli) {

@@ -192,6 +192,8 @@ fn explain_names_the_levels_that_may_see_the_task(cli: Cli) {
     let file = cli.command(&[&["preview", "a.json"][..], &user].concat());
     let file = file.file("a.json", &document.to_string()).run().succeeded();
     assert!(file.stdout.ends_with(levels), "{}", file.stdout);
+    let anybody = preview(&cli, &[guid]);
+    assert!(anybody.starts_with("A [visible]\n"), "{anybody}");
     let tech = preview(&cli, &[guid, "--level=tech", "--explain"]);
     assert!(!tech.contains("levels: "), "{tech}");
 }
