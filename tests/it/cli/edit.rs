@@ -403,16 +403,32 @@ guide[\"task\"][\"name\"] = \"Restart it\"";
             format!("{outdates}step 1 \"Save first\": de"),
         ]
     );
-    // A title outdates no translation that has only a body.
-    let editor = python(&directory, "steps[3][\"title\"] = \"Switch off\"");
-    let output = cli
-        .command(&["edit", &guid, "--editor", &editor, "--format=json"])
-        .env("TMPDIR", &directory.path().display().to_string())
-        .run()
-        .succeeded();
-    let outdated = output.json()["outdated_translations"].clone();
-    assert_eq!(outdated.as_array().expect("an array").len(), 1);
-    assert_eq!(outdated[0]["languages"], json!(["de"]));
+    // Each source text outdates the translations that have it.
+    for (lines, languages) in [
+        ("steps[3][\"title\"] = \"Switch off\"", &["de"][..]),
+        ("steps[3][\"body\"] = \"<p>Hold</p>\"", &["de", "es"]),
+        ("steps[3][\"instructions\"][0][\"seconds\"] = 11", &["de"]),
+        (
+            "steps[1][\"feedback_config\"][0][\"values\"][0][\"value\"] = \"Sure\"",
+            &["de"],
+        ),
+        ("steps[3][\"cost\"] = 9", &[]),
+    ] {
+        let editor = python(&directory, lines);
+        let output = cli
+            .command(&["edit", &guid, "--editor", &editor, "--format=json"])
+            .env("TMPDIR", &directory.path().display().to_string())
+            .run()
+            .succeeded();
+        let outdated = output.json()["outdated_translations"].clone();
+        let outdated = outdated.as_array().expect("an array").iter();
+        let outdated: Vec<Value> = outdated.map(|it| it["languages"].clone()).collect();
+        let expected = match languages {
+            [] => Vec::new(),
+            languages => vec![json!(languages)],
+        };
+        assert_eq!(outdated, expected, "{lines}");
+    }
 }
 
 fn json_output_has_the_result(cli: Cli) {

@@ -329,4 +329,12 @@ fn a_stored_guide_is_drawn_like_its_file(cli: Cli) {
             .run();
         assert_eq!(stored, file.succeeded().stdout, "{format}");
     }
+    cli.command(&["keep", guid]).run().succeeded();
+    let drawn = |guide: &str| cli.command(&["graph", guide]).run().succeeded().stdout;
+    let before = drawn(guid);
+    let changed = authored.replace("\"title\": \"", "\"title\": \"Now: ");
+    let import = cli.command(&["import", "-"]).stdin(&changed);
+    import.run().succeeded();
+    assert_ne!(drawn(guid), before);
+    assert_eq!(drawn(&format!("{guid}@1")), before);
 }
