@@ -11,6 +11,7 @@ mod renumbering;
 on_both_databases![
     tasks_are_listed_in_the_order_of_their_creation,
     a_page_ends_early_rather_than_exceed_3_mib,
+    a_page_of_tasks_ends_early_rather_than_exceed_3_mib,
     steps_of_an_unknown_task_are_not_found,
 ];
 
@@ -62,6 +63,35 @@ async fn a_page_ends_early_rather_than_exceed_3_mib(client: Client) {
     }
     assert_eq!(found, sizes);
     assert!((4..=6).contains(&pages), "{pages} pages");
+}
+
+/// Two of the tasks are together larger than a page, and one is so alone.
+async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
+    let mut created = Vec::new();
+    for conditions in [400, 400, 900, 1, 400] {
+        // Of 4,000 bytes each.
+        let condition = when(&"🔧".repeat(1_000), "=", "on");
+        let heavy = all_of(vec![condition; conditions]);
+        let sent = task("Heavy").with_dependencies(heavy);
+        created.push(client.given_task(sent).await);
+    }
+    let (mut request, mut pages) = (ListTasksRequest::default(), Vec::new());
+    loop {
+        let listed = client.list_tasks(request.clone()).await.accepted();
+        let size = prost::Message::encoded_len(&listed);
+        assert!(size <= THREE_MIB || listed.tasks.len() == 1, "{size}");
+        pages.push(listed.tasks);
+        request.page_token = listed.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
+    }
+    let counts: Vec<usize> = pages.iter().map(Vec::len).collect();
+    assert_eq!(counts, [1, 1, 1, 2]);
+    // `assert_eq!` would print them.
+    assert!(pages.concat() == created);
+    let read = client.get_task(&created[2].guid).await.accepted();
+    assert!(read == created[2]);
 }
 
 async fn steps_of_an_unknown_task_are_not_found(client: Client) {

@@ -61,7 +61,15 @@ async fn deleting_everything_ends_the_list(client: Client) {
     for step in &steps {
         client.delete_step(step).await.accepted();
     }
-    assert_eq!(rest(&client, &task, token).await, [""; 0]);
+    assert_eq!(rest(&client, &task, token.clone()).await, [""; 0]);
+    client.delete_task(&task.guid).await.accepted();
+    let request = ListStepsRequest {
+        task: task.guid.clone(),
+        page_token: token,
+        ..ListStepsRequest::default()
+    };
+    let listed = client.list_steps(request).await;
+    listed.refused().is_task_not_found(&task.guid);
 }
 
 /// A page ended at step b; b and all steps behind it are deleted. What is added then

@@ -4,6 +4,7 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     each_filter_narrows,
+    each_level_finds_the_tasks_that_it_may_see,
     filters_combine,
     a_filter_for_zero_is_a_filter,
     filters_hold_on_every_page,
@@ -62,6 +63,32 @@ async fn each_filter_narrows(client: Client) {
             ..ListTasksRequest::default()
         };
         assert_eq!(found(&client, by_type).await, expected);
+    }
+    let other = client.given_task(of(3, 2, AccessLevel::Tech)).await;
+    for (published, expected) in [(2, vec![other.guid]), (3, vec![])] {
+        let by_state = ListTasksRequest {
+            published: Some(published),
+            ..ListTasksRequest::default()
+        };
+        assert_eq!(found(&client, by_state).await, expected);
+    }
+}
+
+async fn each_level_finds_the_tasks_that_it_may_see(client: Client) {
+    use AccessLevel::{Expert, Tech, Tech2, Tech3, User, User2, User3};
+    let mut own = Vec::new();
+    for level in [User, Tech, Tech2, Tech3, Expert, User2, User3] {
+        let task = client.given_task(of(1, 1, level)).await;
+        own.push((level, task.guid));
+    }
+    let of_all = client.given_task(task("For everybody")).await.guid;
+    for (level, guid) in own {
+        let by_level = ListTasksRequest {
+            role: Some(level.into()),
+            ..ListTasksRequest::default()
+        };
+        let expected = [guid, of_all.clone()];
+        assert_eq!(found(&client, by_level).await, expected, "{level:?}");
     }
 }
 

@@ -6,6 +6,7 @@ on_both_databases![
     a_token_from_before_a_new_numbering_is_refused,
     steps_are_appended_behind_all_others_after_a_new_numbering,
     a_token_from_before_an_import_that_reorders_is_refused,
+    a_token_behind_all_renumbered_steps_is_refused,
     a_token_outlives_an_import_that_keeps_the_order,
 ];
 
@@ -87,6 +88,20 @@ async fn a_token_from_before_an_import_that_reorders_is_refused(client: Client) 
     let failure = page_of(&client, &task, &token).await.refused();
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
     assert_eq!(in_pages(&client, &task).await, reordered.steps);
+}
+
+/// Its page would be empty.
+async fn a_token_behind_all_renumbered_steps_is_refused(client: Client) {
+    let task = client.given_task(task("Reordered")).await;
+    let steps = client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
+    let first = page_of(&client, &task, "").await.accepted();
+    let second = page_of(&client, &task, &first.next_page_token).await;
+    let token = second.accepted().next_page_token;
+    let reversed = document_of(&task.guid, vec![step_of(&steps[1]), step_of(&steps[0])]);
+    let imported = client.import_with(AbsentSteps::Delete, reversed).await;
+    imported.accepted();
+    let failure = page_of(&client, &task, &token).await.refused();
+    failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
 async fn a_token_outlives_an_import_that_keeps_the_order(client: Client) {
