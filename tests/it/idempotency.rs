@@ -16,6 +16,7 @@ on_both_databases![
     any_other_text_as_etag_aborts_the_update,
     an_old_etag_aborts_an_update_that_would_change_nothing,
     an_old_etag_aborts_the_update_of_a_step,
+    an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step,
     a_new_step_outdates_its_tasks_etag,
     the_etag_of_a_dry_run_matches_no_later_write,
 ];
@@ -143,6 +144,80 @@ async fn an_old_etag_aborts_the_update_of_a_step(client: Client) {
     let failure = client.update_step(update, &[]).await.refused();
     failure.is(Code::Aborted, "ETAG_MISMATCH");
     assert_eq!(client.get_step(&before.guid).await.accepted(), after);
+}
+
+/// A guide with steps of each kind, one of which manages a task, and one refers to another.
+async fn given_every_kind(client: &Client) -> Task {
+    let other = client.given_task(task("Other")).await;
+    let steps = vec![
+        linked_observation(&[("a", "A")]),
+        document_step(StepType::Observation, "observation"),
+        document_step(StepType::Solution, "solution"),
+        document_step(StepType::Information, "translated")
+            .translated("de", step_translation("Titel")),
+        document_step(StepType::End, "end"),
+        document_step(StepType::Idp, "problem"),
+        subtask(&Task::default(), &other),
+    ];
+    client.imported(document("Guide", steps)).await
+}
+
+async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Client) {
+    let guide = given_every_kind(&client).await;
+    for before in client.all_tasks().await {
+        let hidden = task_of(&before.guid).with_published(0);
+        let after = client.updated_task(hidden, &["published"]).await;
+        let late = task_of(&before.guid).with_etag(&before.etag);
+        for (update, field) in [
+            (late.clone().named("Late"), "name"),
+            (late.clone().with_published(1), "published"),
+            (late.with_roles(vec![1]), "roles"),
+        ] {
+            let failure = client.update_task(update, &[field]).await.refused();
+            failure.is(Code::Aborted, "ETAG_MISMATCH");
+        }
+        let request = DeleteTaskRequest {
+            guid: before.guid.clone(),
+            etag: before.etag,
+            force: true,
+            purge_history: false,
+        };
+        let failure = client.send_delete_task(request).await.refused();
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
+        assert_eq!(client.get_task(&before.guid).await.accepted(), after);
+    }
+    // The wiring step comes before the observation, whose deletion makes it an ordinary one.
+    let steps = client.steps_with_bodies(&guide.guid).await;
+    assert_eq!(steps.len(), 8);
+    for before in steps.into_iter().rev() {
+        let kind = before.r#type();
+        let changed = step_of(&before.guid).with_body("since");
+        let after = client.updated_step(changed, &["body"]).await;
+        let late = step_of(&before.guid).with_etag(&before.etag);
+        let asked = late.clone().with_question(question("late", &["x"]));
+        let french = late.clone().translated("fr", step_translation("Tard"));
+        for (update, field) in [
+            (late.clone().titled("Late"), "title"),
+            (late.clone().with_body("late"), "body"),
+            (asked, "feedback_config"),
+            (late.with_subtask_id(&guide.guid), "subtask_id"),
+            (french, "translations.fr"),
+        ] {
+            let failure = client.update_step(update, &[field]).await.refused();
+            assert_eq!(failure.reason(), "ETAG_MISMATCH", "{kind:?} {field}");
+        }
+        let mut request = DeleteStepRequest {
+            guid: before.guid.clone(),
+            etag: before.etag,
+        };
+        let failure = client.send_delete_step(request.clone()).await.refused();
+        assert_eq!(failure.reason(), "ETAG_MISMATCH", "{kind:?}");
+        assert_eq!(client.get_step(&before.guid).await.accepted(), after);
+        if after.link.is_empty() {
+            request.etag = after.etag;
+            client.send_delete_step(request).await.accepted();
+        }
+    }
 }
 
 async fn a_new_step_outdates_its_tasks_etag(client: Client) {

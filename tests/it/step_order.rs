@@ -4,7 +4,6 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     a_new_step_stands_after_its_prevstep_or_last,
-    prevstep_of_another_task_appends_a_subtask_step_and_says_so,
     malformed_prevstep_is_refused_and_creates_nothing,
     each_task_has_an_order_of_its_own,
     updating_a_step_keeps_its_place,
@@ -17,50 +16,41 @@ async fn task_with_steps(client: &Client, titles: &[&str]) -> (Task, Vec<String>
 }
 
 /// Creates a step after `prevstep`; its id and its placement.
-async fn create_after(client: &Client, task: &Task, prevstep: &str) -> (String, Placement) {
-    let created = client
-        .create_step_after(information_step(task, "new"), prevstep)
-        .await;
-    let created = created.accepted();
+async fn create_after(client: &Client, new: Step, prevstep: &str) -> (String, Placement) {
+    let created = client.create_step_after(new, prevstep).await.accepted();
     let placement = created.placement();
     (created.step.expect("the step").guid, placement)
 }
 
+/// A subtask step is created under locks, any other without.
 async fn a_new_step_stands_after_its_prevstep_or_last(client: Client) {
     use Placement::{AfterPrevstep, Appended, AppendedPrevstepUnknown};
-    let (task, mut order) = task_with_steps(&client, &["a", "b", "c"]).await;
-    let deleted = order.remove(1);
-    client.delete_step(&deleted).await.accepted();
-    let (_, others) = task_with_steps(&client, &["d"]).await;
-    let (first, last) = (order[0].clone(), order[1].clone());
-    for (prevstep, placement, index) in [
-        (&last, AfterPrevstep, 2),
-        (&first, AfterPrevstep, 1),
-        (&first.to_uppercase(), AfterPrevstep, 1),
-        (&String::new(), Appended, 5),
-        (&unknown_guid(), AppendedPrevstepUnknown, 6),
-        (&others[0], AppendedPrevstepUnknown, 7),
-        (&deleted, AppendedPrevstepUnknown, 8),
-    ] {
-        let (new, found) = create_after(&client, &task, prevstep).await;
-        assert_eq!(found, placement, "{prevstep:?}");
-        order.insert(index, new);
-        assert_eq!(client.step_order(&task.guid).await, order, "{prevstep:?}");
+    let (other, others) = task_with_steps(&client, &["d"]).await;
+    for kind in [StepType::Information, StepType::Subtask] {
+        let (task, mut order) = task_with_steps(&client, &["a", "b", "c"]).await;
+        let deleted = order.remove(1);
+        client.delete_step(&deleted).await.accepted();
+        let (first, last) = (order[0].clone(), order[1].clone());
+        for (prevstep, placement, index) in [
+            (&last, AfterPrevstep, 2),
+            (&first, AfterPrevstep, 1),
+            (&first.to_uppercase(), AfterPrevstep, 1),
+            (&String::new(), Appended, 5),
+            (&unknown_guid(), AppendedPrevstepUnknown, 6),
+            (&others[0], AppendedPrevstepUnknown, 7),
+            (&deleted, AppendedPrevstepUnknown, 8),
+        ] {
+            let new = match kind {
+                StepType::Subtask => subtask(&task, &other),
+                _ => information_step(&task, "new"),
+            };
+            let (new, found) = create_after(&client, new, prevstep).await;
+            assert_eq!(found, placement, "{kind:?} {prevstep:?}");
+            order.insert(index, new);
+            let stored = client.step_order(&task.guid).await;
+            assert_eq!(stored, order, "{kind:?} {prevstep:?}");
+        }
     }
-}
-
-/// A subtask step is created under locks, any other without.
-async fn prevstep_of_another_task_appends_a_subtask_step_and_says_so(client: Client) {
-    let (task, steps) = task_with_steps(&client, &["a", "b"]).await;
-    let (other, others) = task_with_steps(&client, &["c"]).await;
-    let created = client
-        .create_step_after(subtask(&task, &other), &others[0])
-        .await;
-    let created = created.accepted();
-    assert_eq!(created.placement(), Placement::AppendedPrevstepUnknown);
-    let new = created.step.expect("the step").guid;
-    let order = client.step_order(&task.guid).await;
-    assert_eq!(order, [steps, vec![new]].concat());
 }
 
 async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
@@ -75,7 +65,7 @@ async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
 async fn each_task_has_an_order_of_its_own(client: Client) {
     let (first, first_steps) = task_with_steps(&client, &["a"]).await;
     let (second, second_steps) = task_with_steps(&client, &["b", "c"]).await;
-    let (new, _) = create_after(&client, &first, &first_steps[0]).await;
+    let (new, _) = create_after(&client, information_step(&first, "new"), &first_steps[0]).await;
     let order = client.step_order(&first.guid).await;
     assert_eq!(order, [first_steps[0].clone(), new]);
     assert_eq!(client.step_order(&second.guid).await, second_steps);

@@ -14,15 +14,16 @@ on_both_databases![
     the_account_is_the_callers,
     times_are_utc_with_microseconds,
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
+    system_set_fields_sent_on_update_change_nothing_and_are_listed,
     an_upper_case_guid_names_the_same_task,
     an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
     product_id_is_fixed,
-    invalid_fields_are_reported_before_a_missing_resource,
+    invalid_fields_are_reported_before_missing_resources_and_old_etags,
     a_deleted_task_is_gone,
     force_deletes_the_steps_too,
     creating_a_step_changes_its_tasks_etag_and_modified_ts,
-    deleting_a_step_changes_its_tasks_etag,
-    updating_a_step_leaves_its_tasks_etag,
+    deleting_a_step_changes_its_tasks_etag_and_modified_ts,
+    updating_a_step_leaves_its_task_as_it_was,
 ];
 
 /// Every access level, in the order of their numbers.
@@ -155,6 +156,38 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
     assert_eq!(stored, plain);
 }
 
+async fn system_set_fields_sent_on_update_change_nothing_and_are_listed(client: Client) {
+    let before = client.given_task(task("Before")).await;
+    let sent = task_with_system_fields("After").with_guid(&before.guid);
+    let sent = sent.with_etag(&before.etag);
+    let response = client.update_task(sent, &[]).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        [
+            "task.account_id",
+            "task.created_ts",
+            "task.dirty_record",
+            "task.idx",
+            "task.modified_ts",
+            "task.mvn_indexed",
+            "task.mvn_info",
+            "task.mvn_ts",
+            "task.mvn_version",
+            "task.parent_guid",
+            "task.product_id",
+            "task.steps",
+            "task.type",
+        ]
+    );
+    let after = response.task.unwrap();
+    let expected = Task {
+        etag: after.etag.clone(),
+        modified_ts: after.modified_ts,
+        ..before.named("After")
+    };
+    assert_eq!(after, expected);
+}
+
 async fn an_upper_case_guid_names_the_same_task(client: Client) {
     let created = client.given_task(task("Upper case")).await;
     let read = client.get_task(&created.guid.to_uppercase()).await;
@@ -165,26 +198,38 @@ async fn an_upper_case_guid_names_the_same_task(client: Client) {
 }
 
 async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(client: Client) {
-    let before = client.given_task(full_task()).await;
-    let update = task_of(&before.guid).named("After");
-    let after = client.updated_task(update, &["name"]).await;
+    let mut before = client.given_task(full_task()).await;
+    let hidden = before.clone().with_published(7);
+    // A rename is written under locks.
+    let renamed = hidden.clone().named("After");
+    for (changed, field) in [(hidden, "published"), (renamed, "name")] {
+        let sent = changed.clone().with_etag("");
+        let after = client.updated_task(sent, &[field]).await;
+        before = has_a_new_version_of(&before, changed, after);
+    }
+}
+
+/// Asserts that the task is the changed one with another version, and returns it.
+fn has_a_new_version_of(before: &Task, changed: Task, after: Task) -> Task {
     assert_ne!(after.etag, before.etag);
     assert_ne!(after.modified_ts, before.modified_ts);
     let expected = Task {
-        name: "After".to_owned(),
         etag: after.etag.clone(),
         modified_ts: after.modified_ts,
-        ..before
+        ..changed
     };
     assert_eq!(after, expected);
+    after
 }
 
 async fn product_id_is_fixed(client: Client) {
     let created = client.given_task(task("Fixed")).await;
-    let update = task_of(&created.guid).with_product(PRODUCT + 1);
-    let response = client.update_task(update, &[]).await.accepted();
-    assert_eq!(response.ignored_paths, ["task.product_id"]);
-    assert_eq!(response.task.unwrap(), created);
+    for product in [PRODUCT + 1, -1] {
+        let update = task_of(&created.guid).with_product(product);
+        let response = client.update_task(update, &[]).await.accepted();
+        assert_eq!(response.ignored_paths, ["task.product_id"]);
+        assert_eq!(response.task.unwrap(), created);
+    }
 }
 
 async fn a_deleted_task_is_gone(client: Client) {
@@ -222,38 +267,64 @@ async fn force_deletes_the_steps_too(client: Client) {
 }
 
 async fn creating_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) {
-    let before = client.given_task(task("Growing")).await;
-    let step = client.given_step(information_step(&before, "new")).await;
-    let after = client.get_task(&before.guid).await.accepted();
-    assert_eq!(after.steps, [step.guid]);
-    assert_ne!(after.etag, before.etag);
-    assert_ne!(after.modified_ts, before.modified_ts);
+    let task = client.given_task(task("Growing")).await;
+    let first = client.given_step(information_step(&task, "first")).await;
+    let mut before = client.get_task(&task.guid).await.accepted();
+    // A subtask step is created under locks.
+    for new in [information_step(&task, "new"), subtask(&task, &task)] {
+        for prevstep in ["", &first.guid] {
+            let created = client.create_step_after(new.clone(), prevstep).await;
+            let at = if prevstep.is_empty() {
+                before.steps.len()
+            } else {
+                1
+            };
+            let mut changed = before.clone();
+            changed
+                .steps
+                .insert(at, created.accepted().step.unwrap().guid);
+            let after = client.get_task(&task.guid).await.accepted();
+            before = has_a_new_version_of(&before, changed, after);
+        }
+    }
 }
 
-async fn deleting_a_step_changes_its_tasks_etag(client: Client) {
-    let task = client.given_task(task("Shrinking")).await;
-    let step = client.given_step(information_step(&task, "old")).await;
-    let before = client.get_task(&task.guid).await.accepted();
-    client.delete_step(&step.guid).await.accepted();
-    let after = client.get_task(&task.guid).await.accepted();
-    assert_ne!(after.etag, before.etag);
+async fn deleting_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) {
+    // The step that wires the managed task stands behind the observation.
+    let steps = vec![
+        linked_observation(&[("a", "A")]),
+        document_step(StepType::End, "end"),
+    ];
+    let mut before = client.imported(document("Shrinking", steps)).await;
+    for index in [2, 0, 0] {
+        let mut changed = before.clone();
+        let deleted = changed.steps.remove(index);
+        client.delete_step(&deleted).await.accepted();
+        let after = client.get_task(&before.guid).await.accepted();
+        before = has_a_new_version_of(&before, changed, after);
+    }
 }
 
-async fn updating_a_step_leaves_its_tasks_etag(client: Client) {
+async fn updating_a_step_leaves_its_task_as_it_was(client: Client) {
     let task = client.given_task(task("Steady")).await;
     let step = client.given_step(information_step(&task, "old")).await;
     let before = client.get_task(&task.guid).await.accepted();
     let update = step_of(&step.guid).titled("new");
     client.updated_step(update, &["title"]).await;
-    let after = client.get_task(&task.guid).await.accepted();
-    assert_eq!(after.etag, before.etag);
+    assert_eq!(client.get_task(&task.guid).await.accepted(), before);
 }
 
-async fn invalid_fields_are_reported_before_a_missing_resource(client: Client) {
-    let task = task_of(&unknown_guid()).with_published(-1);
-    let failure = client.update_task(task, &["published"]).await.refused();
-    failure.violates(&[("task.published", "FIELD_OUT_OF_RANGE")]);
-    let step = step_of(&unknown_guid()).with_published(-1);
-    let failure = client.update_step(step, &["published"]).await.refused();
-    failure.violates(&[("step.published", "FIELD_OUT_OF_RANGE")]);
+async fn invalid_fields_are_reported_before_missing_resources_and_old_etags(client: Client) {
+    let stored = client.given_task(task("Stored")).await;
+    let step = client.given_step(information_step(&stored, "stored")).await;
+    for guid in [unknown_guid(), stored.guid] {
+        let task = task_of(&guid).with_etag("old").with_published(-1);
+        let failure = client.update_task(task, &["published"]).await.refused();
+        failure.violates(&[("task.published", "FIELD_OUT_OF_RANGE")]);
+    }
+    for guid in [unknown_guid(), step.guid] {
+        let step = step_of(&guid).with_etag("old").with_published(-1);
+        let failure = client.update_step(step, &["published"]).await.refused();
+        failure.violates(&[("step.published", "FIELD_OUT_OF_RANGE")]);
+    }
 }
