@@ -12,6 +12,7 @@ on_both_databases![
     system_set_fields_sent_on_create_change_nothing_and_are_listed,
     subtask_fields_of_other_types_are_ignored_and_listed,
     the_task_the_type_and_the_product_are_fixed,
+    an_update_changes_etag_and_modified_ts_alone_of_the_other_fields,
     an_upper_case_guid_names_the_same_step,
     a_deleted_step_is_gone,
     lists_leave_bodies_out_unless_expanded,
@@ -196,18 +197,20 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
 
 async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
     let task = a_task(&client).await;
-    let sent = Step {
-        subtask_id: unknown_guid(),
-        subtask_pid: Some(9),
-        ..information_step(&task, "not a subtask")
-    };
-    let response = client.create_step(sent).await.accepted();
-    assert_eq!(
-        response.ignored_paths,
-        ["step.subtask_id", "step.subtask_pid"]
-    );
-    let stored = response.step.unwrap();
-    assert_eq!((stored.subtask_id.as_str(), stored.subtask_pid), ("", None));
+    for (id, product) in [(unknown_guid(), 9), ("no-id".to_owned(), -1)] {
+        let sent = Step {
+            subtask_id: id,
+            subtask_pid: Some(product),
+            ..information_step(&task, "not a subtask")
+        };
+        let response = client.create_step(sent).await.accepted();
+        assert_eq!(
+            response.ignored_paths,
+            ["step.subtask_id", "step.subtask_pid"]
+        );
+        let stored = response.step.unwrap();
+        assert_eq!((stored.subtask_id.as_str(), stored.subtask_pid), ("", None));
+    }
 }
 
 async fn the_task_the_type_and_the_product_are_fixed(client: Client) {
@@ -218,12 +221,56 @@ async fn the_task_the_type_and_the_product_are_fixed(client: Client) {
         product_id: Some(PRODUCT + 1),
         ..step(&other, StepType::Solution, "fixed")
     };
-    let response = client.update_step(update, &[]).await.accepted();
-    assert_eq!(
-        response.ignored_paths,
-        ["step.product_id", "step.task", "step.type"]
-    );
-    assert_eq!(response.step.unwrap(), created);
+    let invalid = Step {
+        product_id: Some(-1),
+        r#type: 99,
+        ..update.clone().in_task("no-id")
+    };
+    for update in [update, invalid] {
+        let response = client.update_step(update, &[]).await.accepted();
+        assert_eq!(
+            response.ignored_paths,
+            ["step.product_id", "step.task", "step.type"]
+        );
+        assert_eq!(response.step.unwrap(), created);
+    }
+}
+
+/// Updates a field of a step to its value in the changed one, and asserts that nothing else has
+/// changed but the version.
+async fn changes_alone(client: &Client, changed: Step, field: &str) -> Step {
+    let after = client.updated_step(changed.clone(), &[field]).await;
+    assert_ne!(after.etag, changed.etag);
+    assert_ne!(after.modified_ts, changed.modified_ts);
+    let expected = Step {
+        etag: after.etag.clone(),
+        modified_ts: after.modified_ts,
+        ..changed
+    };
+    assert_eq!(after, expected);
+    assert_eq!(client.get_step(&after.guid).await.accepted(), after);
+    after
+}
+
+async fn an_update_changes_etag_and_modified_ts_alone_of_the_other_fields(client: Client) {
+    let task = a_task(&client).await;
+    let step = client.given_step(full_step(&task)).await;
+    let step = changes_alone(&client, step.with_published(3), "published").await;
+    let question = FeedbackConfig {
+        linked: Some(false),
+        ..question("other", &["a"])
+    };
+    changes_alone(&client, step.with_question(question), "feedback_config").await;
+    // A reference to another task is written under locks.
+    let other = self::task("Other").with_product(PRODUCT + 1);
+    let other = client.given_task(other).await;
+    let step = client.given_step(subtask(&task, &task)).await;
+    let referring = Step {
+        subtask_pid: other.product_id,
+        title: other.name,
+        ..step.with_subtask_id(other.guid)
+    };
+    changes_alone(&client, referring, "subtask_id").await;
 }
 
 async fn an_upper_case_guid_names_the_same_step(client: Client) {

@@ -18,6 +18,8 @@ on_both_databases![
 
 on_one_database![
     an_empty_mask_is_no_mask,
+    a_mask_without_an_honored_field_changes_nothing,
+    a_required_field_that_is_masked_and_not_sent_is_refused_at_its_place,
     fields_of_a_task_that_are_not_honored_are_listed,
     fields_of_a_step_that_are_not_honored_are_listed,
     the_merged_step_is_what_is_checked,
@@ -137,6 +139,52 @@ async fn an_empty_mask_is_no_mask(client: Client) {
     );
 }
 
+async fn a_mask_without_an_honored_field_changes_nothing(client: Client) {
+    let task = client.given_task(full_task()).await;
+    let step = client.given_step(full_step(&task)).await;
+    let task = client.get_task(&task.guid).await.accepted();
+    for field in ["guid", "etag", "created_ts"] {
+        let sent = task_of(&task.guid).named("Never").with_published(1);
+        let sent = sent.translated("fr", task_translation("Jamais"));
+        assert_eq!(client.updated_task(sent, &[field]).await, task);
+        let sent = step_of(&step.guid).titled("Never").with_published(1);
+        let sent = sent.translated("fr", step_translation("Jamais"));
+        assert_eq!(client.updated_step(sent, &[field]).await, step);
+    }
+}
+
+async fn a_required_field_that_is_masked_and_not_sent_is_refused_at_its_place(client: Client) {
+    let task = client.given_task(full_task()).await;
+    let step = client.given_step(full_step(&task)).await;
+    for (mask, fields) in [
+        ("name", &[("task.name", "FIELD_REQUIRED")][..]),
+        ("roles", &[("task.roles", "FIELD_REQUIRED")]),
+        (
+            "*",
+            &[
+                ("task.name", "FIELD_REQUIRED"),
+                ("task.roles", "FIELD_REQUIRED"),
+            ],
+        ),
+    ] {
+        let updated = client.update_task(task_of(&task.guid), &[mask]).await;
+        updated.refused().violates(fields);
+    }
+    for (mask, fields) in [
+        ("title", &[("step.title", "FIELD_REQUIRED")][..]),
+        (
+            "*",
+            &[
+                ("step.title", "FIELD_REQUIRED"),
+                ("step.feedback_config", "FIELD_REQUIRED"),
+            ],
+        ),
+    ] {
+        let updated = client.update_step(step_of(&step.guid), &[mask]).await;
+        updated.refused().violates(fields);
+    }
+}
+
 async fn fields_of_a_task_that_are_not_honored_are_listed(client: Client) {
     let before = client.given_task(full_task()).await;
     let sent = task_of(&before.guid).named("Renamed").with_published(0);
@@ -189,6 +237,10 @@ async fn fields_of_a_step_that_are_not_honored_are_listed(client: Client) {
         link: unknown_guid(),
         subtask_pid: Some(3),
         feedback_config: config,
+        dependency_shorthand: Some("components.7.valve = shut".to_owned()),
+        dirty_record: true,
+        created_ts: before.created_ts,
+        modified_ts: before.modified_ts,
         ..step_of(&before.guid)
     };
     let mask = ["title", "r_data", "account_id", "subtask_id"];
@@ -197,14 +249,22 @@ async fn fields_of_a_step_that_are_not_honored_are_listed(client: Client) {
         response.ignored_paths,
         [
             "step.account_id",
+            "step.created_ts",
+            "step.dependency_shorthand",
+            "step.dirty_record",
             "step.feedback_config.values.link",
             "step.link",
+            "step.modified_ts",
             "step.r_data",
             "step.subtask_id",
             "step.subtask_pid",
         ]
     );
-    assert_eq!(response.step.unwrap().title, "Renamed");
+    let after = response.step.unwrap();
+    assert_eq!(
+        (after.title.as_str(), after.dependencies),
+        ("Renamed", before.dependencies)
+    );
 }
 
 async fn the_merged_step_is_what_is_checked(client: Client) {
@@ -221,11 +281,21 @@ async fn the_merged_step_is_what_is_checked(client: Client) {
 }
 
 async fn sending_back_what_was_read_changes_nothing(client: Client) {
-    let task = client.given_task(full_task()).await;
-    let step = client.given_step(full_step(&task)).await;
-    let task = client.get_task(&task.guid).await.accepted();
-    for mask in [&[][..], &["*"]] {
-        assert_eq!(client.updated_task(task.clone(), mask).await, task);
-        assert_eq!(client.updated_step(step.clone(), mask).await, step);
+    let full = client.given_task(full_task()).await;
+    client.given_step(full_step(&full)).await;
+    let steps = vec![
+        linked_observation(&[("a", "A"), ("b", "B")]),
+        document_step(StepType::Solution, "Try it").with_cost(5),
+        document_step(StepType::End, "Done"),
+        subtask(&Task::default(), &full),
+    ];
+    client.imported(document("Guide", steps)).await;
+    for (task, steps) in client.tasks_with_steps().await {
+        for mask in [&[][..], &["*"]] {
+            assert_eq!(client.updated_task(task.clone(), mask).await, task);
+            for step in &steps {
+                assert_eq!(client.updated_step(step.clone(), mask).await, *step);
+            }
+        }
     }
 }

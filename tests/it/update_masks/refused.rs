@@ -7,6 +7,7 @@ on_one_database![
     a_path_that_names_no_field_of_a_step_is_refused_at_its_place,
     a_star_with_other_paths_is_refused,
     every_bad_path_is_reported,
+    a_mask_has_1000_paths_at_most,
     an_unknown_path_is_answered_with_the_known_ones,
     the_path_that_was_probably_meant_is_named,
 ];
@@ -123,6 +124,17 @@ async fn every_bad_path_is_reported(client: Client) {
         ("update_mask.paths[0]", "MASK_PATH_UNKNOWN"),
         ("update_mask.paths[2]", "MASK_PATH_UNKNOWN"),
     ]);
+}
+
+async fn a_mask_has_1000_paths_at_most(client: Client) {
+    let failure = refusal(&client, &["name"; 1_001]).await;
+    failure.violates(&[("update_mask.paths", "TOO_MANY_ELEMENTS")]);
+    let failure = step_refusal(&client, &["title"; 1_001]).await;
+    failure.violates(&[("update_mask.paths", "TOO_MANY_ELEMENTS")]);
+    let task = client.given_task(full_task()).await;
+    let renamed = task_of(&task.guid).named("Renamed");
+    let renamed = client.updated_task(renamed, &["name"; 1_000]).await;
+    assert_eq!(renamed.name, "Renamed");
 }
 
 async fn the_path_that_was_probably_meant_is_named(client: Client) {
