@@ -47,6 +47,8 @@ async fn a_shorthand_expands_to_one_condition(client: Client) {
         )
         .await;
     }
+    let expected = expansion(42, "power.level 2", "=", &["on"]);
+    expands(&client, "components.42.power.level 2 = on", expected).await;
 }
 
 async fn spaces_around_operator_and_commas_do_not_matter(client: Client) {
@@ -124,9 +126,17 @@ async fn equal_shorthand_and_dependencies_are_accepted(client: Client) {
 }
 
 async fn different_shorthand_and_dependencies_are_refused(client: Client) {
-    let sent = short("components.7.a=2").with_dependencies(expansion(7, "a", "=", &["1"]));
-    let failure = client.create_task(sent).await.refused();
-    failure.violates(&[("task.dependency_shorthand", "SHORTHAND_CONFLICT")]);
+    for shorthand in [
+        "components.7.a = 1",
+        "components.7.a != 1, 2",
+        "components.7.b = 1, 2",
+        "components.8.a = 1, 2",
+    ] {
+        let dependencies = expansion(7, "a", "=", &["1", "2"]);
+        let sent = short(shorthand).with_dependencies(dependencies);
+        let failure = client.create_task(sent).await.refused();
+        failure.violates(&[("task.dependency_shorthand", "SHORTHAND_CONFLICT")]);
+    }
 }
 
 /// The grammar's unit tests hold each position.

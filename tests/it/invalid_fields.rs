@@ -148,6 +148,8 @@ async fn fields_of_tasks(client: Client) {
 async fn fields_of_steps(client: Client) {
     let element = json!("x");
     let object = json!({"a": 1});
+    // What is invalid in a list that is too long is not listed.
+    let (nul, invalid) = (json!("\0"), json!({"a": "\0"}));
     let fields = fields! {
         "step": [] not [null] => FIELD_REQUIRED;
         "step.task": [] not [""] => FIELD_REQUIRED;
@@ -158,12 +160,12 @@ async fn fields_of_steps(client: Client) {
             not [times("x", 401), times("🔧", 401)] => FIELD_TOO_LONG;
         "step.product_id": [i64::MAX] not [0, -1, i64::MIN] => FIELD_OUT_OF_RANGE;
         "step.product_id": [] not [null] => FIELD_REQUIRED;
-        "step.published": [0, 2] not [-1, i32::MIN] => FIELD_OUT_OF_RANGE;
-        "step.parts": [(list(&element, 1_000))] not [(list(&element, 1_001))] => TOO_MANY_ELEMENTS;
-        "step.skills": [(list(&element, 1_000))] not [(list(&element, 1_001))] => TOO_MANY_ELEMENTS;
-        "step.tags": [(list(&element, 1_000))] not [(list(&element, 1_001))] => TOO_MANY_ELEMENTS;
+        "step.published": [0, 2, i32::MAX] not [-1, i32::MIN] => FIELD_OUT_OF_RANGE;
+        "step.parts": [(list(&element, 1_000))] not [(list(&nul, 1_001))] => TOO_MANY_ELEMENTS;
+        "step.skills": [(list(&element, 1_000))] not [(list(&nul, 1_001))] => TOO_MANY_ELEMENTS;
+        "step.tags": [(list(&element, 1_000))] not [(list(&nul, 1_001))] => TOO_MANY_ELEMENTS;
         "step.instructions": [(list(&object, 1_000))]
-            not [(list(&object, 1_001))] => TOO_MANY_ELEMENTS;
+            not [(list(&invalid, 1_001))] => TOO_MANY_ELEMENTS;
         "step.parts[0]": [times("🔧", 1_000)] not [times("🔧", 1_001)] => FIELD_TOO_LONG;
         "step.skills[0]": [times("🔧", 1_000)] not [times("🔧", 1_001)] => FIELD_TOO_LONG;
         "step.tags[0]": [times("🔧", 1_000)] not [times("🔧", 1_001)] => FIELD_TOO_LONG;
@@ -210,6 +212,7 @@ async fn fields_of_questions(client: Client) {
         keys.map(|key| json!({"key": key, "value": "x"})).collect()
     };
     let question = json!({"name": "q", "type": "enum", "values": [{"key": "a", "value": "A"}]});
+    let empty = json!({"key": "a", "value": ""});
     let fields = fields! {
         "step.feedback_config": [] not [(list(&question, 2))] => TOO_MANY_ELEMENTS;
         "step.feedback_config[0].name": [] not ["", " "] => FIELD_REQUIRED;
@@ -217,7 +220,8 @@ async fn fields_of_questions(client: Client) {
         "step.feedback_config[0].type": [] not [""] => FIELD_REQUIRED;
         "step.feedback_config[0].type": ["enum"] not ["ENUM", "text", "enum "] => FIELD_INVALID;
         "step.feedback_config[0].values": [] not [[]] => FIELD_REQUIRED;
-        "step.feedback_config[0].values": [answers(1_000)] not [answers(1_001)] => TOO_MANY_ELEMENTS;
+        "step.feedback_config[0].values": [answers(1_000)]
+            not [answers(1_001), (list(&empty, 1_001))] => TOO_MANY_ELEMENTS;
         "step.feedback_config[0].values[1].key": [] not [""] => FIELD_REQUIRED;
         "step.feedback_config[0].values[1].key": ["A", times("ü", 1_000)]
             not [times("ü", 1_001)] => FIELD_TOO_LONG;
@@ -243,6 +247,7 @@ async fn fields_of_subtask_steps(client: Client) {
     let fields = fields! {
         "step.subtask_pid": [PRODUCT] not [null] => FIELD_REQUIRED;
         "step.subtask_pid": [] not [0, -1, i64::MIN] => FIELD_OUT_OF_RANGE;
+        "step.cost": [null, 0] not [1, 2, -1] => FIELD_OUT_OF_RANGE;
     };
     let mut step = new_step(&client, "STEP_TYPE_SUBTASK").await;
     step["step"]["title"] = json!("");
@@ -446,12 +451,13 @@ async fn fields_of_roles(client: Client) {
 }
 
 async fn fields_of_translations(client: Client) {
-    let languages = |count| -> Value {
+    let languages = |count, field: &str, text: &str| -> Value {
         let tags = tags(count).into_iter();
-        tags.map(|tag| (tag, json!({"name": "x"}))).collect()
+        tags.map(|tag| (tag, json!({ field: text }))).collect()
     };
     let fields = fields! {
-        "task.translations": [languages(100)] not [languages(101)] => TOO_MANY_ELEMENTS;
+        "task.translations": [(languages(100, "name", "x"))]
+            not [(languages(101, "name", ""))] => TOO_MANY_ELEMENTS;
         "task.translations.de.name": [null, times("🔧", 200)] not [times("x", 201)]
             => FIELD_TOO_LONG at r#"task.translations["de"].name"#;
         "task.translations.de.name": [] not ["", " "]
@@ -461,6 +467,8 @@ async fn fields_of_translations(client: Client) {
     let object = json!({"a": 1});
     let question = json!({"name": "q", "type": "enum", "values": [{"key": "a", "value": "A"}]});
     let fields = fields! {
+        "step.translations": [(languages(100, "title", "x"))]
+            not [(languages(101, "title", ""))] => TOO_MANY_ELEMENTS;
         "step.translations.de.title": [times("x", 400)] not [times("x", 401)]
             => FIELD_TOO_LONG at r#"step.translations["de"].title"#;
         "step.translations.de.instructions": [(list(&object, 1_000))] not [(list(&object, 1_001))]

@@ -14,6 +14,7 @@ const ACCOUNT: &str = "limits";
 
 on_own_databases![
     a_task_too_large_to_return_is_refused,
+    a_step_too_large_to_return_is_refused,
     a_task_takes_no_more_steps_than_it_can_be_returned_with,
     a_guide_too_large_to_export_can_be_read_step_by_step,
     a_guide_whose_texts_exceed_a_message_is_not_analysed,
@@ -53,6 +54,37 @@ async fn a_task_too_large_to_return_is_refused(url: String) {
     let failure = client.update_task(update, &[]).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     assert_eq!(client.get_task(&small.guid).await.accepted(), small);
+}
+
+async fn a_step_too_large_to_return_is_refused(url: String) {
+    let client = client(&url).await;
+    let task = client.given_task(task("Guide")).await;
+    let half = "x".repeat(LIMIT / 2);
+    let small = information_step(&task, "Half").with_body(&half);
+    let small = client.given_step(small).await;
+    let row = |body: &str| step_translation("Titel").with_body(body);
+    let (large, step) = (half.repeat(2), information_step(&task, "Large"));
+    for too_large in [
+        step.clone().with_body(&large),
+        step.clone().translated("de", row(&large)),
+        step.clone().translated("de", row(&half)).with_body(&half),
+        step.clone()
+            .with_tags(vec!["x".repeat(1_000); LIMIT / 1_000]),
+    ] {
+        let update = too_large.clone().with_guid(&small.guid);
+        for failure in [
+            client.create_step(too_large).await.refused(),
+            client.update_step(update, &[]).await.refused(),
+        ] {
+            failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+            assert_eq!(failure.metadata()["limit_bytes"], LIMIT.to_string());
+        }
+    }
+    // With the body that it has.
+    let update = step_of(&small.guid).translated("de", row(&half));
+    let failure = client.update_step(update, &[]).await.refused();
+    failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
+    assert_eq!(client.steps_with_bodies(&task.guid).await, [small]);
 }
 
 /// This holds for a step that is created without locks and, as a subtask step, under them.

@@ -175,6 +175,19 @@ async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
         task_of(&guid).with_translations(in_language(tags[100], task_translation("one too many")));
     let failure = client.update_task(update, &[]).await.refused();
     failure.violates(&[("task.translations", "TOO_MANY_ELEMENTS")]);
+    let guide = client.given_task(task("Guide")).await;
+    let with = |tags: &[&str]| {
+        let rows = tags
+            .iter()
+            .map(|tag| ((*tag).to_owned(), step_translation("x")));
+        information_step(&guide, "Step").with_translations(rows.collect())
+    };
+    let step = client.given_step(with(&tags[..100])).await;
+    let same = with(&tags[..1]).with_guid(&step.guid);
+    assert_eq!(client.updated_step(same, &[]).await, step);
+    let update = with(&tags[99..]).with_guid(&step.guid);
+    let failure = client.update_step(update, &[]).await.refused();
+    failure.violates(&[("step.translations", "TOO_MANY_ELEMENTS")]);
 }
 
 async fn a_row_may_translate_nothing_yet(client: Client) {

@@ -71,6 +71,12 @@ async fn arrays_count_as_levels(client: Client) {
     assert_eq!(read.looping, deep(32).looping);
     let failure = client.create_step(deep(33)).await.refused();
     failure.violates_below("step.looping.array", "NESTING_TOO_DEEP");
+    let mut iterated = deep(32);
+    if let Some(looping) = &mut iterated.looping {
+        looping.iterations = Some(arrays_deep(33));
+    }
+    let failure = client.create_step(iterated).await.refused();
+    failure.violates_below("step.looping.iterations", "NESTING_TOO_DEEP");
 }
 
 async fn a_translations_instructions_have_the_same_depth(client: Client) {
