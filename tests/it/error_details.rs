@@ -125,6 +125,8 @@ async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
     names_field(&client.get_task(&guid).await.refused(), "guid");
     names_field(&client.get_step(&guid).await.refused(), "guid");
     names_field(&client.delete_step(&guid).await.refused(), "guid");
+    names_field(&client.delete_task(&guid).await.refused(), "guid");
+    names_field(&client.export(&guid).await.refused(), "guid");
     names_field(&client.delete_role(1).await.refused(), "id");
     let request = ListStepsRequest {
         task: guid.clone(),
@@ -134,10 +136,18 @@ async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
     names_field(&listed, "task");
     let updated = client.update_task(lost(), &["name"]).await.refused();
     names_field(&updated, "task.guid");
-    let created = client.create_step(information_step(&lost(), "lost")).await;
-    let refused = created.refused();
-    refused.is_task_not_found(&guid);
-    names_field(&refused, "step.task");
+    let updated = client.update_step(step_of(&guid).titled("lost"), &[]).await;
+    names_field(&updated.refused(), "step.guid");
+    for (new, prevstep) in [
+        (information_step(&lost(), "lost"), ""),
+        (information_step(&lost(), "lost"), &guid),
+        (subtask(&lost(), &guide), ""),
+    ] {
+        let created = client.create_step_after(new, prevstep).await;
+        let refused = created.refused();
+        refused.is_task_not_found(&guid);
+        names_field(&refused, "step.task");
+    }
     let created = client.create_step(subtask(&guide, &lost())).await;
     names_field(&created.refused(), "step.subtask_id");
     let step = client.given_step(subtask(&guide, &guide)).await;

@@ -15,7 +15,6 @@ on_both_databases![
     an_old_etag_aborts_the_update,
     any_other_text_as_etag_aborts_the_update,
     an_old_etag_aborts_an_update_that_would_change_nothing,
-    an_old_etag_aborts_the_update_of_a_step,
     an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step,
     a_new_step_outdates_its_tasks_etag,
     the_etag_of_a_dry_run_matches_no_later_write,
@@ -130,20 +129,6 @@ async fn an_old_etag_aborts_an_update_that_would_change_nothing(client: Client) 
     let update = renamed(&before, "After", "");
     client.updated_task(update, &[]).await;
     aborts(&client, renamed(&before, "After", &before.etag)).await;
-}
-
-async fn an_old_etag_aborts_the_update_of_a_step(client: Client) {
-    let task = client.given_task(task("Guide")).await;
-    let before = client.given_step(information_step(&task, "before")).await;
-    let update = Step {
-        title: "after".to_owned(),
-        etag: before.etag.clone(),
-        ..step_of(&before.guid)
-    };
-    let after = client.updated_step(update.clone(), &[]).await;
-    let failure = client.update_step(update, &[]).await.refused();
-    failure.is(Code::Aborted, "ETAG_MISMATCH");
-    assert_eq!(client.get_step(&before.guid).await.accepted(), after);
 }
 
 /// A guide with steps of each kind, one of which manages a task, and one refers to another.

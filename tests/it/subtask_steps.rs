@@ -22,7 +22,6 @@ on_both_databases![
     twenty_references_are_named,
     a_task_that_refers_to_itself_alone_is_deleted,
     an_old_etag_keeps_a_task_from_being_deleted,
-    an_old_etag_keeps_a_step_from_being_deleted,
     two_renames_at_once_both_reach_their_steps,
 ];
 
@@ -228,21 +227,6 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
     deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
     request.etag = client.get_task(&guide.guid).await.accepted().etag;
     client.send_delete_task(request).await.accepted();
-}
-
-async fn an_old_etag_keeps_a_step_from_being_deleted(client: Client) {
-    let guide = client.given_task(task("Guide")).await;
-    let step = client.given_step(information_step(&guide, "old")).await;
-    let update = step_of(&step.guid).titled("new");
-    let updated = client.updated_step(update, &[]).await;
-    let mut request = DeleteStepRequest {
-        guid: step.guid,
-        etag: step.etag,
-    };
-    let deleted = client.send_delete_step(request.clone()).await;
-    deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
-    request.etag = updated.etag;
-    client.send_delete_step(request).await.accepted();
 }
 
 /// Each import renames a task, and changes a step that refers to the other one.
