@@ -16,6 +16,7 @@ on_both_databases![
     every_task_and_step_is_missing_in_every_language,
     a_row_serves_its_own_language_alone,
     an_unlocked_row_is_outdated_once_a_text_of_the_step_changes,
+    any_text_that_a_person_writes_makes_an_outdated_row_current,
     untranslated_fields_outdate_nothing,
     a_linked_value_that_changes_outdates_all_that_has_its_text,
     an_import_that_changes_a_source_outdates_its_rows,
@@ -172,6 +173,26 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
     }
 }
 
+async fn any_text_that_a_person_writes_makes_an_outdated_row_current(client: Client) {
+    let guide = given_unlocked_task(&client, "Pump").await;
+    let row = StepTranslation {
+        body: Some("<p>Neu</p>".to_owned()),
+        instructions: vec![object(json!({"werkzeug": "Zange"}))],
+        feedback_config: vec![question("Antwort", &["ja"])],
+        ..unlocked_title("Klappe")
+    };
+    for text in ["title", "body", "instructions", "feedback_config"] {
+        let step = given_unlocked_step(&client, &guide).await;
+        retitle(&client, &step.guid, "Look").await;
+        let outdated = Some(TranslationState::Outdated);
+        assert_eq!(state(&client, &step.guid).await, outdated, "{text}");
+        let mask = format!("translations.de.{text}");
+        let update = row_of_step(&step.guid, row.clone());
+        client.updated_step(update, &[&mask]).await;
+        assert_eq!(state(&client, &step.guid).await, None, "{text}");
+    }
+}
+
 async fn untranslated_fields_outdate_nothing(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
@@ -179,6 +200,7 @@ async fn untranslated_fields_outdate_nothing(client: Client) {
         published: Some(5),
         roles: vec![AccessLevel::Tech.into()],
         dependencies: Some(conditions(2)),
+        external_id: Some("pump".to_owned()),
         ..task_of(&guide.guid)
     };
     client.updated_task(update, &[]).await;
@@ -188,6 +210,7 @@ async fn untranslated_fields_outdate_nothing(client: Client) {
         skills: vec!["care".to_owned()],
         tags: vec!["dry".to_owned()],
         dependencies: Some(conditions(2)),
+        external_id: Some("valve".to_owned()),
         looping: Some(Looping::default()),
         ..row_of_step(&step.guid, step_translation("Klappe").with_lock(false))
     };
@@ -214,6 +237,9 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
     let guide = client.imported(document).await;
     // The guide, the observation, and for each value a managed task and its wiring step.
     assert_eq!(client.translation_work(&DE).await.len(), 6);
+    // The managed tasks are not the guide's own.
+    let own = translation_work_request(&DE).of_task(guide.guid.clone());
+    assert_eq!(client.all_translation_work(own).await.len(), 4);
     translate_all(&client).await;
     let asking = client.get_step(&guide.steps[0]).await.accepted();
     let mut config = asking.feedback_config[0].clone();
@@ -234,6 +260,16 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
         assert!(["Yes!", "Ask"].contains(&&*text), "{text}");
     }
     assert_eq!(pending(work), expected);
+    // Links are no texts.
+    translate_all(&client).await;
+    let mut asking = client.get_step(&asking.guid).await.accepted();
+    let config = FeedbackConfig {
+        linked: Some(false),
+        ..asking.feedback_config.remove(0)
+    };
+    let update = step_of(&asking.guid).with_question(config);
+    client.updated_step(update, &["feedback_config"]).await;
+    assert_eq!(client.translation_work(&DE).await, []);
 }
 
 async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
@@ -248,4 +284,18 @@ async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     assert_eq!(state(&client, &guide.guid).await, outdated);
     assert_eq!(state(&client, &steps[0]).await, outdated);
     assert_eq!(state(&client, &steps[1]).await, None);
+    // A row is sent unchanged with other fields, and then with another text.
+    let mut sent = client.exported(&guide.guid).await;
+    sent.steps[0].tags.push("wet".to_owned());
+    sent.task.as_mut().unwrap().published = Some(0);
+    client.imported(sent.clone()).await;
+    assert_eq!(state(&client, &guide.guid).await, outdated);
+    assert_eq!(state(&client, &steps[0]).await, outdated);
+    let row = unlocked_title("Schauen");
+    sent.steps[0].translations.insert("de".to_owned(), row);
+    let row = unlocked_name("Ventil");
+    let task = sent.task.as_mut().unwrap();
+    task.translations.insert("de".to_owned(), row);
+    client.imported(sent).await;
+    assert_eq!(client.translation_work(&DE).await, []);
 }

@@ -113,6 +113,10 @@ async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {
     let name = |tag: &String| (tag.clone(), unlocked.clone());
     let full = task("Full").with_translations(tags[..100].iter().map(name).collect());
     let full = client.given_task(full).await;
+    let title = |tag: &String| (tag.clone(), step_translation("x"));
+    let titles = tags[..100].iter().map(title).collect();
+    let step = information_step(&full, "Full").with_translations(titles);
+    client.given_step(step).await;
     assert_eq!(client.translation_work(&[&tags[100]]).await, []);
     client
         .updated_task(task_of(&full.guid).named("New"), &["name"])

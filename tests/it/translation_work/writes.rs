@@ -297,4 +297,20 @@ async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
     let response = client.write_translations(vec![sent]).await.accepted();
     assert_eq!(response.results().collect::<Vec<_>>(), [Stale]);
     assert_eq!(response.ignored_paths, [""; 0]);
+    client
+        .updated_task(row_of_task(&guide.guid, task_translation("Pumpe")), &[])
+        .await;
+    let locked = AutomaticTranslation {
+        title: Some("Titel".to_owned()),
+        ..automatic(&work, "Pumpe")
+    };
+    let unknown = AutomaticTranslation {
+        guid: unknown_guid(),
+        ..locked.clone()
+    };
+    let sent = vec![locked, unknown];
+    let response = client.write_translations(sent).await.accepted();
+    let results: Vec<_> = response.results().collect();
+    assert_eq!(results, [SkippedLocked, NotFound]);
+    assert_eq!(response.ignored_paths, [""; 0]);
 }

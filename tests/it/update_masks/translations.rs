@@ -6,6 +6,7 @@ on_both_databases![
     a_key_may_stand_in_backticks,
     a_key_is_read_in_any_case,
     a_masked_list_of_instructions_creates_a_language_unless_it_is_empty,
+    each_masked_field_creates_a_language,
     a_wider_path_includes_a_narrower_one,
     a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translations,
 ];
@@ -75,6 +76,27 @@ async fn a_masked_list_of_instructions_creates_a_language_unless_it_is_empty(cli
         .updated_step(sent(vec![instruction.clone()]), &mask)
         .await;
     assert_eq!(after.translations["fr"].instructions, [instruction]);
+}
+
+/// The language is locked unless the mask names its lock.
+async fn each_masked_field_creates_a_language(client: Client) {
+    let full = full_step(&Task::default()).translations["de"].clone();
+    for field in ["title", "body", "instructions", "feedback_config", "locked"] {
+        let before = stored_step(&client).await;
+        let update = step_of(&before.guid).translated("fr", full.clone());
+        let mask = format!("translations.fr.{field}");
+        let after = client.updated_step(update, &[&mask]).await;
+        let mut expected = StepTranslation::default().with_lock(true);
+        match field {
+            "title" => expected.title.clone_from(&full.title),
+            "body" => expected.body.clone_from(&full.body),
+            "instructions" => expected.instructions.clone_from(&full.instructions),
+            "feedback_config" => expected.feedback_config.clone_from(&full.feedback_config),
+            _ => expected.locked = Some(false),
+        }
+        assert_eq!(after.translations["fr"], expected, "{field}");
+        assert_eq!(after.translations["de"], before.translations["de"]);
+    }
 }
 
 async fn a_wider_path_includes_a_narrower_one(client: Client) {
