@@ -8,6 +8,7 @@ mod expiry;
 on_both_databases![
     a_request_id_belongs_to_one_account,
     a_request_id_belongs_to_one_rpc,
+    any_other_field_makes_another_payload,
     a_retry_answers_although_the_task_is_gone,
     calls_at_the_same_time_with_one_request_id_create_one_task,
     a_malformed_request_id_is_refused,
@@ -60,6 +61,57 @@ async fn a_request_id_belongs_to_one_rpc(client: Client) {
     };
     let reused = client.send_restore(restore).await.refused();
     reused.is_precondition("REQUEST_ID_REUSED");
+}
+
+/// None of these fields has an effect here.
+async fn any_other_field_makes_another_payload(client: Client) {
+    let request = create("One", &unknown_guid());
+    let made = client.send_create_task(request.clone()).await.accepted();
+    let ignored = CreateTaskRequest {
+        task: Some(Task {
+            idx: 3,
+            ..task("One")
+        }),
+        ..request
+    };
+    let refused = client.send_create_task(ignored).await.refused();
+    refused.is_precondition("REQUEST_ID_REUSED");
+
+    let request = CreateStepRequest {
+        request_id: unknown_guid(),
+        ..create_step_request(information_step(&made.task.unwrap(), "Step"))
+    };
+    client.send_create_step(request.clone()).await.accepted();
+    let placed = CreateStepRequest {
+        prevstep: unknown_guid(),
+        ..request
+    };
+    let refused = client.send_create_step(placed).await.refused();
+    refused.is_precondition("REQUEST_ID_REUSED");
+
+    let request = ImportTaskRequest {
+        document: Some(document("Guide", Vec::new())),
+        request_id: unknown_guid(),
+        ..ImportTaskRequest::default()
+    };
+    client.send_import(request.clone()).await.accepted();
+    for other in [
+        ImportTaskRequest {
+            absent_steps: AbsentSteps::Keep.into(),
+            ..request.clone()
+        },
+        ImportTaskRequest {
+            absent_fields: AbsentFields::Keep.into(),
+            ..request.clone()
+        },
+        ImportTaskRequest {
+            match_external_ids: true,
+            ..request
+        },
+    ] {
+        let refused = client.send_import(other).await.refused();
+        refused.is_precondition("REQUEST_ID_REUSED");
+    }
 }
 
 async fn a_retry_answers_although_the_task_is_gone(client: Client) {

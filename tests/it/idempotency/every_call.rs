@@ -270,6 +270,14 @@ async fn a_request_id_is_done_once(client: Client) {
             .send_bytes("TaskService/CreateTask", call.into())
             .await;
         other.refused().is_precondition("REQUEST_ID_REUSED");
+        if write.has("validate_only") {
+            let again = dry(&with_id(&write.request, &id));
+            let again = write.send(&client, &again).await.accepted();
+            assert_eq!(again, first, "{}", write.call);
+            let other = dry(&with_id(&write.other, &id));
+            let other = write.send(&client, &other).await.refused();
+            other.is_precondition("REQUEST_ID_REUSED");
+        }
         assert_eq!(contents(&client).await, once, "{}", write.call);
         let fresh = with_id(&write.other, &unknown_guid());
         write.send(&client, &fresh).await.accepted();
