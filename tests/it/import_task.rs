@@ -13,6 +13,7 @@ mod step_limit;
 
 on_both_databases![
     an_import_equals_separate_creates,
+    steps_with_equal_ids_are_made_separately,
     system_set_fields_are_ignored_and_not_listed,
     fields_of_other_types_are_listed_once,
     a_title_of_a_subtask_step_is_listed_if_it_differs,
@@ -43,6 +44,15 @@ async fn an_import_equals_separate_creates(client: Client) {
         client.exported(&made.guid).await,
     ];
     assert_eq!(canonical(made), canonical(created));
+}
+
+async fn steps_with_equal_ids_are_made_separately(client: Client) {
+    let id = unknown_guid();
+    let steps = document_steps(&["a", "b"]).into_iter();
+    let steps = steps.map(|step| step.with_guid(id.clone()));
+    let made = client.imported(document("Guide", steps.collect())).await;
+    assert_eq!(client.step_titles(&made.guid).await, ["a", "b"]);
+    assert!(!made.steps.contains(&id), "{made:?}");
 }
 
 async fn system_set_fields_are_ignored_and_not_listed(client: Client) {

@@ -4,6 +4,7 @@ use crate::kit::prelude::*;
 
 on_both_databases![
     fields_are_kept_unless_they_are_reset,
+    one_of_several_languages_is_kept_unless_it_is_reset,
     a_value_without_a_document_resets_its_task,
     an_unlisted_wiring_step_has_its_defaults,
     a_wiring_step_without_its_id_is_replaced_with_its_question,
@@ -135,6 +136,37 @@ fn nested_guide(depth: usize) -> TaskDocument {
         task: Some(full_task()),
         steps,
     }
+}
+
+/// Changes a nested guide and the document in its value.
+fn change_both(guide: &mut TaskDocument, change: fn(&mut TaskDocument)) {
+    change(guide);
+    let value = &mut guide.steps[1].feedback_config[0].values[0];
+    change(value.task_json.as_mut().unwrap());
+}
+
+async fn one_of_several_languages_is_kept_unless_it_is_reset(client: Client) {
+    let mut guide = nested_guide(1);
+    change_both(&mut guide, |document| {
+        let row = step_translation("Vanne").with_lock(true);
+        document.steps[0].translations.insert("fr".to_owned(), row);
+    });
+    let made = client.imported(guide).await;
+    let full = client.exported(&made.guid).await;
+    let mut sent = full.clone();
+    change_both(&mut sent, |document| {
+        let task = document.task.as_mut().unwrap();
+        // Both are locked.
+        task.translations.remove("de");
+        document.steps[0].translations.remove("fr");
+    });
+    let kept = request(AbsentFields::Keep, sent.clone());
+    let response = client.send_import(kept).await.accepted();
+    assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+    assert_eq!(client.exported(&made.guid).await, full);
+    reset(&client, sent.clone()).await;
+    let after = client.exported(&made.guid).await;
+    assert_eq!(canonical(after), canonical(sent));
 }
 
 async fn a_value_without_a_document_resets_its_task(client: Client) {

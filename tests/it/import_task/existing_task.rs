@@ -5,6 +5,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     ids_are_read_in_any_case,
     a_step_may_be_listed_once,
+    a_step_of_another_task_is_not_found,
     changed_fixed_fields_are_ignored_and_listed,
     subtask_fields_of_other_types_of_steps_are_ignored_and_listed,
     steps_of_a_question_that_is_refused_are_checked,
@@ -13,6 +14,8 @@ on_both_databases![
     a_step_cannot_refer_to_a_missing_task,
     references_of_stored_steps_are_checked,
     an_old_etag_aborts_the_import,
+    an_etag_follows_the_list_of_steps_and_not_their_texts,
+    a_shorthand_alone_replaces_dependencies,
     a_hundred_orders_in_a_row_are_those_of_their_lists,
 ];
 
@@ -64,6 +67,36 @@ async fn exported(client: &Client) -> TaskDocument {
     ];
     let made = client.imported(document("Guide", steps)).await;
     client.exported(&made.guid).await
+}
+
+async fn a_step_of_another_task_is_not_found(client: Client) {
+    let other = guide(&client, &["elsewhere"]).await;
+    let sent = exported(&client).await;
+    let value = &sent.steps[1].feedback_config[0].values[0];
+    let inner = &value.task_json.as_ref().unwrap().steps[0];
+    let before = client.tasks_with_steps().await;
+    let in_value = "document.steps[1].feedback_config[0].values[0].task_json.steps[1].guid";
+    for (listed, field) in [
+        (&other.steps[0], "document.steps[3].guid"),
+        (&inner.guid, "document.steps[3].guid"),
+        (&sent.steps[0].guid, in_value),
+    ] {
+        let mut sent = sent.clone();
+        if field == in_value {
+            let value = &mut sent.steps[1].feedback_config[0].values[0];
+            let inner = value.task_json.as_mut().unwrap();
+            inner.steps.push(step_of(listed));
+        } else {
+            sent.steps.push(step_of(listed));
+        }
+        let failure = client
+            .import_with(AbsentSteps::Delete, sent)
+            .await
+            .refused();
+        failure.is_step_not_found(listed);
+        assert_eq!(failure.metadata()["field"], field);
+    }
+    assert_eq!(client.tasks_with_steps().await, before);
 }
 
 /// Gives the task another product and type, and its first step another product, type and task.
@@ -198,6 +231,35 @@ async fn an_old_etag_aborts_the_import(client: Client) {
     }
     let read = client.get_task(&made.guid).await.accepted();
     assert_eq!(Some(read), after.task);
+}
+
+async fn an_etag_follows_the_list_of_steps_and_not_their_texts(client: Client) {
+    let made = guide(&client, &["a"]).await;
+    let step = step_of(&made.steps[0]);
+    client.updated_step(step.clone().titled("b"), &[]).await;
+    let request = ImportTaskRequest {
+        document: Some(document_of(&made.guid, vec![step.titled("c")])),
+        etag: made.etag.clone(),
+        ..ImportTaskRequest::default()
+    };
+    client.send_import(request.clone()).await.accepted();
+    assert_eq!(client.step_titles(&made.guid).await, ["c"]);
+    client.given_step(information_step(&made, "new")).await;
+    let refused = client.send_import(request).await.refused();
+    refused.is(Code::Aborted, "ETAG_MISMATCH");
+}
+
+async fn a_shorthand_alone_replaces_dependencies(client: Client) {
+    let (made, step) = rich(&client).await;
+    let shorthand = "components.7.power = on";
+    let steps = vec![step_of(&step.guid).with_shorthand(shorthand)];
+    let sent = document_with(task_of(&made.guid).with_shorthand(shorthand), steps);
+    let response = client.import(sent).await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
+    let task = response.task.unwrap();
+    assert_eq!(task.dependency_shorthand.as_deref(), Some(shorthand));
+    let step = client.get_step(&step.guid).await.accepted();
+    assert_eq!(step.dependency_shorthand.as_deref(), Some(shorthand));
 }
 
 /// Many imports, each with new steps and a new order.
