@@ -1,9 +1,12 @@
 //! ExportTask. That an export imports onto itself and as a copy, and changes nothing else, is
 //! in `properties::import_export`.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::kit::prelude::*;
@@ -11,6 +14,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     managed_tasks_stand_below_their_values,
     a_managed_task_is_exported_by_itself,
+    a_guide_etag_follows_managed_tasks_and_the_order,
     an_export_that_refers_outside_stays_in_its_account,
     a_malformed_id_is_refused_and_one_in_upper_case_is_not,
     an_export_shows_one_state_while_names_change,
@@ -93,6 +97,29 @@ async fn a_managed_task_is_exported_by_itself(client: Client) {
         let guid = &inner.task.as_ref().unwrap().guid;
         assert_eq!(client.exported(guid).await, *inner);
     }
+}
+
+async fn a_guide_etag_follows_managed_tasks_and_the_order(client: Client) {
+    let (made, _) = guide(&client).await;
+    let etag = async || {
+        let guid = made.guid.clone();
+        let exported = client.send_export(ExportTaskRequest { guid }).await;
+        exported.accepted().guide_etag
+    };
+    let exported = client.exported(&made.guid).await;
+    let mut seen = BTreeSet::from([etag().await]);
+    for document in documents_in(&exported) {
+        let guid = &document.task.as_ref().unwrap().guid;
+        let row = task_translation("Pompe");
+        client
+            .updated_task(task_of(guid).translated("fr", row), &[])
+            .await;
+        assert!(seen.insert(etag().await), "{guid}");
+    }
+    let reversed = made.steps.iter().rev();
+    let reversed = reversed.map(|guid| step_of(guid)).collect();
+    client.imported(document_of(&made.guid, reversed)).await;
+    assert!(seen.insert(etag().await), "the order");
 }
 
 /// The document without the id of its outermost task.

@@ -6,6 +6,8 @@ use crate::kit::prelude::*;
 on_both_databases![
     a_new_text_renames_the_managed_task_and_its_wiring_step,
     switching_linked_off_unlinks_all_tasks,
+    a_key_that_is_gone_unlinks_its_task_alone,
+    only_an_import_links_values,
     a_linked_text_has_200_code_points_at_most,
     a_mask_that_clears_the_question_is_refused,
     other_fields_of_a_wiring_step_may_change,
@@ -72,6 +74,33 @@ async fn switching_linked_off_unlinks_all_tasks(client: Client) {
             client.delete_task(&task.guid).await.accepted();
         }
     }
+}
+
+async fn a_key_that_is_gone_unlinks_its_task_alone(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let before = managed_by(&client, &question).await;
+    let after = updated_question(&client, &question, |config| {
+        config.values.remove(0);
+    })
+    .await;
+    unlinked(&client, &before[0], &wiring[0]).await;
+    let managed = managed_by(&client, &after).await.remove(0);
+    assert_eq!((&managed.guid, managed.idx), (&before[1].guid, 0));
+    assert_eq!(now(&client, &wiring[1]).await, wiring[1]);
+    assert_eq!(client.step_order(&made.guid).await, made.steps);
+}
+
+async fn only_an_import_links_values(client: Client) {
+    let (_, question, _) = guide(&client, &[("a", "A")]).await;
+    let more = update(&question, |config| config.values.push(answer("b", "B")));
+    let refused = client.update_step(more, &[]).await.refused();
+    refused.is_precondition("LINKED_IMPORT_ONLY");
+    assert_eq!(now(&client, &question).await, question);
+    let after = updated_question(&client, &question, |config| config.linked = Some(false)).await;
+    let again = update(&question, |_| {});
+    let refused = client.update_step(again, &[]).await.refused();
+    refused.is_precondition("LINKED_IMPORT_ONLY");
+    assert_eq!(now(&client, &question).await, after);
 }
 
 async fn a_linked_text_has_200_code_points_at_most(client: Client) {
