@@ -73,6 +73,11 @@ async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client)
         ["d", "new", "b", "a", "c"]
     );
     assert_eq!(client.get_task(&made.guid).await.accepted(), after);
+    // Their former order is not that in which they were made.
+    let sent = document_of(&made.guid, vec![step_of(&made.steps[2])]);
+    client.import_with(AbsentSteps::Keep, sent).await.accepted();
+    let titles = client.step_titles(&made.guid).await;
+    assert_eq!(titles, ["c", "d", "new", "b", "a"]);
 }
 
 async fn absent_steps_are_deleted(client: Client) {

@@ -177,6 +177,13 @@ async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Cli
         let expected = [3, 0, 1, 2].map(|at: usize| made.steps[at].clone());
         assert_eq!(order, expected);
     }
+    // They are in the order of the values.
+    let swapped = linked_question(vec![answer("b", "B"), answer("a", "A")]);
+    let question = step_of(&made.steps[0]).with_question(swapped);
+    let sent = document_of(&made.guid, vec![question, step_of(&made.steps[3])]);
+    client.imported(sent).await;
+    let expected = [0, 2, 1, 3].map(|at: usize| made.steps[at].clone());
+    assert_eq!(client.step_order(&made.guid).await, expected);
 }
 
 async fn a_wiring_step_that_is_listed_moves(client: Client) {

@@ -88,6 +88,10 @@ async fn a_key_that_is_gone_unlinks_its_task_alone(client: Client) {
     assert_eq!((&managed.guid, managed.idx), (&before[1].guid, 0));
     assert_eq!(now(&client, &wiring[1]).await, wiring[1]);
     assert_eq!(client.step_order(&made.guid).await, made.steps);
+    // The task has a name of its own from now on.
+    let renamed = task_of(&before[0].guid).named("Own");
+    client.updated_task(renamed, &[]).await;
+    assert_eq!(now(&client, &wiring[0]).await.title, "Own");
 }
 
 async fn only_an_import_links_values(client: Client) {

@@ -59,6 +59,13 @@ async fn a_managed_task_is_wired_and_managed(client: Client) {
             ),
         ]
     );
+    // What is unlinked is an ordinary subtask step.
+    let mut unlinked = client.get_step(&exported.steps[0].guid).await.accepted();
+    unlinked.feedback_config[0].linked = Some(false);
+    client.updated_step(unlinked, &["feedback_config"]).await;
+    let found = places(&client, of_task(&managed)).await;
+    let kinds: Vec<_> = found.iter().map(|(kind, ..)| *kind).collect();
+    assert_eq!(kinds, [ReferenceKind::Subtask; 2]);
 }
 
 async fn a_reference_names_its_task_and_the_title_of_its_step(client: Client) {
