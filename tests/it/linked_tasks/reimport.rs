@@ -11,6 +11,7 @@ on_both_databases![
     a_new_key_may_bring_a_document,
     a_returning_key_gets_another_task,
     a_wiring_step_that_is_not_listed_stays_with_its_observation,
+    the_wiring_step_of_a_key_that_is_gone_counts_as_absent,
     a_wiring_step_that_is_listed_moves,
     a_wiring_step_without_its_id_is_recognised,
     a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted,
@@ -184,6 +185,20 @@ async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Cli
     client.imported(sent).await;
     let expected = [0, 2, 1, 3].map(|at: usize| made.steps[at].clone());
     assert_eq!(client.step_order(&made.guid).await, expected);
+}
+
+async fn the_wiring_step_of_a_key_that_is_gone_counts_as_absent(client: Client) {
+    let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
+    let gone = managed_by(&client, &question).await.remove(1);
+    let without = step_of(&question.guid).with_question(linked_question(vec![answer("a", "A")]));
+    let sent = document_of(&made.guid, vec![without, step_of(&made.steps[3])]);
+    let refused = client.import(sent.clone()).await.refused();
+    let absent = [("ABSENT_STEPS", wiring[1].guid.as_str())];
+    assert_eq!(refused.preconditions(), absent);
+    client.import_with(AbsentSteps::Keep, sent).await.accepted();
+    let expected = [0, 1, 3, 2].map(|at: usize| made.steps[at].clone());
+    assert_eq!(client.step_order(&made.guid).await, expected);
+    unlinked(&client, &gone, &wiring[1]).await;
 }
 
 async fn a_wiring_step_that_is_listed_moves(client: Client) {
