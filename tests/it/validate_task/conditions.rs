@@ -5,6 +5,7 @@ use serde_json::json;
 
 on_both_databases![
     a_variable_that_other_guides_set_is_set_elsewhere,
+    a_variable_that_other_guides_set_too_may_be_answered_before,
     a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding,
     an_observation_that_too_many_guides_read_has_no_finding,
     what_a_document_replaces_sets_and_reads_nothing,
@@ -20,6 +21,7 @@ on_one_database![
     the_variable_of_a_loop_is_known,
     a_name_of_another_task_is_unknown,
     an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested,
+    each_target_that_is_no_answer_is_reported,
     a_number_equals_a_numeric_key,
     a_bound_that_is_not_numeric_is_not_comparable,
     a_variable_without_numeric_answers_is_not_comparable,
@@ -130,9 +132,15 @@ async fn the_variable_of_a_loop_is_known(client: Client) {
         alias: "outlet".to_owned(),
         ..Looping::default()
     });
-    let inside = vec![when("outlet.place", "=", "kitchen")];
+    let inside = vec![
+        when("outlet.place", "=", "kitchen"),
+        when("outlet", "!=", "none"),
+    ];
+    let beside = vec![when("outlets.place", "=", "kitchen")];
     steps.insert(1, needing(shown(StepType::Information, "Loop"), inside));
-    assert_eq!(findings(&client, steps).await, []);
+    steps.insert(2, needing(shown(StepType::Information, "Beside"), beside));
+    let path = "dependencies.nodes[0].condition";
+    only_finding(&client, steps, "condition/unknown-variable", 2, path).await;
 }
 
 async fn a_name_of_another_task_is_unknown(client: Client) {
@@ -155,15 +163,38 @@ async fn a_name_of_another_task_is_unknown(client: Client) {
 }
 
 async fn an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested(client: Client) {
+    for operator in ["=", "!="] {
+        let mut steps = clean();
+        steps[2] = needing(
+            shown(StepType::Solution, "Switch it on"),
+            vec![reads("light", operator, &["off", "offf"])],
+        );
+        let path = "dependencies.nodes[0].condition.targets[1]";
+        let found = only_finding(&client, steps, "condition/unknown-answer", 2, path).await;
+        assert_eq!(fact(&found, "variable"), json!("components.7.light"));
+        assert_eq!(fact(&found, "target"), json!("offf"));
+        assert_eq!(fact(&found, "suggestion"), json!("off"));
+    }
+}
+
+async fn each_target_that_is_no_answer_is_reported(client: Client) {
     let mut steps = clean();
+    let targets = vec![text("steady"), text("off"), number(5.0), value(true.into())];
     steps[2] = needing(
         shown(StepType::Solution, "Switch it on"),
-        vec![reads("light", "=", &["off", "offf"])],
+        vec![reads_values("light", "=", targets)],
     );
-    let path = "dependencies.nodes[0].condition.targets[1]";
-    let found = only_finding(&client, steps, "condition/unknown-answer", 2, path).await;
-    assert_eq!(fact(&found, "target"), json!("offf"));
-    assert_eq!(fact(&found, "suggestion"), json!("off"));
+    let found = findings(&client, steps).await;
+    let path =
+        |target| format!("document.steps[2].dependencies.nodes[0].condition.targets[{target}]");
+    let rule = "condition/unknown-answer";
+    let expected = [path(0), path(2), path(3)];
+    assert_eq!(
+        places(&found),
+        expected.each_ref().map(|path| (rule, path.as_str()))
+    );
+    let targets: Vec<_> = found.iter().map(|one| fact(one, "target")).collect();
+    assert_eq!(targets, [json!("steady"), json!(5.0), json!(true)]);
 }
 
 async fn a_number_equals_a_numeric_key(client: Client) {
@@ -194,31 +225,43 @@ async fn a_bound_that_is_not_numeric_is_not_comparable(client: Client) {
                 reads("beeps", ">", &["many"]),
                 reads("beeps", "<", &["2"]),
                 reads("beeps", ">", &["1"]),
+                reads_values("beeps", "<", vec![value(true.into())]),
             ]))],
         ),
         shown(StepType::End, "Done"),
     ];
-    let path = "dependencies.nodes[0].group.nodes[0].condition.targets[0]";
+    let path = |node| {
+        format!("document.steps[1].dependencies.nodes[0].group.nodes[{node}].condition.targets[0]")
+    };
     let found = findings(&client, steps).await;
     let found: Vec<_> = found
         .iter()
         .filter(|one| one.rule != "condition/always-holds")
         .collect();
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!(found[0].rule, "condition/not-comparable");
-    assert_eq!(found[0].path, format!("document.steps[1].{path}"));
-    assert_eq!(fact(found[0], "target"), json!("many"));
+    assert_eq!(found.len(), 2, "{found:#?}");
+    for (finding, (node, operator, target)) in found
+        .iter()
+        .zip([(0, ">", json!("many")), (3, "<", json!(true))])
+    {
+        assert_eq!(finding.rule, "condition/not-comparable");
+        assert_eq!(finding.path, path(node));
+        assert_eq!(fact(finding, "operator"), json!(operator));
+        assert_eq!(fact(finding, "target"), target);
+    }
 }
 
 async fn a_variable_without_numeric_answers_is_not_comparable(client: Client) {
-    let mut steps = clean();
-    let compared = any_of(vec![
-        reads("light", ">", &["1"]),
-        reads("light", "=", &["on"]),
-    ]);
-    steps[1].dependencies = Some(compared);
-    let path = "dependencies.nodes[0].condition";
-    only_finding(&client, steps, "condition/not-comparable", 1, path).await;
+    for operator in [">", "<"] {
+        let mut steps = clean();
+        let compared = any_of(vec![
+            reads("light", operator, &["1"]),
+            reads("light", "=", &["on"]),
+        ]);
+        steps[1].dependencies = Some(compared);
+        let path = "dependencies.nodes[0].condition";
+        let found = only_finding(&client, steps, "condition/not-comparable", 1, path).await;
+        assert_eq!(fact(&found, "operator"), json!(operator));
+    }
 }
 
 async fn several_bounds_are_superfluous(client: Client) {
@@ -230,7 +273,7 @@ async fn several_bounds_are_superfluous(client: Client) {
         ),
         needing(
             shown(StepType::Solution, "Few"),
-            vec![reads("beeps", "<", &["2"])],
+            vec![reads("beeps", "<", &["2", "0"])],
         ),
         shown(StepType::End, "Done"),
     ];
@@ -240,9 +283,12 @@ async fn several_bounds_are_superfluous(client: Client) {
         .iter()
         .filter(|one| one.rule != "observation/unused-answer")
         .collect();
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!(found[0].rule, "condition/several-bounds");
-    assert_eq!(found[0].path, format!("document.steps[1].{path}"));
+    assert_eq!(found.len(), 2, "{found:#?}");
+    for (finding, (step, targets)) in found.iter().zip([(1, ["2", "5"]), (2, ["2", "0"])]) {
+        assert_eq!(finding.rule, "condition/several-bounds");
+        assert_eq!(finding.path, format!("document.steps[{step}].{path}"));
+        assert_eq!(fact(finding, "targets"), json!(targets));
+    }
 }
 
 async fn an_observation_behind_its_reader_is_answered_later(client: Client) {
@@ -296,6 +342,23 @@ async fn a_variable_that_other_guides_set_is_set_elsewhere(client: Client) {
     assert_eq!(place.title, "Ask damage");
 }
 
+async fn a_variable_that_other_guides_set_too_may_be_answered_before(client: Client) {
+    let other = document("Other", vec![asks("light", &["on", "off"])]);
+    client.imported(other).await;
+    let mut early = clean();
+    let needs = vec![reads("light", "=", &["on"])];
+    early.insert(0, needing(shown(StepType::Information, "Early"), needs));
+    let mut itself = clean();
+    itself[0].dependencies = Some(all_of(vec![reads("light", "!=", &["off"])]));
+    for steps in [early, itself] {
+        let found = findings(&client, steps).await;
+        for rule in ["answered-later", "self", "set-elsewhere"] {
+            let found = of_rule(&found, &format!("condition/{rule}")).len();
+            assert_eq!(found, 0, "{rule}");
+        }
+    }
+}
+
 /// Nothing is said about `nobody`: an observation that was not read may set it.
 async fn a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding(client: Client) {
     let many = vec![asks("used", &["on", "off"]); 2_100];
@@ -311,6 +374,7 @@ async fn a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding(
     let rules: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
     assert_eq!(rules, ["condition/set-elsewhere"], "{found:#?}");
     assert!(found[0].message.contains(".used`"), "{found:#?}");
+    assert_eq!(found[0].related.len(), 20);
 }
 
 async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {

@@ -8,11 +8,14 @@ on_both_databases![
     a_task_that_refers_to_itself_is_a_circle,
     a_circle_that_the_task_is_not_on_is_not_reported,
     each_circle_through_the_task_is_reported,
+    of_several_circles_through_a_step_the_shortest_is_reported,
+    subtask_steps_that_are_drafts_are_checked_with_the_option_alone,
     a_subtask_that_is_not_published_is_reported,
     levels_that_may_not_see_a_subtask_are_reported,
     a_subtask_without_a_common_level_is_an_error,
     nine_levels_of_subtasks_are_too_deep,
     eight_levels_of_subtasks_are_not_too_deep,
+    what_speaks_of_walkthroughs_is_not_checked_beyond_a_limit,
     a_guide_of_more_steps_than_the_limit_is_too_large,
     a_guide_of_more_conditions_than_the_limit_is_too_large,
     managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_its_subtasks,
@@ -64,6 +67,7 @@ async fn a_task_that_refers_to_itself_is_a_circle(client: Client) {
         let found = rules(&client, &one).await;
         assert_eq!(of_rule(&found, "subtask/cycle").len(), 1);
         assert_eq!(of_rule(&found, "step/unreachable").len(), 0);
+        assert_eq!(of_rule(&found, "subtask/unpublished").len(), 0);
     }
 }
 
@@ -87,14 +91,74 @@ async fn each_circle_through_the_task_is_reported(client: Client) {
     assert_eq!(of_rule(&found, "subtask/cycle").len(), 2);
 }
 
+/// Of the first step, the way by Y and Q comes before the shorter one by P.
+async fn of_several_circles_through_a_step_the_shortest_is_reported(client: Client) {
+    let mut tasks = Vec::new();
+    for name in ["Root", "X", "Y", "P", "Q"] {
+        tasks.push(client.given_task(task(name)).await);
+    }
+    let [root, x, y, p, q] = tasks.as_slice() else {
+        panic!("five tasks");
+    };
+    let into_x = refer(&client, root, x).await;
+    refer(&client, x, y).await;
+    let into_p = refer(&client, x, p).await;
+    refer(&client, y, q).await;
+    refer(&client, q, root).await;
+    let back = refer(&client, p, root).await;
+    let found = rules(&client, root).await;
+    let found = of_rule(&found, "subtask/cycle");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(fact(found[0], "tasks"), json!(["Root", "X", "P"]));
+    assert_eq!(fact(found[0], "steps"), json!(3.0));
+    let related = found[0].related.iter();
+    let related: Vec<_> = related
+        .map(|place| (&place.task, &place.step, place.path.as_str()))
+        .collect();
+    let expected = [(root, &into_x), (x, &into_p), (p, &back)];
+    let expected = expected.map(|(task, step)| (&task.guid, &step.guid, "subtask_id"));
+    assert_eq!(related, expected);
+}
+
+async fn subtask_steps_that_are_drafts_are_checked_with_the_option_alone(client: Client) {
+    let inner = task("Inner").with_roles(vec![5]).with_published(0);
+    let inner = client.given_task(inner).await;
+    let outer = task("Outer").with_roles(vec![0, 5]);
+    let outer = client.given_task(outer).await;
+    for other in [&inner, &outer] {
+        let draft = subtask(&outer, other).with_published(0);
+        client.given_step(draft).await;
+    }
+    for (include_unpublished, expected) in [
+        (false, vec![]),
+        (true, vec!["subtask/levels", "subtask/cycle"]),
+    ] {
+        let options = ValidationOptions {
+            include_unpublished,
+            ..ValidationOptions::default()
+        };
+        let request = with_options(validation_of(&outer.guid), options);
+        let found = client.validated(request).await.findings;
+        let rules = found.iter().map(|one| one.rule.as_str());
+        let rules: Vec<_> = rules.filter(|rule| rule.starts_with("subtask/")).collect();
+        assert_eq!(rules, expected);
+    }
+}
+
 async fn a_subtask_that_is_not_published_is_reported(client: Client) {
-    let inner = client.given_task(task("Inner").with_published(0)).await;
-    let outer = client.given_task(task("Outer")).await;
-    let step = refer(&client, &outer, &inner).await;
-    let found = rules(&client, &outer).await;
-    let found = of_rule(&found, "subtask/unpublished");
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].step, step.guid);
+    for published in [0, 2] {
+        let inner = task("Inner").with_published(published);
+        let inner = client.given_task(inner).await;
+        let outer = client.given_task(task("Outer")).await;
+        let step = refer(&client, &outer, &inner).await;
+        let found = rules(&client, &outer).await;
+        let found = of_rule(&found, "subtask/unpublished");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].step, step.guid);
+        assert_eq!(found[0].path, "subtask_id");
+        assert_eq!(fact(found[0], "subtask"), json!("Inner"));
+        assert_eq!(fact(found[0], "published"), json!(f64::from(published)));
+    }
 }
 
 async fn levels_that_may_not_see_a_subtask_are_reported(client: Client) {
@@ -136,9 +200,41 @@ async fn chain(client: &Client, length: usize) -> Task {
 }
 
 async fn nine_levels_of_subtasks_are_too_deep(client: Client) {
-    let found = rules(&client, &chain(&client, 9).await).await;
-    let found: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
-    assert_eq!(found, ["analysis/too-large", "subtask/too-deep"]);
+    let first = chain(&client, 9).await;
+    let found = rules(&client, &first).await;
+    let rules: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
+    assert_eq!(rules, ["analysis/too-large", "subtask/too-deep"]);
+    assert_eq!(fact(&found[0], "limit"), json!("subtask_levels"));
+    assert_eq!(fact(&found[0], "most"), json!(8.0));
+    assert_eq!(
+        (&found[1].step, found[1].path.as_str()),
+        (&first.steps[0], "subtask_id")
+    );
+}
+
+async fn what_speaks_of_walkthroughs_is_not_checked_beyond_a_limit(client: Client) {
+    let deep = chain(&client, 8).await;
+    let steps = vec![
+        asks("twice", &["x", "y"]),
+        asks("twice", &["x", "y"]),
+        subtask(&Task::default(), &deep),
+        shown(StepType::End, "Done"),
+        shown(StepType::Solution, "After"),
+    ];
+    let found = findings(&client, steps).await;
+    let path = |step| format!("document.steps[{step}].feedback_config[0].name");
+    assert_eq!(
+        places(&found),
+        [
+            ("analysis/too-large", "document.task"),
+            ("observation/duplicate-name", &*path(1)),
+            ("observation/unused", &*path(0)),
+            ("observation/unused", &*path(1)),
+            ("subtask/too-deep", "document.steps[2].subtask_id"),
+        ]
+    );
+    let duplicate = of_rule(&found, "observation/duplicate-name")[0];
+    assert_eq!(fact(duplicate, "together"), json!(null));
 }
 
 async fn eight_levels_of_subtasks_are_not_too_deep(client: Client) {
@@ -192,7 +288,12 @@ async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) 
             let first = vec![asks("light", &["on", "off"])];
             let steps = [first, twenty_thousand.clone(), more].concat();
             let found = findings(&client, steps).await;
-            assert_eq!(of_rule(&found, "analysis/too-large").len(), too_large);
+            let found = of_rule(&found, "analysis/too-large");
+            assert_eq!(found.len(), too_large);
+            for finding in found {
+                assert_eq!(fact(finding, "limit"), json!("conditions"));
+                assert_eq!(fact(finding, "most"), json!(20_000.0));
+            }
         }
     }
 }

@@ -12,6 +12,8 @@ on_both_databases![
 on_one_database![
     a_missing_translation_names_the_missing_fields,
     only_the_requested_languages_are_checked,
+    languages_of_subtasks_are_checked,
+    of_more_than_a_hundred_languages_a_hundred_are_checked,
     a_translated_question_with_other_keys_is_reported,
     a_task_without_published_steps_is_reported,
     an_information_without_content_is_reported,
@@ -20,10 +22,19 @@ on_one_database![
 ];
 
 async fn a_missing_translation_names_the_missing_fields(client: Client) {
+    let listed = || vec![object(json!({"text": "Unplug it"}))];
     let mut steps = clean();
+    steps[1].instructions = listed();
+    let row = StepTranslation {
+        instructions: listed(),
+        ..step_translation("Schalten")
+    };
+    steps[2] = steps[2].clone().translated("de", row);
+    steps[2].instructions = listed();
     steps[3] = steps[3]
         .clone()
         .translated("de", step_translation("Fertig"));
+    steps.insert(3, document_step(StepType::Solution, "Without body"));
     let guide = document_with(
         task("Guide").translated("de", task_translation("Anleitung")),
         steps,
@@ -33,13 +44,13 @@ async fn a_missing_translation_names_the_missing_fields(client: Client) {
         .await
         .findings;
     let fields: Vec<_> = found.iter().map(|one| fact(one, "fields")).collect();
-    let step = json!(["title", "body"]);
     assert_eq!(
         fields,
         [
             json!(["title", "feedback_config"]),
-            step.clone(),
-            step,
+            json!(["title", "body", "instructions"]),
+            json!(["body"]),
+            json!(["title"]),
             json!(["body"])
         ]
     );
@@ -47,7 +58,7 @@ async fn a_missing_translation_names_the_missing_fields(client: Client) {
         assert_eq!(finding.rule, "translation/missing");
         assert_eq!(finding.language, "de");
     }
-    assert_eq!(found[3].path, "document.steps[3].translations[\"de\"]");
+    assert_eq!(found[4].path, "document.steps[4].translations[\"de\"]");
 }
 
 async fn only_the_requested_languages_are_checked(client: Client) {
@@ -68,6 +79,51 @@ async fn only_the_requested_languages_are_checked(client: Client) {
     let languages: Vec<_> = found.iter().map(|one| one.language.as_str()).collect();
     // One finding for the task, one for its step.
     assert_eq!(languages, ["fr", "fr"]);
+    assert_eq!(fact(&found[0], "fields"), json!(["name"]));
+    assert_eq!(found[0].path, "document.task.translations[\"fr\"]");
+    assert_eq!(fact(&found[1], "fields"), json!(["title", "body"]));
+}
+
+/// A language of any text of the guide, although the subtask has findings of its own.
+async fn languages_of_subtasks_are_checked(client: Client) {
+    let row = step_translation("Fini").with_body("Texte");
+    let end = shown(StepType::End, "Inner").translated("fr", row);
+    let inner = client.imported(document("Inner", vec![end])).await;
+    let found = findings(&client, vec![subtask(&Task::default(), &inner)]).await;
+    let rule = "translation/missing";
+    assert_eq!(
+        places(&found),
+        [
+            (rule, "document.steps[0].translations[\"fr\"]"),
+            (rule, "document.task.translations[\"fr\"]")
+        ]
+    );
+}
+
+/// What speaks of walkthroughs is checked all the same.
+async fn of_more_than_a_hundred_languages_a_hundred_are_checked(client: Client) {
+    let all = tags(101);
+    for (count, too_large) in [(100, 0), (101, 1)] {
+        let mut steps = vec![
+            document_step(StepType::End, "End"),
+            document_step(StepType::Solution, "After"),
+        ];
+        for (index, tag) in all.iter().take(count).enumerate() {
+            let translations = &mut steps[index / 100].translations;
+            translations.insert(tag.clone(), step_translation("Text"));
+        }
+        let found = findings(&client, steps).await;
+        let beyond = of_rule(&found, "analysis/too-large");
+        assert_eq!(beyond.len(), too_large);
+        for finding in beyond {
+            assert_eq!(fact(finding, "limit"), json!("languages"));
+            assert_eq!(fact(finding, "most"), json!(100.0));
+        }
+        assert_eq!(of_rule(&found, "step/unreachable").len(), 1);
+        let missing = of_rule(&found, "translation/missing").into_iter();
+        let missing = missing.filter(|one| one.step.is_empty() && one.path.contains("task."));
+        assert_eq!(missing.count(), 100);
+    }
 }
 
 async fn a_changed_source_makes_translations_outdated(client: Client) {
@@ -75,54 +131,69 @@ async fn a_changed_source_makes_translations_outdated(client: Client) {
         (false, "translation/outdated"),
         (true, "translation/locked-outdated"),
     ] {
-        let row = step_translation("Fertig")
-            .with_body("Text")
-            .with_lock(locked);
-        let end = shown(StepType::End, "Done").translated("de", row);
-        let name = task_translation("Anleitung");
-        let guide = document_with(task("Guide").translated("de", name), vec![end]);
-        let made = client.imported(guide).await;
-        let request = validation_of(&made.guid);
-        assert_eq!(client.validated(request.clone()).await.findings, []);
-        let renamed = step_of(&made.steps[0]).titled("Finished");
-        client.update_step(renamed, &["title"]).await.accepted();
-        let found = client.validated(request).await.findings;
-        let found: Vec<_> = found
-            .iter()
-            .map(|one| (one.rule.as_str(), &one.step))
-            .collect();
-        assert_eq!(found, [(rule, &made.steps[0])]);
+        for (field, update) in [
+            ("title", step_of("").titled("Finished")),
+            ("body", step_of("").with_body("Finished")),
+        ] {
+            let row = step_translation("Fertig")
+                .with_body("Text")
+                .with_lock(locked);
+            let end = shown(StepType::End, "Done").translated("de", row);
+            let name = task_translation("Anleitung");
+            let guide = document_with(task("Guide").translated("de", name), vec![end]);
+            let made = client.imported(guide).await;
+            let request = validation_of(&made.guid);
+            assert_eq!(client.validated(request.clone()).await.findings, []);
+            let update = update.with_guid(&made.steps[0]);
+            client.update_step(update, &[field]).await.accepted();
+            let found = client.validated(request).await.findings;
+            let found: Vec<_> = found
+                .iter()
+                .map(|one| (one.rule.as_str(), &one.step))
+                .collect();
+            assert_eq!(found, [(rule, &made.steps[0])], "{field}");
+        }
     }
 }
 
 async fn a_translated_question_with_other_keys_is_reported(client: Client) {
-    let mut steps = clean();
-    for step in &mut steps {
-        let mut row = step_translation("Titel").with_body("Text");
-        if !step.feedback_config.is_empty() {
-            let values = vec![answer("on", "an"), answer("other", "sonst")];
-            row.feedback_config = vec![question("light", &[]).with_values(values)];
+    for (keys, missing, others) in [
+        (&["on", "other"][..], &["off"][..], &["other"][..]),
+        (&["off"], &["on"], &[]),
+        (&["on", "off", "other"], &[], &["other"]),
+        (&["off", "on"], &[], &[]),
+    ] {
+        let mut steps = clean();
+        for step in &mut steps {
+            let mut row = step_translation("Titel").with_body("Text");
+            if !step.feedback_config.is_empty() {
+                row.feedback_config = vec![question("light", keys)];
+            }
+            *step = step.clone().translated("de", row);
         }
-        *step = step.clone().translated("de", row);
+        let guide = document_with(
+            task("Guide").translated("de", task_translation("Anleitung")),
+            steps,
+        );
+        let found = client
+            .validated(validation_of_document(guide))
+            .await
+            .findings;
+        if missing.is_empty() && others.is_empty() {
+            assert_eq!(found, []);
+            continue;
+        }
+        let path = "document.steps[0].translations[\"de\"].feedback_config[0].values";
+        assert_eq!(places(&found), [("translation/answers", path)]);
+        assert_eq!(fact(&found[0], "missing"), json!(missing));
+        assert_eq!(fact(&found[0], "others"), json!(others));
     }
-    let guide = document_with(
-        task("Guide").translated("de", task_translation("Anleitung")),
-        steps,
-    );
-    let found = client
-        .validated(validation_of_document(guide))
-        .await
-        .findings;
-    let path = "document.steps[0].translations[\"de\"].feedback_config[0].values";
-    assert_eq!(places(&found), [("translation/answers", path)]);
-    assert_eq!(fact(&found[0], "missing"), json!(["off"]));
-    assert_eq!(fact(&found[0], "others"), json!(["other"]));
 }
 
 async fn a_task_without_published_steps_is_reported(client: Client) {
     let mut draft = shown(StepType::End, "Draft");
     draft.published = Some(0);
-    for steps in [vec![], vec![draft]] {
+    for steps in [vec![], vec![draft.clone()]] {
         let count = steps.len();
         let found = findings(&client, steps).await;
         let rules: Vec<_> = found.iter().map(|one| one.rule.as_str()).collect();
@@ -133,12 +204,26 @@ async fn a_task_without_published_steps_is_reported(client: Client) {
             ("document.task", "")
         );
     }
+    let options = ValidationOptions {
+        include_unpublished: true,
+        ..ValidationOptions::default()
+    };
+    let request = validation_of_document(document("Guide", vec![draft]));
+    let found = client.validated(with_options(request, options)).await;
+    assert_eq!(found.findings, []);
 }
 
 async fn an_information_without_content_is_reported(client: Client) {
     let mut steps = clean();
     steps.insert(1, document_step(StepType::Information, "Empty"));
-    only_finding(&client, steps, "step/no-content", 1, "").await;
+    // Instructions are content, and steps of other types need none.
+    let listed = object(json!({"text": "Unplug it"}));
+    let listed = document_step(StepType::Information, "Listed").with_instructions(vec![listed]);
+    steps.insert(2, listed);
+    steps.insert(3, document_step(StepType::Solution, "Without body"));
+    steps.insert(4, document_step(StepType::Idp, "Without body"));
+    let found = only_finding(&client, steps, "step/no-content", 1, "").await;
+    assert_eq!(found.severity(), Severity::Info);
 }
 
 async fn an_unknown_value_of_published_is_reported(client: Client) {
@@ -146,7 +231,9 @@ async fn an_unknown_value_of_published_is_reported(client: Client) {
     let mut other = shown(StepType::Information, "Other");
     other.published = Some(2);
     steps.insert(1, other);
-    only_finding(&client, steps, "step/unknown-published", 1, "published").await;
+    let rule = "step/unknown-published";
+    let found = only_finding(&client, steps, rule, 1, "published").await;
+    assert_eq!(fact(&found, "published"), json!(2.0));
 }
 
 async fn a_new_name_makes_translations_of_the_task_outdated(client: Client) {
