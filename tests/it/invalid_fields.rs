@@ -383,6 +383,7 @@ async fn fields_of_previews(client: Client) {
 async fn fields_of_validations(client: Client) {
     let rule = json!({"rule": "step/unreachable", "severity": 2});
     let (suppressed, known) = (json!({"path": "nothing"}), json!("known"));
+    let language = json!("de");
     let validation = json!({
         "document": {"task": {"name": "Guide", "product_id": PRODUCT}},
         "options": {"rules": [rule], "suppress": [suppressed]},
@@ -406,6 +407,8 @@ async fn fields_of_validations(client: Client) {
         "options.known_variables": [(list(&known, 1_000))]
             not [(list(&known, 1_001))] => TOO_MANY_ELEMENTS;
         "options.known_variables[0]": [times("n", 2_001)] not [times("n", 2_002)] => FIELD_TOO_LONG;
+        "options.languages": [(list(&language, 100))] not [(list(&language, 101))]
+            => TOO_MANY_ELEMENTS;
     };
     check(
         &client,

@@ -68,6 +68,22 @@ async fn tasks_are_filtered_by_product_and_published(client: Client) {
         let tasks: Vec<_> = found.iter().map(|one| &one.task).collect();
         assert_eq!(tasks, [&task.guid]);
     }
+    let by_both = ListFindingsRequest {
+        product_id: Some(8),
+        published: Some(0),
+        ..ListFindingsRequest::default()
+    };
+    let options = ValidationOptions {
+        min_severity: Severity::Warning.into(),
+        ..ValidationOptions::default()
+    };
+    let of_warnings = ListFindingsRequest {
+        options: Some(options),
+        ..ListFindingsRequest::default()
+    };
+    for request in [by_both, of_warnings] {
+        assert_eq!(all(&client, request).await.0, []);
+    }
 }
 
 async fn managed_tasks_are_looked_at_with_their_parent(client: Client) {

@@ -93,9 +93,14 @@ async fn a_rule_can_have_another_severity(client: Client) {
         rules: vec![setting(Severity::Off), setting(Severity::Error)],
         ..ValidationOptions::default()
     };
-    let response = validated(&client, options).await;
+    let response = validated(&client, options.clone()).await;
     assert_eq!(counts(&response), [2, 1, 0, 0]);
     assert_eq!(response.findings[0].severity(), Severity::Error);
+    let options = ValidationOptions {
+        min_severity: Severity::Error.into(),
+        ..options
+    };
+    assert_eq!(counts(&validated(&client, options).await), [2, 0, 0, 0]);
 }
 
 async fn findings_below_the_minimum_are_not_listed_or_counted(client: Client) {
@@ -109,6 +114,18 @@ async fn findings_below_the_minimum_are_not_listed_or_counted(client: Client) {
             min_severity: minimum.into(),
             ..ValidationOptions::default()
         };
+        assert_eq!(counts(&validated(&client, options.clone()).await), expected);
+        // Nor are they counted as suppressed.
+        let suppression = Suppression {
+            rule: "step/no-content".to_owned(),
+            ..Suppression::default()
+        };
+        let options = ValidationOptions {
+            suppress: vec![suppression],
+            ..options
+        };
+        let [errors, warnings, infos, _] = expected;
+        let expected = [errors, warnings, 0, infos];
         assert_eq!(counts(&validated(&client, options).await), expected);
     }
 }

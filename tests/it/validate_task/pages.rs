@@ -9,6 +9,8 @@ on_both_databases![
     what_reads_and_sets_elsewhere_changes_the_fingerprint,
     a_finding_keeps_its_id_when_others_come_and_go,
     findings_are_in_the_order_of_the_guide,
+    findings_of_a_step_are_in_the_order_of_paths_behind_those_of_its_task,
+    findings_of_an_export_have_its_ids,
 ];
 
 /// A guide with an unused observation for each name.
@@ -49,6 +51,7 @@ async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
         let response = client.validated(known.clone()).await;
         assert!(response.unchanged);
         assert_eq!(response.findings, []);
+        assert_eq!(response.counts, Some(FindingCounts::default()));
         assert_eq!(response.fingerprint, known_fingerprint);
         let options = ValidationOptions {
             min_severity: Severity::Warning.into(),
@@ -114,8 +117,13 @@ async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {
 async fn findings_are_in_the_order_of_the_guide(client: Client) {
     let mut guide = unused(&["a"]);
     let inner = |key, name| shown_after(key, unused(&[name]).steps);
+    let innermost = vec![answer_with("3", "Three", inner("3", "d"))];
+    let mut first = inner("1", "b");
+    first
+        .steps
+        .insert(0, observation_asking(linked_question(innermost)));
     let values = vec![
-        answer_with("1", "One", inner("1", "b")),
+        answer_with("1", "One", first),
         answer_with("2", "Two", inner("2", "c")),
     ];
     guide
@@ -125,14 +133,59 @@ async fn findings_are_in_the_order_of_the_guide(client: Client) {
         .validated(validation_of_document(guide))
         .await
         .findings;
-    let paths: Vec<_> = found.iter().map(|one| one.path.as_str()).collect();
+    let found = of_rule(&found, "observation/unused").into_iter();
+    let paths: Vec<_> = found.map(|one| one.path.as_str()).collect();
     let inner = "document.steps[0].feedback_config[0].values";
     assert_eq!(
         paths,
         [
             "document.steps[1].feedback_config[0].name".to_owned(),
-            format!("{inner}[0].task_json.steps[0].feedback_config[0].name"),
+            format!("{inner}[0].task_json.steps[1].feedback_config[0].name"),
+            format!(
+                "{inner}[0].task_json.steps[0].feedback_config[0].values[0].\
+                 task_json.steps[0].feedback_config[0].name"
+            ),
             format!("{inner}[1].task_json.steps[0].feedback_config[0].name"),
         ]
     );
+}
+
+async fn findings_of_a_step_are_in_the_order_of_paths_behind_those_of_its_task(client: Client) {
+    let typo = vec![reads("ligth", "=", &["on"])];
+    let step = needing(document_step(StepType::Information, "Empty"), typo).with_published(2);
+    let step = step.translated("german", step_translation("Leer"));
+    let steps = vec![step, shown(StepType::End, "Done")];
+    let made = client.imported(document("Guide", steps)).await;
+    let found = client.validated(validation_of(&made.guid)).await.findings;
+    let found: Vec<_> = found
+        .iter()
+        .map(|one| (one.step.as_str(), one.rule.as_str(), one.path.as_str()))
+        .collect();
+    let (first, second) = (made.steps[0].as_str(), made.steps[1].as_str());
+    let typo = "dependencies.nodes[0].condition";
+    let german = "translations[\"german\"]";
+    assert_eq!(
+        found,
+        [
+            ("", "translation/missing", german),
+            (first, "step/no-content", ""),
+            (first, "condition/unknown-variable", typo),
+            (first, "step/unknown-published", "published"),
+            (first, "translation/unknown-language", german),
+            (second, "translation/missing", german),
+        ]
+    );
+}
+
+async fn findings_of_an_export_have_its_ids(client: Client) {
+    let made = client.imported(unused(&["a", "a"])).await;
+    let exported = client.exported(&made.guid).await;
+    let found = client.validated(validation_of_document(exported)).await;
+    let finding = of_rule(&found.findings, "observation/duplicate-name")[0];
+    assert_eq!((&finding.task, &finding.step), (&made.guid, &made.steps[1]));
+    let [place] = finding.related.as_slice() else {
+        panic!("{finding:#?}");
+    };
+    assert_eq!((&place.task, &place.step), (&made.guid, &made.steps[0]));
+    assert_eq!(place.title, "Ask a");
 }

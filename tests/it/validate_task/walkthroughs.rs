@@ -17,6 +17,7 @@ on_one_database![
     a_number_may_be_spelled_in_another_way,
     dependencies_of_a_managed_task_that_always_hold_are_reported,
     dependencies_of_a_task_that_cannot_hold_hide_it,
+    the_hint_names_the_first_end_that_every_walkthrough_comes_to,
     twenty_observations_that_only_the_last_step_reads_are_decided,
     a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
     every_question_about_a_guide_with_too_many_values_is_undecided,
@@ -218,6 +219,36 @@ async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
             ("condition/answered-later", later_too),
             ("task/never-visible", "document.task.dependencies"),
         ]
+    );
+}
+
+async fn the_hint_names_the_first_end_that_every_walkthrough_comes_to(client: Client) {
+    let end = |title| shown(StepType::End, title);
+    let never = ["on", "off"]
+        .map(|key| reads("light", "=", &[key]))
+        .to_vec();
+    let mut steps = clean();
+    steps.splice(
+        1..1,
+        [
+            needing(end("Perhaps"), vec![reads("light", "=", &["on"])]),
+            end("Draft").with_published(0),
+            needing(shown(StepType::Information, "Never"), never),
+            end("First"),
+            end("Second"),
+        ],
+    );
+    let found = findings(&client, steps).await;
+    let unreachable = of_rule(&found, "step/unreachable").into_iter();
+    let mut hints = unreachable.map(|one| one.hint.as_str());
+    let of_never = hints.next().expect("a finding");
+    assert!(!of_never.contains("the END"), "{of_never}");
+    // The second end, two solutions and the last end.
+    let later: Vec<_> = hints.collect();
+    assert_eq!(later.len(), 4);
+    assert!(
+        later.iter().all(|hint| hint.contains("\"First\"")),
+        "{later:?}"
     );
 }
 
