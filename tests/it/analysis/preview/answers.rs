@@ -151,19 +151,22 @@ async fn the_next_observation_is_the_first_visible_one_without_an_answer(client:
     let steps = vec![
         observation("first", &["a", "b"]),
         second.depending_on(all_of(vec![when("first", "=", "a")])),
+        observation("perhaps", &["a"]).depending_on(all_of(vec![when("nobody", "=", "a")])),
         observation("third", &["a", "b"]),
     ];
     let task = client.imported(document("Lamp", steps)).await;
+    let null = value(serde_json::Value::Null);
     for (answers, next) in [
         (vec![], Some(0)),
-        (vec![("first", "a")], Some(1)),
-        (vec![("first", "b")], Some(2)),
-        (vec![("first", "a"), ("second", "b")], Some(2)),
-        (vec![("first", "b"), ("third", "a")], None),
+        (vec![("first", text("a"))], Some(1)),
+        (vec![("first", text("b"))], Some(3)),
+        (vec![("first", null)], Some(3)),
+        (vec![("first", text("a")), ("second", text("b"))], Some(3)),
+        (vec![("first", text("b")), ("third", text("a"))], None),
     ] {
         let mut request = preview_of(&task.guid);
-        for (name, key) in answers {
-            request = request.answering(name, text(key));
+        for (name, answer) in answers {
+            request = request.answering(name, answer);
         }
         let preview = client.previewed(request).await;
         let next: Vec<String> = next
@@ -176,11 +179,19 @@ async fn the_next_observation_is_the_first_visible_one_without_an_answer(client:
 
 async fn open_variables_come_by_the_steps_that_read_them(client: Client) {
     let both = any_of(vec![when("light", "=", "off"), when("nobody", "=", "1")]);
+    let visible = any_of(vec![when("decided", "=", "1"), when("nobody", "=", "1")]);
+    let many = (0..101).map(|n| when(&format!("v{n}"), "=", "1")).collect();
+    let many = document_step(StepType::Information, "many").depending_on(any_of(many));
+    let preview = preview_of_document(document("Many", vec![many]));
+    assert_eq!(client.previewed(preview).await.open_variables.len(), 100);
     let steps = vec![
         observation("light", &["off", "on"]),
         document_step(StepType::Information, "both").depending_on(both),
         information("one", when("nobody", ">", "1")),
         information("other", when("decided", "=", "1")),
+        // What is hidden or visible whatever the variable is does not count.
+        information("draft", when("nobody", "=", "1")).with_published(0),
+        document_step(StepType::Information, "visible").depending_on(visible),
     ];
     let task = client.imported(document("Lamp", steps)).await;
     let request = preview_of(&task.guid).answering("decided", text("1"));

@@ -6,6 +6,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     a_document_is_previewed_like_what_its_import_stores,
     nothing_is_stored,
+    a_stored_step_has_its_type_cost_and_etag,
     an_invalid_document_is_refused_as_an_import_refuses_it,
     a_document_may_refer_to_stored_tasks,
     an_export_is_previewed_with_its_own_ids,
@@ -60,6 +61,28 @@ async fn a_document_is_previewed_like_what_its_import_stores(client: Client) {
 async fn nothing_is_stored(client: Client) {
     client.previewed(preview_of_document(lamp())).await;
     assert_eq!(client.all_tasks().await, Vec::<Task>::new());
+}
+
+async fn a_stored_step_has_its_type_cost_and_etag(client: Client) {
+    let steps = vec![
+        document_step(StepType::Solution, "Clean it").with_cost(7),
+        document_step(StepType::Idp, "It is broken").with_cost(2),
+    ];
+    let task = client.imported(document("Lamp", steps)).await.guid;
+    let task = client.get_task(&task).await.accepted();
+    let dearer = step_of(&task.steps[1]).with_cost(3);
+    client.updated_step(dearer, &["cost"]).await;
+    let preview = client.previewed(preview_of(&task.guid)).await;
+    let task = client.get_task(&task.guid).await.accepted();
+    assert_eq!(preview.task.expect("a task").etag, task.etag);
+    assert_eq!(preview.steps.len(), 2);
+    for (shown, guid) in preview.steps.iter().zip(&task.steps) {
+        let stored = client.get_step(guid).await.accepted();
+        assert_eq!(
+            (shown.r#type, Some(shown.cost), &shown.etag),
+            (stored.r#type, stored.cost, &stored.etag)
+        );
+    }
 }
 
 async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) {

@@ -29,6 +29,9 @@ fn titles(preview: &PreviewTaskResponse) -> Vec<&str> {
 
 async fn pages_list_every_step_once_in_order(client: Client) {
     let task = guide(&client).await;
+    let new = information_step(&task, "new");
+    let new = client.create_step_after(new, &task.steps[0]).await;
+    new.accepted();
     let mut request = preview_of(&task.guid).to_depth(1).with_page_size(2);
     let mut pages = Vec::new();
     loop {
@@ -39,7 +42,7 @@ async fn pages_list_every_step_once_in_order(client: Client) {
         }
         request = request.after(preview.next_page_token);
     }
-    assert_eq!(pages, ["a b", "inner c", "d e", "f"]);
+    assert_eq!(pages, ["a new", "b inner", "c d", "e f"]);
 }
 
 async fn other_fields_are_on_every_page(client: Client) {

@@ -60,7 +60,21 @@ async fn steps_below_an_undetermined_subtask_step_are_undetermined(client: Clien
     let outer = dark(&client).await;
     let preview = client.previewed(preview_of(&outer).to_depth(1)).await;
     assert_eq!(seen(&preview)["below"], Visibility::Undetermined);
-    assert!(reasons(&preview, "below").contains(&VisibilityReason::TaskHidden));
+    let unknown = VisibilityReason::UnknownValue;
+    assert_eq!(
+        reasons(&preview, "below"),
+        [VisibilityReason::TaskHidden, unknown]
+    );
+    assert_eq!(
+        reasons(&preview, "dark"),
+        [VisibilityReason::SubtaskHidden, unknown]
+    );
+    let light = OpenVariable {
+        name: "components.7.light".to_owned(),
+        steps: 2,
+        keys: vec!["off".to_owned(), "on".to_owned()],
+    };
+    assert_eq!(preview.open_variables, [light]);
 }
 
 async fn a_step_that_leads_back_is_a_cycle(client: Client) {

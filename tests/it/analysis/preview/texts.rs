@@ -183,6 +183,9 @@ async fn a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_langua
     client.updated_task(renamed, &["name"]).await;
     for asked in ["de", "fr"] {
         assert!(shown(asked, &[]).await.outdated, "{asked}");
+        let request = preview_of(&inner.guid).in_language(asked);
+        let name = client.previewed(request).await.task.and_then(|it| it.name);
+        assert!(name.expect("a name").outdated, "{asked}");
     }
 }
 
@@ -231,8 +234,11 @@ async fn an_answer_that_a_translation_lacks_comes_from_the_next_in_line(client: 
 }
 
 async fn a_text_made_from_a_source_that_has_changed_is_outdated(client: Client) {
-    let mut step = document_step(StepType::Information, "step").with_body("body");
-    let translation = step_translation("Schritt").with_body("Text");
+    let mut step = document_step(StepType::Observation, "step").with_body("body");
+    let translation = StepTranslation {
+        feedback_config: vec![question("answer", &["yes", "no"])],
+        ..step_translation("Schritt").with_body("Text")
+    };
     step = step.translated("de", translation);
     let task = client.imported(document("Guide", vec![step])).await;
     let outdated = async || {
@@ -241,16 +247,17 @@ async fn a_text_made_from_a_source_that_has_changed_is_outdated(client: Client) 
             .expanding(vec!["body".to_owned()]);
         let preview = client.previewed(request).await;
         let step = step_titled(&preview, "Schritt");
-        let texts = [&step.title, &step.body];
+        let question = step.question.as_ref().expect("a question");
+        let texts = [&step.title, &step.body, &question.answers[0].value];
         texts.map(|text| text.as_ref().expect("a text").outdated)
     };
-    assert_eq!(outdated().await, [false, false]);
+    assert_eq!(outdated().await, [false, false, false]);
     let update = step_of(&task.steps[0]).titled("other");
     client.updated_step(update, &["title"]).await;
-    assert_eq!(outdated().await, [true, false]);
+    assert_eq!(outdated().await, [true, false, false]);
     let update = step_of(&task.steps[0]).with_body("other");
     client.updated_step(update, &["body"]).await;
-    assert_eq!(outdated().await, [true, true]);
+    assert_eq!(outdated().await, [true, true, true]);
 }
 
 async fn bodies_are_shown_when_expanded(client: Client) {

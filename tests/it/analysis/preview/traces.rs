@@ -182,10 +182,17 @@ async fn a_subtask_step_has_the_trace_of_its_task(client: Client) {
 }
 
 async fn without_explain_there_is_no_trace(client: Client) {
-    let steps = vec![information("step", when("light", "=", "off"))];
-    let task = client.imported(document("Lamp", steps)).await;
-    let preview = client.previewed(preview_of(&task.guid)).await;
+    let dark = task("Dark").with_dependencies(all_of(vec![when("light", "=", "off")]));
+    let other = client.given_task(dark.clone().named("Other")).await;
+    let steps = vec![
+        information("step", when("light", "=", "off")),
+        subtask(&Task::default(), &other),
+    ];
+    let guide = client.imported(document_with(dark, steps)).await;
+    let preview = client.previewed(preview_of(&guide.guid)).await;
     assert_eq!(step_titled(&preview, "step").trace, None);
+    assert_eq!(step_titled(&preview, "Other").subtask_trace, None);
+    assert_eq!(preview.task.expect("a task").trace, None);
 }
 
 /// The truth of a trace from its conditions; `None` is UNKNOWN.

@@ -9,6 +9,7 @@ on_one_database![
     a_condition_that_every_answer_meets_may_still_be_not_answered,
     an_unpublished_step_is_hidden_unless_they_are_included,
     every_number_but_one_is_unpublished,
+    an_undetermined_task_leaves_its_steps_undetermined,
     a_visible_end_hides_what_follows_in_its_task,
     an_undetermined_end_leaves_what_follows_undetermined,
     a_task_that_its_level_may_not_see_hides_its_steps,
@@ -84,11 +85,53 @@ async fn an_unpublished_step_is_hidden_unless_they_are_included(client: Client) 
 }
 
 async fn every_number_but_one_is_unpublished(client: Client) {
-    let two = document_step(StepType::Information, "two").with_published(2);
-    let steps = vec![two];
-    let task = client.imported(document("Lamp", steps)).await;
-    let preview = client.previewed(preview_of(&task.guid)).await;
-    assert_eq!(seen(&preview)["two"], Visibility::Hidden);
+    let inner = client.given_task(task("inner").with_published(2)).await;
+    let steps = vec![
+        document_step(StepType::Information, "two").with_published(2),
+        subtask(&Task::default(), &inner),
+    ];
+    let guide = document_with(task("Lamp").with_published(2), steps);
+    let guide = client.imported(guide).await.guid;
+    let preview = client.previewed(preview_of(&guide)).await;
+    let root = preview.task.as_ref().expect("a task");
+    assert_eq!(root.visibility(), Visibility::Hidden);
+    let not_published = VisibilityReason::NotPublished;
+    let task_hidden = VisibilityReason::TaskHidden;
+    assert_eq!(root.reasons().collect::<Vec<_>>(), [not_published]);
+    assert_eq!(reasons(&preview, "two"), [not_published, task_hidden]);
+    assert_eq!(
+        reasons(&preview, "inner"),
+        [VisibilityReason::SubtaskHidden, task_hidden]
+    );
+    let request = preview_of(&guide).with_unpublished(true);
+    let preview = client.previewed(request).await;
+    let root = preview.task.as_ref().expect("a task");
+    assert_eq!(root.visibility(), Visibility::Visible);
+    for title in ["two", "inner"] {
+        assert_eq!(seen(&preview)[title], Visibility::Visible, "{title}");
+    }
+}
+
+async fn an_undetermined_task_leaves_its_steps_undetermined(client: Client) {
+    let gate = all_of(vec![when("gate", "=", "open")]);
+    let guide = document_with(
+        task("Lamp").with_dependencies(gate),
+        document_steps(&["one", "two"]),
+    );
+    let preview = client.previewed(preview_of_document(guide)).await;
+    let root = preview.task.as_ref().expect("a task");
+    assert_eq!(root.visibility(), Visibility::Undetermined);
+    let unknown = VisibilityReason::UnknownValue;
+    assert_eq!(root.reasons().collect::<Vec<_>>(), [unknown]);
+    for title in ["one", "two"] {
+        assert_eq!(seen(&preview)[title], Visibility::Undetermined);
+        let expected = [VisibilityReason::TaskHidden, unknown];
+        assert_eq!(reasons(&preview, title), expected);
+    }
+    let [open] = preview.open_variables.as_slice() else {
+        panic!("{:?}", preview.open_variables);
+    };
+    assert_eq!((open.name.as_str(), open.steps), ("gate", 2));
 }
 
 /// An END that depends on `light`, with a step before it and one behind.
