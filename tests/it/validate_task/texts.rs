@@ -15,6 +15,7 @@ on_one_database![
     languages_of_subtasks_are_checked,
     of_more_than_a_hundred_languages_a_hundred_are_checked,
     a_translated_question_with_other_keys_is_reported,
+    texts_and_lists_of_a_finding_are_cut,
     a_task_without_published_steps_is_reported,
     an_information_without_content_is_reported,
     an_unknown_value_of_published_is_reported,
@@ -188,6 +189,24 @@ async fn a_translated_question_with_other_keys_is_reported(client: Client) {
         assert_eq!(fact(&found[0], "missing"), json!(missing));
         assert_eq!(fact(&found[0], "others"), json!(others));
     }
+}
+
+async fn texts_and_lists_of_a_finding_are_cut(client: Client) {
+    let long = "é".repeat(999);
+    let same = ["a", "b"].map(|end| answer(&format!("{long}{end}"), &long));
+    let others = (0..100).map(|n| answer(&format!("key {n}"), &format!("Text {n}")));
+    let values = same.into_iter().chain(others).collect();
+    let row = StepTranslation {
+        feedback_config: vec![question("it", &["another"])],
+        ..step_translation("Frage")
+    };
+    let asked = observation_asking(question("it", &[]).with_values(values));
+    let found = findings(&client, vec![asked.translated("de", row)]).await;
+    let message = &of_rule(&found, "observation/duplicate-text")[0].message;
+    assert_eq!(message.chars().count(), 2_049);
+    assert!(message.ends_with('…'), "{message}");
+    let missing = fact(of_rule(&found, "translation/answers")[0], "missing");
+    assert_eq!(missing.as_array().map(Vec::len), Some(100));
 }
 
 async fn a_task_without_published_steps_is_reported(client: Client) {
