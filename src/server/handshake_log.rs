@@ -82,3 +82,24 @@ fn certificate_cause(error: &CertificateError) -> &'static str {
         _ => "the client's certificate is not accepted: check that it is one for clients",
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_within_a_second_are_counted_for_the_next_line() {
+        let log = HandshakeLog::default();
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut unlogged = Vec::new();
+        for millis in [0, 999, 0, 1, 0] {
+            advance(Duration::from_millis(millis)).await;
+            log.record_failure(peer, "it ended");
+            unlogged.push(log.state.lock().expect("a lock").unlogged);
+        }
+        assert_eq!(unlogged, [0, 1, 2, 0, 1]);
+    }
+}

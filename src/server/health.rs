@@ -133,3 +133,49 @@ impl HealthMonitor {
 fn reported_services() -> impl Iterator<Item = &'static str> {
     grpc::SERVICES.into_iter().chain([""])
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use tonic_health::pb::{
+        HealthCheckRequest,
+        health_check_response::ServingStatus::{NotServing, Serving},
+        health_client::HealthClient,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_the_database_answers_changes_nothing_once_the_server_shuts_down() {
+        let (monitor, service) = HealthMonitor::new().await;
+        let client = HealthClient::new(service);
+        let reported = async || {
+            let mut statuses = Vec::new();
+            for service in reported_services() {
+                let service = service.to_owned();
+                let answer = client.clone().check(HealthCheckRequest { service }).await;
+                statuses.push(answer.expect("an answer").into_inner().status());
+            }
+            statuses.dedup();
+            statuses
+        };
+        assert_eq!(reported().await, [NotServing]);
+        monitor.start().await;
+        assert_eq!(reported().await, [Serving]);
+        for (state, is_changed, expected) in [
+            (HealthState::Serving, false, Serving),
+            (HealthState::DatabaseDown, true, NotServing),
+            (HealthState::DatabaseDown, false, NotServing),
+            (HealthState::Serving, true, Serving),
+        ] {
+            assert_eq!(monitor.set(state).await, is_changed, "{state:?}");
+            assert_eq!(reported().await, [expected], "{state:?}");
+        }
+        monitor.shut_down().await;
+        for state in [HealthState::Serving, HealthState::DatabaseDown] {
+            assert!(!monitor.set(state).await, "{state:?}");
+            assert_eq!(monitor.state(), HealthState::ShuttingDown);
+            assert_eq!(reported().await, [NotServing], "{state:?}");
+        }
+    }
+}

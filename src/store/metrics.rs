@@ -303,3 +303,26 @@ impl Drop for ConnectionWait<'_> {
         self.histogram.observe(self.since.elapsed().as_secs_f64());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_reads_locks_or_writes() {
+        for (sql, kind) in [
+            ("SELECT name FROM tasks", StatementKind::Read),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Read),
+            ("SELECT name FROM tasks FOR UPDATE", StatementKind::Lock),
+            ("INSERT INTO tasks VALUES ($1)", StatementKind::Change),
+            ("UPDATE tasks SET name = $1", StatementKind::Change),
+            ("DELETE FROM tasks", StatementKind::Change),
+            (
+                "WITH a AS (UPDATE tasks SET name = $1 RETURNING name) SELECT * FROM a",
+                StatementKind::Change,
+            ),
+        ] {
+            assert_eq!(StatementKind::of(sql), kind, "{sql}");
+        }
+    }
+}

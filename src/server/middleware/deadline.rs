@@ -95,7 +95,47 @@ pub async fn enforce<F: Future>(deadline: Instant, work: F) -> Option<F::Output>
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_longer_timeout_of_the_caller_ends_at_the_limit_of_the_server() {
+        use DeadlineSource::{Caller, Server};
+        let asked = Instant::now();
+        let after = |millis| asked + Duration::from_millis(millis);
+        for (requested, ends, source) in [
+            (Some(1), 1, Caller),
+            (Some(9_999), 9_999, Caller),
+            (Some(10_001), 10_000, Server),
+            (Some(15_000), 10_000, Server),
+            (Some(3_600_000), 10_000, Server),
+            (None, 10_000, Server),
+        ] {
+            let limit = Duration::from_secs(10);
+            let deadline = Deadline::new(asked, requested.map(after), limit);
+            let found = (deadline.at, deadline.source);
+            assert_eq!(found, (after(ends), source), "{requested:?}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_counts_in_its_unit() {
+        for (text, nanos) in [
+            ("2H", 7_200_000_000_000),
+            ("2M", 120_000_000_000),
+            ("2S", 2_000_000_000),
+            ("2m", 2_000_000),
+            ("2u", 2_000),
+            ("2n", 2),
+            ("12345678m", 12_345_678_000_000),
+        ] {
+            let name = HeaderName::from_static(GRPC_TIMEOUT);
+            let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(text))]);
+            let timeout = requested(&headers).ok().flatten();
+            assert_eq!(timeout, Some(Duration::from_nanos(nanos)), "{text}");
+        }
+    }
 
     #[tokio::test]
     async fn work_does_not_start_after_its_deadline() {

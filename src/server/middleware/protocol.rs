@@ -105,3 +105,32 @@ pub fn refuse_compression(headers: &HeaderMap) -> Result<(), Status> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_may_have_16384_bytes_beside_the_credentials() {
+        let header = |name: &'static str, bytes: usize| {
+            let value = "x".repeat(bytes - name.len() - 32);
+            let value = HeaderValue::from_str(&value).expect("a value");
+            (HeaderName::from_static(name), value)
+        };
+        for (others, credentials, is_accepted) in [
+            (16_384, 100, true),
+            (16_385, 100, false),
+            (16_384, 101, false),
+            (16_284, 200, true),
+            (16_284, 201, false),
+        ] {
+            let headers = [
+                header("x-pad", others),
+                header("authorization", credentials),
+            ];
+            let limited = limit_headers(&HeaderMap::from_iter(headers), 100);
+            assert_eq!(limited.is_ok(), is_accepted, "{others}, {credentials}");
+        }
+    }
+}
