@@ -296,12 +296,11 @@ async fn an_update_that_conflicts_more_than_ten_times_is_given_up() {
             RETURN NEW;
         END $$;
         CREATE TRIGGER conflict BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION conflict();";
-    let contended = Contended::start("conflicts").await;
-    let client = &contended.client;
+    let url = postgres("conflicts");
+    let server = TestServer::start(with_metrics(&url)).await;
+    let client = server.client();
     let task = client.given_task(task("Contended")).await;
-    let mut database = PgConnection::connect(&contended.url)
-        .await
-        .expect("PostgreSQL");
+    let mut database = PgConnection::connect(&url).await.expect("PostgreSQL");
     database.execute(CONFLICTS).await.expect("a trigger");
     let update = || client.update_task(task_of(&task.guid).with_published(0), &["published"]);
     let failure = update().await.refused();
@@ -310,6 +309,8 @@ async fn an_update_that_conflicts_more_than_ten_times_is_given_up() {
     let attempts = sqlx::query_scalar::<_, i64>(attempts);
     let attempts = attempts.fetch_one(&mut database).await.expect("a count");
     assert_eq!(attempts, 11);
+    let metrics = server.metrics().await;
+    assert_eq!(metrics.sum("expertise_write_conflicts_total", &[]), 10.0);
     assert_eq!(client.get_task(&task.guid).await.accepted(), task);
     let reset = "ALTER SEQUENCE attempts RESTART WITH 2";
     database.execute(reset).await.expect("a sequence");

@@ -1,10 +1,14 @@
 //! The services of gRPC itself: health and reflection.
 
+use std::time::{Duration, Instant};
+
 use crate::kit::{
     contract::reflect,
     http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
     prelude::*,
+    server::{TestServer, in_memory},
 };
+use expertise::config::Config;
 use prost::Message;
 use prost_types::FileDescriptorProto;
 use tonic_health::pb::{
@@ -237,4 +241,55 @@ async fn a_watch_goes_on_until_its_callers_deadline(client: Client) {
         .await;
     assert!(!answer.body.is_empty(), "the status now");
     answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+}
+
+#[tokio::test]
+async fn the_servers_time_limit_ends_all_but_a_watch() {
+    let limit = Duration::from_millis(300);
+    let server = TestServer::start(Config {
+        request_timeout: limit,
+        ..in_memory()
+    })
+    .await;
+    let connection = Http2Connection::to(server.address()).await;
+    let begun = prefix(0, 9);
+    let calls = RPCS.map(|rpc| {
+        let longer = [("grpc-timeout", "1H")];
+        let (connection, begun) = (&connection, &begun);
+        async move {
+            let answer = connection.call(rpc, &longer, begun, RequestEnd::Never);
+            let answer = answer.await;
+            answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+            let message = answer.status().message().to_owned();
+            assert!(message.contains("EXPERTISE_REQUEST_TIMEOUT"), "{message}");
+        }
+    });
+    futures_util::future::join_all(calls).await;
+    let (started, timeout) = (Instant::now(), [("grpc-timeout", "600m")]);
+    let watch = connection
+        .call(RPCS[1], &timeout, &framed(b""), RequestEnd::Sent)
+        .await;
+    assert!(!watch.body.is_empty(), "the status now");
+    watch.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
+    assert!(started.elapsed() >= 2 * limit);
+}
+
+#[tokio::test]
+async fn without_reflection_there_is_only_health() {
+    let server = TestServer::start(Config {
+        reflection: false,
+        ..in_memory()
+    })
+    .await;
+    let connection = Http2Connection::to(server.address()).await;
+    for (rpc, message, code) in [
+        (RPCS[0], &b""[..], Code::Ok),
+        // Field 7, list_services.
+        (RPCS[2], b"\x3a\0", Code::Unimplemented),
+        (RPCS[3], b"\x3a\0", Code::Unimplemented),
+    ] {
+        let message = framed(message);
+        let answer = connection.call(rpc, &[], &message, RequestEnd::Sent);
+        assert_eq!(answer.await.status().code(), code, "{rpc}");
+    }
 }

@@ -154,6 +154,13 @@ async fn calls_beyond_the_queue_are_refused_and_so_are_those_that_wait_too_long(
         ],
         [1.0, 2.0]
     );
+    let metrics = server.metrics().await;
+    let create = ("grpc_method", "CreateTask");
+    let overloaded = [create, ("reason", "OVERLOADED")];
+    assert_eq!(metrics.sum("grpc_server_handled_total", &overloaded), 3.0);
+    // All but the one that nothing was read of.
+    let started = metrics.sum("grpc_server_started_total", &[create]);
+    assert_eq!(started, 128.0 + 1_024.0 + 2.0);
     calls.shutdown().await;
 }
 

@@ -1,8 +1,10 @@
 //! What the log of a server says of its database.
 
-use std::{fs::File, os::unix::fs::FileExt};
+use std::{fs::File, net::SocketAddr, os::unix::fs::FileExt, time::Instant};
 
+use prost::Message;
 use sqlx::{Connection, Executor, PgConnection, SqliteConnection};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
 use crate::kit::{
     command::Says,
@@ -275,22 +277,55 @@ async fn line_with(server: &ServerProcess, text: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn the_line_of_a_call_has_the_address_of_its_peer() {
+async fn the_line_of_a_call_has_its_peer_its_caller_its_result_and_its_sizes() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let url = Scratch::of_this_run().sqlite_url("peers");
     let settings = [
         ("EXPERTISE_DATABASE_URL", &*url),
         ("EXPERTISE_LOG_FORMAT", "json"),
     ];
+    let begun = Instant::now();
     let server = ServerProcess::start("peers", &settings);
-    let client = Client::at(server.address()).with_account("demo");
-    client.given_task(task("Pump")).await;
-    let fields = line_with(&server, "CreateTask").await;
-    let peer: std::net::SocketAddr = fields["peer"]
-        .as_str()
-        .and_then(|peer| peer.parse().ok())
-        .expect("an address");
-    assert!(
-        peer.ip().is_loopback() && peer != server.address(),
-        "{peer}"
-    );
+    let client = Client::at(server.address())
+        .with_account("demo")
+        .with_metadata("x-subject", "ann");
+    let mut health = HealthClient::new(client.channel());
+    let check = health.check(HealthCheckRequest::default());
+    check.await.accepted();
+    let request = create_task_request(task(&"x".repeat(100)));
+    let traced = client.with_metadata("traceparent", &format!("00-{TRACE}-00f067aa0ba902b7-01"));
+    let response = traced.send_create_task(request.clone()).await.accepted();
+    client.get_task(&unknown_guid()).await.refused();
+    let created = line_with(&server, "/CreateTask").await;
+    let missing = line_with(&server, "/GetTask").await;
+    for (line, rpc, code, reason) in [
+        (&created, "CreateTask", "OK", ""),
+        (&missing, "GetTask", "NOT_FOUND", "TASK_NOT_FOUND"),
+    ] {
+        let rpc = format!("expertise.v1.TaskService/{rpc}");
+        let names = ["rpc", "code", "reason", "account", "subject"];
+        let found = names.map(|name| line[name].as_str().expect(name));
+        assert_eq!(found, [&*rpc, code, reason, "demo", "ann"]);
+        let micros = line["duration_us"].as_u64().expect("a number");
+        let most = begun.elapsed().as_micros();
+        assert!(micros > 0 && u128::from(micros) < most, "{micros}");
+        let peer = line["peer"].as_str().and_then(|peer| peer.parse().ok());
+        let peer: SocketAddr = peer.expect("an address");
+        let is_client = peer.ip().is_loopback() && peer != server.address();
+        assert!(is_client, "{peer}");
+    }
+    assert_eq!(created["trace_id"], TRACE);
+    assert!(missing["trace_id"].is_null(), "{missing}");
+    for (name, bytes) in [
+        ("bytes_in", request.encoded_len()),
+        ("bytes_out", response.encoded_len()),
+    ] {
+        let logged = created[name].as_u64().expect("a number");
+        // With the five bytes before a message, or without.
+        let before = logged.checked_sub(bytes as u64);
+        assert!(before.is_some_and(|it| it <= 5), "{name}: {logged}");
+    }
+    assert_eq!(missing["bytes_out"], 0);
+    let log = server.log();
+    assert!(!log.contains("grpc.health"), "{log}");
 }

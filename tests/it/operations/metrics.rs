@@ -1,5 +1,7 @@
 //! `/metrics`.
 
+use std::time::Instant;
+
 use expertise::{config::Config, server::Server};
 
 use super::{begin_get_task, begin_get_task_with, call_unknown_path};
@@ -108,7 +110,12 @@ async fn a_call_is_in_flight_until_it_ends() {
 async fn sqlite_statements_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("sqlite:{}", directory.path().join("e.db").display());
-    measured(&url, "reader").await;
+    let metrics = measured(&url, "reader").await;
+    let commits = metrics.sum("expertise_database_commit_seconds_count", &[]);
+    assert_eq!(commits, 3.0);
+    let max = |pool| metrics.sum("expertise_database_connections_max", &[("pool", pool)]);
+    assert_eq!(max("writer"), 1.0);
+    assert!(max("reader") > 1.0);
 }
 
 #[tokio::test]
@@ -123,6 +130,7 @@ async fn postgres_statements_are_measured() {
 }
 
 async fn measured(url: &str, pool: &str) -> Exposition {
+    let begun = Instant::now();
     let server = TestServer::start(with_metrics(url)).await;
     let client = server.client();
     let one = client.given_task(task("one")).await;
@@ -165,6 +173,16 @@ async fn measured(url: &str, pool: &str) -> Exposition {
         metrics.sum("expertise_write_queue_wait_seconds_count", &[]),
         3.0
     );
+    // Times are in seconds.
+    for name in [
+        "grpc_server_handling_seconds_sum",
+        "expertise_database_statement_seconds_sum",
+        "expertise_database_commit_seconds_sum",
+        "expertise_database_write_seconds_sum",
+    ] {
+        let (seconds, most) = (metrics.sum(name, &[]), begun.elapsed().as_secs_f64());
+        assert!(seconds < 2.0 * most, "{name}: {seconds}");
+    }
     let version = ("version", env!("CARGO_PKG_VERSION"));
     assert_eq!(metrics.sum("expertise_build_info", &[version]), 1.0);
     server.shut_down().await;
@@ -202,6 +220,22 @@ async fn overloaded_calls_are_counted() {
     assert_eq!(rejected("queue_full"), 0.0);
     assert_eq!(rejected("queue_timeout"), 0.0);
     call.abort();
+}
+
+#[tokio::test]
+async fn changes_are_counted_once_when_they_are_put_in_order() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let client = server.client();
+    let cursor = client.cursor_now().await;
+    for name in ["one", "two"] {
+        client.given_task(task(name)).await;
+    }
+    for _ in 0..2 {
+        let (changes, _) = client.changes_after(&cursor).await;
+        assert_eq!(changes.len(), 2);
+        let metrics = server.metrics().await;
+        assert_eq!(metrics.sum("expertise_sequenced_changes_total", &[]), 2.0);
+    }
 }
 
 /// A rate counts the first outcome only if its series exists before it.

@@ -149,6 +149,7 @@ async fn a_replica_is_in_use_until_it_goes_away() {
     let replica = PostgresUrl::parse(&standby.url()).expect("a URL");
     let config = Config {
         database_read: Some(replica),
+        database_max_connections: 3,
         ..with_metrics(&primary.url())
     };
     let server = TestServer::start(config).await;
@@ -159,11 +160,10 @@ async fn a_replica_is_in_use_until_it_goes_away() {
     let metrics = server.metrics().await;
     // Those that checked it.
     assert!(metrics.sum("expertise_database_connections", &pool) >= 1.0);
-    let max = metrics.sum("expertise_database_connections_max", &pool);
-    assert_eq!(
-        max,
-        metrics.sum("expertise_database_connections_max", &[("pool", "shared")])
-    );
+    for pool in ["replica", "shared"] {
+        let max = metrics.sum("expertise_database_connections_max", &[("pool", pool)]);
+        assert_eq!(max, 3.0, "{pool}");
+    }
     block_in_place(|| standby.stop(Stop::Immediate));
     let metrics = server
         .wait_for_metrics("no replica", |it| it.sum(REPLICA, &[]) == 0.0)
