@@ -14,6 +14,7 @@ on_one_database![
     an_account_of_64_characters_is_accepted,
     credentials_sent_twice_or_too_long_are_refused,
     a_misspelt_x_scopes_is_refused,
+    a_caller_has_the_known_scopes_of_its_list_alone,
     credentials_are_checked_before_the_message,
 ];
 
@@ -113,6 +114,21 @@ fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, Status>, scope: &
         failure.metadata().get("scope").map(String::as_str),
         Some(scope)
     );
+}
+
+async fn a_caller_has_the_known_scopes_of_its_list_alone(client: Client) {
+    for scopes in ["read", "openid read", "admin  read profile"] {
+        let reader = client.with_scopes(scopes);
+        reader.list_roles(0, "").await.accepted();
+        assert_scope_missing(reader.create_task(task("Guide")).await, "write");
+    }
+    for scopes in ["", "openid", "READ", "read,write", "reads"] {
+        let failure = client.with_scopes(scopes).list_roles(0, "").await.refused();
+        failure.is(Code::PermissionDenied, "SCOPE_MISSING");
+        let known = "read, write, translate, admin, index";
+        assert!(failure.message.contains(known), "{failure:?}");
+        assert!(!failure.message.contains("openid"), "{failure:?}");
+    }
 }
 
 async fn credentials_are_checked_before_the_message(client: Client) {

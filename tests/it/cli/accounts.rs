@@ -142,6 +142,33 @@ fn an_account_is_listed_and_deleted_on_postgres() {
 }
 
 #[test]
+fn an_account_is_listed_for_any_row_and_by_its_id() {
+    let url = Scratch::of_this_run().sqlite_url("any_row");
+    let server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", &url);
+    let server = server.start();
+    let address = server.address();
+    runtime().block_on(async {
+        for account in ["b", "c", "a"] {
+            let client = Client::at(address).with_account(account);
+            client.given_role("Support").await;
+            if account == "b" {
+                let guide = client.given_task(task("Guide")).await;
+                client.given_steps(&guide, &["one", "two"]).await;
+            }
+        }
+    });
+    let list = accounts(&url, &[]).run().succeeded().stdout;
+    let rows = list.lines().skip(1).map(|row| {
+        let cells = row.split_whitespace().take(3);
+        cells.collect::<Vec<_>>().join(" ")
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), ["a 0 0", "b 1 2", "c 0 0"]);
+    let only_a_role = listed(&url, "a").expect("it is listed");
+    assert_eq!(only_a_role["bytes"], 0);
+    assert!(only_a_role["last_change"].is_null(), "{only_a_role}");
+}
+
+#[test]
 fn a_deletion_asks_and_needs_a_terminal() {
     let url = Scratch::of_this_run().sqlite_url("asked");
     let server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", &url);

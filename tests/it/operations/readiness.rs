@@ -1,11 +1,19 @@
 //! `/healthz` and `/readyz`.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use expertise::config::Config;
+use futures_util::stream;
+use tokio::sync::oneshot;
 
 use super::begin_get_task;
 use crate::kit::{
     deadline,
     postgres::{Cluster, Stop},
+    prelude::*,
     scratch::Scratch,
     server::{TestServer, http_get, with_metrics},
 };
@@ -51,6 +59,58 @@ async fn a_server_that_shuts_down_is_alive_and_not_ready() {
     assert_eq!(http_get(at, "/healthz").await.0, 200);
     call.abort();
     serving.await.expect("without a panic").expect("it served");
+}
+
+#[tokio::test]
+async fn a_call_in_progress_is_answered_during_a_shutdown() {
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
+    let (at, client) = (server.metrics_address(), server.client());
+    let guide = client.given_task(task("Guide")).await;
+    let (send, message) = oneshot::channel();
+    let messages = stream::once(async { message.await.expect("a message") });
+    let mut grpc = tonic::client::Grpc::new(client.authenticated());
+    let call = tokio::spawn(async move {
+        grpc.ready().await.expect("a connection");
+        let codec = tonic_prost::ProstCodec::<GetTaskRequest, Task>::default();
+        let path = http::uri::PathAndQuery::from_static("/expertise.v1.TaskService/GetTask");
+        let request = tonic::Request::new(messages);
+        grpc.client_streaming(request, path, codec).await
+    });
+    server
+        .wait_for_metrics("a call in flight", |metrics| {
+            metrics.sum("expertise_calls_in_flight", &[]) == 1.0
+        })
+        .await;
+    let serving = server.begin_shutdown();
+    until_ready_code(at, 503).await;
+    let guid = guide.guid.clone();
+    send.send(GetTaskRequest { guid })
+        .expect("it is waited for");
+    let answer = deadline::in_time("the answer", call).await;
+    let found = answer.expect("no panic").accepted();
+    assert_eq!(found.into_inner(), guide);
+    serving.await.expect("without a panic").expect("it served");
+}
+
+#[tokio::test]
+async fn without_grace_a_shutdown_cuts_calls_in_progress_at_once() {
+    let config = Config {
+        shutdown_grace: Duration::ZERO,
+        ..with_metrics("sqlite::memory:")
+    };
+    let server = TestServer::start(config).await;
+    let call = begin_get_task(&server.client());
+    server
+        .wait_for_metrics("a call in flight", |metrics| {
+            metrics.sum("expertise_calls_in_flight", &[]) == 1.0
+        })
+        .await;
+    let begun = Instant::now();
+    server.shut_down().await;
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    let ended = deadline::in_time("the end of the call", call).await;
+    ended.expect("no panic");
 }
 
 // Stopping PostgreSQL blocks the thread of the test, so the server needs others.

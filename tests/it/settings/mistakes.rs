@@ -1,6 +1,6 @@
 //! Mistakes in settings that a server must not start with, such as misspelt names.
 
-use super::refused::accepted;
+use super::refused::{accepted, refusal};
 use crate::kit::command::{Says, command};
 
 const AUDIENCE: (&str, &str) = ("EXPERTISE_JWT_AUDIENCE", "expertise");
@@ -120,6 +120,13 @@ fn another_unknown_variable_is_a_warning() {
     // Two other letters of three make another word.
     let (_, warnings) = accepted(&[], &[("EXPERTISE_TAG", "1.2")]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
+    // So do two of four, and three of twelve.
+    for name in ["EXPERTISE_AUXX", "EXPERTISE_DATABASE_XXX"] {
+        let (_, warnings) = accepted(&[], &[(name, "1.2")]);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+    }
+    let line = refusal(&[], &[("EXPERTISE_LIXXEN", "1.2")]);
+    line.says(&["did you mean EXPERTISE_LISTEN?"]);
 
     let logged = command(&["migrate", "--log-format=text"])
         .env("EXPERTISE_COLOUR", "hush")

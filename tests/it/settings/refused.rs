@@ -123,6 +123,59 @@ fn jwt_takes_keys_from_one_place_and_serves_everywhere() {
     }
 }
 
+/// Settings with values at their bounds, and with values beyond them.
+const BOUNDS: [(&str, &str, &str); 9] = [
+    ("DATABASE_MAX_CONNECTIONS", "1 1000", "0 1001"),
+    ("MAX_MESSAGE_BYTES", "65536 2147483647", "65535 2147483648"),
+    (
+        "MAX_INFLIGHT_BYTES",
+        "65536 1099511627776",
+        "65535 1099511627777",
+    ),
+    ("REQUEST_TIMEOUT", "1ms 1day", "999us 1day1ms"),
+    ("SHUTDOWN_GRACE", "0 0s 1day", "1day1ms"),
+    ("CHANGES_RETENTION", "1h 365days", "59m59s 365days1s"),
+    ("AUTOMATIC_REVISIONS", "0 1000", "1001"),
+    ("DELETED_TASK_RETENTION", "0s 3650days", "3650days1s"),
+    (
+        "JWT_SECRET",
+        "öö-of-32-bytes,-30-characters.",
+        "31-bytes-of-so-many-characters.",
+    ),
+];
+
+#[test]
+fn a_setting_is_accepted_up_to_its_bounds() {
+    for (name, allowed, refused) in BOUNDS {
+        let others: &[_] = match name {
+            "MAX_MESSAGE_BYTES" => &[("EXPERTISE_MAX_INFLIGHT_BYTES", "1099511627776")],
+            "MAX_INFLIGHT_BYTES" => &[("EXPERTISE_MAX_MESSAGE_BYTES", "65536")],
+            "JWT_SECRET" => &[JWT, ISSUER, AUDIENCE],
+            _ => &[],
+        };
+        let name = format!("EXPERTISE_{name}");
+        for value in allowed.split(' ') {
+            accepted(&[], &[others, &[(&*name, value)]].concat());
+        }
+        for value in refused.split(' ') {
+            let line = refusal(&[], &[others, &[(&*name, value)]].concat());
+            assert!(line.starts_with(&format!("{name} is ")), "{line}");
+        }
+    }
+    let token = |expires: &str| {
+        let args = [
+            "token",
+            "--account=42",
+            "--scope=read",
+            "--expires",
+            expires,
+        ];
+        read(&args, &[SECRET, ISSUER, AUDIENCE]).is_ok()
+    };
+    let expiries = ["1s", "366days", "999ms", "366days1s"].map(token);
+    assert_eq!(expiries, [true, true, false, false]);
+}
+
 #[test]
 fn parameters_that_the_driver_does_not_use_are_accepted() {
     for (url, name, value) in [
