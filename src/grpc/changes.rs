@@ -113,7 +113,10 @@ fn feed_start(
             None
         }
         Err(_) => {
-            field.refuse(Reason::FieldInvalid, "is not a known start");
+            let values = [ChangeStart::Now, ChangeStart::Oldest];
+            let values = values.map(|value| (value.as_str_name(), value.into()));
+            let description = field::not_a_value("a start of changes", values);
+            field.refuse(Reason::FieldInvalid, description);
             None
         }
     }

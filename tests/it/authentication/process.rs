@@ -39,22 +39,7 @@ async fn a_token_of_the_command_is_accepted_with_the_scopes_it_was_given() {
     let answer = error_answer(client.administer(signed).await);
     assert_eq!(answer.reason, "SCOPE_MISSING");
 
-    let args = ["--account=7", "--scope=read", "--subject=ann"];
-    let read_only = token(&[&args[..], &["--expires=90m"]].concat());
-    let part = read_only.stdout.split('.').nth(1).expect("three parts");
-    let part = URL_SAFE_NO_PAD.decode(part).expect("base64");
-    let signed: serde_json::Value = serde_json::from_slice(&part).expect("JSON");
-    let seconds = |name: &str| signed[name].as_u64().expect("a time");
-    assert_eq!(seconds("exp") - seconds("iat"), 90 * 60);
-    for (name, value) in [
-        ("account_id", "7"),
-        ("scope", "read"),
-        ("sub", "ann"),
-        ("iss", ISSUER),
-        ("aud", AUDIENCE),
-    ] {
-        assert_eq!(signed[name], value, "{name}");
-    }
+    let read_only = token(&["--account=7", "--scope=read", "--subject=ann"]);
     let answer = error_answer(client.write(read_only.stdout.trim_end()).await);
     assert_eq!(answer.reason, "SCOPE_MISSING");
 }
@@ -76,6 +61,8 @@ fn a_token_of_the_command_has_what_it_was_given() {
             ("sub", subject),
             ("account_id", "42"),
             ("scope", "read write"),
+            ("iss", ISSUER),
+            ("aud", AUDIENCE),
         ] {
             assert_eq!(claims[claim], value);
         }

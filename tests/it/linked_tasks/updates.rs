@@ -7,7 +7,6 @@ on_both_databases![
     a_new_text_renames_the_managed_task_and_its_wiring_step,
     switching_linked_off_unlinks_all_tasks,
     a_key_that_is_gone_unlinks_its_task_alone,
-    only_an_import_links_values,
     a_linked_text_has_200_code_points_at_most,
     a_mask_that_clears_the_question_is_refused,
     other_fields_of_a_wiring_step_may_change,
@@ -92,19 +91,6 @@ async fn a_key_that_is_gone_unlinks_its_task_alone(client: Client) {
     let renamed = task_of(&before[0].guid).named("Own");
     client.updated_task(renamed, &[]).await;
     assert_eq!(now(&client, &wiring[0]).await.title, "Own");
-}
-
-async fn only_an_import_links_values(client: Client) {
-    let (_, question, _) = guide(&client, &[("a", "A")]).await;
-    let more = update(&question, |config| config.values.push(answer("b", "B")));
-    let refused = client.update_step(more, &[]).await.refused();
-    refused.is_precondition("LINKED_IMPORT_ONLY");
-    assert_eq!(now(&client, &question).await, question);
-    let after = updated_question(&client, &question, |config| config.linked = Some(false)).await;
-    let again = update(&question, |_| {});
-    let refused = client.update_step(again, &[]).await.refused();
-    refused.is_precondition("LINKED_IMPORT_ONLY");
-    assert_eq!(now(&client, &question).await, after);
 }
 
 async fn a_linked_text_has_200_code_points_at_most(client: Client) {
