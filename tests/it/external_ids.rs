@@ -18,6 +18,7 @@ on_both_databases![
     changes_name_the_field,
     a_restore_sets_external_ids_back,
     a_deleted_task_keeps_its_external_id,
+    a_restore_takes_no_id_that_another_task_has,
     a_task_that_is_managed_again_has_none,
     tasks_are_listed_by_external_id_and_by_name,
 ];
@@ -354,6 +355,25 @@ async fn a_deleted_task_keeps_its_external_id(client: Client) {
         .await;
     let restored = client.restored(&made.guid, deleted.previous_revision).await;
     assert_eq!(restored.task.unwrap().external_id(), "a");
+}
+
+async fn a_restore_takes_no_id_that_another_task_has(client: Client) {
+    let made = client.given_task(task("Guide").with_external_id("a")).await;
+    client.kept_revision(&made.guid).await;
+    client
+        .updated_task(task_of(&made.guid), &["external_id"])
+        .await;
+    let other = client.given_task(task("Other").with_external_id("a")).await;
+    for validate_only in [true, false] {
+        let restore = RestoreRevisionRequest {
+            task: made.guid.clone(),
+            revision: "1".to_owned(),
+            validate_only,
+            ..RestoreRevisionRequest::default()
+        };
+        let refused = client.send_restore(restore).await.refused();
+        is_taken_by_task(&refused, "revision", &other.guid);
+    }
 }
 
 async fn a_task_that_is_managed_again_has_none(client: Client) {

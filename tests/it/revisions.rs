@@ -344,6 +344,8 @@ async fn invalid_fields_are_named(client: Client) {
     failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
     let failure = client.get_revision("x", "-1").await.refused();
     failure.violates(&[("task", "FIELD_INVALID"), ("revision", "FIELD_INVALID")]);
+    let failure = client.restore_revision("", "?").await.refused();
+    failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_INVALID")]);
     let create = CreateRevisionRequest {
         note: "n".repeat(1_001),
         alias: "1live".to_owned(),

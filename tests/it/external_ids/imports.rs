@@ -194,8 +194,14 @@ async fn etags_must_match_if_the_task_exists(client: Client) {
     assert_eq!(made.outcome(), ImportOutcome::Created);
     let etag = made.task.unwrap().etag;
     for wrong in [with("old", ""), with("", "old"), with(&etag, "old")] {
-        let refused = client.send_import(wrong).await.refused();
-        refused.is(Code::Aborted, "ETAG_MISMATCH");
+        for validate_only in [true, false] {
+            let wrong = ImportTaskRequest {
+                validate_only,
+                ..wrong.clone()
+            };
+            let refused = client.send_import(wrong).await.refused();
+            refused.is(Code::Aborted, "ETAG_MISMATCH");
+        }
     }
     let right = client.send_import(with(&etag, &made.guide_etag)).await;
     assert_eq!(right.accepted().outcome(), ImportOutcome::Unchanged);

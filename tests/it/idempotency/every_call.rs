@@ -143,12 +143,14 @@ async fn nth_write(client: &Client, number: usize) -> Write {
         5 => {
             let absent = |what: &str| json!({"document": without_end, "absent_steps": what});
             let mut old = absent("ABSENT_STEPS_DELETE");
+            let mut old_guide = old.clone();
             old["etag"] = json!("old");
+            old_guide["guide_etag"] = json!("old");
             write(
                 "TaskService/ImportTask",
                 absent("ABSENT_STEPS_DELETE"),
                 absent("ABSENT_STEPS_KEEP"),
-                vec![absent("ABSENT_STEPS_UNSPECIFIED"), old],
+                vec![absent("ABSENT_STEPS_UNSPECIFIED"), old, old_guide],
             )
         }
         6 => write(
@@ -163,7 +165,10 @@ async fn nth_write(client: &Client, number: usize) -> Write {
                 "RevisionService/CreateRevision",
                 noted(guid, "one"),
                 noted(guid, "other"),
-                vec![noted(absent, "one")],
+                vec![
+                    noted(absent, "one"),
+                    json!({"task": guid, "note": "one", "guide_etag": "old"}),
+                ],
             )
         }
         _ => {
@@ -172,7 +177,10 @@ async fn nth_write(client: &Client, number: usize) -> Write {
                 "RevisionService/RestoreRevision",
                 restored("1", false),
                 restored("1", true),
-                vec![restored("9", false)],
+                vec![
+                    restored("9", false),
+                    json!({"task": guid, "revision": "1", "guide_etag": "old"}),
+                ],
             )
         }
     }

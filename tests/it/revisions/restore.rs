@@ -8,15 +8,24 @@ on_both_databases![
     restoring_the_present_state_changes_nothing,
     a_deleted_guide_comes_back_with_its_ids,
     restoring_the_previous_revision_undoes,
+    what_is_kept_already_is_not_kept_again,
+    every_field_is_set_and_cleared_again,
     an_unlinked_task_is_managed_again,
     an_unlinked_task_that_was_changed_is_left_alone,
     a_new_task_does_not_come_to_manage_a_standard_task,
     what_a_changed_task_still_manages_is_made_anew_with_it,
+    a_deleted_task_below_a_new_one_comes_back,
+    an_unlinked_task_with_any_change_is_left_alone,
+    a_managed_task_keeps_its_name_and_place,
     what_nests_too_deep_for_a_managed_task_is_named,
     a_deleted_managed_task_comes_back,
     a_task_that_was_managed_comes_back_as_a_standard_task,
     a_task_that_the_revision_does_not_manage_becomes_a_standard_task,
     missing_subtasks_are_named_or_skipped,
+    missing_subtasks_of_managed_tasks_are_named_or_skipped,
+    a_step_that_a_new_task_lacks_is_named_by_its_former_id,
+    the_first_twenty_missing_subtasks_are_named,
+    locks_are_as_in_the_revision,
     translations_come_back_with_their_state,
     a_name_that_is_published_with_its_translation_does_not_outdate_it,
     the_etag_of_a_deleted_guide_is_empty,
@@ -25,6 +34,15 @@ on_both_databases![
 /// A document without what the system sets.
 fn honored(document: Option<TaskDocument>) -> TaskDocument {
     laws::honored(&document.expect("a document"))
+}
+
+/// A request with nothing but the task and the revision.
+fn restore_of(task: &str, revision: impl ToString) -> RestoreRevisionRequest {
+    RestoreRevisionRequest {
+        task: task.to_owned(),
+        revision: revision.to_string(),
+        ..RestoreRevisionRequest::default()
+    }
 }
 
 /// Asserts that a guide is as in a revision.
@@ -54,16 +72,18 @@ async fn a_restored_guide_is_as_in_the_revision(client: Client) {
         .import_with(AbsentSteps::Delete, document)
         .await
         .accepted();
-    let dry = RestoreRevisionRequest {
-        task: guide.guid.clone(),
-        revision: "1".to_owned(),
+    let alias = client.set_revision_alias(&guide.guid, "live", 1).await;
+    alias.accepted();
+    let mut restore = RestoreRevisionRequest {
+        guide_etag: exported(&client, &guide.guid).await.guide_etag,
         validate_only: true,
-        ..RestoreRevisionRequest::default()
+        ..restore_of(&guide.guid, "live")
     };
-    let planned = client.send_restore(dry).await.accepted();
+    let planned = client.send_restore(restore.clone()).await.accepted();
     assert_eq!(planned.outcome(), ImportOutcome::Updated);
     assert_eq!(planned.previous_revision, 0);
-    let restored = client.restored(&guide.guid, 1).await;
+    restore.validate_only = false;
+    let restored = client.send_restore(restore.clone()).await.accepted();
     assert_eq!(restored.outcome(), ImportOutcome::Updated);
     assert_eq!(restored.previous_revision, 2);
     let now = exported(&client, &guide.guid).await;
@@ -73,6 +93,9 @@ async fn a_restored_guide_is_as_in_the_revision(client: Client) {
         now.document.as_ref().and_then(|it| it.task.as_ref())
     );
     is_as_in(&client, &guide.guid, 1).await;
+    // That of the guide before, which is restored already.
+    let failure = client.send_restore(restore).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
 async fn restoring_the_present_state_changes_nothing(client: Client) {
@@ -81,6 +104,7 @@ async fn restoring_the_present_state_changes_nothing(client: Client) {
     let restored = client.restored(&guide.guid, 1).await;
     assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
     assert_eq!(restored.previous_revision, 0);
+    assert_eq!(restored.task, client.get_task(&guide.guid).await.ok());
     assert_eq!(restored.guide_etag, kept.guide_etag);
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
 }
@@ -92,8 +116,12 @@ async fn a_deleted_guide_comes_back_with_its_ids(client: Client) {
         .restored(&guide.guid, deleted.previous_revision)
         .await;
     assert_eq!(restored.outcome(), ImportOutcome::Created);
+    assert_eq!(restored.previous_revision, 0);
     assert!(restored.replaced_ids.is_empty(), "{restored:?}");
+    let after = exported(&client, &guide.guid).await;
+    assert_eq!(restored.guide_etag, after.guide_etag);
     let now = client.get_task(&guide.guid).await.accepted();
+    assert_eq!(restored.task.as_ref(), Some(&now));
     assert_eq!(now.steps, guide.steps);
     assert_eq!(now.created_ts, guide.created_ts);
     assert_ne!(now.etag, guide.etag);
@@ -130,6 +158,44 @@ async fn restoring_the_previous_revision_undoes(client: Client) {
         honored(exported(&client, &guide.guid).await.document),
         honored(second)
     );
+}
+
+async fn what_is_kept_already_is_not_kept_again(client: Client) {
+    let guide = given_guide(&client).await;
+    client.kept_revision(&guide.guid).await;
+    retitle(&client, &guide.guid, "Changed").await;
+    client.kept_revision(&guide.guid).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    assert_eq!(restored.previous_revision, 2);
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 2);
+    // The newest one is not of the guide as it is now.
+    let undone = client.restored(&guide.guid, 2).await;
+    assert_eq!(undone.previous_revision, 3);
+    is_as_in(&client, &guide.guid, 2).await;
+}
+
+async fn every_field_is_set_and_cleared_again(client: Client) {
+    let full = document_with(full_task(), vec![full_step(&Task::default())]);
+    let guide = client.imported(full).await;
+    client.kept_revision(&guide.guid).await;
+    let bare = Step {
+        guid: guide.steps[0].clone(),
+        ..document_step(StepType::Observation, "Bare")
+    };
+    let reset = ImportTaskRequest {
+        document: Some(document_with(
+            task("Bare").with_guid(&guide.guid),
+            vec![bare],
+        )),
+        absent_fields: AbsentFields::Reset.into(),
+        ..ImportTaskRequest::default()
+    };
+    client.send_import(reset).await.accepted();
+    client.kept_revision(&guide.guid).await;
+    for revision in [1, 2] {
+        client.restored(&guide.guid, revision).await;
+        is_as_in(&client, &guide.guid, revision).await;
+    }
 }
 
 async fn an_unlinked_task_is_managed_again(client: Client) {
@@ -188,9 +254,9 @@ async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
     assert_eq!((&wiring.link, &wiring.subtask_id), (new_task, new_task));
 }
 
-/// The lowest task is as in the revision. The one that managed it is not, as its question is no
-/// longer linked, and is made anew.
-async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
+/// A guide that is in revision 1 with a task that manages another one; and the outer task, which
+/// the guide manages no longer, with its question and the id of the lowest task.
+async fn given_unlinked_task(client: &Client) -> (Task, Task, Step, String) {
     let with_task = |steps| FeedbackValue {
         task_json: Some(Box::new(TaskDocument { task: None, steps })),
         ..answer("a", "Red")
@@ -207,9 +273,17 @@ async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
         .import_with(AbsentSteps::Delete, unlinked)
         .await
         .accepted();
-    let task = client.get_task(&outer).await.accepted();
-    let mut question = client.get_step(&task.steps[0]).await.accepted();
+    let outer = client.get_task(&outer).await.accepted();
+    let question = client.get_step(&outer.steps[0]).await.accepted();
     let lowest = answers_of(&question)[0].link.clone();
+    (guide, outer, question, lowest)
+}
+
+/// The lowest task is as in the revision. The one that managed it is not, as its question is no
+/// longer linked, and is made anew.
+async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
+    let (guide, outer, mut question, lowest) = given_unlinked_task(&client).await;
+    let outer = outer.guid;
     question.feedback_config[0].linked = Some(false);
     question.etag.clear();
     client.updated_step(question, &["feedback_config"]).await;
@@ -233,32 +307,84 @@ async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
 
 /// The outer task is managed no longer and was changed, and manages the lowest one still.
 async fn what_a_changed_task_still_manages_is_made_anew_with_it(client: Client) {
-    let with_task = |steps| FeedbackValue {
-        task_json: Some(Box::new(TaskDocument { task: None, steps })),
-        ..answer("a", "Red")
-    };
-    let asking = |value| observation_asking(linked_question(vec![value]));
-    let question = asking(with_task(Vec::new()));
-    let guide = document("Guide", vec![asking(with_task(vec![question]))]);
-    let guide = client.import(guide).await.accepted().task.expect("a task");
-    client.kept_revision(&guide.guid).await;
-    let mut unlinked = client.exported(&guide.guid).await;
-    let outer = answers_of(&unlinked.steps[0])[0].link.clone();
-    unlinked.steps.clear();
-    client
-        .import_with(AbsentSteps::Delete, unlinked)
-        .await
-        .accepted();
-    let task = client.get_task(&outer).await.accepted();
-    let question = client.get_step(&task.steps[0]).await.accepted();
-    let lowest = answers_of(&question)[0].link.clone();
-    client.given_step(information_step(&task, "Added")).await;
-    let before = exported(&client, &outer).await;
+    let (guide, outer, _, lowest) = given_unlinked_task(&client).await;
+    client.given_step(information_step(&outer, "Added")).await;
+    let before = exported(&client, &outer.guid).await;
     let restored = client.restored(&guide.guid, 1).await;
-    for task in [&outer, &lowest] {
+    for task in [&outer.guid, &lowest] {
         assert!(restored.replaced_ids.contains_key(task), "{restored:?}");
     }
-    assert_eq!(exported(&client, &outer).await, before);
+    assert_eq!(exported(&client, &outer.guid).await, before);
+}
+
+async fn a_deleted_task_below_a_new_one_comes_back(client: Client) {
+    let (guide, outer, mut question, lowest) = given_unlinked_task(&client).await;
+    question.feedback_config[0].linked = Some(false);
+    question.etag.clear();
+    client.updated_step(question, &["feedback_config"]).await;
+    client.force_delete_task(&lowest).await.accepted();
+    let before = exported(&client, &outer.guid).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    let new = &restored.replaced_ids[&outer.guid];
+    assert!(!restored.replaced_ids.contains_key(&lowest), "{restored:?}");
+    let back = client.get_task(&lowest).await.accepted();
+    assert_eq!((back.r#type(), &back.parent_guid), (TaskType::Linked, new));
+    assert_eq!(exported(&client, &outer.guid).await, before);
+}
+
+async fn an_unlinked_task_with_any_change_is_left_alone(client: Client) {
+    let given = async || given_deleted_guide(&client).await;
+    let is_left = async |(guide, managed, _, revision): (Task, String, Step, i64)| {
+        let restored = client.restored(&guide.guid, revision).await;
+        assert!(restored.replaced_ids.contains_key(&managed), "{restored:?}");
+    };
+    for change in [
+        Task::default().named("Own"),
+        Task::default().with_published(0),
+        Task::default().with_external_id("own"),
+        Task::default().translated("de", task_translation("Eigene")),
+    ] {
+        let given = given().await;
+        client.updated_task(change.with_guid(&given.1), &[]).await;
+        is_left(given).await;
+    }
+    for change in [
+        Step::default().with_body("<p>text</p>"),
+        Step::default().with_published(0),
+        Step::default().translated("de", step_translation("Unten")),
+    ] {
+        let given = given().await;
+        let change = change.with_guid(&given.2.guid);
+        client.updated_step(change, &[]).await;
+        is_left(given).await;
+    }
+    let with_more = given().await;
+    let added = information_step(&task_of(&with_more.1), "Added");
+    client.given_step(added).await;
+    is_left(with_more).await;
+    let with_less = given().await;
+    client.delete_step(&with_less.2.guid).await.accepted();
+    is_left(with_less).await;
+}
+
+async fn a_managed_task_keeps_its_name_and_place(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = &answers_of(&observation)[1].link;
+    client.kept_revision(managed).await;
+    let mut question = observation.feedback_config[0].clone();
+    question.values.swap(0, 1);
+    question.values[0].value = "Never".to_owned();
+    let changed = step_of(&observation.guid).with_question(question);
+    client.updated_step(changed, &["feedback_config"]).await;
+    let before = client.get_task(managed).await.accepted();
+    client.given_step(information_step(&before, "Added")).await;
+    client.restored(managed, 1).await;
+    let after = client.get_task(managed).await.accepted();
+    assert!(after.steps.is_empty(), "{after:?}");
+    assert_eq!((&*after.name, after.idx), ("Never", 0));
+    assert_eq!(after.r#type(), TaskType::Linked);
+    assert_eq!(after.parent_guid, guide.guid);
 }
 
 async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
@@ -387,6 +513,122 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
     assert_eq!(titles, ["First", "Renamed", "Renamed"]);
 }
 
+async fn missing_subtasks_of_managed_tasks_are_named_or_skipped(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = client.get_task(&answers_of(&observation)[0].link).await;
+    let managed = managed.accepted();
+    let other = client.given_task(task("Other")).await;
+    let of_guide = client.given_step(subtask(&guide, &other)).await.guid;
+    let of_managed = client.given_step(subtask(&managed, &other)).await.guid;
+    let mut steps = [of_guide, of_managed];
+    steps.sort();
+    client.kept_revision(&guide.guid).await;
+    for step in &steps {
+        client.delete_step(step).await.accepted();
+    }
+    client.delete_task(&other.guid).await.accepted();
+    for validate_only in [true, false] {
+        let restore = RestoreRevisionRequest {
+            validate_only,
+            ..restore_of(&guide.guid, 1)
+        };
+        let failure = client.send_restore(restore.clone()).await.refused();
+        failure.is(Code::FailedPrecondition, "REVISION_UNRESTORABLE");
+        let mut named = failure.preconditions();
+        named.sort_unstable();
+        let expected = steps.each_ref();
+        let expected = expected.map(|step| ("REVISION_UNRESTORABLE", step.as_str()));
+        assert_eq!(named, expected);
+        let skip = RestoreRevisionRequest {
+            skip_missing_subtasks: true,
+            ..restore
+        };
+        let restored = client.send_restore(skip).await.accepted();
+        assert_eq!(restored.skipped_steps, steps);
+        assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
+    }
+}
+
+async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = &answers_of(&observation)[0].link;
+    let other = client.given_task(task("Other")).await;
+    let lost = client
+        .given_step(subtask(&task_of(managed), &other))
+        .await
+        .guid;
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    client.delete_step(&lost).await.accepted();
+    client.delete_task(&other.guid).await.accepted();
+    let before = client.all_tasks().await;
+    for validate_only in [true, false] {
+        let restore = RestoreRevisionRequest {
+            skip_missing_subtasks: true,
+            validate_only,
+            ..restore_of(&guide.guid, deleted.previous_revision)
+        };
+        let restored = client.send_restore(restore).await.accepted();
+        assert_eq!(restored.outcome(), ImportOutcome::Created);
+        assert_eq!(restored.skipped_steps, [lost.clone()]);
+        let replaced: Vec<&String> = restored.replaced_ids.keys().collect();
+        assert_eq!(replaced, [managed]);
+        if validate_only {
+            assert_eq!(client.all_tasks().await, before);
+        }
+    }
+}
+
+async fn the_first_twenty_missing_subtasks_are_named(client: Client) {
+    let other = client.given_task(task("Other")).await;
+    let steps = vec![subtask(&Task::default(), &other); 21];
+    let guide = client.imported(document("Guide", steps)).await;
+    client.force_delete_task(&guide.guid).await.accepted();
+    client.delete_task(&other.guid).await.accepted();
+    let failure = client.restore_revision(&guide.guid, 1).await.refused();
+    let named: Vec<&str> = failure.preconditions().iter().map(|it| it.1).collect();
+    assert_eq!(named, guide.steps[..20]);
+    let metadata = failure.metadata();
+    let counts = ["violations_shown", "violations_total"].map(|name| &*metadata[name]);
+    assert_eq!(counts, ["20", "21"]);
+}
+
+async fn locks_are_as_in_the_revision(client: Client) {
+    let name = |lock| task_translation("Anleitung").with_lock(lock);
+    let title = |lock| step_translation("Schau").with_lock(lock);
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = &answers_of(&observation)[0].link;
+    let mut steps = Vec::new();
+    for task in [&guide.guid, managed] {
+        let step = information_step(&task_of(task), "Look");
+        steps.push(client.given_step(step).await.guid);
+    }
+    let set_locks = async |de, fr| {
+        let task = task_of(&guide.guid).translated("de", name(de));
+        let task = task.translated("fr", name(fr));
+        client.updated_task(task, &["translations"]).await;
+        for step in &steps {
+            let step = step_of(step).translated("de", title(de));
+            let step = step.translated("fr", title(fr));
+            client.updated_step(step, &["translations"]).await;
+        }
+    };
+    set_locks(true, false).await;
+    client.kept_revision(&guide.guid).await;
+    // Nothing but the locks differs.
+    set_locks(false, true).await;
+    let restored = client.restored(&guide.guid, 1).await;
+    assert_eq!(restored.outcome(), ImportOutcome::Updated);
+    is_as_in(&client, &guide.guid, 1).await;
+    for step in &steps {
+        let step = client.get_step(step).await.accepted();
+        let locks = ["de", "fr"].map(|language| step.translations[language].locked);
+        assert_eq!(locks, [Some(true), Some(false)]);
+    }
+}
+
 async fn translations_come_back_with_their_state(client: Client) {
     let name = |name: &str, locked| TaskTranslation {
         name: Some(name.to_owned()),
@@ -436,18 +678,19 @@ async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
     let guide = given_guide(&client).await;
     let etag = exported(&client, &guide.guid).await.guide_etag;
     client.force_delete_task(&guide.guid).await.accepted();
-    let restore = RestoreRevisionRequest {
-        task: guide.guid.clone(),
-        revision: "1".to_owned(),
-        guide_etag: etag,
-        ..RestoreRevisionRequest::default()
-    };
-    let failure = client.send_restore(restore).await.refused();
-    failure.is(Code::Aborted, "ETAG_MISMATCH");
-    assert!(
-        failure.message.starts_with("guide_etag must be empty"),
-        "{failure:?}"
-    );
+    for validate_only in [true, false] {
+        let restore = RestoreRevisionRequest {
+            guide_etag: etag.clone(),
+            validate_only,
+            ..restore_of(&guide.guid, 1)
+        };
+        let failure = client.send_restore(restore).await.refused();
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
+        assert!(
+            failure.message.starts_with("guide_etag must be empty"),
+            "{failure:?}"
+        );
+    }
     let failure = client.create_revision(request(&guide.guid)).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
 }
