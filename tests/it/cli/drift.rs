@@ -156,7 +156,17 @@ fn changes_are_overwritten_if_that_is_asked(cli: Cli) {
     change(&cli, &guid, |guide| {
         guide["steps"][0]["title"] = json!("Read all")
     });
-    stopped(apply(&cli, directory.path(), &[]), &["Read all"]);
+    let other = cli.import(&guide("Other"));
+    let args = ["--prune", "--force"];
+    stopped(apply(&cli, directory.path(), &args), &["Read all"]);
+    // Nothing is deleted, either.
+    let delete = cli.command(&["delete", &other, "--force"]).run();
+    delete.succeeded();
+    let before = cli.export(&guid);
+    let args = ["--overwrite", "--dry-run"];
+    let output = apply(&cli, directory.path(), &args).succeeded();
+    output.stdout.says(&["would update "]);
+    assert_eq!(cli.export(&guid), before);
     let output = apply(&cli, directory.path(), &["--overwrite"]).succeeded();
     assert!(output.stdout.contains("updated "), "{}", output.stdout);
     assert_eq!(titles(&cli, &guid), ["Read", "Look", "Done"]);
@@ -185,7 +195,8 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
         .expect("steps")
         .insert(1, step);
     write(&directory, FIRST, &document);
-    let before = cli.export(&guid);
+    let history = || cli.command(&["history", &guid, "--format=json"]).run();
+    let before = (cli.export(&guid), history().json());
     let output = apply(&cli, directory.path(), &["--merge", "--dry-run"]).succeeded();
     output.stdout.says(&[
         "would update ",
@@ -194,7 +205,7 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
         "  merged, and missing in the file:\n",
         "      title: \"Read\" -> \"Read all\"",
     ]);
-    assert_eq!(cli.export(&guid), before);
+    assert_eq!((cli.export(&guid), history().json()), before);
     apply(&cli, directory.path(), &["--merge"]).succeeded();
     assert_eq!(titles(&cli, &guid), ["Read all", "Wait", "Look", "Done"]);
     let merged = cli.exported(&guid);
@@ -236,6 +247,9 @@ fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
     document["steps"][0]["title"] = json!("Read ours");
     document["steps"].as_array_mut().expect("steps").remove(1);
     write(&directory, FIRST, &document);
+    let mut second = guide("Second");
+    second["steps"][0]["title"] = json!("Read twice");
+    write(&directory, "second.json", &second);
     let text = fs::read_to_string(directory.path().join(FIRST)).expect("a file");
     let line = 1 + text
         .lines()
@@ -255,6 +269,7 @@ fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
         ],
     );
     assert_eq!(cli.export(&guid), before);
+    assert_eq!(titles(&cli, "Second")[0], "Read");
     let report = apply(&cli, directory.path(), &["--merge", "--format=json"]).json();
     let conflict = &report[0]["conflicts"][0];
     assert_eq!(

@@ -103,7 +103,8 @@ fn a_restored_guide_is_as_its_revision_and_the_restore_can_be_undone(cli: Cli) {
         format!("restored {guid} to revision 1: Guide, 2 steps; `restore {guid}@2` undoes it\n")
     );
     assert_eq!(titles(&document(&cli, &guid)), ["First", "Second"]);
-    run(&cli, &["restore", &format!("{guid}@2"), "--force"]).succeeded();
+    run(&cli, &["alias", &guid, "live", "2"]).succeeded();
+    run(&cli, &["restore", "Guide@live", "--force"]).succeeded();
     assert_eq!(titles(&document(&cli, &guid)), ["Changed", "Second"]);
 }
 
@@ -404,6 +405,8 @@ fn a_dry_run_of_a_restore_changes_nothing(cli: Cli) {
         output.stdout,
         format!("would bring {guid} back as in revision 1: Guide, 2 steps\n")
     );
+    let by_name = run(&cli, &["restore", "Guide@1", "--dry-run"]).succeeded();
+    assert_eq!(by_name.stdout, output.stdout);
     run(&cli, &["export", &guid]).failure(1);
 }
 
@@ -411,12 +414,14 @@ fn a_restore_of_what_is_there_changes_nothing(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
     let before = cli.export(&guid);
-    let output = run(&cli, &["restore", &format!("{guid}@1"), "--force"]).succeeded();
-    assert_eq!(
-        output.stdout,
-        format!("unchanged {guid}, as in revision 1: Guide, 2 steps\n")
-    );
-    assert_eq!(cli.export(&guid), before);
+    for flag in ["--dry-run", "--force"] {
+        let output = run(&cli, &["restore", &format!("{guid}@1"), flag]).succeeded();
+        assert_eq!(
+            output.stdout,
+            format!("unchanged {guid}, as in revision 1: Guide, 2 steps\n")
+        );
+        assert_eq!(cli.export(&guid), before);
+    }
 }
 
 fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli) {
@@ -428,6 +433,7 @@ fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli)
             {"product_id": 7, "type": "STEP_TYPE_END", "title": "End"},
         ],
     }));
+    let step = document(&cli, &guid)["steps"][0]["guid"].clone();
     run(&cli, &["delete", &guid, &target, "--force"]).succeeded();
     let revision = format!("{guid}@1");
     let output = run(&cli, &["restore", &revision, "--force"]);
@@ -437,6 +443,11 @@ fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli)
         "step 1 \"Target\"",
         "REVISION_UNRESTORABLE",
     ]);
+    let args = ["restore", &revision, "--dry-run", "--skip-missing-subtasks"];
+    let planned = run(&cli, &[&args[..], &["--format=json"]].concat()).json();
+    assert_eq!(planned["outcome"], "created");
+    assert_eq!(planned["skipped_steps"], json!([step]));
+    run(&cli, &["export", &guid]).failure(1);
     let args = ["restore", &revision, "--force", "--skip-missing-subtasks"];
     let output = run(&cli, &args).succeeded();
     assert_eq!(
@@ -457,6 +468,11 @@ fn a_managed_task_that_somebody_changed_is_replaced(cli: Cli) {
     let managed = managed.expect("a managed task");
     run(&cli, &["delete", &guid, "--force"]).succeeded();
     retitle(&cli, managed, "Changed by somebody");
+    let args = ["restore", &format!("{guid}@1"), "--dry-run"];
+    let dry = run(&cli, &args).succeeded();
+    dry.stdout.says(&["\" is now a new task, as "]);
+    let json = run(&cli, &[&args[..], &["--format=json"]].concat()).json();
+    assert!(json["replaced_ids"][managed].is_string(), "{json}");
     let output = run(&cli, &["restore", &format!("{guid}@1"), "--force"]).succeeded();
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{}", output.stdout);

@@ -268,7 +268,7 @@ fn keeps_order(difference: &TaskDifference<'_, u8>) -> bool {
     })
 }
 
-/// A conflict on one line.
+/// A conflict on one line; of a task itself with its id.
 fn line(conflict: &Conflict<'_, u8>) -> String {
     let shown = |value: &Option<&u8>| value.map_or_else(|| "-".to_owned(), u8::to_string);
     let subject = match &conflict.subject {
@@ -282,7 +282,11 @@ fn line(conflict: &Conflict<'_, u8>) -> String {
         ConflictSubject::Deleted { by } => format!("deleted {by:?}"),
         ConflictSubject::Managed { key, deleted_by } => format!("managed {key} {deleted_by:?}"),
     };
-    format!("{} {subject}", conflict.step)
+    let place = match conflict.step {
+        "" => conflict.task,
+        step => step,
+    };
+    format!("{place} {subject}")
 }
 
 #[test]
@@ -335,7 +339,7 @@ fn what_both_change_differently_is_a_conflict() {
         (
             inner(OfTask(0, Some(2))),
             inner(OfTask(0, Some(3))),
-            vec![" 0 1 2 3"],
+            vec!["/1/0 0 1 2 3"],
         ),
         (
             inner(OfTask(0, Some(2))),
@@ -370,6 +374,7 @@ fn added_and_moved_steps_stand_behind_those_that_they_follow() {
         (&[0, 7, 1, 2][..], &[0, 1, 2][..], &[0, 7, 1, 2][..]),
         (&[7, 8, 0, 1, 2], &[0, 2], &[7, 8, 0, 2]),
         (&[0, 7, 1, 2], &[0, 9, 1, 2], &[0, 7, 9, 1, 2]),
+        (&[0, 8, 7, 1, 2], &[0, 1, 2], &[0, 8, 7, 1, 2]),
         // The one before it is deleted.
         (&[0, 1, 7, 2], &[0, 2], &[0, 7, 2]),
         (&[2, 0, 1], &[0, 1, 9, 2], &[2, 0, 1, 9]),
