@@ -23,6 +23,7 @@ on_one_database![
     left_out_steps_need_the_option_absent_steps,
     an_export_of_another_account_needs_as_new,
     an_etag_guards_the_import_of_a_file,
+    an_external_id_names_the_guide_of_a_document,
     a_byte_order_mark_is_skipped,
     a_too_large_file_is_refused_without_reading_it_all,
     a_fifo_is_refused_by_every_command_that_reads_files,
@@ -78,7 +79,10 @@ fn a_second_task_of_one_name_is_warned_of(cli: Cli) {
     assert_eq!(import(&["--dry-run"]).stderr, warning);
     assert_eq!(import(&["--as-new"]).stderr, "");
     assert_eq!(import(&[]).stderr, warning);
-    assert_eq!(count_standard_tasks(&cli), 3);
+    assert_eq!(import(&["--quiet"]).stderr, "");
+    let report = import(&["--format=json"]).json();
+    assert_eq!(report[0]["same_name_as"], first.as_str());
+    assert_eq!(count_standard_tasks(&cli), 5);
     let of_other_product = guide("Twin").replace(":7", ":8");
     let import = cli.command(&["import", "-"]).stdin(&of_other_product);
     assert_eq!(import.run().succeeded().stderr, "");
@@ -148,6 +152,12 @@ fn a_document_that_names_its_task_updates_it(cli: Cli) {
     );
     assert_eq!(output.stderr, "");
     assert_eq!(count_standard_tasks(&cli), 1);
+    let changed = changed.replace("Restart it", "Restart again");
+    let import = cli.command(&["import", "-", "--format=json"]);
+    let report = import.stdin(&changed).run().succeeded().json()[0].clone();
+    assert_eq!(report["outcome"], "updated");
+    assert_eq!(report["previous_revision"], 2);
+    assert_eq!(report["etag"], cli.exported(guid)["task"]["etag"]);
 }
 
 fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
@@ -334,6 +344,12 @@ fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
         .find(|line| line.contains(" step 1 "));
     let titled = titled.expect(&refused.stderr);
     assert!(titled.ends_with(" step 1 \"Save first\""), "{titled}");
+    let refused = import(&["--dry-run"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    let planned = import(&["--dry-run", "--absent-steps=delete"]).succeeded();
+    planned
+        .stdout
+        .says(&["would update ", "Restart it, 0 steps"]);
     let kept = import(&["--absent-steps=keep"]).succeeded();
     kept.stdout.says(&["Restart it, 6 steps"]);
     let deleted = import(&["--absent-steps=delete"]).succeeded();
@@ -375,15 +391,52 @@ fn an_etag_guards_the_import_of_a_file(cli: Cli) {
         let args = [&["import", "--if-unchanged", &etag], args].concat();
         cli.command(&args).stdin(&document.to_string()).run()
     };
+    let planned = run(&["-", "--dry-run"]).succeeded();
+    planned.stdout.says(&["would update "]);
     run(&["-"]).succeeded();
-    let output = run(&["-"]);
-    assert_eq!(output.code, Some(1));
-    assert!(output.stderr.contains("ETAG_MISMATCH"), "{}", output.stderr);
+    for args in [&["-"][..], &["-", "--dry-run"]] {
+        let output = run(args);
+        assert_eq!(output.code, Some(1), "{args:?}: {}", output.stdout);
+        output.stderr.says(&["ETAG_MISMATCH"]);
+    }
     // A file that was exported names no state of the guide, and is imported as it is.
     let import = cli.command(&["import", "-"]).stdin(&document.to_string());
     import.run().succeeded();
     run(&["-", "-"]).fails_with(2, &["--if-unchanged is the etag of one guide"]);
     assert_eq!(run(&["-", "--as-new"]).code, Some(2));
+}
+
+fn an_external_id_names_the_guide_of_a_document(cli: Cli) {
+    let mut document: serde_json::Value = serde_json::from_str(&guide("Pump")).expect("JSON");
+    document["task"]["external_id"] = json!("pump");
+    document["steps"][0]["external_id"] = json!("done");
+    let import = |document: &serde_json::Value, args: &[&str]| {
+        let import = cli.command(&[&["import", "-"], args].concat());
+        import.stdin(&document.to_string()).run()
+    };
+    // As there is no guide yet, there is no etag that differs.
+    let created = import(&document, &["--if-unchanged=none"]);
+    let created = created.succeeded().stdout;
+    let guid = created.split(' ').nth(1).expect(&created);
+    let before = cli.exported(guid);
+    document["task"]["name"] = json!("Large pump");
+    document["steps"][0]["title"] = json!("It runs");
+    let refused = import(&document, &["--if-unchanged=none"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    refused.stderr.says(&["ETAG_MISMATCH"]);
+    let planned = import(&document, &["--dry-run"]).succeeded().stdout;
+    planned.says(&[&format!("would update {guid} from -: Large pump, 1 step")]);
+    let copied = import(&document, &["--as-new"]).succeeded().stdout;
+    let copy = copied.split(' ').nth(1).expect(&copied);
+    assert_ne!(copy, guid);
+    assert_eq!(cli.exported(copy)["task"].get("external_id"), None);
+    assert_eq!(cli.exported(guid), before);
+    let updated = import(&document, &[]).succeeded().stdout;
+    updated.says(&[&format!("updated {guid} from -: Large pump, 1 step")]);
+    let after = cli.exported(guid);
+    assert_eq!(after["steps"][0]["title"], "It runs");
+    assert_eq!(after["steps"][0]["guid"], before["steps"][0]["guid"]);
+    assert_eq!(after["task"]["external_id"], "pump");
 }
 
 #[test]
@@ -561,6 +614,27 @@ fn a_dry_run_shows_findings(cli: Cli) {
     assert_eq!(counted, findings as u64);
     let lines = import(&[]).stdout.lines().count();
     assert_eq!(lines, 1, "only a dry run prints warnings");
+    let steps = (0..25).map(|number| {
+        json!({
+            "product_id": 7,
+            "type": "STEP_TYPE_SOLUTION",
+            "title": format!("S{number}"),
+            "dependency_shorthand": format!("components.7.nothing{number} = x"),
+        })
+    });
+    let steps: Vec<_> = steps.collect();
+    let many = json!({"task": {"name": "Many", "product_id": 7}, "steps": steps}).to_string();
+    let plan = |args: &[&str]| {
+        let args = [&["import", "-", "--dry-run"], args].concat();
+        cli.command(&args).stdin(&many).run().succeeded()
+    };
+    let report = plan(&["--format=json"]).json()[0].clone();
+    assert_eq!(report["findings"].as_array().map(Vec::len), Some(20));
+    let counts = ["errors", "warnings"].map(|count| report["counts"][count].as_u64());
+    let counted: u64 = counts.iter().flatten().sum();
+    assert!(counted >= 25, "{report}");
+    let more = format!("  and {} more findings\n", counted - 20);
+    assert!(plan(&[]).stdout.ends_with(&more));
 }
 
 fn errors_of_what_is_stored_are_printed(cli: Cli) {

@@ -1,12 +1,21 @@
 //! Ctrl-C during an import, and the run that resumes it.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read,
+    net::TcpListener,
+    path::Path,
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
+};
 
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, text},
+    command::{Cli, CommandOutput, Says, command, text},
     on_both_databases,
     rng::Rng,
 };
@@ -109,6 +118,61 @@ fn an_interrupted_import_finishes_its_file_and_is_resumed(cli: Cli) {
     let resumed = cli.command(&args).in_directory(directory.path()).run();
     resumed.succeeded();
     assert_eq!(names(&cli), expected_names(count));
+}
+
+/// A server that never answers: its address, and a word when it has got this text.
+fn silent_server(text: &'static str) -> (String, Receiver<()>) {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = server.local_addr().expect("its address");
+    let (sender, got) = channel();
+    thread::spawn(move || {
+        let (mut connection, _) = server.accept().expect("a connection");
+        let (mut read, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = connection.read(&mut buffer) {
+            read.extend_from_slice(&buffer[..count]);
+            if read.windows(text.len()).any(|it| it == text.as_bytes()) {
+                let _ = sender.send(());
+            }
+        }
+    });
+    (format!("http://{address}"), got)
+}
+
+#[test]
+fn a_second_signal_ends_an_import_that_hangs() {
+    for signals in [["INT", "INT"], ["INT", "TERM"], ["TERM", "INT"]] {
+        let (directory, names) = files(2);
+        let (server, called) = silent_server("Guide 0");
+        let args = [
+            "import",
+            &names[0],
+            &names[1],
+            "--account=demo",
+            "--server",
+            &server,
+        ];
+        let run = command(&args).in_directory(directory.path()).start();
+        let in_time = called.recv_timeout(Duration::from_secs(60));
+        in_time.expect("the first file is imported");
+        run.signal(signals[0]);
+        let note = run.next_error_line();
+        note.says(&["interrupted: finishing the current file"]);
+        run.signal(signals[1]);
+        let output = run.end();
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(1), ""),
+            "{signals:?}"
+        );
+        output.stderr.says(&[
+            "failed 0.json: interrupted: the server may still import it\n",
+            "0 created, 0 updated, 0 unchanged, 1 failed\n",
+        ]);
+        let line = output.stderr.lines().last().expect("a line");
+        let (done, id) = line.split_once("--request-id ").expect(line);
+        done.says(&["interrupted after 1 of 2 files: "]);
+        assert!(uuid::Uuid::try_parse(id).is_ok(), "{line}");
+    }
 }
 
 fn imports_that_are_interrupted_at_random_miss_and_repeat_nothing(cli: Cli) {

@@ -16,6 +16,7 @@ const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
 
 on_one_database![
     a_run_repeated_with_its_request_id_imports_nothing_twice,
+    a_dry_run_uses_no_request_id_up,
     a_run_with_another_request_id_imports_again,
     equal_files_become_separate_tasks,
 ];
@@ -35,6 +36,14 @@ fn a_run_repeated_with_its_request_id_imports_nothing_twice(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let first = import(&cli, &[&run]);
     assert_eq!(import(&cli, &[&run]), first);
+}
+
+fn a_dry_run_uses_no_request_id_up(cli: Cli) {
+    let run = format!("--request-id={}", uuid::Uuid::now_v7());
+    let plan = cli.command(&["import", "a.json", "--dry-run", &run]);
+    let planned = plan.file("a.json", GUIDE).run().succeeded().stdout;
+    assert!(planned.starts_with("would create a task "), "{planned}");
+    cli.export(&import(&cli, &[&run]));
 }
 
 fn a_run_with_another_request_id_imports_again(cli: Cli) {
