@@ -1,6 +1,6 @@
 //! `expertise apply` and `expertise export --all`.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{collections::HashMap, fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -355,6 +355,9 @@ fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
     fs::create_dir(directory.path().join("more")).expect("a directory");
     write(&directory, "more/a.json", &guide("A"));
     fs::write(directory.path().join("notes.txt"), "no document").expect("a file");
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    write(&elsewhere, "b.json", &guide("B"));
+    symlink(elsewhere.path(), directory.path().join("linked")).expect("a link");
     let mut of_other_product = guide("A");
     of_other_product["task"]["product_id"] = json!(8);
     cli.import(&of_other_product);
@@ -381,6 +384,8 @@ fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
     document["steps"][0]["title"] = json!("Read this");
     write(&directory, "a.json", &document);
     write(&directory, "b.json", &guide("B"));
+    let same = cli.import(&guide("Same"));
+    write(&directory, "same.json", &guide("Same"));
     let before = cli.export(&guid);
     let output = apply(&cli, directory.path(), &["--dry-run", "--prune"]).succeeded();
     output.stdout.says(&[
@@ -392,9 +397,17 @@ fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
     ]);
     counted(
         &output,
-        "1 to be created, 1 to be updated, 0 unchanged, 0 to be deleted, 0 failed",
+        "1 to be created, 1 to be updated, 1 unchanged, 0 to be deleted, 0 failed",
     );
+    output.stdout.says_none_of(&["Same"]);
+    let quiet = apply(&cli, directory.path(), &["--dry-run", "--quiet"]).succeeded();
+    let change = "    title: \"Read\" -> \"Read this\"\n";
+    quiet.stdout.says(&["would create a task from ", change]);
     assert_eq!(cli.export(&guid), before);
+    for guid in [&guid, &same] {
+        let history = cli.command(&["history", guid, "--format=json"]).run();
+        assert_eq!(history.succeeded().json(), json!([]), "nothing is kept");
+    }
     cli.command(&["show", "B"])
         .run()
         .fails_with(1, &["no task of this account"]);
@@ -765,6 +778,7 @@ fn combinations_of_arguments_that_make_no_sense_are_refused() {
         &["export", "--account=demo"],
         &["export", "A", "--all", "--out=d", "--account=demo"],
         &["apply", "d", "--force", "--account=demo"],
+        &["apply", "d", "--merge", "--overwrite", "--account=demo"],
     ] {
         assert_eq!(command(args).run().code, Some(2), "{args:?}");
     }

@@ -31,6 +31,7 @@ on_one_database![
     a_cursor_of_another_account_is_refused,
     following_goes_on_after_an_outage,
     following_ends_when_nobody_reads,
+    one_guide_is_followed_from_a_cursor_on,
     a_line_says_who_has_changed_what,
     a_list_goes_on_over_pages,
 ];
@@ -250,6 +251,35 @@ fn following_prints_what_comes_and_ends_on_ctrl_c(cli: Cli) {
     assert!(output.stderr.contains("--follow"), "{}", output.stderr);
     let rest = run(&cli, &["changes", "--since", &cursor(&output)]);
     assert_eq!(rest.stdout, "");
+}
+
+fn one_guide_is_followed_from_a_cursor_on(cli: Cli) {
+    let guid = given_guide(&cli, "Guide");
+    let other = given_guide(&cli, "Other");
+    let since = cursor(&run(&cli, &["changes"]));
+    let args = [
+        "changes",
+        &guid,
+        "--follow",
+        "--format=json",
+        "--since",
+        &since,
+    ];
+    let follow = cli.command(&args).start();
+    retitle(&cli, &other, "Changed");
+    let step = retitle(&cli, &guid, "Changed");
+    let line = follow.next_line().expect("a line");
+    let change: Value = serde_json::from_str(&line).expect(&line);
+    assert_eq!(
+        (&change["task"], &change["step"]),
+        (&json!(guid), &json!(step))
+    );
+    follow.signal("INT");
+    let output = follow.end().succeeded();
+    assert_eq!(output.stdout, "");
+    output
+        .stderr
+        .says(&[&format!(" changes {guid} --follow --since ")]);
 }
 
 fn following_goes_on_after_an_outage(cli: Cli) {

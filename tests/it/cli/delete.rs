@@ -15,6 +15,8 @@ on_one_database![
     a_managed_task_names_the_step_that_manages_it,
     tasks_that_a_deleted_task_managed_are_named,
     tasks_that_refer_to_each_other_are_deleted_in_any_order,
+    a_task_that_is_kept_does_not_keep_the_others,
+    json_output_reports_each_task,
 ];
 
 /// A guide whose only step stands for another task.
@@ -131,4 +133,40 @@ fn tasks_that_refer_to_each_other_are_deleted_in_any_order(cli: Cli) {
     let args = ["delete", &last, &middle, &first, "--force"];
     let output = cli.command(&args).run().succeeded();
     assert_eq!(output.stderr, "3 deleted, 0 failed\n");
+}
+
+fn a_task_that_is_kept_does_not_keep_the_others(cli: Cli) {
+    let target = cli.import(&empty_guide("Target"));
+    cli.import(&referring_to("Referring", &target));
+    let [one, other] = ["One", "Other"].map(|name| cli.import(&empty_guide(name)));
+    let args = ["delete", &one, &target, &other, "--force"];
+    let output = cli.command(&args).run();
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    for deleted in [&one, &other] {
+        output.stdout.says(&[&format!("deleted {deleted}: ")]);
+    }
+    output
+        .stderr
+        .says(&["(TASK_REFERENCED)", "2 deleted, 1 failed\n"]);
+    cli.export(&target);
+}
+
+fn json_output_reports_each_task(cli: Cli) {
+    for (flags, revision) in [(&[][..], json!(1)), (&["--purge-history"], Value::Null)] {
+        let guids = ["One", "Other"].map(|name| cli.import(&empty_guide(name)));
+        let args = ["delete", &guids[0], &guids[1], "--force", "--format=json"];
+        let reports = cli.command(&[&args[..], flags].concat()).run();
+        let reports = reports.succeeded().json();
+        for (index, name) in ["One", "Other"].iter().enumerate() {
+            let (guid, report) = (&guids[index], &reports[index]);
+            assert_eq!(report["outcome"], "deleted");
+            assert_eq!(
+                (&report["guid"], &report["name"]),
+                (&json!(guid), &json!(name))
+            );
+            assert_eq!(report["previous_revision"], revision, "{flags:?}");
+            let history = cli.command(&["history", guid]).run();
+            assert_eq!(history.code == Some(0), !revision.is_null(), "{flags:?}");
+        }
+    }
 }
