@@ -134,6 +134,11 @@ fn options_leave_out_findings() {
     let french = places(&output).into_iter();
     let missing = french.filter(|(rule, _)| rule == "translation/missing");
     assert!(missing.count() > 1);
+    let report = lint_json(&[&broken, "--language=fr", "--language=it"]).json();
+    let found = report[0]["findings"].as_array().expect("findings").iter();
+    let missing = found.filter(|finding| finding["rule"] == "translation/missing");
+    let languages: BTreeSet<String> = missing.map(|it| text(&it["language"])).collect();
+    assert_eq!(languages, BTreeSet::from(["fr", "it"].map(str::to_owned)));
     let end = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": "Done", "published": 0});
     let hidden = json!({"task": {"name": "A", "product_id": 7}, "steps": [end]}).to_string();
     let found = |flag: &str| {
@@ -388,6 +393,8 @@ fn a_stored_guide_is_checked_page_by_page(cli: Cli) {
     assert_eq!(report["guide"], guid.as_str());
     assert_eq!(report["findings"].as_array().map(Vec::len), Some(600));
     assert_eq!(report["counts"]["infos"], 600);
+    let fails = cli.command(&["lint", &guid, "--fail-on=info"]).run();
+    assert_eq!(fails.code, Some(1), "{}", fails.stderr);
     let unknown = uuid::Uuid::now_v7().to_string();
     let output = cli.command(&["lint", &unknown]).run();
     assert_eq!(output.code, Some(1));
@@ -410,6 +417,12 @@ fn a_file_checked_online_has_the_findings_of_its_import(cli: Cli) {
     };
     assert_eq!(stored.code, Some(1));
     assert_eq!(rules(&stored), rules(&output));
+    let options = ["--rule=step/unreachable=off", "--min-severity=error"];
+    for guide in [&[guid.as_str()][..], &[broken.as_str(), "--online"]] {
+        let args = [&["lint", "--format=json"][..], guide, &options].concat();
+        let output = cli.command(&args).run().succeeded();
+        assert_eq!(rules(&output), [""; 0], "{guide:?}");
+    }
 }
 
 fn without_a_server_only_rules_about_the_account_are_missing(cli: Cli) {

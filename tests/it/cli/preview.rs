@@ -141,6 +141,15 @@ fn texts_that_are_not_translated_are_marked(cli: Cli) {
     french.says(&["Read the label [source] [visible]"]);
     let args = [guid.as_str(), "--language=fr", "--fallback-language=de"];
     assert!(preview(&cli, &args).contains("Das Etikett lesen [de] [visible]"));
+    let mut step = end();
+    step["translations"] = json!({"es": {"title": "Hecho"}, "fr": {"title": "Fini"}});
+    let document = json!({"task": {"name": "A", "product_id": 7}, "steps": [step]});
+    let guid = cli.import(&document);
+    let [es, fr] = ["es", "fr"].map(|tag| format!("--fallback-language={tag}"));
+    for (first, second, shown) in [(&es, &fr, "Hecho [es]"), (&fr, &es, "Fini [fr]")] {
+        let args = [guid.as_str(), "--language=pt", first, second];
+        preview(&cli, &args).says(&[shown]);
+    }
 }
 
 fn a_mark_of_an_outdated_translation_is_explained(cli: Cli) {

@@ -28,7 +28,12 @@ fn a_name_that_one_task_has_names_it(cli: Cli) {
     assert_eq!(output.succeeded().stdout, cli.authored(guid));
     let output = cli.command(&["show", "Restart a laptop safely"]).run();
     assert!(output.succeeded().stdout.contains(guid.as_str()));
-    for arguments in [&["lint"][..], &["preview"], &["references", "--task"]] {
+    for arguments in [
+        &["lint"][..],
+        &["preview"],
+        &["graph"],
+        &["references", "--task"],
+    ] {
         let run = |task: &str| cli.command(&[arguments, &[task]].concat()).run();
         let (named, by_guid) = (run("Restart a laptop safely").succeeded(), run(guid));
         // `lint` begins with the guide as it was named.
@@ -56,7 +61,7 @@ fn translate_takes_a_name_and_has_no_summary_without_an_engine(cli: Cli) {
 
 fn a_name_that_is_no_file_is_refused_as_both(cli: Cli) {
     import(&cli, "One");
-    for command in ["lint", "preview"] {
+    for command in ["lint", "preview", "graph"] {
         let output = cli.command(&[command, "Two"]).run();
         let part = "there is no file \"Two\", and no task of this account has this name";
         assert_eq!(output.code, Some(1));

@@ -55,6 +55,33 @@ async fn a_run_ends_with_its_summary_and_an_exit_code() {
 }
 
 #[tokio::test]
+async fn a_run_has_the_task_the_languages_and_the_key_of_its_settings() {
+    let service = FakeService::with(vec![step("s", "on")]).await;
+    let engine = FakeEngine::start(upper_case).await;
+    let guid = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let args = [
+        "translate",
+        "--languages=de,es",
+        "--source-language=fr",
+        "--task",
+        guid,
+        "--account=42",
+        "--server",
+        &service.url,
+        "--engine-url",
+        &engine.url,
+    ];
+    let run = command(&args).env("EXPERTISE_ENGINE_API_KEY", "sesame");
+    run.run_in_background().await.succeeded();
+    let asked = engine.requests().concat();
+    asked.says(&["\"source\":\"fr\",\"target\":\"de\"", "sesame"]);
+    let state = service.state();
+    let list = state.lists.first().expect("a list");
+    assert_eq!(list.languages, ["de", "es"]);
+    assert_eq!(list.task.as_deref(), Some(guid));
+}
+
+#[tokio::test]
 async fn an_interrupted_run_prints_its_summary_and_fails() {
     let service = FakeService::with(vec![step("s", "on")]).await;
     let engine = FakeEngine::start(|_| Reply::Silence).await;
