@@ -20,11 +20,13 @@ on_both_databases![
     a_new_order_is_told_as_steps,
     an_import_tells_each_step_once,
     a_restore_tells_what_came_back,
+    managed_tasks_are_told_with_their_answers,
     many_languages_are_told_as_one_field,
     nothing_is_told_that_is_not_stored,
     the_start_is_now_or_the_oldest,
     a_task_narrows_the_changes,
     every_cursor_goes_on_behind_its_change,
+    a_full_page_is_not_caught_up_while_later_changes_have_no_order,
     a_cursor_is_of_one_account,
 ];
 
@@ -52,7 +54,8 @@ fn tells(kind: ChangeKind, about: &str, fields: &[&str]) -> Told {
     (kind, about.to_owned(), fields.collect())
 }
 
-/// The changes of one write: each has its name, and the last one says that it is the last.
+/// The changes of the last write: each has its name and time, and the etag of what it is about; the
+/// last one says that it is the last.
 async fn told_by(client: &Client, cursor: &mut String, rpc: &str) -> Vec<Change> {
     let (changes, next) = client.changes_after(cursor).await;
     *cursor = next;
@@ -65,6 +68,25 @@ async fn told_by(client: &Client, cursor: &mut String, rpc: &str) -> Vec<Change>
         changes.iter().all(|change| change.rpc == rpc),
         "{rpc}: {changes:?}"
     );
+    for change in &changes {
+        use ChangeKind::*;
+        let now = match change.kind() {
+            TaskDeleted | StepDeleted => (String::new(), changes[0].changed_ts),
+            TaskCreated | TaskUpdated => {
+                let task = client.get_task(&change.task).await.accepted();
+                (task.etag, task.modified_ts)
+            }
+            _ => {
+                let step = client.get_step(&change.step).await.accepted();
+                assert_eq!(change.task, step.task, "{rpc}: {change:?}");
+                (step.etag, step.modified_ts)
+            }
+        };
+        let told = (change.etag.clone(), change.changed_ts);
+        assert_eq!(told, now, "{rpc}: {change:?}");
+        let has_steps = matches!(change.kind(), TaskCreated | TaskDeleted);
+        assert!(has_steps || change.step_count == 0, "{rpc}: {change:?}");
+    }
     // By what they are about, as nothing is said of the order within a write.
     let mut changes = changes;
     changes.sort_by(|a, b| (a.kind, &a.step).cmp(&(b.kind, &b.step)));
@@ -132,8 +154,11 @@ async fn every_write_tells_what_it_changed(client: Client) {
     let work = client.translation_work(&["de"]).await;
     let work = work.iter().find(|work| work.guid == guide.guid);
     let name = automatic(work.expect("the work"), "Anleitung");
-    client.written(name).await;
+    let names = ["fr", "de"].map(|language| name.clone().in_language(language));
+    let written = client.write_translations(names.to_vec()).await;
+    written.accepted();
     let translated = told_by(&client, &mut cursor, "WriteTranslations").await;
+    let fields = ["translations.de", "translations.fr"];
     assert_eq!(
         told(&translated),
         [tells(TaskUpdated, &guide.guid, &fields)]
@@ -152,6 +177,8 @@ async fn every_write_tells_what_it_changed(client: Client) {
     let deleted = told_by(&client, &mut cursor, "DeleteTask").await;
     assert_eq!(told(&deleted), [tells(TaskDeleted, &guide.guid, &[])]);
     assert_eq!((&*deleted[0].etag, deleted[0].step_count), ("", 1));
+    let time = |time: Option<prost_types::Timestamp>| time.map(|at| (at.seconds, at.nanos));
+    assert!(time(deleted[0].changed_ts) > time(second.modified_ts));
     let (all, _) = client.changes_after(&start).await;
     assert!(all.iter().all(|change| change.subject == "ana"), "{all:?}");
 }
@@ -245,6 +272,15 @@ async fn a_cost_and_a_subtask_are_named(client: Client) {
         let expected = tells(ChangeKind::StepUpdated, &step.guid, fields);
         assert_eq!(told(&updated), [expected]);
     }
+    // The title follows from another guide, too.
+    let renamed = task_of(&fourth.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
+    let updated = told_by(&client, &mut cursor, "UpdateTask").await;
+    let expected = [
+        tells(ChangeKind::TaskUpdated, &fourth.guid, &["name"]),
+        tells(ChangeKind::StepUpdated, &naming.guid, &["title"]),
+    ];
+    assert_eq!(told(&updated), expected);
 }
 
 async fn what_follows_others_is_told_too(client: Client) {
@@ -394,15 +430,21 @@ async fn a_restore_tells_what_came_back(client: Client) {
         document_step(StepType::Information, "a"),
         document_step(StepType::Information, "b"),
     ];
+    let client = client.with_metadata("x-subject", "ana");
     let guide = client.imported(document("Guide", steps)).await;
     client.kept_revision(&guide.guid).await;
     client.delete_step(&guide.steps[1]).await.accepted();
+    let retitled = step_of(&guide.steps[0]).titled("changed");
+    client.updated_step(retitled, &["title"]).await;
     let mut cursor = client.cursor_now().await;
     client.restored(&guide.guid, 1).await;
     let changes = told_by(&client, &mut cursor, "RestoreRevision").await;
-    assert_eq!(told(&changes), [tells(StepCreated, &guide.steps[1], &[])]);
-    let step = client.get_step(&guide.steps[1]).await.accepted();
-    assert_eq!(changes[0].etag, step.etag);
+    let expected = [
+        tells(StepCreated, &guide.steps[1], &[]),
+        tells(StepUpdated, &guide.steps[0], &["title"]),
+    ];
+    assert_eq!(told(&changes), expected);
+    assert!(changes.iter().all(|change| change.subject == "ana"));
 
     client.force_delete_task(&guide.guid).await.accepted();
     told_by(&client, &mut cursor, "DeleteTask").await;
@@ -410,8 +452,68 @@ async fn a_restore_tells_what_came_back(client: Client) {
     let changes = told_by(&client, &mut cursor, "RestoreRevision").await;
     assert_eq!(told(&changes), [tells(TaskCreated, &guide.guid, &[])]);
     assert_eq!(changes[0].step_count, 2);
-    let task = client.get_task(&guide.guid).await.accepted();
-    assert_eq!(changes[0].etag, task.etag);
+
+    // Also what leaves no history.
+    let purge = DeleteTaskRequest {
+        guid: guide.guid.clone(),
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    client.send_delete_task(purge).await.accepted();
+    let changes = told_by(&client, &mut cursor, "DeleteTask").await;
+    assert_eq!(told(&changes), [tells(TaskDeleted, &guide.guid, &[])]);
+    assert_eq!(changes[0].step_count, 2);
+}
+
+async fn managed_tasks_are_told_with_their_answers(client: Client) {
+    use ChangeKind::*;
+    let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
+    let guide = client.imported(document("Guide", steps)).await;
+    let question = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = [0, 1].map(|at| answers_of(&question)[at].link.clone());
+    let mut cursor = client.cursor_now().await;
+    let sorted = |changes: &[Change]| BTreeSet::from_iter(told(changes));
+
+    // Answers change their places, and one is added.
+    let mut update = step_of(&question.guid);
+    update.feedback_config = question.feedback_config.clone();
+    update.feedback_config[0].values.reverse();
+    client.updated_step(update, &["feedback_config"]).await;
+    let changes = told_by(&client, &mut cursor, "UpdateStep").await;
+    let fields = ["feedback_config"];
+    let expected = [
+        tells(TaskUpdated, &managed[0], &["idx"]),
+        tells(TaskUpdated, &managed[1], &["idx"]),
+        tells(StepUpdated, &question.guid, &fields),
+    ];
+    assert_eq!(sorted(&changes), BTreeSet::from(expected));
+    let mut longer = client.exported(&guide.guid).await;
+    let inner = document("Perhaps", document_steps(&["a", "b"]));
+    let added = answer_with("perhaps", "Perhaps", inner);
+    longer.steps[0].feedback_config[0].values.push(added);
+    client.imported(longer).await;
+    let changes = told_by(&client, &mut cursor, "ImportTask").await;
+    let kinds: Vec<ChangeKind> = changes.iter().map(Change::kind).collect();
+    assert_eq!(kinds, [TaskCreated, StepCreated, StepUpdated]);
+    assert_eq!(changes[0].step_count, 2);
+    assert_eq!(changes[2].fields, fields);
+    let third = &changes[0].task;
+
+    // Without their guide they are tasks of their own.
+    client.force_delete_task(&guide.guid).await.accepted();
+    let changes = told_by(&client, &mut cursor, "DeleteTask").await;
+    let unlinked = ["idx", "parent_guid", "type"];
+    let expected = [
+        tells(TaskUpdated, &managed[0], &unlinked),
+        tells(TaskUpdated, &managed[1], &unlinked[1..]),
+        tells(TaskUpdated, third, &unlinked),
+        tells(TaskDeleted, &guide.guid, &[]),
+    ];
+    assert_eq!(sorted(&changes), BTreeSet::from(expected));
+    // The question and the wiring steps.
+    let deleted = changes.last().map(|change| change.step_count);
+    assert_eq!(deleted, Some(4));
 }
 
 async fn many_languages_are_told_as_one_field(client: Client) {
@@ -447,7 +549,13 @@ async fn many_languages_are_told_as_one_field(client: Client) {
 async fn nothing_is_told_that_is_not_stored(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
+    let retried = CreateTaskRequest {
+        request_id: unknown_guid(),
+        ..create_task_request(task("Retried"))
+    };
+    client.send_create_task(retried.clone()).await.accepted();
     let cursor = client.cursor_now().await;
+    client.send_create_task(retried).await.accepted();
     client
         .updated_task(task_of(&guide.guid).named("Guide"), &["name"])
         .await;
@@ -470,8 +578,16 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
     client.imported(same).await;
     let old = task_of(&guide.guid).named("Other").with_etag("old");
     client.update_task(old, &["name"]).await.refused();
+    for work in client.translation_work(&["de"]).await {
+        let stale = automatic(&work, "Deutsch").with_digest("old");
+        client.written(stale).await;
+    }
     client.given_role("Role").await;
-    client.kept_revision(&guide.guid).await;
+    let kept = client.kept_revision(&guide.guid).await;
+    let alias = client.set_revision_alias(&guide.guid, "live", kept.revision);
+    alias.await.accepted();
+    let restored = client.restored(&guide.guid, kept.revision).await;
+    assert_eq!(restored.outcome(), ImportOutcome::Unchanged);
     assert_eq!(client.changes_after(&cursor).await.0, []);
 }
 
@@ -516,6 +632,11 @@ async fn a_task_narrows_the_changes(client: Client) {
     assert!(page.caught_up);
     // It goes on behind all that it has looked at.
     assert_eq!(client.changes_after(&page.next_cursor).await.0, []);
+    // A task that is gone has told so.
+    client.force_delete_task(&one.guid).await.accepted();
+    let page = client.list_changes(narrowed(&one.guid)).await.accepted();
+    let kinds: Vec<ChangeKind> = page.changes.iter().map(Change::kind).collect();
+    assert_eq!(kinds[2..], [ChangeKind::TaskDeleted]);
     let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
     let page = client.list_changes(narrowed(nobody)).await.accepted();
     assert!(page.changes.is_empty() && page.caught_up);
@@ -572,6 +693,26 @@ async fn every_cursor_goes_on_behind_its_change(client: Client) {
         assert_eq!(page.changes, next.unwrap_or_default());
         assert_eq!(page.caught_up, index + 2 >= all.len());
     }
+}
+
+async fn a_full_page_is_not_caught_up_while_later_changes_have_no_order(client: Client) {
+    let start = client.cursor_now().await;
+    client.given_task(task("First")).await;
+    let page = async |cursor: &str| {
+        let request = ListChangesRequest {
+            cursor: cursor.to_owned(),
+            page_size: 1,
+            ..ListChangesRequest::default()
+        };
+        client.list_changes(request).await.accepted()
+    };
+    // Who reads changes puts them in order.
+    let (first, end) = client.changes_after(&start).await;
+    client.given_task(task("Second")).await;
+    let full = page(&start).await;
+    assert_eq!((full.changes, full.caught_up), (first, false));
+    assert_eq!(full.next_cursor, end);
+    assert_eq!(client.changes_after(&end).await.0.len(), 1);
 }
 
 async fn a_cursor_is_of_one_account(client: Client) {

@@ -76,6 +76,7 @@ async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
     assert!(read.mvn_indexed && !read.dirty_record);
     assert_eq!((read.mvn_version, &*read.mvn_info), (7, "indexed by a"));
     assert!(read.mvn_ts.is_some());
+    assert_eq!(client.all_tasks().await, [read]);
     assert!(!client.get_step(&step.guid).await.accepted().dirty_record);
 
     client
@@ -106,6 +107,7 @@ async fn an_older_state_is_stale(client: Client) {
     // Nothing of another account is found.
     let items: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
     let other = client.other_account();
+    assert_eq!(other.index_work().await, []);
     assert_eq!(other.acknowledge(items).await, [NotFound, NotFound]);
     assert_eq!(client.index_work().await.len(), 2);
 }
@@ -151,6 +153,9 @@ async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     });
     let results = client.acknowledge(wrong.collect()).await;
     assert!(results.iter().all(|result| *result == IndexResult::Stale));
+    let of_another = client.other_account();
+    let results = of_another.acknowledge(work.iter().map(item).collect());
+    assert_eq!(results.await, [IndexResult::NotFound; 4]);
     index_all(&client).await;
     let gone = client.acknowledge(work.iter().map(item).collect()).await;
     assert!(gone.iter().all(|result| *result == IndexResult::NotFound));
@@ -166,6 +171,7 @@ async fn what_comes_back_is_no_deletion(client: Client) {
     let items = items.iter().map(item).filter(|item| item.guid != *never);
     client.acknowledge(items.collect()).await;
     client.force_delete_task(task).await.accepted();
+    let deletions: Vec<IndexedItem> = client.index_work().await.iter().map(item).collect();
     let restored = client.restored(task, 1).await.task;
     assert_eq!(restored, Some(client.get_task(task).await.accepted()));
     let mut expected = vec![
@@ -180,6 +186,17 @@ async fn what_comes_back_is_no_deletion(client: Client) {
     let mut expected = vec![(task.clone(), Task, Deleted), (step.clone(), Step, Deleted)];
     expected.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(work_of(&client).await, expected);
+    // The first deletions are not these.
+    assert_eq!(client.acknowledge(deletions).await, [IndexResult::Stale; 2]);
+    assert_eq!(work_of(&client).await, expected);
+
+    // What it has forgotten is new, and no work once it is deleted again.
+    index_all(&client).await;
+    client.restored(task, 1).await;
+    let states: Vec<IndexState> = work_of(&client).await.iter().map(|it| it.2).collect();
+    assert_eq!(states, [New; 3]);
+    client.force_delete_task(task).await.accepted();
+    assert_eq!(work_of(&client).await, []);
 }
 
 async fn an_acknowledgement_changes_no_version(client: Client) {
@@ -351,6 +368,9 @@ async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: C
     let etag_of_step = client.get_step(&step).await.accepted().etag;
     let items = vec![forgotten(&one, etag_of_one), forgotten(&step, etag_of_step)];
     client.acknowledge(items).await;
+    let update = step_of(&step).titled("Changed");
+    client.updated_step(update, &["title"]).await;
+    assert_eq!(work_of(&client).await, [(step.clone(), Step, New)]);
     client.delete_step(&step).await.accepted();
     client.delete_task(&one).await.accepted();
     assert_eq!(work_of(&client).await, [(two, Task, Changed)]);
@@ -367,11 +387,13 @@ async fn each_item_has_its_own_result(client: Client) {
     client.updated_step(update, &["title"]).await;
     client.delete_step(&deleted).await.accepted();
     let work = client.index_work().await;
-    let [of_guide, mut of_changed, mut of_deleted] = [0, 1, 2].map(|at| item(&work[at]));
+    let [mut of_guide, mut of_changed, mut of_deleted] = [0, 1, 2].map(|at| item(&work[at]));
     assert_eq!(of_deleted.guid, deleted);
     of_changed.etag = "old".to_owned();
     // It means nothing on a deletion.
     of_deleted.indexed = Some(false);
+    (of_deleted.index_version, of_deleted.info) = (7, "gone".to_owned());
+    of_guide.guid = of_guide.guid.to_uppercase();
     let unknown = || IndexedItem {
         guid: unknown_guid(),
         etag: "x".to_owned(),
@@ -486,6 +508,19 @@ async fn wrong_items_are_refused(client: Client) {
         guid: one.guid.to_uppercase(),
         ..one.clone()
     };
+    // However many others are between.
+    for others in [1, 2, 3, 498] {
+        let other = |_| IndexedItem {
+            guid: unknown_guid(),
+            ..one.clone()
+        };
+        let mut sent = vec![one.clone()];
+        sent.extend((0..others).map(other));
+        sent.push(one.clone());
+        let failure = client.acknowledge_indexed(items(sent)).await.refused();
+        let field = format!("items[{}].guid", others + 1);
+        failure.violates(&[(field.as_str(), "FIELD_INVALID")]);
+    }
     let request = items(vec![one, wrong, twice]);
     let failure = client.acknowledge_indexed(request).await.refused();
     failure.violates(&[

@@ -140,6 +140,18 @@ async fn what_is_younger_than_the_retention_is_kept() {
     server.shut_down().await;
 }
 
+#[tokio::test]
+async fn a_cursor_of_another_database_is_refused() {
+    let start = async || TestServer::start(with_metrics("sqlite::memory:")).await;
+    let (server, other) = (start().await, start().await);
+    let cursor = other.client().cursor_now().await;
+    let failure = server.client().list_changes(behind(&cursor)).await;
+    failure.refused().violates(&[("cursor", "CURSOR_INVALID")]);
+    for server in [server, other] {
+        server.shut_down().await;
+    }
+}
+
 async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
     let server = TestServer::start(kept_for(&url, Duration::from_millis(200))).await;
     let client = server.client();
