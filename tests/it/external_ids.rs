@@ -138,7 +138,15 @@ async fn malformed_ids_are_refused(client: Client) {
 }
 
 async fn an_id_that_another_task_has_is_refused(client: Client) {
-    let owner = client.given_task(task("Owner").with_external_id("a")).await;
+    let create = CreateTaskRequest {
+        request_id: unknown_guid(),
+        ..create_task_request(task("Owner").with_external_id("a"))
+    };
+    let made = client.send_create_task(create.clone()).await.accepted();
+    // A retry makes no other task.
+    let again = client.send_create_task(create).await.accepted();
+    assert_eq!(again, made);
+    let owner = made.task.unwrap();
     let other = client.given_task(task("Other").with_external_id("b")).await;
     let before = client.all_tasks().await;
     let created = client.create_task(task("New").with_external_id("a")).await;
@@ -232,6 +240,7 @@ async fn accounts_and_tasks_have_ids_of_their_own(client: Client) {
 }
 
 async fn ids_differ_by_every_byte(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
     // Composed and decomposed, upper and lower case, with and without a space inside.
     for id in ["ü", "u\u{308}", "U", "u", "a b", "a  b"] {
         client.given_task(task("Guide").with_external_id(id)).await;
@@ -240,6 +249,8 @@ async fn ids_differ_by_every_byte(client: Client) {
             ..ListTasksRequest::default()
         };
         assert_eq!(client.list_all_tasks(request).await.len(), 1, "{id:?}");
+        let step = information_step(&guide, "Step").with_external_id(id);
+        client.given_step(step).await;
     }
 }
 
@@ -296,6 +307,39 @@ async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
     let owner = client.given_task(task("Owner").with_external_id("a")).await;
     let refused = client.send_create_task(request("a")).await.refused();
     is_taken_by_task(&refused, "task.external_id", &owner.guid);
+    let other = client.given_task(task("Other")).await;
+    let update = UpdateTaskRequest {
+        task: Some(task_of(&other.guid).with_external_id("a")),
+        validate_only: true,
+        ..UpdateTaskRequest::default()
+    };
+    let refused = client.send_update_task(update).await.refused();
+    is_taken_by_task(&refused, "task.external_id", &owner.guid);
+    let import = ImportTaskRequest {
+        document: Some(document_with(task("New").with_external_id("a"), Vec::new())),
+        validate_only: true,
+        ..ImportTaskRequest::default()
+    };
+    let refused = client.send_import(import).await.refused();
+    is_taken_by_task(&refused, "document.task.external_id", &owner.guid);
+
+    let with = |id: &str| information_step(&other, "Step").with_external_id(id);
+    let create = |id: &str| CreateStepRequest {
+        validate_only: true,
+        ..create_step_request(with(id))
+    };
+    client.send_create_step(create("s")).await.accepted();
+    let owner = client.given_step(with("s")).await;
+    let refused = client.send_create_step(create("s")).await.refused();
+    is_taken_by_step(&refused, "step.external_id", &owner.guid);
+    let second = client.given_step(with("t")).await;
+    let update = UpdateStepRequest {
+        step: Some(step_of(&second.guid).with_external_id("s")),
+        validate_only: true,
+        ..UpdateStepRequest::default()
+    };
+    let refused = client.send_update_step(update).await.refused();
+    is_taken_by_step(&refused, "step.external_id", &owner.guid);
 }
 
 async fn changes_name_the_field(client: Client) {
@@ -350,11 +394,29 @@ async fn a_deleted_task_keeps_its_external_id(client: Client) {
         .await;
     // Nothing is lost: the other one gives the id up first.
     is_taken_by_task(&restored.refused(), "revision", &other.guid);
+    let dry_run = RestoreRevisionRequest {
+        task: made.guid.clone(),
+        revision: deleted.previous_revision.to_string(),
+        validate_only: true,
+        ..RestoreRevisionRequest::default()
+    };
+    let shown = client.send_restore(dry_run).await;
+    is_taken_by_task(&shown.refused(), "revision", &other.guid);
     client
         .updated_task(task_of(&other.guid), &["external_id"])
         .await;
     let restored = client.restored(&made.guid, deleted.previous_revision).await;
     assert_eq!(restored.task.unwrap().external_id(), "a");
+    // A guide that exists does not take its former one either.
+    client
+        .updated_task(task_of(&made.guid), &["external_id"])
+        .await;
+    let update = task_of(&other.guid).with_external_id("a");
+    client.updated_task(update, &[]).await;
+    let restored = client
+        .restore_revision(&made.guid, deleted.previous_revision)
+        .await;
+    is_taken_by_task(&restored.refused(), "revision", &other.guid);
 }
 
 async fn a_restore_takes_no_id_that_another_task_has(client: Client) {

@@ -50,6 +50,15 @@ async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Clie
     let full = full_step(&Task::default()).with_external_id("full");
     let wiring = subtask(&Task::default(), &outside).with_external_id("outside");
     let sent = guide(vec![end("a", "A"), full, wiring]);
+    let shown = async |document: &TaskDocument| {
+        let dry_run = ImportTaskRequest {
+            validate_only: true,
+            ..request(document.clone())
+        };
+        client.send_import(dry_run).await.accepted()
+    };
+    assert_eq!(shown(&sent).await.outcome(), ImportOutcome::Created);
+    assert_eq!(client.all_tasks().await, [outside]);
     let made = imported(&client, sent.clone()).await;
     assert_eq!(made.outcome(), ImportOutcome::Created);
     let made = made.task.unwrap();
@@ -65,6 +74,10 @@ async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Clie
     changed.steps.swap(0, 1);
     changed.steps[1].title = "A2".to_owned();
     changed.steps.insert(1, end("b", "B"));
+    let shown = shown(&changed).await;
+    assert_eq!(shown.outcome(), ImportOutcome::Updated);
+    assert_eq!(shown.task.unwrap().guid, made.guid);
+    assert_eq!(client.exported(&made.guid).await, before);
     let updated = imported(&client, changed).await;
     assert_eq!(updated.outcome(), ImportOutcome::Updated);
     let after = updated.task.unwrap();
@@ -89,6 +102,8 @@ async fn a_matched_guide_is_reset_like_one_with_a_guid(client: Client) {
     let full = full_step(&Task::default()).with_external_id("full");
     let root = full_task().with_external_id("guide");
     imported(&client, document_with(root, vec![full, end("a", "A")])).await;
+    let lacking = client.send_import(request(guide(vec![end("a", "A")])));
+    lacking.await.refused().is_precondition("ABSENT_STEPS");
     let sent = guide(vec![
         end("full", "Only a title").with_question(question("q", &["a"])),
     ]);
