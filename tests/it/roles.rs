@@ -46,6 +46,8 @@ async fn an_id_sent_is_ignored_and_listed(client: Client) {
     let response = response.into_inner();
     assert_eq!(response.ignored_paths, ["role.id"]);
     assert_ne!(response.role.unwrap().id, 987_654);
+    let response = client.create_role("named alone").await.accepted();
+    assert_eq!(response.ignored_paths, [""; 0]);
 }
 
 async fn a_deleted_role_leaves_the_list(client: Client) {
