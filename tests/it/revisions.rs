@@ -17,6 +17,7 @@ on_both_databases![
     revisions_are_listed_newest_first,
     a_deleted_revision_is_gone_and_its_number_is_not_used_again,
     a_missing_revision_is_not_found,
+    histories_of_two_tasks_are_apart,
     a_guide_etag_follows_every_change,
     an_old_guide_etag_is_a_mismatch,
     invalid_fields_are_named,
@@ -87,6 +88,9 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
     assert_eq!((revision.product_id, revision.step_count), (PRODUCT, 5));
     assert!(revision.size_bytes > 0);
     retitle(&client, &guide.guid, "Changed").await;
+    let renamed = task_of(&guide.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
+    assert_eq!(client.all_revisions(&guide.guid).await, [revision.clone()]);
     for name in ["1", "live"] {
         let found = client.get_revision(&guide.guid, name).await.accepted();
         assert_eq!(found.document, before.document);
@@ -115,19 +119,27 @@ async fn nothing_changed_makes_no_revision(client: Client) {
         ..request(&guide.guid)
     };
     let first = client.create_revision(first).await.accepted();
-    let again = CreateRevisionRequest {
-        note: "again".to_owned(),
-        alias: "live".to_owned(),
-        ..request(&guide.guid)
+    let mut expected = first.revision.expect("a revision");
+    let guide_etag = exported(&client, &guide.guid).await.guide_etag;
+    let again = async |alias: &str, guide_etag: &str| {
+        let again = CreateRevisionRequest {
+            note: "again".to_owned(),
+            alias: alias.to_owned(),
+            guide_etag: guide_etag.to_owned(),
+            ..request(&guide.guid)
+        };
+        client.create_revision(again).await
     };
-    let again = client.create_revision(again).await.accepted();
-    assert!(again.unchanged);
-    let expected = TaskRevision {
-        aliases: vec!["live".to_owned()],
-        ..first.revision.expect("a revision")
-    };
-    assert_eq!(again.revision, Some(expected));
-    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+    for aliases in [&["live"][..], &["live"], &["best", "live"]] {
+        let failure = again(aliases[0], "old").await.refused();
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
+        assert_eq!(client.all_revisions(&guide.guid).await, [expected.clone()]);
+        let made = again(aliases[0], &guide_etag).await.accepted();
+        assert!(made.unchanged);
+        expected.aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+        assert_eq!(made.revision.as_ref(), Some(&expected));
+    }
+    assert_eq!(client.all_revisions(&guide.guid).await, [expected]);
 }
 
 async fn an_automatic_revision_becomes_requested(client: Client) {
@@ -140,17 +152,24 @@ async fn an_automatic_revision_becomes_requested(client: Client) {
         panic!("one revision");
     };
     assert_eq!(automatic.cause(), RevisionCause::Published);
-    let request = CreateRevisionRequest {
-        note: "as published".to_owned(),
-        ..request(&guide.guid)
-    };
-    let made = client.create_revision(request).await.accepted();
-    assert!(made.unchanged);
     let expected = TaskRevision {
         cause: RevisionCause::Requested.into(),
         note: "as published".to_owned(),
+        aliases: vec!["live".to_owned()],
         ..automatic.clone()
     };
+    // It is still of the author who published it, and then it keeps its note.
+    let eve = client.with_metadata("x-subject", "eve");
+    for note in ["as published", "again"] {
+        let request = CreateRevisionRequest {
+            note: note.to_owned(),
+            alias: "live".to_owned(),
+            ..request(&guide.guid)
+        };
+        let made = eve.create_revision(request).await.accepted();
+        assert!(made.unchanged);
+        assert_eq!(made.revision.as_ref(), Some(&expected));
+    }
     assert_eq!(client.all_revisions(&guide.guid).await, [expected]);
 }
 
@@ -201,6 +220,7 @@ async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Cli
     let revisions = client.all_revisions(&guide.guid).await;
     let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
     assert_eq!(numbers, [6, 5, 2]);
+    assert_eq!(revisions[2].aliases, ["live"]);
 }
 
 async fn a_missing_revision_is_not_found(client: Client) {
@@ -219,6 +239,12 @@ async fn a_missing_revision_is_not_found(client: Client) {
         is_missing(failure, revision, "revision");
         let set = client.set_revision_alias(guid, "best", revision).await;
         is_missing(set.refused(), revision, "revision");
+        let delete = DeleteRevisionRequest {
+            task: guid.clone(),
+            revision: revision.to_owned(),
+        };
+        let deleted = client.delete_revision(delete).await;
+        is_missing(deleted.refused(), revision, "revision");
         let compared = client.compare_revisions(guid, revision, "").await;
         is_missing(compared.refused(), revision, "base");
     }
@@ -237,26 +263,92 @@ async fn a_missing_revision_is_not_found(client: Client) {
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
     let failure = client.restore_revision(&unknown, 1).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
-    let failure = client
-        .set_revision_alias(&unknown, "live", "")
-        .await
-        .refused();
+    for revision in ["", "1"] {
+        let set = client.set_revision_alias(&unknown, "live", revision).await;
+        set.refused().is(Code::NotFound, "TASK_NOT_FOUND");
+    }
+    let delete = DeleteRevisionRequest {
+        task: unknown.clone(),
+        revision: "1".to_owned(),
+    };
+    let failure = client.delete_revision(delete).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    let compared = client.compare_revisions(&unknown, 1, 1).await;
+    compared.refused().is(Code::NotFound, "TASK_NOT_FOUND");
+    let list = ListRevisionsRequest {
+        task: unknown,
+        ..ListRevisionsRequest::default()
+    };
+    let failure = client.list_revisions(list).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+}
+
+async fn histories_of_two_tasks_are_apart(client: Client) {
+    let keep = async |guide: &Task, alias: &str| {
+        let request = CreateRevisionRequest {
+            alias: alias.to_owned(),
+            ..request(&guide.guid)
+        };
+        client.create_revision(request).await.accepted();
+    };
+    let (one, other) = (given_guide(&client).await, given_guide(&client).await);
+    keep(&one, "live").await;
+    keep(&other, "live").await;
+    retitle(&client, &one.guid, "Changed").await;
+    keep(&one, "new").await;
+    for name in ["2", "new"] {
+        let failure = client.get_revision(&other.guid, name).await.refused();
+        failure.is(Code::NotFound, "REVISION_NOT_FOUND");
+    }
+    let before = client.all_revisions(&other.guid).await;
+    assert_eq!(before.len(), 1);
+    assert_eq!(before[0].aliases, ["live"]);
+    // Of one task an alias is moved and removed, and a revision and all of them are deleted.
+    for revision in ["2", ""] {
+        let set = client.set_revision_alias(&one.guid, "live", revision).await;
+        set.accepted();
+    }
+    let delete = DeleteRevisionRequest {
+        task: one.guid.clone(),
+        revision: "1".to_owned(),
+    };
+    client.delete_revision(delete).await.accepted();
+    assert_eq!(client.all_revisions(&other.guid).await, before);
+    let purge = DeleteTaskRequest {
+        guid: one.guid,
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    client.send_delete_task(purge).await.accepted();
+    assert_eq!(client.all_revisions(&other.guid).await, before);
 }
 
 async fn a_guide_etag_follows_every_change(client: Client) {
     let guide = given_guide(&client).await;
     let etag = async || exported(&client, &guide.guid).await.guide_etag;
-    let mut last = etag().await;
-    assert!(!last.is_empty());
-    assert_eq!(etag().await, last);
+    let first = etag().await;
+    assert!(!first.is_empty());
+    assert_eq!(etag().await, first);
+    let mut seen = vec![first];
     let mut changed = async |what: &str| {
         let now = etag().await;
-        assert_ne!(now, last, "{what}");
-        last = now;
+        assert!(!seen.contains(&now), "{what}");
+        seen.push(now);
     };
     retitle(&client, &guide.guid, "Other").await;
     changed("a title").await;
+    retitle(&client, &guide.guid, "Read").await;
+    changed("a title that is changed back").await;
+    let row = task_translation("Anleitung");
+    let translated = task_of(&guide.guid).translated("de", row);
+    client.updated_task(translated, &["translations"]).await;
+    changed("a translation").await;
+    let work = client.translation_work(&["fr"]).await;
+    let work = work.iter().find(|work| work.guid == guide.guid);
+    let work = work.expect("work of the task");
+    client.written(automatic(work, "Guide")).await;
+    changed("an automatic translation").await;
     let step = information_step(&guide, "New");
     let step = client
         .create_step_after(step, &guide.steps[0])
@@ -288,6 +380,8 @@ async fn a_guide_etag_follows_every_change(client: Client) {
     let renamed = task_of(&guide.guid).named("Renamed");
     client.updated_task(renamed, &["name"]).await;
     changed("a name").await;
+    // None of these keeps a revision.
+    assert_eq!(client.all_revisions(&guide.guid).await, []);
     let mut moved = client.exported(&guide.guid).await;
     moved.steps.swap(3, 4);
     client.imported(moved).await;
@@ -322,14 +416,27 @@ async fn an_old_guide_etag_is_a_mismatch(client: Client) {
         guide_etag: before.guide_etag,
         ..ImportTaskRequest::default()
     };
-    let failure = client.send_import(import.clone()).await.refused();
-    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    for validate_only in [false, true] {
+        import.validate_only = validate_only;
+        let failure = client.send_import(import.clone()).await.refused();
+        failure.is(Code::Aborted, "ETAG_MISMATCH");
+    }
+    import.validate_only = false;
     let now = exported(&client, &guide.guid).await;
     import.guide_etag = now.guide_etag;
     let imported = client.send_import(import).await.accepted();
     assert_eq!(imported.outcome(), ImportOutcome::Updated);
     let after = exported(&client, &guide.guid).await;
     assert_eq!(imported.guide_etag, after.guide_etag);
+    let keep = |task: &str| CreateRevisionRequest {
+        guide_etag: after.guide_etag.clone(),
+        ..request(task)
+    };
+    let other = given_guide(&client).await;
+    let failure = client.create_revision(keep(&other.guid)).await.refused();
+    failure.is(Code::Aborted, "ETAG_MISMATCH");
+    let kept = client.create_revision(keep(&guide.guid)).await.accepted();
+    assert!(!kept.unchanged);
     let new = ImportTaskRequest {
         document: Some(document("New", Vec::new())),
         guide_etag: after.guide_etag,
@@ -358,6 +465,18 @@ async fn invalid_fields_are_named(client: Client) {
         .await
         .refused();
     failure.violates(&[("alias", "FIELD_REQUIRED")]);
+    let failure = client.set_revision_alias("", "?", "?").await.refused();
+    failure.violates(&[
+        ("task", "FIELD_REQUIRED"),
+        ("alias", "FIELD_INVALID"),
+        ("revision", "FIELD_INVALID"),
+    ]);
+    let delete = DeleteRevisionRequest::default();
+    let failure = client.delete_revision(delete).await.refused();
+    failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
+    let list = ListRevisionsRequest::default();
+    let failure = client.list_revisions(list).await.refused();
+    failure.violates(&[("task", "FIELD_REQUIRED")]);
     let failure = client
         .compare_revisions(&unknown_guid(), "", "?")
         .await

@@ -26,16 +26,28 @@ async fn an_alias_moves_and_is_removed(client: Client) {
     };
     let other = client.set_revision_alias(&guide.guid, "other", 1).await;
     other.accepted();
-    let set = alias("1").await.expect("a revision");
-    assert_eq!(set.aliases, ["live", "other"]);
-    assert_eq!(live().await, 1);
-    assert_eq!(alias("2").await.map(|it| it.revision), Some(2));
+    // Set again to what it names, also by another alias or itself, it stays.
+    for name in ["1", "1", "other", "live"] {
+        let set = alias(name).await.expect("a revision");
+        assert_eq!(set.revision, 1);
+        assert_eq!(set.aliases, ["live", "other"]);
+        assert_eq!(live().await, 1);
+    }
+    let moved = alias("2").await.expect("a revision");
+    assert_eq!(moved.revision, 2);
+    assert_eq!(moved.aliases, ["live"]);
     assert_eq!(live().await, 2);
+    // Aliases of the same revision and of another one stay when it is removed.
+    let same = client
+        .set_revision_alias(&guide.guid, "same", "live")
+        .await
+        .accepted();
+    assert_eq!(same.revision.expect("a revision").aliases, ["live", "same"]);
     assert_eq!(alias("").await, None);
     assert_eq!(alias("").await, None);
-    let other = client.get_revision(&guide.guid, "other").await.accepted();
-    let other = other.revision.expect("a revision");
-    assert_eq!((other.revision, other.aliases.len()), (1, 1));
+    let revisions = client.all_revisions(&guide.guid).await;
+    let aliases: Vec<&[String]> = revisions.iter().map(|it| &*it.aliases).collect();
+    assert_eq!(aliases, [["same"], ["other"]]);
     let failure = client.get_revision(&guide.guid, "live").await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
 }
@@ -43,21 +55,32 @@ async fn an_alias_moves_and_is_removed(client: Client) {
 async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
-    client
-        .set_revision_alias(&guide.guid, "live", 1)
-        .await
-        .accepted();
-    let delete = DeleteRevisionRequest {
-        task: guide.guid.clone(),
-        revision: "1".to_owned(),
+    retitle(&client, &guide.guid, "Changed").await;
+    client.kept_revision(&guide.guid).await;
+    for alias in ["live", "best"] {
+        let set = client.set_revision_alias(&guide.guid, alias, 1).await;
+        set.accepted();
+    }
+    let delete = async |revision: &str| {
+        let request = DeleteRevisionRequest {
+            task: guide.guid.clone(),
+            revision: revision.to_owned(),
+        };
+        client.delete_revision(request).await
     };
-    let failure = client.delete_revision(delete.clone()).await.refused();
-    failure.is(Code::FailedPrecondition, "REVISION_IN_USE");
-    client
-        .set_revision_alias(&guide.guid, "live", "")
-        .await
-        .accepted();
-    client.delete_revision(delete).await.accepted();
+    // Until the last one is removed, by which it may be named, too.
+    for (revision, alias) in [("1", "live"), ("best", "best")] {
+        let failure = delete(revision).await.refused();
+        failure.is(Code::FailedPrecondition, "REVISION_IN_USE");
+        let removed = client.set_revision_alias(&guide.guid, alias, "").await;
+        removed.accepted();
+    }
+    let failure = delete("best").await.refused();
+    failure.is(Code::NotFound, "REVISION_NOT_FOUND");
+    delete("1").await.accepted();
+    let left = client.all_revisions(&guide.guid).await;
+    let left: Vec<i64> = left.iter().map(|it| it.revision).collect();
+    assert_eq!(left, [2]);
 }
 
 async fn a_task_has_at_most_twenty_aliases(client: Client) {
@@ -75,6 +98,10 @@ async fn a_task_has_at_most_twenty_aliases(client: Client) {
         .await
         .refused();
     failure.violates(&[("alias", "TOO_MANY_ELEMENTS")]);
+    let other = given_guide(&client).await;
+    client.kept_revision(&other.guid).await;
+    let of_other = client.set_revision_alias(&other.guid, "more", 1).await;
+    of_other.accepted();
     retitle(&client, &guide.guid, "Changed").await;
     let keep = |alias: &str| CreateRevisionRequest {
         alias: alias.to_owned(),
