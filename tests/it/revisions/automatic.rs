@@ -6,6 +6,7 @@ use crate::kit::prelude::*;
 on_both_databases![
     an_import_keeps_the_guide_as_it_was_before,
     an_import_that_changes_nothing_keeps_nothing,
+    an_import_by_external_ids_keeps_the_guide,
     a_state_that_is_kept_is_not_kept_again,
     a_deletion_keeps_the_guide,
     a_purged_task_leaves_nothing,
@@ -27,13 +28,37 @@ async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse 
 async fn an_import_keeps_the_guide_as_it_was_before(client: Client) {
     let guide = given_guide(&client).await;
     let before = exported(&client, &guide.guid).await;
-    let imported = change(&client, &guide.guid, "Changed").await;
+    let mut document = client.exported(&guide.guid).await;
+    document.task.as_mut().expect("a task").name = "Renamed".to_owned();
+    document.steps.push(document_step(StepType::End, "New"));
+    let imported = client.import(document).await.accepted();
     assert_eq!(imported.previous_revision, 1);
     let found = client.get_revision(&guide.guid, 1).await.accepted();
     assert_eq!(found.document, before.document);
     let revision = found.revision.expect("a revision");
     assert_eq!(revision.cause(), RevisionCause::BeforeImport);
     assert_eq!(revision.guide_etag, before.guide_etag);
+    assert_eq!((&*revision.task_name, revision.step_count), ("Guide", 5));
+}
+
+async fn an_import_by_external_ids_keeps_the_guide(client: Client) {
+    let import = async |steps: &[&str]| {
+        let guide = task("Guide").with_external_id("guide");
+        let request = ImportTaskRequest {
+            document: Some(document_with(guide, document_steps(steps))),
+            absent_steps: AbsentSteps::Delete.into(),
+            match_external_ids: true,
+            ..ImportTaskRequest::default()
+        };
+        client.send_import(request).await.accepted()
+    };
+    let made = import(&["a"]).await;
+    assert_eq!(made.previous_revision, 0);
+    let guid = made.task.expect("a task").guid;
+    assert_eq!(client.all_revisions(&guid).await, []);
+    let before = client.exported(&guid).await;
+    assert_eq!(import(&["b"]).await.previous_revision, 1);
+    assert_eq!(client.revision_document(&guid, 1).await, before);
 }
 
 async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
@@ -42,6 +67,8 @@ async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
     let imported = client.import(document).await.accepted();
     assert_eq!(imported.outcome(), ImportOutcome::Unchanged);
     assert_eq!(imported.previous_revision, 0);
+    let now = exported(&client, &guide.guid).await;
+    assert_eq!(imported.guide_etag, now.guide_etag);
     let mut document = client.exported(&guide.guid).await;
     document.steps[3].title = "Changed".to_owned();
     let dry = ImportTaskRequest {
@@ -76,6 +103,15 @@ async fn a_deletion_keeps_the_guide(client: Client) {
     assert_eq!(deleted.previous_revision, 1);
     let found = client.get_revision(&guide.guid, 1).await.accepted();
     assert_eq!(found.document, before.document);
+    let revision = found.revision.expect("a revision");
+    assert_eq!(revision.cause(), RevisionCause::BeforeDelete);
+    assert_eq!(revision.guide_etag, before.guide_etag);
+    let failure = client.create_revision(request(&guide.guid)).await.refused();
+    failure.is(Code::NotFound, "TASK_NOT_FOUND");
+    // One without steps is kept, too.
+    let bare = client.given_task(task("Bare")).await;
+    let deleted = client.delete_task(&bare.guid).await.accepted();
+    assert_eq!(deleted.previous_revision, 1);
 }
 
 async fn a_purged_task_leaves_nothing(client: Client) {
@@ -131,6 +167,20 @@ async fn publishing_keeps_what_is_published(client: Client) {
     assert_eq!(revision.guide_etag, now.guide_etag);
     let kept = client.revision_document(&guide.guid, 1).await;
     assert_eq!(Some(kept), now.document);
+    // What is published already is only changed.
+    publish(1, &["published", "name"], "Renamed again").await;
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
+    // A managed task has a history of its own.
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = &answers_of(&observation)[0].link;
+    for published in [0, 1] {
+        let update = task_of(managed).with_published(published);
+        client.updated_task(update, &[]).await;
+    }
+    let revisions = client.all_revisions(managed).await;
+    assert_eq!(revisions.len(), 1);
+    assert_eq!(revisions[0].cause(), RevisionCause::Published);
+    assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
     // It returns to its default, which is 1.
     publish(0, &["published"], "").await;
     client
@@ -154,6 +204,14 @@ async fn the_oldest_automatic_revisions_go(client: Client) {
     let revisions = client.all_revisions(&guide.guid).await;
     let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
     let expected: Vec<i64> = (5..=54).rev().chain([2, 1]).collect();
+    assert_eq!(numbers, expected);
+    // An alias keeps one only as long as it names it.
+    let removed = client.set_revision_alias(&guide.guid, "live", "").await;
+    removed.accepted();
+    change(&client, &guide.guid, "Last").await;
+    let revisions = client.all_revisions(&guide.guid).await;
+    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
+    let expected: Vec<i64> = (6..=55).rev().chain([1]).collect();
     assert_eq!(numbers, expected);
 }
 
@@ -189,16 +247,18 @@ async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: C
     for aliases in [&["also", "live"][..], &["live"], &[]] {
         let guide = given_guide(&client).await;
         let kept = client.kept_revision(&guide.guid).await.revision;
+        client.force_delete_task(&guide.guid).await.accepted();
         for alias in aliases.iter().rev() {
             let set = client.set_revision_alias(&guide.guid, alias, kept).await;
             set.accepted();
         }
-        client.force_delete_task(&guide.guid).await.accepted();
         let request = ListDeletedTasksRequest::default();
         let listed = client.list_deleted_tasks(request).await.accepted();
         let latest = listed.tasks[0].latest.as_ref().expect("a revision");
         assert_eq!((&latest.task, latest.revision), (&guide.guid, kept));
         assert_eq!(latest.aliases, aliases);
+        let revisions = client.all_revisions(&guide.guid).await;
+        assert_eq!(std::slice::from_ref(latest), revisions);
     }
 }
 
@@ -231,14 +291,23 @@ async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
         ..request(&guide.guid)
     };
     client.create_revision(kept).await.accepted();
+    retitle(&client, &guide.guid, "Changed").await;
     client.force_delete_task(&guide.guid).await.accepted();
     let removed = client.set_revision_alias(&guide.guid, "live", "").await;
     removed.accepted();
-    let delete = DeleteRevisionRequest {
-        task: guide.guid.clone(),
-        revision: "1".to_owned(),
-    };
-    client.delete_revision(delete).await.accepted();
+    // The newest one that is left is shown, until none is.
+    for number in [2, 1] {
+        let request = ListDeletedTasksRequest::default();
+        let listed = client.list_deleted_tasks(request).await.accepted();
+        let latest = listed.tasks.into_iter().map(|deleted| deleted.latest);
+        let latest = latest.map(|latest| latest.expect("a revision").revision);
+        assert_eq!(latest.collect::<Vec<_>>(), [number]);
+        let delete = DeleteRevisionRequest {
+            task: guide.guid.clone(),
+            revision: number.to_string(),
+        };
+        client.delete_revision(delete).await.accepted();
+    }
     let request = ListDeletedTasksRequest::default();
     let listed = client.list_deleted_tasks(request).await.accepted();
     assert_eq!(listed.tasks, []);

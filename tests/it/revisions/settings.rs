@@ -57,6 +57,9 @@ async fn deleted_histories_go(client: Client) {
             })
         })
         .await;
+        let request = ListDeletedTasksRequest::default();
+        let listed = client.list_deleted_tasks(request).await.accepted();
+        assert_eq!(listed.tasks, []);
     }
     client.get_revision(&kept.guid, 1).await.accepted();
 }
@@ -207,6 +210,14 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
         |_| (),
         async |client| {
             let guide = given_guide(&client).await;
+            let publish = async || {
+                for published in [0, 1] {
+                    let update = task_of(&guide.guid).with_published(published);
+                    client.updated_task(update, &["published"]).await;
+                }
+            };
+            // One that the server made does not count.
+            publish().await;
             for number in 1..=1_000 {
                 retitle(&client, &guide.guid, &format!("Title {number}")).await;
                 client.kept_revision(&guide.guid).await;
@@ -218,16 +229,13 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
             retitle(&client, &guide.guid, "One more").await;
             let failure = client.create_revision(request(&guide.guid)).await.refused();
             failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
-            // One that the server made counts when it is requested.
-            for published in [0, 1] {
-                let update = task_of(&guide.guid).with_published(published);
-                client.updated_task(update, &["published"]).await;
-            }
+            // It counts when it is requested.
+            publish().await;
             let failure = client.create_revision(request(&guide.guid)).await.refused();
             failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
             let delete = DeleteRevisionRequest {
                 task: guide.guid.clone(),
-                revision: "1".to_owned(),
+                revision: "2".to_owned(),
             };
             client.delete_revision(delete).await.accepted();
             let kept = client.kept_revision(&guide.guid).await;
@@ -294,5 +302,43 @@ fn an_alias_of_another_task_keeps_no_automatic_revision() {
         let revisions = client.all_revisions(&guide.guid).await;
         let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
         assert_eq!(numbers, [2]);
+    });
+}
+
+#[test]
+fn automatic_revisions_of_all_causes_count_together() {
+    let settings = |config: &mut Config| config.automatic_revisions = 1;
+    on("sqlite::memory:", settings, async |client| {
+        let guide = given_guide(&client).await;
+        let requested = client.kept_revision(&guide.guid).await;
+        let automatic = async |number: i64, cause: RevisionCause| {
+            let mut revisions = client.all_revisions(&guide.guid).await;
+            assert_eq!(revisions.pop().as_ref(), Some(&requested));
+            let [revision] = &revisions[..] else {
+                panic!("{revisions:?}");
+            };
+            assert_eq!((revision.revision, revision.cause()), (number, cause));
+            assert!(revision.size_bytes > 0);
+            assert_eq!(revision.note, "");
+            assert_eq!((revision.product_id, revision.step_count), (PRODUCT, 5));
+        };
+        retitle(&client, &guide.guid, "a").await;
+        let mut changed = client.exported(&guide.guid).await;
+        changed.steps[3].title = "b".to_owned();
+        let imported = client.import(changed).await.accepted();
+        assert_eq!(imported.previous_revision, 2);
+        automatic(2, RevisionCause::BeforeImport).await;
+        let restored = client.restored(&guide.guid, 1).await;
+        assert_eq!(restored.previous_revision, 3);
+        automatic(3, RevisionCause::BeforeRestore).await;
+        for published in [0, 1] {
+            let update = task_of(&guide.guid).with_published(published);
+            client.updated_task(update, &["published"]).await;
+        }
+        automatic(4, RevisionCause::Published).await;
+        retitle(&client, &guide.guid, "c").await;
+        let deleted = client.force_delete_task(&guide.guid).await.accepted();
+        assert_eq!(deleted.previous_revision, 5);
+        automatic(5, RevisionCause::BeforeDelete).await;
     });
 }
