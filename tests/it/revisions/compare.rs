@@ -7,6 +7,9 @@ on_both_databases![
     equal_guides_are_the_same,
     differences_are_listed_in_the_order_of_the_target,
     fields_are_named_by_their_paths,
+    every_field_is_compared,
+    steps_of_managed_tasks_stand_behind_their_observation,
+    a_new_observation_is_listed_with_the_steps_that_it_manages,
     pages_hold_all_differences,
     a_managed_task_is_compared_without_its_name_and_external_id,
 ];
@@ -63,6 +66,30 @@ async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
     assert_eq!(compared.steps[2].paths, ["title"]);
     assert_eq!(compared.steps[2].step, steps[3]);
     assert_eq!(compared.steps[2].task, guide.guid);
+    // The other way round, with both by aliases.
+    let kept = client.kept_revision(&guide.guid).await.revision;
+    for (alias, revision) in [("before", 1), ("after", kept)] {
+        let set = client
+            .set_revision_alias(&guide.guid, alias, revision)
+            .await;
+        set.accepted();
+    }
+    let compared = client.compare_revisions(&guide.guid, "after", "before");
+    let compared = compared.await.accepted();
+    let listed: Vec<_> = compared
+        .steps
+        .iter()
+        .map(|step| (step.title.as_str(), step.kind(), step.moved))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            ("a", Moved, true),
+            ("b", Added, false),
+            ("d", Changed, false),
+            ("e", Removed, false),
+        ]
+    );
     // What has moved and changed is changed.
     let both = step_of(&steps[2]).titled("C").with_body("text");
     client.updated_step(both, &[]).await;
@@ -91,12 +118,12 @@ async fn fields_are_named_by_their_paths(client: Client) {
     let observation = client.get_step(&guide.steps[0]).await.accepted();
     let managed = answers_of(&observation)[1].link.clone();
     let managed = client.get_task(&managed).await.accepted();
-    let hidden = Task {
-        published: Some(0),
-        etag: String::new(),
-        ..managed.clone()
-    };
-    client.updated_task(hidden, &["published"]).await;
+    for answer in answers_of(&observation) {
+        let hidden = task_of(&answer.link).with_published(0);
+        client.updated_task(hidden, &["published"]).await;
+    }
+    let retitled = step_of(&observation.guid).titled("Which?");
+    client.updated_step(retitled, &["title"]).await;
     let below = client.given_step(information_step(&managed, "Below")).await;
     let compared = client
         .compare_revisions(&guide.guid, 1, "")
@@ -116,7 +143,11 @@ async fn fields_are_named_by_their_paths(client: Client) {
     assert_eq!(observed.step, observation.guid);
     assert_eq!(
         observed.paths,
-        ["feedback_config.values[\"no\"].task_json.task.published"]
+        [
+            "feedback_config.values[\"no\"].task_json.task.published",
+            "feedback_config.values[\"yes\"].task_json.task.published",
+            "title",
+        ]
     );
     assert_eq!(
         (added.step.as_str(), added.task.as_str()),
@@ -125,6 +156,110 @@ async fn fields_are_named_by_their_paths(client: Client) {
     assert_eq!(added.kind(), DifferenceKind::Added);
     let types = (observed.r#type(), added.r#type());
     assert_eq!(types, (StepType::Observation, StepType::Information));
+}
+
+async fn every_field_is_compared(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let bare = step(&guide, StepType::Observation, "Bare");
+    let bare = bare.with_question(question("other", &["a", "b"]));
+    let bare = client.given_step(bare).await;
+    client.kept_revision(&guide.guid).await;
+    let full = full_step(&guide).with_external_id("step");
+    client.updated_step(full.with_guid(bare.guid), &[]).await;
+    let full = full_task().with_external_id("task");
+    client.updated_task(full.with_guid(&guide.guid), &[]).await;
+    client.kept_revision(&guide.guid).await;
+    for (base, target) in [(1, 2), (2, 1)] {
+        let compared = client.compare_revisions(&guide.guid, base, target).await;
+        let compared = compared.accepted();
+        let paths = [&compared.task_paths, &compared.steps[0].paths];
+        let [of_task, of_step] = paths.map(|paths| paths.join(" "));
+        let expected = "dependencies external_id name published roles \
+            translations[\"de\"].locked translations[\"de\"].name \
+            translations[\"zh-Hant\"].locked translations[\"zh-Hant\"].name";
+        assert_eq!(of_task, expected);
+        let expected = "body dependencies external_id feedback_config instructions looping parts \
+            published skills tags title translations[\"de\"].body \
+            translations[\"de\"].feedback_config translations[\"de\"].instructions \
+            translations[\"de\"].locked translations[\"de\"].title";
+        assert_eq!(of_step, expected);
+    }
+}
+
+/// The title, the kind and the task of each step that differs, but for wiring steps.
+fn listed(compared: &CompareRevisionsResponse) -> Vec<(&str, DifferenceKind, &str)> {
+    let steps = compared.steps.iter();
+    let steps = steps.filter(|step| step.r#type() != StepType::Subtask);
+    steps
+        .map(|step| (&*step.title, step.kind(), &*step.task))
+        .collect()
+}
+
+async fn steps_of_managed_tasks_stand_behind_their_observation(client: Client) {
+    let guide = given_guide(&client).await;
+    let observation = client.get_step(&guide.steps[0]).await.accepted();
+    let managed = client.get_task(&answers_of(&observation)[0].link).await;
+    let managed = managed.accepted();
+    client.given_steps(&managed, &["a", "b", "c"]).await;
+    client.kept_revision(&guide.guid).await;
+    let mut document = client.exported(&guide.guid).await;
+    document.steps[3].title = "Changed".to_owned();
+    let values = &mut document.steps[0].feedback_config[0].values;
+    let inner = values[0].task_json.as_mut().expect("a document");
+    inner.steps.remove(2);
+    inner.steps.swap(0, 1);
+    inner.steps[1].title = "A".to_owned();
+    inner.steps.extend(document_steps(&["d"]));
+    let import = client.import_with(AbsentSteps::Delete, document).await;
+    import.accepted();
+    let compared = client.compare_revisions(&guide.guid, 1, "").await;
+    let compared = compared.accepted();
+    assert!(!compared.same);
+    assert_eq!(compared.task_paths, [""; 0]);
+    use DifferenceKind::{Added, Changed, Moved, Removed};
+    // Nothing of the observation itself differs.
+    let (root, below) = (guide.guid.as_str(), managed.guid.as_str());
+    let expected = [
+        ("b", Moved, below),
+        ("c", Removed, below),
+        ("A", Changed, below),
+        ("d", Added, below),
+        ("Changed", Changed, root),
+    ];
+    assert_eq!(listed(&compared), expected);
+}
+
+async fn a_new_observation_is_listed_with_the_steps_that_it_manages(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    client.kept_revision(&guide.guid).await;
+    let answer = |key, title| answer_with(key, key, document("", document_steps(&[title])));
+    let question = linked_question(vec![answer("b", "in b"), answer("a", "in a")]);
+    let after = document_step(StepType::Information, "after");
+    let steps = vec![observation_asking(question), after];
+    client.imported(document_of(&guide.guid, steps)).await;
+    client.kept_revision(&guide.guid).await;
+    let document = client.exported(&guide.guid).await;
+    let answers = answers_of(&document.steps[0]);
+    let root = guide.guid.as_str();
+    let tasks = [
+        root,
+        answers[0].link.as_str(),
+        answers[1].link.as_str(),
+        root,
+    ];
+    for (base, target, kind) in [
+        (1, 2, DifferenceKind::Added),
+        (2, 1, DifferenceKind::Removed),
+    ] {
+        let compared = client.compare_revisions(&guide.guid, base, target).await;
+        let compared = compared.accepted();
+        let titles = ["What is it?", "in b", "in a", "after"];
+        let expected = titles
+            .iter()
+            .zip(tasks)
+            .map(|(title, task)| (*title, kind, task));
+        assert_eq!(listed(&compared), expected.collect::<Vec<_>>());
+    }
 }
 
 async fn pages_hold_all_differences(client: Client) {
