@@ -49,6 +49,49 @@ fn request(task: &str) -> CreateRevisionRequest {
     }
 }
 
+async fn delete_revision(
+    client: &Client,
+    task: &str,
+    revision: impl ToString,
+) -> Result<DeleteRevisionResponse, tonic::Status> {
+    let request = DeleteRevisionRequest {
+        task: task.to_owned(),
+        revision: revision.to_string(),
+    };
+    client.delete_revision(request).await
+}
+
+/// The numbers of a task's revisions, the newest first.
+async fn numbers(client: &Client, task: &str) -> Vec<i64> {
+    let revisions = client.all_revisions(task).await;
+    revisions.iter().map(|it| it.revision).collect()
+}
+
+/// Hides a task, and publishes it.
+async fn publish(client: &Client, task: &str) {
+    for published in [0, 1] {
+        let update = task_of(task).with_published(published);
+        client.updated_task(update, &["published"]).await;
+    }
+}
+
+/// Deletes a task with its steps and its history.
+async fn purge(client: &Client, task: &str) -> DeleteTaskResponse {
+    let request = DeleteTaskRequest {
+        guid: task.to_owned(),
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    client.send_delete_task(request).await.accepted()
+}
+
+/// The first page of the deleted tasks.
+async fn deleted_tasks(client: &Client) -> Vec<DeletedTask> {
+    let request = ListDeletedTasksRequest::default();
+    client.list_deleted_tasks(request).await.accepted().tasks
+}
+
 /// Changes the title of a task's first step of the type information.
 async fn retitle(client: &Client, task: &str, title: &str) -> Step {
     let steps = client.steps_of(task, 0).await;
@@ -144,10 +187,7 @@ async fn nothing_changed_makes_no_revision(client: Client) {
 
 async fn an_automatic_revision_becomes_requested(client: Client) {
     let guide = given_guide(&client).await;
-    for published in [0, 1] {
-        let update = task_of(&guide.guid).with_published(published);
-        client.updated_task(update, &["published"]).await;
-    }
+    publish(&client, &guide.guid).await;
     let [automatic] = &client.all_revisions(&guide.guid).await[..] else {
         panic!("one revision");
     };
@@ -193,12 +233,9 @@ async fn revisions_are_listed_newest_first(client: Client) {
 async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Client) {
     let guide = given_guide(&client).await;
     let kept = client.kept_revision(&guide.guid).await;
-    let delete = DeleteRevisionRequest {
-        task: guide.guid.clone(),
-        revision: kept.revision.to_string(),
-    };
-    client.delete_revision(delete.clone()).await.accepted();
-    let failure = client.delete_revision(delete).await.refused();
+    let delete = async || delete_revision(&client, &guide.guid, kept.revision).await;
+    delete().await.accepted();
+    let failure = delete().await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
     assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
     // An alias of another revision does not keep it, and revisions before it stay.
@@ -207,20 +244,16 @@ async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Cli
     for number in [3, 4] {
         retitle(&client, &guide.guid, &format!("Title {number}")).await;
         assert_eq!(client.kept_revision(&guide.guid).await.revision, number);
-        let delete = DeleteRevisionRequest {
-            task: guide.guid.clone(),
-            revision: number.to_string(),
-        };
-        client.delete_revision(delete).await.accepted();
+        let deleted = delete_revision(&client, &guide.guid, number).await;
+        deleted.accepted();
     }
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
     assert_eq!(deleted.previous_revision, 5);
     client.restored(&guide.guid, 5).await;
     client.kept_revision(&guide.guid).await;
-    let revisions = client.all_revisions(&guide.guid).await;
-    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
-    assert_eq!(numbers, [6, 5, 2]);
-    assert_eq!(revisions[2].aliases, ["live"]);
+    assert_eq!(numbers(&client, &guide.guid).await, [6, 5, 2]);
+    let live = client.get_revision(&guide.guid, "live").await.accepted();
+    assert_eq!(live.revision.expect("a revision").revision, 2);
 }
 
 async fn a_missing_revision_is_not_found(client: Client) {
@@ -239,11 +272,7 @@ async fn a_missing_revision_is_not_found(client: Client) {
         is_missing(failure, revision, "revision");
         let set = client.set_revision_alias(guid, "best", revision).await;
         is_missing(set.refused(), revision, "revision");
-        let delete = DeleteRevisionRequest {
-            task: guid.clone(),
-            revision: revision.to_owned(),
-        };
-        let deleted = client.delete_revision(delete).await;
+        let deleted = delete_revision(&client, guid, revision).await;
         is_missing(deleted.refused(), revision, "revision");
         let compared = client.compare_revisions(guid, revision, "").await;
         is_missing(compared.refused(), revision, "base");
@@ -267,11 +296,7 @@ async fn a_missing_revision_is_not_found(client: Client) {
         let set = client.set_revision_alias(&unknown, "live", revision).await;
         set.refused().is(Code::NotFound, "TASK_NOT_FOUND");
     }
-    let delete = DeleteRevisionRequest {
-        task: unknown.clone(),
-        revision: "1".to_owned(),
-    };
-    let failure = client.delete_revision(delete).await.refused();
+    let failure = delete_revision(&client, &unknown, 1).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
     let compared = client.compare_revisions(&unknown, 1, 1).await;
     compared.refused().is(Code::NotFound, "TASK_NOT_FOUND");
@@ -308,19 +333,10 @@ async fn histories_of_two_tasks_are_apart(client: Client) {
         let set = client.set_revision_alias(&one.guid, "live", revision).await;
         set.accepted();
     }
-    let delete = DeleteRevisionRequest {
-        task: one.guid.clone(),
-        revision: "1".to_owned(),
-    };
-    client.delete_revision(delete).await.accepted();
+    let deleted = delete_revision(&client, &one.guid, 1).await;
+    deleted.accepted();
     assert_eq!(client.all_revisions(&other.guid).await, before);
-    let purge = DeleteTaskRequest {
-        guid: one.guid,
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    client.send_delete_task(purge).await.accepted();
+    purge(&client, &one.guid).await;
     assert_eq!(client.all_revisions(&other.guid).await, before);
 }
 
@@ -471,8 +487,7 @@ async fn invalid_fields_are_named(client: Client) {
         ("alias", "FIELD_INVALID"),
         ("revision", "FIELD_INVALID"),
     ]);
-    let delete = DeleteRevisionRequest::default();
-    let failure = client.delete_revision(delete).await.refused();
+    let failure = delete_revision(&client, "", "").await.refused();
     failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);
     let list = ListRevisionsRequest::default();
     let failure = client.list_revisions(list).await.refused();

@@ -80,6 +80,8 @@ async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Clie
     assert_eq!(client.exported(&made.guid).await, before);
     let updated = imported(&client, changed).await;
     assert_eq!(updated.outcome(), ImportOutcome::Updated);
+    assert_eq!(updated.previous_revision, 1);
+    assert_eq!(client.revision_document(&made.guid, 1).await, before);
     let after = updated.task.unwrap();
     assert_eq!((&after.guid, &*after.name), (&made.guid, "Renamed"));
     let [full, new, a, outside] = <[String; 4]>::try_from(after.steps).unwrap();

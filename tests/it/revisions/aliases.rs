@@ -1,6 +1,6 @@
 //! Aliases of revisions.
 
-use super::{given_guide, request, retitle};
+use super::{delete_revision, given_guide, numbers, request, retitle};
 use crate::kit::prelude::*;
 
 on_both_databases![
@@ -61,13 +61,7 @@ async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
         let set = client.set_revision_alias(&guide.guid, alias, 1).await;
         set.accepted();
     }
-    let delete = async |revision: &str| {
-        let request = DeleteRevisionRequest {
-            task: guide.guid.clone(),
-            revision: revision.to_owned(),
-        };
-        client.delete_revision(request).await
-    };
+    let delete = async |revision: &str| delete_revision(&client, &guide.guid, revision).await;
     // Until the last one is removed, by which it may be named, too.
     for (revision, alias) in [("1", "live"), ("best", "best")] {
         let failure = delete(revision).await.refused();
@@ -78,9 +72,7 @@ async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
     let failure = delete("best").await.refused();
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
     delete("1").await.accepted();
-    let left = client.all_revisions(&guide.guid).await;
-    let left: Vec<i64> = left.iter().map(|it| it.revision).collect();
-    assert_eq!(left, [2]);
+    assert_eq!(numbers(&client, &guide.guid).await, [2]);
 }
 
 async fn a_task_has_at_most_twenty_aliases(client: Client) {

@@ -1,12 +1,11 @@
 //! Revisions that the server makes by itself.
 
-use super::{exported, given_guide, request, retitle};
+use super::{delete_revision, deleted_tasks, exported, given_guide, numbers, request, retitle};
 use crate::kit::prelude::*;
 
 on_both_databases![
     an_import_keeps_the_guide_as_it_was_before,
     an_import_that_changes_nothing_keeps_nothing,
-    an_import_by_external_ids_keeps_the_guide,
     a_state_that_is_kept_is_not_kept_again,
     a_deletion_keeps_the_guide,
     a_purged_task_leaves_nothing,
@@ -39,26 +38,6 @@ async fn an_import_keeps_the_guide_as_it_was_before(client: Client) {
     assert_eq!(revision.cause(), RevisionCause::BeforeImport);
     assert_eq!(revision.guide_etag, before.guide_etag);
     assert_eq!((&*revision.task_name, revision.step_count), ("Guide", 5));
-}
-
-async fn an_import_by_external_ids_keeps_the_guide(client: Client) {
-    let import = async |steps: &[&str]| {
-        let guide = task("Guide").with_external_id("guide");
-        let request = ImportTaskRequest {
-            document: Some(document_with(guide, document_steps(steps))),
-            absent_steps: AbsentSteps::Delete.into(),
-            match_external_ids: true,
-            ..ImportTaskRequest::default()
-        };
-        client.send_import(request).await.accepted()
-    };
-    let made = import(&["a"]).await;
-    assert_eq!(made.previous_revision, 0);
-    let guid = made.task.expect("a task").guid;
-    assert_eq!(client.all_revisions(&guid).await, []);
-    let before = client.exported(&guid).await;
-    assert_eq!(import(&["b"]).await.previous_revision, 1);
-    assert_eq!(client.revision_document(&guid, 1).await, before);
 }
 
 async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
@@ -121,19 +100,11 @@ async fn a_purged_task_leaves_nothing(client: Client) {
         .set_revision_alias(&guide.guid, "live", 1)
         .await
         .accepted();
-    let request = DeleteTaskRequest {
-        guid: guide.guid.clone(),
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    let deleted = client.send_delete_task(request).await.accepted();
+    let deleted = purge(&client, &guide.guid).await;
     assert_eq!(deleted.previous_revision, 0);
     let failure = client.get_revision(&guide.guid, 1).await.refused();
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
-    let request = ListDeletedTasksRequest::default();
-    let listed = client.list_deleted_tasks(request).await.accepted();
-    assert!(listed.tasks.is_empty());
+    assert_eq!(deleted_tasks(&client).await, []);
 }
 
 async fn publishing_keeps_what_is_published(client: Client) {
@@ -201,18 +172,14 @@ async fn the_oldest_automatic_revisions_go(client: Client) {
     for number in 0..52 {
         change(&client, &guide.guid, &format!("Title {number}")).await;
     }
-    let revisions = client.all_revisions(&guide.guid).await;
-    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
     let expected: Vec<i64> = (5..=54).rev().chain([2, 1]).collect();
-    assert_eq!(numbers, expected);
+    assert_eq!(numbers(&client, &guide.guid).await, expected);
     // An alias keeps one only as long as it names it.
     let removed = client.set_revision_alias(&guide.guid, "live", "").await;
     removed.accepted();
     change(&client, &guide.guid, "Last").await;
-    let revisions = client.all_revisions(&guide.guid).await;
-    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
     let expected: Vec<i64> = (6..=55).rev().chain([1]).collect();
-    assert_eq!(numbers, expected);
+    assert_eq!(numbers(&client, &guide.guid).await, expected);
 }
 
 async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
@@ -252,9 +219,8 @@ async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: C
             let set = client.set_revision_alias(&guide.guid, alias, kept).await;
             set.accepted();
         }
-        let request = ListDeletedTasksRequest::default();
-        let listed = client.list_deleted_tasks(request).await.accepted();
-        let latest = listed.tasks[0].latest.as_ref().expect("a revision");
+        let listed = deleted_tasks(&client).await;
+        let latest = listed[0].latest.as_ref().expect("a revision");
         assert_eq!((&latest.task, latest.revision), (&guide.guid, kept));
         assert_eq!(latest.aliases, aliases);
         let revisions = client.all_revisions(&guide.guid).await;
@@ -270,13 +236,7 @@ async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
     client.kept_revision(&managed).await;
     let alias = client.set_revision_alias(&managed, "live", 1).await;
     alias.accepted();
-    let request = DeleteTaskRequest {
-        guid: managed.clone(),
-        force: true,
-        purge_history: true,
-        ..DeleteTaskRequest::default()
-    };
-    client.send_delete_task(request).await.accepted();
+    purge(&client, &managed).await;
     let former = deleted.previous_revision;
     client.restored(&guide.guid, former).await;
     let kept = client.kept_revision(&managed).await;
@@ -297,20 +257,14 @@ async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
     removed.accepted();
     // The newest one that is left is shown, until none is.
     for number in [2, 1] {
-        let request = ListDeletedTasksRequest::default();
-        let listed = client.list_deleted_tasks(request).await.accepted();
-        let latest = listed.tasks.into_iter().map(|deleted| deleted.latest);
+        let listed = deleted_tasks(&client).await;
+        let latest = listed.into_iter().map(|deleted| deleted.latest);
         let latest = latest.map(|latest| latest.expect("a revision").revision);
         assert_eq!(latest.collect::<Vec<_>>(), [number]);
-        let delete = DeleteRevisionRequest {
-            task: guide.guid.clone(),
-            revision: number.to_string(),
-        };
-        client.delete_revision(delete).await.accepted();
+        let deleted = delete_revision(&client, &guide.guid, number).await;
+        deleted.accepted();
     }
-    let request = ListDeletedTasksRequest::default();
-    let listed = client.list_deleted_tasks(request).await.accepted();
-    assert_eq!(listed.tasks, []);
+    assert_eq!(deleted_tasks(&client).await, []);
 }
 
 async fn revisions_and_deletions_say_who_made_them_and_when(client: Client) {
@@ -339,9 +293,8 @@ async fn revisions_and_deletions_say_who_made_them_and_when(client: Client) {
     // The first one deletes what is kept already, the second one what is not.
     for (client, name, number, author) in [(&ben, "ben", 4, "ana"), (&eve, "eve", 5, "eve")] {
         client.force_delete_task(&guide.guid).await.accepted();
-        let request = ListDeletedTasksRequest::default();
-        let listed = client.list_deleted_tasks(request).await.accepted();
-        let deleted = &listed.tasks[0];
+        let listed = deleted_tasks(client).await;
+        let deleted = &listed[0];
         let latest = deleted.latest.as_ref().expect("a revision");
         assert_eq!((latest.revision, &*latest.subject), (number, author));
         assert_eq!(deleted.subject, name);

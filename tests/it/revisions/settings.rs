@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use expertise::config::Config;
 
-use super::{exported, given_guide, request, retitle};
+use super::{
+    delete_revision, deleted_tasks, exported, given_guide, numbers, publish, purge, request,
+    retitle,
+};
 use crate::kit::{
     databases::{empty_postgres, runtime},
     deadline::until,
@@ -57,9 +60,7 @@ async fn deleted_histories_go(client: Client) {
             })
         })
         .await;
-        let request = ListDeletedTasksRequest::default();
-        let listed = client.list_deleted_tasks(request).await.accepted();
-        assert_eq!(listed.tasks, []);
+        assert_eq!(deleted_tasks(&client).await, []);
     }
     client.get_revision(&kept.guid, 1).await.accepted();
 }
@@ -117,16 +118,15 @@ fn without_automatic_revisions_only_requested_ones_are_made() {
             now.document
         );
         assert_eq!(client.kept_revision(&guide.guid).await.revision, 2);
-        let delete = DeleteRevisionRequest {
-            task: guide.guid.clone(),
-            revision: "2".to_owned(),
-        };
-        client.delete_revision(delete).await.accepted();
+        let deleted = delete_revision(&client, &guide.guid, 2).await;
+        deleted.accepted();
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
         assert_eq!(deleted.previous_revision, 0);
         assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
         client.restored(&guide.guid, 1).await;
         assert_eq!(client.kept_revision(&guide.guid).await.revision, 3);
+        let deleted = client.force_delete_task(&guide.guid).await.accepted();
+        assert_eq!(deleted.previous_revision, 3);
     });
 }
 
@@ -193,13 +193,7 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
         let failure = client.force_delete_task(&guide.guid).await.refused();
         failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
         client.get_task(&guide.guid).await.accepted();
-        let purge = DeleteTaskRequest {
-            guid: guide.guid,
-            force: true,
-            purge_history: true,
-            ..DeleteTaskRequest::default()
-        };
-        client.send_delete_task(purge).await.accepted();
+        purge(&client, &guide.guid).await;
     });
 }
 
@@ -210,14 +204,8 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
         |_| (),
         async |client| {
             let guide = given_guide(&client).await;
-            let publish = async || {
-                for published in [0, 1] {
-                    let update = task_of(&guide.guid).with_published(published);
-                    client.updated_task(update, &["published"]).await;
-                }
-            };
             // One that the server made does not count.
-            publish().await;
+            publish(&client, &guide.guid).await;
             for number in 1..=1_000 {
                 retitle(&client, &guide.guid, &format!("Title {number}")).await;
                 client.kept_revision(&guide.guid).await;
@@ -230,14 +218,11 @@ fn a_task_has_at_most_a_thousand_requested_revisions() {
             let failure = client.create_revision(request(&guide.guid)).await.refused();
             failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
             // It counts when it is requested.
-            publish().await;
+            publish(&client, &guide.guid).await;
             let failure = client.create_revision(request(&guide.guid)).await.refused();
             failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
-            let delete = DeleteRevisionRequest {
-                task: guide.guid.clone(),
-                revision: "2".to_owned(),
-            };
-            client.delete_revision(delete).await.accepted();
+            let deleted = delete_revision(&client, &guide.guid, 2).await;
+            deleted.accepted();
             let kept = client.kept_revision(&guide.guid).await;
             assert_eq!(kept.cause(), RevisionCause::Requested);
         },
@@ -299,9 +284,7 @@ fn an_alias_of_another_task_keeps_no_automatic_revision() {
             changed.steps[3].title = title.to_owned();
             client.import(changed).await.accepted();
         }
-        let revisions = client.all_revisions(&guide.guid).await;
-        let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
-        assert_eq!(numbers, [2]);
+        assert_eq!(numbers(&client, &guide.guid).await, [2]);
     });
 }
 
@@ -331,10 +314,7 @@ fn automatic_revisions_of_all_causes_count_together() {
         let restored = client.restored(&guide.guid, 1).await;
         assert_eq!(restored.previous_revision, 3);
         automatic(3, RevisionCause::BeforeRestore).await;
-        for published in [0, 1] {
-            let update = task_of(&guide.guid).with_published(published);
-            client.updated_task(update, &["published"]).await;
-        }
+        publish(&client, &guide.guid).await;
         automatic(4, RevisionCause::Published).await;
         retitle(&client, &guide.guid, "c").await;
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
