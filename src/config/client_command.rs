@@ -237,6 +237,8 @@ pub struct ImportArgs {
         long,
         value_name = "GUIDE_ETAG",
         value_parser = value::text,
+        // Every 64th etag begins with a hyphen.
+        allow_hyphen_values = true,
         conflicts_with = "as_new"
     )]
     pub if_unchanged: Option<String>,

@@ -399,6 +399,10 @@ fn an_etag_guards_the_import_of_a_file(cli: Cli) {
         assert_eq!(output.code, Some(1), "{args:?}: {}", output.stdout);
         output.stderr.says(&["ETAG_MISMATCH"]);
     }
+    let of_another_guide = cli.command(&["import", "-", "--if-unchanged", "--a1_b2"]);
+    let output = of_another_guide.stdin(&document.to_string()).run();
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    output.stderr.says(&["ETAG_MISMATCH"]);
     // A file that was exported names no state of the guide, and is imported as it is.
     let import = cli.command(&["import", "-"]).stdin(&document.to_string());
     import.run().succeeded();

@@ -1,6 +1,8 @@
 //! Revisions that the server makes by itself.
 
-use super::{delete_revision, deleted_tasks, exported, given_guide, numbers, request, retitle};
+use super::{
+    delete_revision, deleted_tasks, exported, given_guide, numbers, purge, request, retitle,
+};
 use crate::kit::prelude::*;
 
 on_both_databases![

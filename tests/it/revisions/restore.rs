@@ -322,6 +322,7 @@ async fn a_deleted_task_below_a_new_one_comes_back(client: Client) {
     question.feedback_config[0].linked = Some(false);
     question.etag.clear();
     client.updated_step(question, &["feedback_config"]).await;
+    client.delete_step(&outer.steps[1]).await.accepted();
     client.force_delete_task(&lowest).await.accepted();
     let before = exported(&client, &outer.guid).await;
     let restored = client.restored(&guide.guid, 1).await;
