@@ -464,6 +464,8 @@ async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
     let first = client.given_task(task(&named).with_external_id("a")).await;
     let second = client.given_task(task(&named).with_external_id("b")).await;
     client.given_task(task(&named.to_uppercase())).await;
+    let spaced = client.given_task(task(" Lamp")).await;
+    client.given_task(task("Lamp")).await;
     let by = |external_id: &str, name: &str| ListTasksRequest {
         external_id: external_id.to_owned(),
         name: name.to_owned(),
@@ -476,6 +478,7 @@ async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
     assert_eq!(client.list_all_tasks(by("a", &named)).await, [first]);
     assert_eq!(client.list_all_tasks(by("a", "other")).await, []);
     assert_eq!(client.list_all_tasks(by("A", "")).await, []);
+    assert_eq!(client.list_all_tasks(by("", " Lamp")).await, [spaced]);
 }
 
 async fn filters_are_checked(client: Client) {

@@ -19,7 +19,11 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::{deadline::in_time, raw::RawCodec, sample};
+use super::{
+    deadline::{in_time, until},
+    raw::RawCodec,
+    sample,
+};
 
 /// Largest message in bytes: a body can take 64 MB.
 const MESSAGE_LIMIT: usize = 72 * 1024 * 1024;
@@ -590,14 +594,13 @@ impl Client {
             start: ChangeStart::Now.into(),
             ..ListChangesRequest::default()
         };
-        loop {
+        // While old changes are deleted, new ones cannot be put in order.
+        until("the changes are in order", async || {
             let page = self.list_changes(now.clone()).await.expect("a cursor");
             assert_eq!(page.changes, [], "no changes before the present");
-            // While old changes are deleted, new ones cannot be put in order.
-            if page.caught_up {
-                return page.next_cursor;
-            }
-        }
+            page.caught_up.then_some(page.next_cursor)
+        })
+        .await
     }
 
     /// Every change behind a cursor, and the cursor behind them; panics on an error.

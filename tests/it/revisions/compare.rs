@@ -16,7 +16,12 @@ on_both_databases![
 
 async fn equal_guides_are_the_same(client: Client) {
     let guide = given_guide(&client).await;
+    let other = client.given_task(task("Other")).await;
+    client.given_step(subtask(&guide, &other)).await;
     client.kept_revision(&guide.guid).await;
+    // The title of a subtask step is that of its task.
+    let renamed = task_of(&other.guid).named("Renamed");
+    client.updated_task(renamed, &["name"]).await;
     let compared = client
         .compare_revisions(&guide.guid, 1, "")
         .await
@@ -224,8 +229,8 @@ async fn a_new_observation_is_listed_with_the_steps_that_it_manages(client: Clie
     let steps = vec![observation_asking(question), after];
     client.imported(document_of(&guide.guid, steps)).await;
     client.kept_revision(&guide.guid).await;
-    let document = client.exported(&guide.guid).await;
-    let answers = answers_of(&document.steps[0]);
+    let mut document = client.exported(&guide.guid).await;
+    let answers = answers_of(&document.steps[0]).to_vec();
     let root = guide.guid.as_str();
     let tasks = [
         root,
@@ -245,6 +250,17 @@ async fn a_new_observation_is_listed_with_the_steps_that_it_manages(client: Clie
             .zip(tasks)
             .map(|(title, task)| (*title, kind, task));
         assert_eq!(listed(&compared), expected.collect::<Vec<_>>());
+    }
+    document.steps[0].feedback_config[0].values.remove(0);
+    document.steps.retain(|step| step.link != tasks[1]);
+    let import = client.import_with(AbsentSteps::Delete, document);
+    import.await.accepted();
+    client.kept_revision(&guide.guid).await;
+    use DifferenceKind::{Added, Changed, Removed};
+    for (base, target, kind) in [(2, 3, Removed), (3, 2, Added)] {
+        let compared = client.compare_revisions(&guide.guid, base, target).await;
+        let expected = [("What is it?", Changed, root), ("in b", kind, tasks[1])];
+        assert_eq!(listed(&compared.accepted()), expected);
     }
 }
 
