@@ -133,7 +133,10 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
     retitle(&client, &guide.guid, "Changed").await;
     let renamed = task_of(&guide.guid).named("Renamed");
     client.updated_task(renamed, &["name"]).await;
-    assert_eq!(client.all_revisions(&guide.guid).await, [revision.clone()]);
+    assert_eq!(
+        client.all_revisions(&guide.guid).await,
+        std::slice::from_ref(&revision)
+    );
     for name in ["1", "live"] {
         let found = client.get_revision(&guide.guid, name).await.accepted();
         assert_eq!(found.document, before.document);

@@ -572,7 +572,7 @@ async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) 
         };
         let restored = client.send_restore(restore).await.accepted();
         assert_eq!(restored.outcome(), ImportOutcome::Created);
-        assert_eq!(restored.skipped_steps, [lost.clone()]);
+        assert_eq!(restored.skipped_steps, std::slice::from_ref(&lost));
         let replaced: Vec<&String> = restored.replaced_ids.keys().collect();
         assert_eq!(replaced, [managed]);
         if validate_only {
