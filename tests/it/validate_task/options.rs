@@ -5,6 +5,8 @@ use super::*;
 on_both_databases![
     suppressed_ids_of_others_match_nothing,
     counts_are_those_of_the_whole_guide,
+    a_suppression_matches_by_all_that_it_has,
+    each_option_counts_for_all_guides_as_for_one,
 ];
 
 on_one_database![
@@ -190,6 +192,82 @@ async fn counts_are_those_of_the_whole_guide(client: Client) {
     let response = client.validated(first).await;
     assert_eq!(response.findings.len(), 1);
     assert_eq!(counts(&response), [1, 1, 1, 0]);
+}
+
+async fn a_suppression_matches_by_all_that_it_has(client: Client) {
+    let made = client.imported(flawed()).await;
+    let task = made.guid.as_str();
+    let (empty, typo) = (made.steps[1].as_str(), made.steps[2].as_str());
+    let (no_content, unknown) = ("step/no-content", "condition/unknown-variable");
+    for (rule, task, step, path, suppressed) in [
+        (unknown, "", "", "dependencies.*", 1),
+        (no_content, "", "", "dependencies.*", 0),
+        (no_content, "", empty, "", 1),
+        (no_content, "", typo, "", 0),
+        ("", &*unknown_guid(), typo, "", 0),
+        ("", task, typo, "dependencies.*", 1),
+        (no_content, task, "", "", 1),
+    ] {
+        let one = Suppression {
+            rule: rule.to_owned(),
+            task: task.to_owned(),
+            step: step.to_owned(),
+            path: path.to_owned(),
+        };
+        let options = ValidationOptions {
+            // What two of them match counts once.
+            suppress: vec![one.clone(), one.clone()],
+            ..ValidationOptions::default()
+        };
+        let request = with_options(validation_of(&made.guid), options);
+        let response = client.validated(request).await;
+        assert_eq!(counts(&response)[3], suppressed, "{one:?}");
+        assert_eq!(response.findings.len(), 3 - suppressed as usize, "{one:?}");
+    }
+}
+
+async fn each_option_counts_for_all_guides_as_for_one(client: Client) {
+    let draft = shown(StepType::End, "Draft").with_published(0);
+    let made = [
+        client.imported(flawed()).await,
+        client.imported(document("Drafts", vec![draft])).await,
+    ];
+    let listed = async |options: ValidationOptions| {
+        let mut expected = Vec::new();
+        for task in &made {
+            let request = with_options(validation_of(&task.guid), options.clone());
+            expected.extend(client.validated(request).await.findings);
+        }
+        let request = ListFindingsRequest {
+            options: Some(options),
+            page_size: 500,
+            ..ListFindingsRequest::default()
+        };
+        let response = client.findings(request).await.accepted();
+        assert_eq!(response.findings, expected);
+        expected
+    };
+    let without = listed(ValidationOptions::default()).await;
+    let changes: [fn(&mut ValidationOptions, &str); 5] = [
+        |options, _| {
+            let (rule, severity) = ("step/no-content".to_owned(), Severity::Error.into());
+            options.rules = vec![RuleSetting { rule, severity }];
+        },
+        |options, task| {
+            options.suppress = vec![Suppression {
+                task: task.to_owned(),
+                ..Suppression::default()
+            }];
+        },
+        |options, _| options.known_variables = vec![format!("components.{PRODUCT}.ligth")],
+        |options, _| options.languages = vec!["fr".to_owned()],
+        |options, _| options.include_unpublished = true,
+    ];
+    for change in changes {
+        let mut options = ValidationOptions::default();
+        change(&mut options, &made[1].guid);
+        assert_ne!(listed(options.clone()).await, without, "{options:?}");
+    }
 }
 
 /// 400 conditions of 1,000 values each that are no answers.

@@ -7,10 +7,12 @@ on_both_databases![
     a_changed_source_makes_translations_outdated,
     a_new_name_makes_translations_of_the_task_outdated,
     the_title_of_a_subtask_step_is_its_own_or_the_name_of_its_task,
+    a_name_is_missing_beside_a_lock_and_of_a_managed_task,
 ];
 
 on_one_database![
     a_missing_translation_names_the_missing_fields,
+    each_text_that_a_translation_lacks_is_missing,
     only_the_requested_languages_are_checked,
     languages_of_subtasks_are_checked,
     of_more_than_a_hundred_languages_a_hundred_are_checked,
@@ -60,6 +62,73 @@ async fn a_missing_translation_names_the_missing_fields(client: Client) {
         assert_eq!(finding.language, "de");
     }
     assert_eq!(found[4].path, "document.steps[4].translations[\"de\"]");
+}
+
+/// Of each type of step: each text is lacking alone, and is there alone.
+async fn each_text_that_a_translation_lacks_is_missing(client: Client) {
+    let listed = || vec![object(json!({"text": "Unplug it"}))];
+    let whole = StepTranslation {
+        instructions: listed(),
+        feedback_config: vec![question("it", &["a", "b"])],
+        ..step_translation("Titel").with_body("Text")
+    };
+    let removals: [(&str, fn(&mut StepTranslation)); 4] = [
+        ("title", |row| row.title = None),
+        ("body", |row| row.body = None),
+        ("instructions", |row| row.instructions.clear()),
+        ("feedback_config", |row| row.feedback_config.clear()),
+    ];
+    let inner = client.imported(document("Inner", Vec::new())).await;
+    let (mut steps, mut expected) = (Vec::new(), Vec::new());
+    for number in 1..=6 {
+        let step = match StepType::try_from(number).expect("a type") {
+            StepType::Subtask => subtask(&Task::default(), &inner),
+            kind => document_step(kind, "Title"),
+        };
+        let step = step.with_body("text").with_instructions(listed());
+        let step = step.with_question(question("it", &["a", "b"]));
+        let pairs = (0..4).flat_map(|index| [(index, true), (index, false)]);
+        for (index, lacks_it) in pairs {
+            let (mut row, mut fields) = (whole.clone(), Vec::new());
+            for (at, (field, remove)) in removals.iter().enumerate() {
+                if (at == index) == lacks_it {
+                    remove(&mut row);
+                    fields.push(*field);
+                }
+            }
+            let path = format!("document.steps[{}].translations[\"de\"]", steps.len());
+            steps.push(step.clone().translated("de", row));
+            expected.push((path, json!(fields)));
+        }
+    }
+    let guide = task("Guide").translated("de", task_translation("Anleitung"));
+    let request = validation_of_document(document_with(guide, steps));
+    let found = client.validated(request).await.findings;
+    let found = of_rule(&found, "translation/missing").into_iter();
+    let found: Vec<_> = found
+        .map(|one| (one.path.clone(), fact(one, "fields")))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+async fn a_name_is_missing_beside_a_lock_and_of_a_managed_task(client: Client) {
+    let made = client
+        .imported(document("Guide", vec![linked_observation(&[("a", "A")])]))
+        .await;
+    let managed = client.get_step(&made.steps[1]).await.accepted().link;
+    let lock = TaskTranslation::default().with_lock(false);
+    let locked = task_of(&made.guid).translated("de", lock);
+    client
+        .updated_task(locked, &["translations.de.locked"])
+        .await;
+    let found = client.validated(validation_of(&made.guid)).await.findings;
+    let of_tasks = found.iter().filter(|one| one.step.is_empty());
+    let missing = of_tasks.filter(|one| one.rule == "translation/missing");
+    let missing: Vec<_> = missing
+        .map(|one| (&one.task, fact(one, "fields")))
+        .collect();
+    let name = json!(["name"]);
+    assert_eq!(missing, [(&made.guid, name.clone()), (&managed, name)]);
 }
 
 async fn only_the_requested_languages_are_checked(client: Client) {

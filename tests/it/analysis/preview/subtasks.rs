@@ -74,7 +74,10 @@ async fn steps_below_an_undetermined_subtask_step_are_undetermined(client: Clien
         steps: 2,
         keys: vec!["off".to_owned(), "on".to_owned()],
     };
-    assert_eq!(preview.open_variables, [light]);
+    assert_eq!(preview.open_variables, [light.clone()]);
+    // The step below is not listed.
+    let preview = client.previewed(preview_of(&outer)).await;
+    assert_eq!(preview.open_variables, [OpenVariable { steps: 1, ..light }]);
 }
 
 async fn a_step_that_leads_back_is_a_cycle(client: Client) {

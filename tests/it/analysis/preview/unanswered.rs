@@ -57,6 +57,7 @@ async fn a_variable_whose_observation_is_hidden_is_not_answered(client: Client) 
     assert_eq!(question.and_then(|it| it.answer?.kind), Some(null));
     let trace = format!("{:?}", step_titled(&preview, "dark").trace);
     assert!(trace.contains("reason: Unanswered"), "{trace}");
+    assert!(trace.contains("kind: Some(NullValue("), "{trace}");
 }
 
 async fn an_answer_to_a_hidden_observation_counts(client: Client) {
@@ -166,9 +167,11 @@ async fn an_unpublished_observation_is_not_answered(client: Client) {
     let task = client.imported(guide).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
     assert_eq!(seen(&preview)["color"], Visibility::Hidden);
+    assert_eq!(preview.next_observation, Vec::<String>::new());
     let request = preview_of(&task.guid).with_unpublished(true);
     let preview = client.previewed(request).await;
     assert_eq!(seen(&preview)["color"], Visibility::Undetermined);
+    assert_eq!(preview.next_observation, [task.steps[1].clone()]);
 }
 
 /// With the first answer to each question, and with the last.
