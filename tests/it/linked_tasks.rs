@@ -46,7 +46,7 @@ async fn now(client: &Client, step: &Step) -> Step {
 }
 
 /// Asserts that the task is no longer managed and its wiring step is an ordinary
-/// subtask step.
+/// subtask step, which keeps the task from being deleted.
 async fn unlinked(client: &Client, task: &Task, wiring: &Step) {
     let after = client.get_task(&task.guid).await.accepted();
     let expected = Task {
@@ -68,6 +68,9 @@ async fn unlinked(client: &Client, task: &Task, wiring: &Step) {
     };
     assert_eq!(after, expected);
     assert_ne!(after.etag, wiring.etag);
+    let failure = client.force_delete_task(&task.guid).await.refused();
+    let named = [("TASK_REFERENCED", wiring.guid.as_str())];
+    assert_eq!(failure.preconditions(), named);
 }
 
 /// The wiring step of a document for the value that has this link.

@@ -22,6 +22,7 @@ on_both_databases![
     twenty_references_are_named,
     a_task_that_refers_to_itself_alone_is_deleted,
     an_old_etag_keeps_a_task_from_being_deleted,
+    a_task_is_deleted_once_no_step_refers_to_it,
     two_renames_at_once_both_reach_their_steps,
 ];
 
@@ -195,9 +196,16 @@ async fn twenty_references_are_named(client: Client) {
     for _ in 0..21 {
         guids.push(client.given_step(subtask(&guide, &other)).await.guid);
     }
+    let purge = DeleteTaskRequest {
+        guid: other.guid.clone(),
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
     for deleted in [
         client.delete_task(&other.guid).await,
         client.force_delete_task(&other.guid).await,
+        client.send_delete_task(purge).await,
     ] {
         let failure = deleted.refused();
         failure.is_precondition("TASK_REFERENCED");
@@ -223,10 +231,26 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
         force: true,
         purge_history: false,
     };
-    let deleted = client.send_delete_task(request.clone()).await;
-    deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    for purge_history in [false, true] {
+        request.purge_history = purge_history;
+        let deleted = client.send_delete_task(request.clone()).await;
+        deleted.refused().is(Code::Aborted, "ETAG_MISMATCH");
+    }
     request.etag = client.get_task(&guide.guid).await.accepted().etag;
     client.send_delete_task(request).await.accepted();
+}
+
+async fn a_task_is_deleted_once_no_step_refers_to_it(client: Client) {
+    let (guide, other, step) = wired(&client).await;
+    let next = client.given_task(task("Next")).await;
+    let update = step_of(&step.guid).with_subtask_id(next.guid.clone());
+    client.updated_step(update, &["subtask_id"]).await;
+    client.delete_task(&other.guid).await.accepted();
+    let failure = client.delete_task(&next.guid).await.refused();
+    let named = [("TASK_REFERENCED", step.guid.as_str())];
+    assert_eq!(failure.preconditions(), named);
+    client.force_delete_task(&guide.guid).await.accepted();
+    client.delete_task(&next.guid).await.accepted();
 }
 
 /// Each import renames a task, and changes a step that refers to the other one.
@@ -268,6 +292,13 @@ async fn a_task_with_steps_is_not_deleted_unless_forced(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     client.given_step(information_step(&guide, "one")).await;
     let failure = client.delete_task(&guide.guid).await.refused();
+    failure.is_precondition("TASK_HAS_STEPS");
+    let purge = DeleteTaskRequest {
+        guid: guide.guid.clone(),
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    let failure = client.send_delete_task(purge).await.refused();
     failure.is_precondition("TASK_HAS_STEPS");
     assert_eq!(client.step_order(&guide.guid).await.len(), 1);
     let deleted = client.force_delete_task(&guide.guid).await;

@@ -181,6 +181,9 @@ async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
         (after.subtask_pid, after.title.as_str()),
         (Some(99), "Second")
     );
+    client.delete_task(&first.guid).await.accepted();
+    let failure = client.delete_task(&second.guid).await.refused();
+    failure.is_precondition("TASK_REFERENCED");
 }
 
 async fn a_step_cannot_refer_to_a_missing_task(client: Client) {

@@ -26,6 +26,14 @@ async fn the_observation_that_manages_a_task_is_named(client: Client) {
         assert_eq!(failure.preconditions(), named);
         assert_eq!(failure.metadata()["managed_by"], observation.guid);
         assert!(failure.message.contains(&observation.guid), "{failure:?}");
+        let purge = DeleteTaskRequest {
+            guid: managed.guid.clone(),
+            force: true,
+            purge_history: true,
+            ..DeleteTaskRequest::default()
+        };
+        let failure = client.send_delete_task(purge).await.refused();
+        assert_eq!(failure.preconditions(), named);
     }
 }
 
