@@ -19,6 +19,7 @@ on_both_databases![
     an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step,
     a_new_step_outdates_its_tasks_etag,
     the_etag_of_a_dry_run_matches_no_later_write,
+    a_dry_run_stores_nothing_whatever_changes,
 ];
 
 fn create(name: &str, request_id: &str) -> CreateTaskRequest {
@@ -120,6 +121,25 @@ async fn a_retry_answers_although_the_task_is_gone(client: Client) {
     let guid = &first.task.as_ref().unwrap().guid;
     client.delete_task(guid).await.accepted();
     assert_eq!(client.send_create_task(request).await.accepted(), first);
+    assert_eq!(count(&client).await, 0);
+
+    let guide = client.given_task(task("Guide")).await;
+    let create = CreateStepRequest {
+        prevstep: client.given_step(information_step(&guide, "a")).await.guid,
+        request_id: unknown_guid(),
+        ..create_step_request(information_step(&guide, "b").with_body("text"))
+    };
+    let import = ImportTaskRequest {
+        document: Some(document_of(&guide.guid, document_steps(&["c"]))),
+        absent_steps: AbsentSteps::Keep.into(),
+        request_id: unknown_guid(),
+        ..ImportTaskRequest::default()
+    };
+    let step = client.send_create_step(create.clone()).await.accepted();
+    let imported = client.send_import(import.clone()).await.accepted();
+    client.force_delete_task(&guide.guid).await.accepted();
+    assert_eq!(client.send_create_step(create).await.accepted(), step);
+    assert_eq!(client.send_import(import).await.accepted(), imported);
     assert_eq!(count(&client).await, 0);
 }
 
@@ -279,4 +299,68 @@ async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
     outcome.refused().is(Code::Aborted, "ETAG_MISMATCH");
     let read = client.get_task(&created.guid).await.accepted();
     assert_eq!(read.name, "theirs");
+}
+
+/// Some of these are written under locks, others without.
+async fn a_dry_run_stores_nothing_whatever_changes(client: Client) {
+    let guide = given_every_kind(&client).await;
+    let other = task("Another").with_product(PRODUCT + 1);
+    let other = client.given_task(other).await;
+    let unset = task_of(&guide.guid);
+    let hidden = unset.clone().with_published(0);
+    client.updated_task(hidden, &["published"]).await;
+    let state = async || {
+        let revisions = client.all_revisions(&guide.guid).await;
+        (client.tasks_with_steps().await, revisions)
+    };
+    let before = state().await;
+    let french = task_translation("Guide");
+    for (update, field) in [
+        (unset.clone().with_published(1), "published"),
+        (unset.clone().with_published(2), "published"),
+        (unset.clone().with_roles(vec![1]), "roles"),
+        (unset.translated("fr", french), "translations.fr"),
+    ] {
+        let request = UpdateTaskRequest {
+            task: Some(update),
+            update_mask: field_mask(&[field]),
+            validate_only: true,
+        };
+        client.send_update_task(request).await.accepted();
+        assert_eq!(state().await, before, "{field}");
+    }
+    let unset = |index: usize| step_of(&guide.steps[index]);
+    let asked = unset(2).with_question(question("x", &["y"]));
+    let french = unset(4).translated("fr", step_translation("Titre"));
+    for (update, field) in [
+        (unset(5).titled("Later"), "title"),
+        (unset(3).with_body("text"), "body"),
+        (asked, "feedback_config"),
+        (french, "translations.fr"),
+        (unset(7).with_subtask_id(&other.guid), "subtask_id"),
+    ] {
+        let request = UpdateStepRequest {
+            step: Some(update),
+            update_mask: field_mask(&[field]),
+            validate_only: true,
+        };
+        client.send_update_step(request).await.accepted();
+        assert_eq!(state().await, before, "{field}");
+    }
+    for new in [information_step(&guide, "new"), subtask(&guide, &guide)] {
+        for (prevstep, placement) in [
+            ("", Placement::Appended),
+            (guide.steps[2].as_str(), Placement::AfterPrevstep),
+            (&unknown_guid(), Placement::AppendedPrevstepUnknown),
+        ] {
+            let request = CreateStepRequest {
+                prevstep: prevstep.to_owned(),
+                validate_only: true,
+                ..create_step_request(new.clone())
+            };
+            let shown = client.send_create_step(request).await.accepted();
+            assert_eq!(shown.placement(), placement, "{prevstep}");
+            assert_eq!(state().await, before, "{prevstep}");
+        }
+    }
 }

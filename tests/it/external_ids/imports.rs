@@ -227,6 +227,7 @@ async fn etags_must_match_if_the_task_exists(client: Client) {
 async fn an_etag_needs_something_to_match(client: Client) {
     let with_etag = |document| ImportTaskRequest {
         etag: "old".to_owned(),
+        guide_etag: "old".to_owned(),
         ..request(document)
     };
     let unknown = with_etag(document("Guide", Vec::new()));
@@ -236,7 +237,7 @@ async fn an_etag_needs_something_to_match(client: Client) {
     };
     for request in [unknown, unmatched] {
         let refused = client.send_import(request).await.refused();
-        refused.violates(&[("etag", "FIELD_INVALID")]);
+        refused.violates(&[("etag", "FIELD_INVALID"), ("guide_etag", "FIELD_INVALID")]);
     }
 }
 

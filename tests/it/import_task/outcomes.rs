@@ -67,7 +67,14 @@ async fn the_outcome_says_what_became_of_the_guide(client: Client) {
         assert_eq!(shown.outcome(), outcome);
         let done = client.send_import(request).await.accepted();
         assert_eq!((done.outcome(), &done.document), (outcome, &None));
-        sent = client.exported(&done.task.unwrap().guid).await;
+        if outcome == ImportOutcome::Unchanged {
+            assert_eq!(shown.guide_etag, done.guide_etag);
+        }
+        let guid = done.task.unwrap().guid;
+        let exported = client.send_export(ExportTaskRequest { guid }).await;
+        let exported = exported.accepted();
+        assert_eq!(exported.guide_etag, done.guide_etag);
+        sent = exported.document.unwrap();
     }
 }
 

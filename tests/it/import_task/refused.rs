@@ -217,11 +217,12 @@ async fn an_etag_needs_the_id_of_the_task(client: Client) {
             let request = ImportTaskRequest {
                 document: Some(document("Guide", document_steps(&["one"]))),
                 etag: etag.to_owned(),
+                guide_etag: etag.to_owned(),
                 validate_only,
                 ..ImportTaskRequest::default()
             };
             let refused = client.send_import(request).await.refused();
-            refused.violates(&[("etag", "FIELD_INVALID")]);
+            refused.violates(&[("etag", "FIELD_INVALID"), ("guide_etag", "FIELD_INVALID")]);
         }
     }
     assert_eq!(client.all_tasks().await.len(), 1, "nothing is imported");
