@@ -72,7 +72,8 @@ async fn each_text_that_a_translation_lacks_is_missing(client: Client) {
         feedback_config: vec![question("it", &["a", "b"])],
         ..step_translation("Titel").with_body("Text")
     };
-    let removals: [(&str, fn(&mut StepTranslation)); 4] = [
+    type Removal = fn(&mut StepTranslation);
+    let removals: [(&str, Removal); 4] = [
         ("title", |row| row.title = None),
         ("body", |row| row.body = None),
         ("instructions", |row| row.instructions.clear()),

@@ -74,7 +74,7 @@ async fn steps_below_an_undetermined_subtask_step_are_undetermined(client: Clien
         steps: 2,
         keys: vec!["off".to_owned(), "on".to_owned()],
     };
-    assert_eq!(preview.open_variables, [light.clone()]);
+    assert_eq!(preview.open_variables, std::slice::from_ref(&light));
     // The step below is not listed.
     let preview = client.previewed(preview_of(&outer)).await;
     assert_eq!(preview.open_variables, [OpenVariable { steps: 1, ..light }]);
