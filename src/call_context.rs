@@ -1,5 +1,4 @@
-//! Task-local context of the current call: id, deadline, cancellation, trace, memory, and where it
-//! reads.
+//! Task-local context of the current call: id, deadline, cancellation, trace and memory.
 
 use std::{
     any::Any,
@@ -115,15 +114,6 @@ impl Drop for WorkMemory {
     }
 }
 
-/// Where lists and other reads that may lag behind the last writes are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadFrom {
-    /// To a replica, if there is one.
-    Replica,
-    /// To the primary.
-    Primary,
-}
-
 /// What a call with nothing to answer waits for. Then it is asked again, as if it had just arrived.
 pub struct CallWait {
     /// Ready when there may be something to answer.
@@ -150,7 +140,6 @@ impl CallWaitSlot {
 pub struct CallContext {
     id: Uuid,
     deadline: Instant,
-    read_from: ReadFrom,
     guard: Weak<()>,
     spans: CallSpans,
     memory: Arc<dyn CallMemory>,
@@ -180,12 +169,11 @@ impl CallSpans {
 pub struct CallGuard(Arc<()>);
 
 impl CallContext {
-    /// A call with its id in the log, its deadline, where it reads, where its memory is
-    /// counted, what it holds until its work has ended, and a recorder when its trace is sampled.
+    /// A call with its id in the log, its deadline, where its memory is counted, what it holds
+    /// until its work has ended, and a recorder when its trace is sampled.
     pub fn new(
         id: Uuid,
         deadline: Instant,
-        read_from: ReadFrom,
         memory: Arc<dyn CallMemory>,
         held: impl Any + Send + Sync,
         spans: Option<Arc<dyn SpanRecorder>>,
@@ -194,7 +182,6 @@ impl CallContext {
         let context = Self {
             id,
             deadline,
-            read_from,
             guard: Arc::downgrade(&guard.0),
             spans: CallSpans(spans),
             memory,
@@ -240,13 +227,6 @@ impl CallContext {
     /// The id of the current call in the log, if this task works for one.
     pub fn current_id() -> Option<Uuid> {
         CURRENT.try_with(|call| call.id).ok()
-    }
-
-    /// The choice of the current call; [`ReadFrom::Replica`] outside of calls.
-    pub fn current_read_from() -> ReadFrom {
-        CURRENT
-            .try_with(|call| call.read_from)
-            .unwrap_or(ReadFrom::Replica)
     }
 
     /// Reserves memory for a response of so many bytes to the current call. Returns false if it
@@ -307,26 +287,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_call_is_over_after_its_deadline_or_when_its_guard_is_dropped() {
         let deadline = || Instant::now() + Duration::from_secs(1);
-        let (call, _guard) = CallContext::new(
-            Uuid::nil(),
-            deadline(),
-            ReadFrom::Replica,
-            memory(),
-            (),
-            None,
-        );
+        let (call, _guard) = CallContext::new(Uuid::nil(), deadline(), memory(), (), None);
         assert!(!call.is_over());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(call.is_over());
 
-        let (call, guard) = CallContext::new(
-            Uuid::nil(),
-            deadline(),
-            ReadFrom::Replica,
-            memory(),
-            (),
-            None,
-        );
+        let (call, guard) = CallContext::new(Uuid::nil(), deadline(), memory(), (), None);
         assert!(!call.is_over());
         drop(guard);
         assert!(call.is_over());
@@ -338,7 +304,6 @@ mod tests {
         let (call, guard) = CallContext::new(
             Uuid::nil(),
             Instant::now(),
-            ReadFrom::Replica,
             memory(),
             Arc::clone(&held),
             None,

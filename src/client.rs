@@ -159,14 +159,6 @@ impl CallerMetadata {
         }
     }
 
-    /// The same for calls that must see what was written before: from lists of a replica
-    /// that lags, a command would create tasks twice.
-    fn reading_from_primary(mut self) -> Self {
-        let primary = MetadataValue::from_static("primary");
-        self.0.push(("x-read-from", primary));
-        self
-    }
-
     /// A request with the message.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
@@ -295,7 +287,7 @@ impl Client {
             flags,
         } = connection;
         Ok(Self {
-            caller: CallerMetadata::new(credentials, scopes)?.reading_from_primary(),
+            caller: CallerMetadata::new(credentials, scopes)?,
             channel: connect(server, trust).await?,
             server: server.clone(),
             account: match credentials {

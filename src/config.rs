@@ -80,9 +80,6 @@ pub struct Config {
         value_parser = DatabaseUrl::parse
     )]
     pub database: DatabaseUrl,
-    /// postgres://USER:PASSWORD@HOST:PORT/DATABASE of a replica for lists, exports and translation work, which may lag behind
-    #[arg(id = "database_read_url", value_name = "URL", value_parser = PostgresUrl::parse)]
-    pub database_read: Option<PostgresUrl>,
     /// Bring the schema up to date at start; false refuses to serve an old one
     #[arg(
         value_name = "true|false",
@@ -231,21 +228,8 @@ pub enum TableLayout {
     /// As they are.
     #[default]
     Plain,
-    /// In so many partitions by account; only on PostgreSQL.
-    Partitioned(u16),
     /// Distributed over the nodes of a Citus cluster by account.
     Distributed,
-}
-
-impl fmt::Display for TableLayout {
-    /// The flag that requests it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plain => Ok(()),
-            Self::Partitioned(partitions) => write!(f, "--partitions {partitions}"),
-            Self::Distributed => f.write_str("--distribute"),
-        }
-    }
 }
 
 /// A subcommand.
@@ -320,11 +304,12 @@ impl Config {
 
     /// Checks settings against each other.
     fn check(&self, given: &GivenSettings, environment: &Variables) -> Result<(), WrongSetting> {
-        self.check_replica(given)?;
         self.check_limits(given)?;
         self.check_ports(given)?;
-        let mut databases = self.postgres_parameters(environment);
-        databases.try_for_each(|postgres| postgres.check_values(given))
+        match self.postgres_parameters(environment) {
+            Some(postgres) => postgres.check_values(given),
+            None => Ok(()),
+        }
     }
 
     /// Checks the files of connections to PostgreSQL.
@@ -333,43 +318,25 @@ impl Config {
         given: &GivenSettings,
         environment: &Variables,
     ) -> Result<(), WrongSetting> {
-        let mut databases = self.postgres_parameters(environment);
-        databases.try_for_each(|postgres| postgres.check_files(given))
-    }
-
-    fn check_replica(&self, given: &GivenSettings) -> Result<(), WrongSetting> {
-        match &self.database {
-            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory
-                if self.database_read.is_some() =>
-            {
-                let database = given.name("database_url");
-                let expected =
-                    format!("unset, as only PostgreSQL has replicas and {database} is SQLite");
-                Err(given.wrong("database_read_url", expected))
-            }
-            DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory | DatabaseUrl::Postgres(_) => {
-                Ok(())
-            }
+        match self.postgres_parameters(environment) {
+            Some(postgres) => postgres.check_files(given),
+            None => Ok(()),
         }
     }
 
-    /// The parameters of each PostgreSQL database.
+    /// The parameters of a PostgreSQL database.
     fn postgres_parameters<'a>(
         &'a self,
         environment: &'a Variables,
-    ) -> impl Iterator<Item = PostgresParameters<'a>> {
-        let primary = match &self.database {
+    ) -> Option<PostgresParameters<'a>> {
+        match &self.database {
             DatabaseUrl::SqliteFile(_) | DatabaseUrl::SqliteMemory => None,
-            DatabaseUrl::Postgres(url) => Some(("database_url", url)),
-        };
-        let replica = self.database_read.as_ref();
-        let replica = replica.map(|url| ("database_read_url", url));
-        let urls = primary.into_iter().chain(replica);
-        urls.map(move |(key, url)| PostgresParameters {
-            key,
-            url,
-            environment,
-        })
+            DatabaseUrl::Postgres(url) => Some(PostgresParameters {
+                key: "database_url",
+                url,
+                environment,
+            }),
+        }
     }
 
     /// Refuses one port for calls and metrics.

@@ -172,12 +172,11 @@ async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Brings the schema up to date, or creates it with tables that are laid out like this, and says
-/// what was done.
+/// Brings the schema up to date, or creates it in this layout, and says what was done.
 async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
     let change = match layout {
         TableLayout::Plain => store::migrate(&config.database).await?,
-        layout => store::migrate_with_layout(&config.database, layout).await?,
+        TableLayout::Distributed => store::migrate_distributed(&config.database).await?,
     };
     let done = match change {
         SchemaChange::Created => "created the schema",
@@ -186,9 +185,6 @@ async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
     };
     let done = match layout {
         TableLayout::Plain => done.to_owned(),
-        TableLayout::Partitioned(partitions) => {
-            format!("{done}, with {partitions} partitions of each table")
-        }
         TableLayout::Distributed => format!("{done}, with distributed tables"),
     };
     let (schema, database) = (store::schema(), config.database.address());

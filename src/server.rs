@@ -170,9 +170,7 @@ impl Server {
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let databases = 1 + u32::from(config.database_read.is_some());
-        let database_connections = config.database_max_connections * databases;
-        let connections = Connections::within_descriptors(database_connections);
+        let connections = Connections::within_descriptors(config.database_max_connections);
         let operations = metrics.map(|(listener, address)| OperationsPort {
             listener,
             address,
@@ -320,7 +318,6 @@ impl Server {
 async fn open_store(config: &Config) -> Result<Store, OpenError> {
     Store::open(store::Options {
         database: config.database.clone(),
-        replica: config.database_read.clone(),
         migrate: config.migrate,
         max_connections: config.database_max_connections,
         max_message_bytes: config.max_message_bytes,

@@ -26,8 +26,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
 use crate::{
-    call_context::{CallContext, ReadFrom},
-    config::{DatabaseUrl, PostgresUrl},
+    call_context::CallContext,
+    config::DatabaseUrl,
     domain::{
         self, Error,
         history::GuideCodec,
@@ -35,17 +35,14 @@ use crate::{
     },
 };
 
-use connection::{
-    ConnectMessage, ConnectOptions, Database, DatabaseConnections, Replica, ReplicaOrPrimary,
-    ReplicaSettings,
-};
+use connection::{ConnectMessage, ConnectOptions, Database, DatabaseConnections};
 use feed_waits::FeedWaits;
 use metrics::StoreMetrics;
 use read::{AnalysisThreads, ExpectedTranslations};
 use schema::entity::OfAccount;
 use write::{WriteQueue, WriteSlots};
 
-pub use connection::{OpenError, SchemaChange, check, migrate, migrate_with_layout};
+pub use connection::{OpenError, SchemaChange, check, migrate, migrate_distributed};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
     ValidationCall, ValidationPage, run_by_weight,
@@ -65,9 +62,6 @@ const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
 pub struct Options {
     /// Its address.
     pub database: DatabaseUrl,
-    /// A replica for lists, exports and translation work. It may lag behind or be
-    /// unreachable; a server that is no replica of the database is not used.
-    pub replica: Option<PostgresUrl>,
     /// Whether to bring the schema up to date. Otherwise an old schema is refused.
     pub migrate: bool,
     /// Most connections to PostgreSQL.
@@ -167,7 +161,6 @@ enum Writers {
 
 struct Inner {
     connections: DatabaseConnections,
-    replica: Option<Replica>,
     max_message_bytes: usize,
     history: HistoryOptions,
     changes_retention: Duration,
@@ -184,7 +177,6 @@ impl Store {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Options {
             database,
-            replica,
             migrate,
             max_connections,
             max_message_bytes,
@@ -208,16 +200,6 @@ impl Store {
             SchemaChange::Current => {}
         }
         let metrics = options.metrics;
-        let settings = |url| ReplicaSettings {
-            url,
-            page_key: connections.page_key,
-            max_connections,
-            metrics: Arc::clone(&metrics),
-        };
-        let replica = match replica.map(settings) {
-            Some(settings) => Some(Replica::start(settings).await),
-            None => None,
-        };
         Ok(Self {
             write_path: match connections.is_distributed {
                 true => WritePath::LockedOnly,
@@ -225,7 +207,6 @@ impl Store {
             },
             inner: Arc::new(Inner {
                 connections,
-                replica,
                 max_message_bytes,
                 history,
                 changes_retention,
@@ -249,16 +230,12 @@ impl Store {
     /// The data of one account.
     pub fn account(&self, id: &AccountId) -> Account {
         let connections = &self.inner.connections;
-        let nodes = connections.nodes.as_ref();
-        let node = nodes.and_then(|nodes| nodes.node_of(id));
-        let for_account = |database| node.as_ref().unwrap_or(database).for_account(id);
         Account {
             store: self.clone(),
             id: id.clone(),
-            reader: for_account(&connections.reader),
-            writer: for_account(&connections.writer),
+            reader: connections.reader.for_account(id),
+            writer: connections.writer.for_account(id),
             subject: String::new(),
-            read_from: CallContext::current_read_from(),
         }
     }
 
@@ -282,9 +259,6 @@ impl Store {
     /// Registers the store's metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.inner.metrics.register(registry);
-        if self.inner.replica.is_some() {
-            self.inner.metrics.register_replica(registry);
-        }
     }
 
     /// Updates the [registered](Store::register) metrics of connections.
@@ -292,16 +266,10 @@ impl Store {
         let metrics = &self.inner.metrics;
         self.inner.connections.sample_pools(metrics);
         metrics.set_waiting_calls(self.inner.feed_waits.waiting());
-        if let Some(replica) = &self.inner.replica {
-            replica.sample(metrics);
-        }
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.
     pub async fn close(&self) {
-        if let Some(replica) = &self.inner.replica {
-            replica.close().await;
-        }
         self.inner.connections.close().await;
     }
 }
@@ -311,13 +279,10 @@ impl Store {
 pub struct Account {
     store: Store,
     id: AccountId,
-    /// Connections to the database, or to the node of Citus that holds it, if calls go there.
     reader: Database,
     writer: Database,
     /// Who works on it; empty if the credentials do not say.
     subject: String,
-    /// The choice of the call that this was made for.
-    read_from: ReadFrom,
 }
 
 impl Account {
@@ -341,21 +306,6 @@ impl Account {
 
     fn reader(&self) -> &Database {
         &self.reader
-    }
-
-    /// For reads that may be stale.
-    fn replica_or_primary(&self) -> ReplicaOrPrimary<'_> {
-        let replica = match self.read_from {
-            ReadFrom::Replica => {
-                let replica = self.store.inner.replica.as_ref();
-                replica.and_then(|replica| replica.reader(&self.id))
-            }
-            ReadFrom::Primary => None,
-        };
-        ReplicaOrPrimary {
-            primary: self.reader(),
-            replica,
-        }
     }
 
     fn writer(&self) -> &Database {
@@ -426,7 +376,6 @@ impl Account {
         let config = crate::config::Config::for_tests("sqlite::memory:");
         let store = Store::open(Options {
             database: config.database,
-            replica: None,
             migrate: true,
             max_connections: 1,
             max_message_bytes: config.max_message_bytes,

@@ -7,5 +7,4 @@ pub mod delete_step;
 pub mod flat;
 pub mod memory;
 pub mod million;
-pub mod partitions;
 pub mod start;

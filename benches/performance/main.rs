@@ -26,7 +26,7 @@ use std::env;
 
 use clap::Parser;
 
-use figures::{against, analysis, delete_step, flat, memory, million, partitions, start};
+use figures::{against, analysis, delete_step, flat, memory, million, start};
 use options::Options;
 use rows::{ROWS, Row};
 use table::{Figure, Line};
@@ -101,10 +101,6 @@ impl Tables {
         }
         if options.selects(million::NAME) {
             self.others.extend(million::measure(testbed, timing).await);
-        }
-        if options.selects(partitions::NAME) {
-            self.others
-                .extend(partitions::measure(testbed, timing).await);
         }
         if options.selects(analysis::NAME) {
             self.floors.extend(analysis::measure(testbed, timing).await);

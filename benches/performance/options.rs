@@ -6,19 +6,16 @@ use clap::Parser;
 
 use super::{
     compare::Timing,
-    figures::{
-        against::WITH_CONDITIONS, analysis, delete_step, flat, memory, million, partitions, start,
-    },
+    figures::{against::WITH_CONDITIONS, analysis, delete_step, flat, memory, million, start},
     rows::ROWS,
     testbed::Kind,
 };
 
 /// The names of figures.
-const FIGURES: [&str; 7] = [
+const FIGURES: [&str; 6] = [
     delete_step::NAME,
     flat::NAME,
     million::NAME,
-    partitions::NAME,
     analysis::NAME,
     memory::NAME,
     start::NAME,

@@ -56,11 +56,8 @@ enum CommandArgs {
     Serve(ServerFlags),
     /// Bring the database's schema up to date and end
     Migrate {
-        /// Create the tables of a new PostgreSQL database in this many partitions, by account
-        #[arg(long, value_name = "NUMBER", value_parser = value::number(2..=1024_u16))]
-        partitions: Option<u16>,
         /// Distribute the tables of a new database over the nodes of a Citus cluster, by account
-        #[arg(long, conflicts_with = "partitions")]
+        #[arg(long)]
         distribute: bool,
         #[command(flatten)]
         server: ServerFlags,
@@ -314,16 +311,11 @@ impl CommandArgs {
                 config.check_files(given, environment)?;
                 Command::Serve(Box::new(config))
             }
-            Self::Migrate {
-                partitions,
-                distribute,
-                server,
-            } => Command::Migrate {
+            Self::Migrate { distribute, server } => Command::Migrate {
                 config: server.for_database(given, environment)?,
-                layout: match partitions {
-                    Some(partitions) => TableLayout::Partitioned(partitions),
-                    None if distribute => TableLayout::Distributed,
-                    None => TableLayout::Plain,
+                layout: match distribute {
+                    true => TableLayout::Distributed,
+                    false => TableLayout::Plain,
                 },
             },
             Self::Accounts {
@@ -403,9 +395,8 @@ impl ServerFlags {
 }
 
 /// The settings that commands on the database need. Others are not checked.
-const MIGRATE_SETTINGS: [&str; 6] = [
+const MIGRATE_SETTINGS: [&str; 5] = [
     "database_url",
-    "database_read_url",
     "database_max_connections",
     "migrate",
     "log",

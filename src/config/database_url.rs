@@ -24,13 +24,12 @@ pub enum DatabaseUrl {
     Postgres(PostgresUrl),
 }
 
-/// Parameters of a PostgreSQL URL, the driver's and `pgbouncer`, that may be shown.
-const PUBLIC_PARAMETERS: [&str; 17] = [
+/// Parameters of a PostgreSQL URL that may be shown.
+const PUBLIC_PARAMETERS: [&str; 16] = [
     "application_name",
     "dbname",
     "host",
     "hostaddr",
-    "pgbouncer",
     "port",
     "sslcert",
     "sslkey",
@@ -55,21 +54,17 @@ const ENCODED: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with user and
                        percent-encoded: @ as %40, / as %2F, ? as %3F, # as %23, % as %25";
 const ONE_HOST: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE with one host: use a name or a \
                         proxy that leads to the current primary";
-const WITHOUT_OPTIONS: &str = "one without options where it has pgbouncer=true, as PgBouncer refuses \
-                               them: use ALTER ROLE … SET or ALTER DATABASE … SET";
 
 /// A PostgreSQL URL, password included, which `Debug` and `Display` never show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresUrl {
     /// As it was given.
     text: String,
-    /// Without the parameter `pgbouncer`.
     url: Url,
-    pgbouncer: Option<bool>,
 }
 
 impl PostgresUrl {
-    /// The URL as the driver understands it. It holds the password.
+    /// The URL for the driver. It holds the password.
     pub fn for_the_driver(&self) -> &str {
         self.url.as_str()
     }
@@ -126,50 +121,23 @@ impl PostgresUrl {
         self.url.port().is_none()
     }
 
-    /// The parameter `pgbouncer`: whether PgBouncer is in front of the database and uses
-    /// another connection for each transaction.
-    pub fn pgbouncer(&self) -> Option<bool> {
-        self.pgbouncer
-    }
-
     /// Reads `postgres://…` or `postgresql://…`. The error says what a URL must be;
     /// it never repeats the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         if !is_postgres(text) {
             return Err("postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned());
         }
-        let mut url = Url::parse(text).map_err(|_| match is_cut_in_password(text) {
+        let url = Url::parse(text).map_err(|_| match is_cut_in_password(text) {
             true => ENCODED,
             false => FORM,
         })?;
         if has_stray_password(&url) {
             return Err(ENCODED.to_owned());
         }
-        let (ours, others): (Vec<&str>, Vec<&str>) = url
-            .query()
-            .unwrap_or_default()
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .partition(|pair| pair.split('=').next() == Some("pgbouncer"));
-        let mut pgbouncer = None;
-        for pair in ours {
-            pgbouncer = Some(match pair {
-                "pgbouncer=true" => true,
-                "pgbouncer=false" => false,
-                _ => return Err("one with pgbouncer=true or pgbouncer=false".to_owned()),
-            });
-        }
-        let query = (!others.is_empty()).then(|| others.join("&"));
-        url.set_query(query.as_deref());
         check_parameters(&url)?;
-        let mut names = url.query_pairs().map(|(name, _)| name);
-        if pgbouncer == Some(true) && names.any(|name| is_options(&name)) {
-            return Err(WITHOUT_OPTIONS.to_owned());
-        }
         Ok(Self {
             text: text.to_owned(),
             url,
-            pgbouncer,
         })
     }
 }

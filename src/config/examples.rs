@@ -8,7 +8,7 @@ const EXAMPLES: &str = r#"
 expertise serve --listen 127.0.0.1:50051 --database-url sqlite:guides.db
 expertise serve --config /etc/expertise.toml
 expertise migrate --database-url sqlite:guides.db
-expertise migrate --config /etc/expertise.toml --partitions 16
+expertise migrate --config /etc/expertise.toml --distribute
 expertise accounts --database-url sqlite:guides.db
 expertise accounts delete demo --config /etc/expertise.toml
 expertise copy --from sqlite:guides.db --config /etc/expertise.toml

@@ -490,7 +490,7 @@ impl ComparedGuide {
     /// The guide as it is now; the call already holds `other` bytes.
     async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
         let tree = account
-            .export_primary(task)
+            .export_task(task)
             .await
             .map_err(|error| match error {
                 Error::TaskNotFound(_) => Error::task_not_found(task, "task"),

@@ -54,7 +54,7 @@ use self::{
 use super::connections::ConnectionState;
 use crate::{
     auth::{Authenticator, KeysRead, Scope},
-    call_context::{CallContext, CallMemory, CallWait, CallWaitSlot, ReadFrom},
+    call_context::{CallContext, CallMemory, CallWait, CallWaitSlot},
     domain::ids::AccountId,
     grpc::status,
     proto::decoded_size::DecodedSizes,
@@ -110,7 +110,6 @@ struct Asked {
     bytes: usize,
     deadline: Deadline,
     scope: Scope,
-    read_from: ReadFrom,
     /// `None` if it must be answered now.
     wait: Option<CallWaitSlot>,
 }
@@ -298,7 +297,6 @@ impl Middleware {
         let account = caller.account.clone();
         credentials::authorize(&caller, scope)?;
         requested_timeout?;
-        let read_from = protocol::read_from(headers)?;
         protocol::refuse_compression(headers)?;
         protocol::drop_read_headers(request.headers_mut());
         request.extensions_mut().insert(caller);
@@ -313,7 +311,6 @@ impl Middleware {
             bytes,
             deadline,
             scope,
-            read_from,
             wait: (bytes <= MAX_WAITING_BYTES).then(CallWaitSlot::default),
         });
         while let Some(asked) = next.take() {
@@ -370,7 +367,6 @@ impl Middleware {
             bytes,
             deadline,
             scope,
-            read_from,
             wait,
         } = asked;
         let kind = match head.uri.path().starts_with(ANALYSIS_PATH) {
@@ -384,7 +380,7 @@ impl Middleware {
         let call_memory: Arc<dyn CallMemory> = Arc::clone(&memory) as _;
         let spans = call.child_spans(self.tracer.as_ref());
         let (context, _cancel_on_drop) =
-            CallContext::new(call.id(), deadline.at, read_from, call_memory, held, spans);
+            CallContext::new(call.id(), deadline.at, call_memory, held, spans);
         let request = Request::from_parts(head, Body::new(body));
         let service = context.with_wait(wait).scope(call_service(inner, request));
         let response = match bytes {

@@ -4,14 +4,11 @@ mod database;
 mod driver;
 mod message;
 mod migrations;
-mod nodes;
 mod open_error;
 mod pool;
-mod pooler;
 mod postgres;
 mod postgres_server;
 mod probe;
-mod replica;
 mod sqlite;
 mod transaction;
 
@@ -22,9 +19,11 @@ use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::{Writers, metrics::StoreMetrics, schema::entity::server_key, write::WriteSlots};
-use crate::config::{DatabaseUrl, PostgresUrl, TableLayout};
+use crate::config::{DatabaseUrl, PostgresUrl};
 
-use migrations::{OldSchemaPolicy, check_schema, is_distributed, prepare_layout, prepare_schema};
+use migrations::{
+    OldSchemaPolicy, check_schema, is_distributed, prepare_distributed_schema, prepare_schema,
+};
 pub use migrations::{SchemaChange, mark_unfinished_copy};
 use postgres_server::{NeededPermissions, check_permissions, check_server, warn_if_read_only};
 use probe::HealthProbe;
@@ -32,9 +31,7 @@ use probe::HealthProbe;
 pub use database::Database;
 pub use driver::PoolSize;
 pub use message::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
-pub use nodes::Nodes;
 pub use open_error::OpenError;
-pub use replica::{Replica, ReplicaOrPrimary, ReplicaSettings};
 pub use transaction::{Transaction, TransactionMode};
 
 /// The label in metrics of the connections to PostgreSQL, of reads and of writes.
@@ -103,18 +100,15 @@ pub struct ConnectOptions {
     pub metrics: Arc<StoreMetrics>,
 }
 
-/// Creates the schema in an empty PostgreSQL database, with tables that are laid out like this, or
-/// brings such a schema up to date.
-pub async fn migrate_with_layout(
-    database: &DatabaseUrl,
-    layout: TableLayout,
-) -> Result<SchemaChange, OpenError> {
+/// Creates the schema in an empty PostgreSQL database with tables that Citus distributes, or brings
+/// such a schema up to date.
+pub async fn migrate_distributed(database: &DatabaseUrl) -> Result<SchemaChange, OpenError> {
     let DatabaseUrl::Postgres(url) = database else {
-        return Err(OpenError::LayoutOfSqlite(layout));
+        return Err(OpenError::DistributedSqlite);
     };
     let (_, pool) = postgres::open(url, 1).await?;
     let change = match check_server(&pool).await {
-        Ok(()) => prepare_layout(&pool, layout).await,
+        Ok(()) => prepare_distributed_schema(&pool).await,
         Err(error) => Err(error),
     };
     pool.close().await;
@@ -133,8 +127,6 @@ pub struct DatabaseConnections {
     pub writers: Writers,
     /// Whether the tables are distributed over the nodes of Citus.
     pub is_distributed: bool,
-    /// Those nodes, where the calls of their accounts may go.
-    pub nodes: Option<Nodes>,
     /// The secret that signs page tokens.
     pub page_key: [u8; 32],
     /// What was done to the schema.
@@ -145,11 +137,7 @@ impl DatabaseConnections {
     /// Records the size and use of each pool.
     pub fn sample_pools(&self, metrics: &StoreMetrics) {
         for database in [&self.writer, &self.reader] {
-            let mut size = database.pool.size();
-            if let Some(nodes) = &self.nodes {
-                nodes.add_to(&mut size);
-            }
-            metrics.sample_pool(database.pool_name, &size);
+            metrics.sample_pool(database.pool_name, &database.pool.size());
         }
     }
 
@@ -157,9 +145,6 @@ impl DatabaseConnections {
     /// log into the file when its last connection is a writing one.
     pub async fn close(&self) {
         self.probe.close().await;
-        if let Some(nodes) = &self.nodes {
-            nodes.close().await;
-        }
         self.reader.close().await;
         self.writer.close().await;
     }
@@ -219,10 +204,6 @@ async fn open_postgres(
     }
     let page_key = page_key(&pool).await?;
     let is_distributed = is_distributed(&pool).await?;
-    let nodes = match is_distributed && *serves {
-        true => Nodes::start(pool.pooling, &options, *max_connections, page_key, metrics).await,
-        false => None,
-    };
     pool.measure(POOL, metrics);
     let slots = WriteSlots::of_connections(*max_connections as usize, postgres::ACQUIRE_TIMEOUT);
     Ok(DatabaseConnections {
@@ -232,7 +213,6 @@ async fn open_postgres(
         page_key,
         schema_change,
         is_distributed,
-        nodes,
         writers: Writers::Slots(slots),
     })
 }

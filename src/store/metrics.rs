@@ -35,7 +35,6 @@ pub struct StoreMetrics {
     connection_waits: Histograms,
     connections: Family<TwoLabels, Gauge>,
     connections_max: Family<OneLabel, Gauge>,
-    replica_in_use: Gauge,
     sequenced_changes: Counter,
     pruned_changes: Counter,
     waiting_calls: Gauge,
@@ -58,7 +57,6 @@ impl Default for StoreMetrics {
             connection_waits: Histograms::new_with_constructor(histogram),
             connections: Family::default(),
             connections_max: Family::default(),
-            replica_in_use: Gauge::default(),
             sequenced_changes: Counter::default(),
             pruned_changes: Counter::default(),
             waiting_calls: Gauge::default(),
@@ -71,8 +69,7 @@ fn histogram() -> Histogram {
 }
 
 impl StoreMetrics {
-    /// Registers all metrics but that of a replica. The prefix `database` is added to those that
-    /// are registered after it.
+    /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "write_queue_wait",
@@ -136,16 +133,6 @@ impl StoreMetrics {
             "connections_max",
             "Most connections of a pool",
             self.connections_max.clone(),
-        );
-    }
-
-    /// Registers the metric of a replica, for a server that has one.
-    pub fn register_replica(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("database");
-        registry.register(
-            "replica_in_use",
-            "1 while reads that may be stale go to the replica, else 0",
-            self.replica_in_use.clone(),
         );
     }
 
@@ -230,11 +217,6 @@ impl StoreMetrics {
         self.connection_waits.get_or_create_owned(&[("pool", pool)])
     }
 
-    /// Records whether reads go to a replica.
-    pub fn sample_replica(&self, in_use: bool) {
-        self.replica_in_use.set(i64::from(in_use));
-    }
-
     /// Records the size and use of a pool.
     pub fn sample_pool(&self, pool: &'static str, size: &PoolSize) {
         let (open, idle) = (i64::from(size.open), i64::try_from(size.idle));
@@ -242,11 +224,6 @@ impl StoreMetrics {
         self.set_connections(pool, idle, (open - idle).max(0));
         let max_gauge = self.connections_max.get_or_create_owned(&[("pool", pool)]);
         max_gauge.set(i64::from(size.max));
-    }
-
-    /// Records that a pool has no connections at present.
-    pub fn sample_closed_pool(&self, pool: &'static str) {
-        self.set_connections(pool, 0, 0);
     }
 
     fn set_connections(&self, pool: &'static str, idle: i64, in_use: i64) {

@@ -18,7 +18,6 @@ on_one_database![
     a_too_long_message_is_refused_by_its_prefix,
     credentials_are_checked_before_64_megabytes_arrive,
     a_malformed_deadline_is_invalid_and_a_passed_one_exceeded,
-    a_call_may_ask_to_read_from_the_primary_alone,
     only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done,
     a_long_deadline_is_accepted,
     a_call_whose_message_never_ends_ends_at_its_deadline,
@@ -158,22 +157,6 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
         let headers = [account, ("grpc-timeout", timeout)];
         let answer = list(&connection, &headers).await;
         answer.is(Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
-    }
-}
-
-async fn a_call_may_ask_to_read_from_the_primary_alone(client: Client) {
-    let (connection, account) = connect(&client).await;
-    let headers = [account, ("x-read-from", "primary")];
-    let answer = list(&connection, &headers).await;
-    assert_eq!(answer.status.expect("a status").code(), Code::Ok);
-    for unknown in ["", "replica", "Primary", "primary, primary"] {
-        let headers = [account, ("x-read-from", unknown)];
-        let answer = list(&connection, &headers).await;
-        let expected = (Code::InvalidArgument, "FIELD_INVALID".to_owned());
-        assert_eq!(answer.refusal(), expected, "{unknown:?}");
-        let failure = Failure::from(answer.status.expect("a status"));
-        failure.violates(&[("x-read-from", "FIELD_INVALID")]);
-        assert_eq!(failure.description(), "must be `primary`, or not be sent");
     }
 }
 

@@ -48,7 +48,6 @@ mod paging;
 mod properties;
 mod random_guides;
 mod reference_page;
-mod replica_reads;
 mod response_snapshots;
 mod revisions;
 mod roles;

@@ -9,8 +9,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 
 use crate::{
     kit::{
-        databases::empty_postgres,
-        partitions::{create_partitions, is_distributed},
+        databases::{empty_postgres, is_distributed},
         prelude::*,
         store_server,
     },
@@ -67,16 +66,10 @@ const KEYS: &str = "
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn every_key_of_the_schema_begins_with_the_account() {
-    let [url, partitioned] = ["schema", "partitioned_schema"].map(empty_postgres);
+    let url = empty_postgres("schema");
     let database = DatabaseUrl::parse(&url).expect("the URL of a database");
     migrate(&database).await.expect("the schema");
-    assert_keys_begin_with_the_account(&url).await;
-    create_partitions(&partitioned, 2);
-    assert_keys_begin_with_the_account(&partitioned).await;
-}
-
-async fn assert_keys_begin_with_the_account(url: &str) {
-    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    let mut connection = PgConnection::connect(&url).await.expect("a connection");
     let keys = sqlx::query_as::<_, (String, String)>(KEYS);
     let keys = keys.fetch_all(&mut connection).await.expect("the keys");
     let of = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
@@ -95,39 +88,6 @@ async fn assert_keys_begin_with_the_account(url: &str) {
         straying.collect::<Vec<_>>(),
         Vec::<&(String, String)>::new()
     );
-}
-
-#[tokio::test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-async fn foreign_keys_stay_within_a_partition_number() {
-    let url = empty_postgres("foreign_keys_of_partitions");
-    create_partitions(&url, 2);
-    let mut connection = PgConnection::connect(&url).await.expect("a connection");
-    let keys = sqlx::query_as::<_, (String, String)>(
-        "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint \
-         WHERE contype = 'f' AND connamespace = 'public'::regnamespace",
-    );
-    let mut keys = keys.fetch_all(&mut connection).await.expect("the keys");
-    keys.sort_unstable();
-    let tables = [
-        ("step_translations", "step", "steps", " ON DELETE CASCADE"),
-        ("steps", "subtask_id", "tasks", ""),
-        ("steps", "task", "tasks", ""),
-        ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
-        ("tasks", "parent_guid", "tasks", ""),
-    ];
-    let in_partition = |number: u32| {
-        tables.map(|(from, column, to, on_delete)| {
-            let key = format!(
-                "FOREIGN KEY (account_id, {column}) \
-                 REFERENCES {to}_p{number}(account_id, guid){on_delete}"
-            );
-            (format!("{from}_p{number}"), key)
-        })
-    };
-    let mut expected = [in_partition(0), in_partition(1)].concat();
-    expected.sort_unstable();
-    assert_eq!(keys, expected);
 }
 
 #[tokio::test]

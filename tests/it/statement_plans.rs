@@ -6,12 +6,7 @@ use std::collections::BTreeSet;
 
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::kit::{
-    partitions::{create_partitions, generic_plan},
-    postgres::Cluster,
-    prelude::*,
-    store_server,
-};
+use crate::kit::{plans::generic_plan, postgres::Cluster, prelude::*, store_server};
 
 /// Has a cluster log every statement with its plan.
 const SETTINGS: [&str; 5] = [
@@ -63,25 +58,6 @@ async fn writes_find_rows_by_their_ids(name: &str, statistics: &'static str) {
         faults.extend(fault(&format!("{sql}\n{plan}")));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn a_statement_on_partitions_is_planned_once_outside_a_transaction() {
-    let cluster = Cluster::start("planned_once", &SETTINGS);
-    let url = cluster.make_database("planned_once");
-    create_partitions(&url, 2);
-    let (_, client) = store_server::serve(&url, 2).await;
-    let task = client.given_task(task("Task")).await;
-    let before = cluster.log().len();
-    let step = client.given_step(information_step(&task, "Step")).await;
-    client.get_step(&step.guid).await.accepted();
-    let log = cluster.log();
-    let plans = plans(&log[before..]);
-    assert!(plans.len() >= 2, "{} plans", plans.len());
-    // A plan with values is for one call.
-    let of_one_call = plans.iter().find(|plan| plan.contains("account_id = '"));
-    assert_eq!(of_one_call, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::kit::{
     databases::{Database, DatabaseTest, empty_postgres},
-    partitions,
+    plans,
     prelude::*,
     statement_log::{self, shape, statement, written_account_fault},
 };
@@ -83,7 +83,7 @@ fn a_statement_is_known_by_its_shape() {
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_plan_tells_how_many_partitions_it_scans() {
     let url = empty_postgres("scanned_partitions");
-    partitions::create_partitions(&url, 4);
+    plans::create_partitioned_tables(&url).await;
     let mut connection = PgConnection::connect(&url).await.expect("a connection");
     for (sql, expected) in [
         ("SELECT * FROM steps WHERE account_id = $1 AND guid = $2", 1),
@@ -118,32 +118,32 @@ async fn a_plan_tells_how_many_partitions_it_scans() {
             0,
         ),
         ("SELECT value FROM server_keys", 0),
-        ("SELECT * FROM steps WHERE guid = $1", 4),
+        ("SELECT * FROM steps WHERE guid = $1", 16),
         (
             "SELECT * FROM steps s JOIN tasks t ON t.guid = s.task WHERE s.account_id = $1",
-            4,
+            16,
         ),
-        ("SELECT * FROM steps WHERE account_id = $1 OR guid = $2", 4),
+        ("SELECT * FROM steps WHERE account_id = $1 OR guid = $2", 16),
         (
             "SELECT * FROM tasks WHERE account_id = $1 AND guid IN (SELECT task FROM steps)",
-            4,
+            16,
         ),
         (
             "SELECT * FROM steps WHERE account_id = $1 UNION SELECT * FROM steps",
-            4,
+            16,
         ),
         (
             "WITH guard AS (UPDATE tasks SET version = 2 WHERE guid = $1 RETURNING guid) \
              SELECT * FROM guard",
-            4,
+            16,
         ),
         (
             "DELETE FROM steps USING tasks t WHERE steps.account_id = $1",
-            4,
+            16,
         ),
-        ("DELETE FROM steps WHERE guid = $1", 4),
+        ("DELETE FROM steps WHERE guid = $1", 16),
     ] {
-        let scanned = partitions::scanned(&mut connection, sql).await;
+        let scanned = plans::scanned(&mut connection, sql).await;
         let scanned = scanned.unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!(scanned.len(), expected, "{sql}: {scanned:?}");
     }

@@ -12,12 +12,16 @@ use std::{
     thread,
 };
 
-use expertise::{config::Config, server::Server};
+use expertise::{
+    config::{Config, DatabaseUrl},
+    server::Server,
+    store::migrate_distributed,
+};
 use tokio::time::timeout;
 
 use super::{
-    client::Client, command::Cli, deadline::TEST_TIMEOUT, partitions::lay_out_tables_if_asked,
-    pgbouncer::PgBouncer, postgres, scratch::Scratch, server_process::ServerProcess, statement_log,
+    client::Client, command::Cli, deadline::TEST_TIMEOUT, postgres, scratch::Scratch,
+    server_process::ServerProcess, statement_log,
 };
 
 /// The database that most tests call, whose statements are checked.
@@ -80,7 +84,7 @@ impl Database {
             Self::Sqlite => *SQLITE.get_or_init(|| start(config(&self.url()))),
             Self::Postgres => *POSTGRES.get_or_init(|| {
                 let url = self.url();
-                let server = start(config(&through_pgbouncer_if_asked(&url)));
+                let server = start(config(&url));
                 if let (_, Some(log)) = postgres_of_this_run() {
                     statement_log::watch(&url, CALLS, log);
                 }
@@ -129,11 +133,20 @@ fn postgres_of_this_run() -> &'static (String, Option<PathBuf>) {
 }
 
 /// The URL of a new database in the PostgreSQL of this run. `name` is what it is called
-/// in a private one. Its tables have partitions if that is asked for.
+/// in a private one. Its tables are distributed if that is asked for.
 pub fn postgres(name: &str) -> String {
     let url = empty_postgres(name);
-    lay_out_tables_if_asked(&url);
+    if is_distributed() {
+        let database = DatabaseUrl::parse(&url).expect("the URL of a database");
+        let created = postgres::in_a_runtime(migrate_distributed(&database));
+        created.unwrap_or_else(|error| panic!("{url}: {error}"));
+    }
     url
+}
+
+/// Whether the tests run on tables that Citus distributes, as `EXPERTISE_TEST_DISTRIBUTE=1` asks.
+pub fn is_distributed() -> bool {
+    env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some()
 }
 
 /// The same without any table.
@@ -153,20 +166,6 @@ fn config(database_url: &str) -> Config {
     Config {
         request_timeout: TEST_TIMEOUT,
         ..Config::for_tests(database_url)
-    }
-}
-
-/// `EXPERTISE_TEST_PGBOUNCER=1` has all calls go through PgBouncer.
-fn through_pgbouncer_if_asked(url: &str) -> String {
-    if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
-        // The longest idle connection is next, so that transactions take turns on connections.
-        let pgbouncer = PgBouncer::start(url, "server_round_robin = 1");
-        let url = pgbouncer.url().to_owned();
-        // It serves until the run ends.
-        std::mem::forget(pgbouncer);
-        url
-    } else {
-        url.to_owned()
     }
 }
 

@@ -259,7 +259,7 @@ fn binaries() -> Option<PathBuf> {
     initdb.parent().map(Path::to_path_buf)
 }
 
-/// The user that a cluster runs as: PostgreSQL and PgBouncer refuse to run as root.
+/// The user that a cluster runs as: PostgreSQL refuses to run as root.
 #[derive(Clone, Copy)]
 pub enum Owner {
     Ourselves,

@@ -11,7 +11,7 @@ use std::{
 
 use sqlx::{Connection, PgConnection};
 
-use super::{databases::runtime, partitions, postgres::make_database_in};
+use super::{databases::runtime, plans, postgres::make_database_in};
 
 /// Has a cluster log every statement with the names of its sender and its database, and
 /// no parameters.
@@ -135,12 +135,12 @@ impl Watched {
         }
         let url = self.partitioned.get_or_init(|| {
             let url = make_database_in(&self.url, "plans_of_partitions");
-            partitions::create_partitions(&url, 16);
+            runtime().block_on(plans::create_partitioned_tables(&url));
             url
         });
         let scanned = runtime().block_on(async {
             let mut connection = PgConnection::connect(url).await?;
-            partitions::scanned(&mut connection, sql).await
+            plans::scanned(&mut connection, sql).await
         });
         match scanned {
             Ok(scanned) if scanned.len() <= 1 => None,

@@ -42,7 +42,6 @@ pub async fn open_with_limit(
 ) -> Store {
     let store = Store::open(Options {
         database: DatabaseUrl::parse(database_url).expect("the URL of a database"),
-        replica: None,
         migrate: true,
         max_connections,
         max_message_bytes,

@@ -6,7 +6,6 @@ mod admin;
 mod exhausted;
 mod full;
 mod read_only;
-mod replica;
 mod restart;
 mod silent;
 mod standby;
@@ -39,7 +38,6 @@ mod prelude {
             prelude::*,
             relay::Relay,
         },
-        service::Service,
     };
 }
 

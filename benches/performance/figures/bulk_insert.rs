@@ -69,19 +69,6 @@ pub async fn add_steps(database: &str, steps: usize, steps_per_task: usize) {
     .await;
 }
 
-/// Adds accounts with a task of `steps` steps each.
-pub async fn add_accounts(database: &str, accounts: usize, steps: usize) {
-    let copies = |dialect: &Dialect| {
-        let mut copies = tasks_with_steps(dialect, accounts * steps, steps);
-        for (copies, number) in copies.iter_mut().zip(["n".to_owned(), nth_task(steps)]) {
-            let account = format!("'account' || {number}");
-            copies.replaced.push(("account_id", account));
-        }
-        copies
-    };
-    add(database, copies).await;
-}
-
 fn tasks_with_steps(dialect: &Dialect, steps: usize, steps_per_task: usize) -> Vec<Copies> {
     let id = dialect.id;
     let position = format!("((n - 1) % {steps_per_task} + 1) * {GAP}");

@@ -82,8 +82,7 @@ class Service:
         self.changes = ChangeServiceStub(channel)
         self.tasks = TaskServiceStub(channel)
         self.steps = StepServiceStub(channel)
-        # A replica may not have yet what is in the feed already.
-        self.metadata = [("x-account-id", account), ("x-read-from", "primary")]
+        self.metadata = [("x-account-id", account)]
 
     def call(self, rpc, request, timeout=DEADLINE):
         return rpc(request, timeout=timeout, metadata=self.metadata)

@@ -38,44 +38,6 @@ fn what_is_no_database_url_is_refused() {
 }
 
 #[test]
-fn a_pooler_is_named_by_a_parameter_that_the_driver_does_not_see() {
-    for (text, driver, pgbouncer) in [
-        ("postgres://db/e", "postgres://db/e", None),
-        (
-            "postgres://db/e?pgbouncer=true",
-            "postgres://db/e",
-            Some(true),
-        ),
-        (
-            "postgres://db/e?pgbouncer=false",
-            "postgres://db/e",
-            Some(false),
-        ),
-        (
-            "postgres://db/e?sslmode=require&pgbouncer=true&user=ann",
-            "postgres://db/e?sslmode=require&user=ann",
-            Some(true),
-        ),
-    ] {
-        let url = DatabaseUrl::parse(text).expect(text);
-        assert_eq!(url.to_string(), text);
-        let DatabaseUrl::Postgres(url) = url else {
-            panic!("{text}");
-        };
-        assert_eq!((url.for_the_driver(), url.pgbouncer()), (driver, pgbouncer));
-    }
-    for text in ["postgres://db/e?pgbouncer=yes", "postgres://db/e?pgbouncer"] {
-        assert!(DatabaseUrl::parse(text).is_err(), "{text}");
-    }
-    for options in ["options=-c%20x%3Dhush", "options[x]=hush"] {
-        let text = |pgbouncer| format!("postgres://db/e?{options}&pgbouncer={pgbouncer}");
-        assert!(DatabaseUrl::parse(&text(false)).is_ok(), "{options}");
-        let refusal = DatabaseUrl::parse(&text(true)).expect_err(options);
-        assert!(refusal.starts_with("one without options"), "{refusal}");
-    }
-}
-
-#[test]
 fn no_password_is_ever_shown() {
     for (text, shown, place) in [
         (
@@ -116,6 +78,7 @@ fn unknown_parameters_and_wrong_values_are_refused() {
     const UNKNOWN: &str = "a URL with known parameters only: application_name, dbname, ";
     for (parameters, meant) in [
         ("sslmod=require", UNKNOWN),
+        ("pgbouncer=true", UNKNOWN),
         ("pasword=hush", UNKNOWN),
         ("hushhush", UNKNOWN),
         ("password=se&hushhush=1", UNKNOWN),

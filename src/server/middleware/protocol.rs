@@ -9,7 +9,6 @@ use tonic::{Status, body::Body};
 
 use crate::{
     auth::Scope,
-    call_context::ReadFrom,
     grpc::{self, status},
 };
 
@@ -22,7 +21,6 @@ const MAX_HELD_HEADER_BYTES: usize = 1024;
 const HEADER_OVERHEAD_BYTES: usize = 32;
 
 const GRPC_ENCODING: &str = "grpc-encoding";
-const READ_FROM: &str = "x-read-from";
 
 /// The response to a request that is not gRPC, such as a browser's, or whose messages are
 /// not encoded by Protocol Buffers.
@@ -82,19 +80,6 @@ pub fn drop_read_headers(headers: &mut HeaderMap) {
     *headers = HeaderMap::new();
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, content_type);
-    }
-}
-
-/// Where the call reads, by its header `x-read-from`.
-pub fn read_from(headers: &HeaderMap) -> Result<ReadFrom, Status> {
-    let mut values = headers.get_all(READ_FROM).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(ReadFrom::Replica),
-        (Some(value), None) if value == "primary" => Ok(ReadFrom::Primary),
-        (Some(_), _) => Err(status::invalid_metadata(
-            READ_FROM,
-            "must be `primary`, or not be sent",
-        )),
     }
 }
 

@@ -1,14 +1,12 @@
-//! A pool of connections to a database, direct or through PgBouncer.
+//! A pool of connections to a database.
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use prometheus_client::metrics::histogram::Histogram;
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult,
     SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait, prelude::async_trait,
 };
-use tracing::Instrument;
 
 use super::{
     driver::DriverPool,
@@ -16,35 +14,14 @@ use super::{
     transaction::{Transaction, TransactionMode},
 };
 use crate::{
-    call_context::CallSpans,
     domain::ids::AccountId,
     store::metrics::{ConnectionWait, StatementKind, StoreMetrics},
 };
 
-/// How long a connection of the pool keeps the same connection of the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pooling {
-    /// As long as it is open: prepared statements stay prepared.
-    Session,
-    /// For one transaction, behind PgBouncer. The next transaction may run on a connection on
-    /// which another client prepared statements under the same names.
-    Transaction,
-}
-
-/// Sent after BEGIN behind PgBouncer. Gives the transaction the settings that a session has
-/// otherwise, and removes the prepared statements of other clients.
-const TRANSACTION_SETTINGS: &str = "SET LOCAL lock_timeout = '2s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL jit = off; DEALLOCATE ALL";
-
 /// A pool of connections to a database.
-///
-/// Behind PgBouncer every prepared statement runs in a transaction, and every transaction first
-/// deallocates the prepared statements of its connection. Single statements run in a
-/// spawned task: a cancelled BEGIN would hold a connection of PgBouncer.
 #[derive(Clone)]
 pub struct Database {
     pub pool: Pool,
-    pub pooling: Pooling,
     /// The pool's label in metrics.
     pub pool_name: &'static str,
     /// How long calls wait for connections of this pool.
@@ -56,12 +33,11 @@ pub struct Database {
 
 impl Database {
     /// A pool whose metrics nobody reads.
-    pub fn new(pool: DriverPool, pooling: Pooling, generation: Arc<Generation>) -> Self {
+    pub fn new(pool: DriverPool, generation: Arc<Generation>) -> Self {
         let metrics = Arc::<StoreMetrics>::default();
         let pool_name = "unmeasured";
         Self {
             pool: Pool::new(pool, generation),
-            pooling,
             pool_name,
             connection_waits: metrics.connection_waits(pool_name),
             metrics,
@@ -93,11 +69,7 @@ impl Database {
 
     /// Begins a transaction in one round trip.
     pub async fn begin(&self, mode: TransactionMode) -> Result<Transaction, DbErr> {
-        let mut sql = mode.begin_sql(self.pool.backend()).to_owned();
-        if self.pooling == Pooling::Transaction {
-            sql.push_str("; ");
-            sql.push_str(TRANSACTION_SETTINGS);
-        }
+        let sql = mode.begin_sql(self.pool.backend()).to_owned();
         let mut connection = self.acquire().await?;
         if let Err(error) = connection.begin(sql).await {
             // What follows BEGIN may have failed inside the transaction.
@@ -121,43 +93,16 @@ impl Database {
             ..TransactionOptions::default()
         };
         let transaction = pool.begin_with_options(options).await?;
-        // SQLite always reads one state. Before any other statement, and unprepared: another client
-        // of PgBouncer may have prepared statements on this connection.
+        // SQLite always reads one state. Elsewhere this comes before any other statement.
         if mode == TransactionMode::Snapshot && self.get_database_backend() == DbBackend::Postgres {
             let one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
             transaction.execute_unprepared(one_state).await?;
-        }
-        if self.pooling == Pooling::Transaction {
-            transaction.execute_unprepared(TRANSACTION_SETTINGS).await?;
         }
         Ok(transaction)
     }
 
     pub async fn close(&self) {
         self.pool.close().await;
-    }
-
-    /// Runs one statement in a transaction of its own.
-    async fn run_in_transaction<T, F>(&self, run: F) -> Result<T, DbErr>
-    where
-        T: Send + 'static,
-        F: for<'t> FnOnce(&'t Transaction) -> BoxFuture<'t, Result<T, DbErr>> + Send + 'static,
-    {
-        let database = self.clone();
-        let task = async move {
-            let transaction = database.begin(TransactionMode::Statement).await?;
-            let outcome = run(&transaction).await;
-            match outcome {
-                Ok(_) => transaction.commit().await?,
-                // Keep the first error: the connection may be lost.
-                Err(_) => drop(transaction.rollback().await),
-            }
-            outcome
-        };
-        let task = CallSpans::of_current_call().scope(task);
-        tokio::spawn(task.in_current_span())
-            .await
-            .unwrap_or_else(|_| Err(DbErr::Custom("a statement panicked".to_owned())))
     }
 }
 
@@ -168,10 +113,6 @@ impl ConnectionTrait for Database {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        if self.pooling == Pooling::Transaction {
-            let run = self.run_in_transaction(move |tx| Box::pin(tx.execute_raw(statement)));
-            return run.await;
-        }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
         self.metrics
@@ -184,10 +125,6 @@ impl ConnectionTrait for Database {
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        if self.pooling == Pooling::Transaction {
-            let run = self.run_in_transaction(move |tx| Box::pin(tx.query_one_raw(statement)));
-            return run.await;
-        }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
         self.metrics
@@ -196,10 +133,6 @@ impl ConnectionTrait for Database {
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        if self.pooling == Pooling::Transaction {
-            let run = self.run_in_transaction(move |tx| Box::pin(tx.query_all_raw(statement)));
-            return run.await;
-        }
         let kind = StatementKind::of(&statement.sql);
         let mut connection = self.acquire().await?;
         self.metrics
@@ -207,6 +140,3 @@ impl ConnectionTrait for Database {
             .await
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -262,8 +262,8 @@ mod tests {
     fn an_error_of_the_schema_says_what_to_do() {
         for (state, advice) in [
             ("42501", "grant CREATE on the schema to the user"),
-            ("42P05", "set pgbouncer=true"),
-            ("26000", "set pgbouncer=true"),
+            ("42P05", "use PgBouncer 1.21 or later"),
+            ("26000", "use PgBouncer 1.21 or later"),
             ("25006", "use one that can be written"),
         ] {
             let failed = sqlx::Error::Database(Box::new(State(state)));

@@ -164,28 +164,26 @@ pub async fn mark_unfinished_copy(db: &Database) -> Result<(), DbErr> {
     db.execute_raw(insert).await.map(drop)
 }
 
-/// Creates the schema in a layout, or brings one of the same layout up to date. Refuses another
-/// layout.
-pub async fn prepare_layout(
-    db: &Database,
-    requested: TableLayout,
-) -> Result<SchemaChange, OpenError> {
+/// Creates the schema with distributed tables, or brings such a schema up to date. Refuses tables
+/// that are not distributed.
+pub async fn prepare_distributed_schema(db: &Database) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let transaction = begin_migrations(db).await.map_err(failed)?;
-    if requested == TableLayout::Distributed && !has_citus(&transaction).await.map_err(failed)? {
+    if !has_citus(&transaction).await.map_err(failed)? {
         return Err(OpenError::NoCitus);
     }
     match layout_of_tables(&transaction).await.map_err(failed)? {
         None => {
-            migrate(&transaction, requested).await.map_err(failed)?;
+            let migrated = migrate(&transaction, TableLayout::Distributed).await;
+            migrated.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
             Ok(SchemaChange::Created)
         }
-        Some(found) if found == requested => {
+        Some(TableLayout::Distributed) => {
             transaction.rollback().await.map_err(failed)?;
             prepare_schema(db, OldSchemaPolicy::Migrate).await
         }
-        Some(found) => Err(OpenError::OtherLayout { found, requested }),
+        Some(TableLayout::Plain) => Err(OpenError::NotDistributed),
     }
 }
 
@@ -214,9 +212,7 @@ async fn layout_of_tables(db: &impl ConnectionTrait) -> Result<Option<TableLayou
         false => "false",
     };
     let layout = format!(
-        "SELECT {distributed} AS distributed, \
-         (SELECT count(*) FROM pg_inherits WHERE inhparent = tasks.oid) AS partitions \
-         FROM pg_tables, \
+        "SELECT {distributed} AS distributed FROM pg_tables, \
          (SELECT to_regclass(quote_ident(current_schema()) || '.tasks') AS oid) AS tasks \
          WHERE schemaname = current_schema() LIMIT 1"
     );
@@ -224,11 +220,9 @@ async fn layout_of_tables(db: &impl ConnectionTrait) -> Result<Option<TableLayou
     let Some(row) = db.query_one_raw(statement).await? else {
         return Ok(None);
     };
-    let partitions: i64 = row.try_get("", "partitions")?;
     Ok(Some(match row.try_get("", "distributed")? {
         true => TableLayout::Distributed,
-        false if partitions == 0 => TableLayout::Plain,
-        false => TableLayout::Partitioned(partitions.try_into().unwrap_or(u16::MAX)),
+        false => TableLayout::Plain,
     }))
 }
 
@@ -246,7 +240,7 @@ async fn begin_migrations(db: &Database) -> Result<DatabaseTransaction, DbErr> {
 }
 
 /// How many migrations the database lacks.
-pub async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
+async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
     let pending = Migrator::get_pending_migrations_read_only(db).await?;
     Ok(pending.len())
 }

@@ -1,7 +1,5 @@
 //! Why a database cannot be opened.
 
-use crate::config::TableLayout;
-
 /// Why the database cannot be used: one line that says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -94,25 +92,16 @@ pub enum OpenError {
         /// What is missing on which tables, as GRANT has it.
         missing: String,
     },
-    /// SQLite has neither partitions nor Citus.
+    /// SQLite has no Citus.
     #[error(
-        "{0} is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave out {0}"
+        "--distribute is for PostgreSQL: set EXPERTISE_DATABASE_URL to a PostgreSQL database, or leave out --distribute"
     )]
-    LayoutOfSqlite(TableLayout),
-    /// The database has tables that are laid out in another way.
+    DistributedSqlite,
+    /// The database has tables that are not distributed.
     #[error(
-        "{requested} is for an empty database, and the tables of this one were made {}, which cannot be changed: use an empty database, or leave out {requested}",
-        match found {
-            TableLayout::Plain => "without it".to_owned(),
-            found => format!("with {found}"),
-        }
+        "--distribute is for an empty database, and the tables of this one were made without it, which cannot be changed: use an empty database, or leave out --distribute"
     )]
-    OtherLayout {
-        /// How they were made.
-        found: TableLayout,
-        /// What is requested.
-        requested: TableLayout,
-    },
+    NotDistributed,
     /// Citus is not there.
     #[error(
         "--distribute needs Citus in this database: run CREATE EXTENSION citus there, or leave out --distribute"
@@ -127,7 +116,7 @@ impl OpenError {
     /// Whether the database cannot be opened until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         match self {
-            Self::InvalidUrl | Self::Path { .. } | Self::LayoutOfSqlite(_) => true,
+            Self::InvalidUrl | Self::Path { .. } | Self::DistributedSqlite => true,
             Self::File { .. }
             | Self::NoFile { .. }
             | Self::Connect { .. }
@@ -140,7 +129,7 @@ impl OpenError {
             | Self::NoSchema
             | Self::OldSchema { .. }
             | Self::Permissions { .. }
-            | Self::OtherLayout { .. }
+            | Self::NotDistributed
             | Self::NoCitus
             | Self::Schema(_) => false,
         }

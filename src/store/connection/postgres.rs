@@ -7,15 +7,13 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::timeout;
-use tracing::info;
 
 use super::{
     OpenError,
-    database::{Database, Pooling},
+    database::Database,
     driver::DriverPool,
     message,
     pool::{Generation, UNCHECKED_IDLE_TIME},
-    pooler,
 };
 use crate::config::PostgresUrl;
 
@@ -25,18 +23,12 @@ use crate::config::PostgresUrl;
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the first connections may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
-/// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
-/// To compile a statement takes a hundred times as long as to run it, and PostgreSQL does so
-/// when its statistics are older than many imports.
+/// The timeouts are those of reads: a write sets its own
+/// ([`TransactionMode::begin_sql`](super::TransactionMode::begin_sql)). Compiling a statement takes
+/// a hundred times as long as running it, and PostgreSQL does so when its statistics are older than
+/// many imports.
 const SESSION_SETTINGS: &str =
     "SET lock_timeout = '2s'; SET idle_in_transaction_session_timeout = '10s'; SET jit = off";
-/// Prepared statements on partitioned tables are planned once, for all values. PostgreSQL
-/// believes that this plan reads every partition, and would otherwise plan each call anew, which
-/// takes longer than the call.
-const ONE_PLAN_ON_PARTITIONS: &str = "SELECT \
-     set_config('plan_cache_mode', 'force_generic_plan', false) FROM pg_class \
-     WHERE oid = to_regclass('steps') AND relkind = 'p'";
 /// How long the check of an idle connection may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may take to finish a cancelled statement. It is longer than
@@ -54,45 +46,31 @@ fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
         .disable_statement_logging())
 }
 
-/// Connects, detects PgBouncer, and opens a pool.
+/// Connects once, so that an error is reported, and opens a pool.
 pub async fn open(
     url: &PostgresUrl,
     max_connections: u32,
 ) -> Result<(PgConnectOptions, Database), OpenError> {
     let options = options(url)?;
-    let connecting = timeout(CONNECT_TIMEOUT, is_pooled(&options, url.pgbouncer()));
+    let connecting = timeout(CONNECT_TIMEOUT, try_to_connect(&options));
     let connected = connecting.await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    let is_pooled = connected.map_err(|err| message::postgres_error(url, &options, &err))?;
-    let (options, pooling) = match is_pooled {
-        true => (options.statement_cache_capacity(0), Pooling::Transaction),
-        false => (options, Pooling::Session),
-    };
-    let database = open_pool(options.clone(), pooling, max_connections);
+    connected.map_err(|err| message::postgres_error(url, &options, &err))?;
+    let database = open_pool(options.clone(), max_connections);
     Ok((options, database))
 }
 
 /// A pool of connections, of which none is opened yet.
-pub fn open_pool(options: PgConnectOptions, pooling: Pooling, max_connections: u32) -> Database {
+fn open_pool(options: PgConnectOptions, max_connections: u32) -> Database {
     let generation = Arc::new(Generation::new());
     let (acquired_from, released_to) = (Arc::clone(&generation), Arc::clone(&generation));
     let pool = PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
-        .after_connect(move |connection, _| {
-            Box::pin(async move {
-                match pooling {
-                    Pooling::Session => {
-                        connection.execute(SESSION_SETTINGS).await?;
-                        // Without this setting calls are slower. If the connection is broken,
-                        // its first statement reports it.
-                        connection.execute(ONE_PLAN_ON_PARTITIONS).await.ok();
-                        Ok(())
-                    }
-                    // A session setting would stay on PgBouncer's connection, so each
-                    // transaction has its own.
-                    Pooling::Transaction => Ok(()),
-                }
+        .after_connect(|connection, _| {
+            Box::pin(async {
+                connection.execute(SESSION_SETTINGS).await?;
+                Ok(())
             })
         })
         .before_acquire(move |connection, about| {
@@ -109,21 +87,11 @@ pub fn open_pool(options: PgConnectOptions, pooling: Pooling, max_connections: u
             })
         })
         .connect_lazy_with(options);
-    Database::new(DriverPool::Postgres(pool), pooling, generation)
+    Database::new(DriverPool::Postgres(pool), generation)
 }
 
-/// Connects, and returns whether PgBouncer is between the service and the database. `setting`
-/// is the URL's parameter `pgbouncer`; without it two connections are compared.
-async fn is_pooled(options: &PgConnectOptions, setting: Option<bool>) -> Result<bool, sqlx::Error> {
-    if let Some(pgbouncer) = setting {
-        PgConnection::connect_with(options).await?.close().await?;
-        return Ok(pgbouncer);
-    }
-    let pooled = pooler::is_pooled(options).await?;
-    if pooled {
-        info!("a connection pooler is between the service and PostgreSQL");
-    }
-    Ok(pooled)
+async fn try_to_connect(options: &PgConnectOptions) -> Result<(), sqlx::Error> {
+    PgConnection::connect_with(options).await?.close().await
 }
 
 /// Ends a transaction that may be open, and returns whether the connection works. The pair

@@ -9,7 +9,7 @@ use tracing::warn;
 use super::{OpenError, message};
 use crate::store::{backend, schema};
 
-/// The least `server_version_num`: the first version with foreign keys to partitioned tables.
+/// The minimum `server_version_num`.
 const LEAST_VERSION: i32 = 120_000;
 /// The encoding of what is stored, as PostgreSQL names it.
 const ENCODING: &str = "UTF8";
@@ -19,8 +19,6 @@ const ENCODING: &str = "UTF8";
 pub enum NeededPermissions {
     /// To read which migrations were run, and the digest of their schema.
     Migrations,
-    /// To read all tables.
-    Read,
     /// To read all tables, and to change those of accounts.
     Serve,
 }
@@ -43,11 +41,9 @@ impl NeededPermissions {
             tables.push((KEYS_TABLE, READ));
         } else {
             tables.extend(schema::tables().map(|table| {
-                let is_changed = self == Self::Serve && table.is_of_accounts;
+                let is_changed = table.is_of_accounts;
                 (table.name, if is_changed { CHANGE } else { READ })
             }));
-        }
-        if self == Self::Serve {
             tables.push((schema::CHANGES_SEQUENCE, DRAW));
         }
         tables
@@ -123,27 +119,12 @@ pub async fn warn_if_read_only(db: &impl ConnectionTrait) -> Result<(), OpenErro
     let is_read_only: bool = row.try_get_by_index(1).map_err(failed)?;
     if is_standby {
         warn!(
-            "the database is a standby, so writes are refused until it is promoted: \
-             EXPERTISE_DATABASE_URL must lead to the primary, and a standby for reads is set with \
-             EXPERTISE_DATABASE_READ_URL"
+            "the database is a standby, so writes are refused until it is promoted: this is right \
+             for a server of the read fleet; otherwise set EXPERTISE_DATABASE_URL to the primary"
         );
     } else if is_read_only {
         warn!(
             "the database is read-only, so writes are refused: check default_transaction_read_only"
-        );
-    }
-    Ok(())
-}
-
-/// Logs a warning if the database for reads is no standby.
-pub async fn warn_if_not_standby(db: &impl ConnectionTrait) -> Result<(), DbErr> {
-    let query = Statement::from_string(backend(db), "SELECT pg_is_in_recovery()");
-    let row = db.query_one_raw(query).await?;
-    let is_standby: Option<bool> = row.map(|row| row.try_get_by_index(0)).transpose()?;
-    if is_standby == Some(false) {
-        warn!(
-            "the database of EXPERTISE_DATABASE_READ_URL is no standby: if it is the primary, use \
-             the URL of a standby, or unset it"
         );
     }
     Ok(())

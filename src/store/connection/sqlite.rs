@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     ConnectOptions, DatabaseConnections, OpenError, POOL,
-    database::{Database, Pooling},
+    database::Database,
     driver::DriverPool,
     message,
     migrations::{OldSchemaPolicy, SchemaChange, check_schema, prepare_schema},
@@ -103,7 +103,6 @@ pub async fn open_file(
         page_key,
         schema_change,
         is_distributed: false,
-        nodes: None,
     })
 }
 
@@ -181,7 +180,6 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<DatabaseConnecti
         page_key,
         schema_change,
         is_distributed: false,
-        nodes: None,
     })
 }
 
@@ -214,7 +212,6 @@ async fn open_pool(
         .await?;
     Ok(Database::new(
         DriverPool::Sqlite(pool),
-        Pooling::Session,
         Arc::new(Generation::new()),
     ))
 }

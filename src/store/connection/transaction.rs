@@ -17,8 +17,6 @@ pub enum TransactionMode {
     Snapshot,
     /// It writes. SQLite takes its write lock at BEGIN.
     Write,
-    /// It runs one statement.
-    Statement,
 }
 
 impl TransactionMode {
@@ -29,13 +27,15 @@ impl TransactionMode {
             (Self::Snapshot, DbBackend::Sqlite) => "BEGIN",
             (Self::Snapshot, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             (Self::Write, DbBackend::Sqlite) => "BEGIN IMMEDIATE",
-            // On partitioned tables `ONE_PLAN_ON_PARTITIONS` forces one plan for all values. A
-            // write may be planned anew, for its number of rows. After it has waited for a lock, each
-            // of its statements sees what the other one left.
+            // After a write has waited for a lock, each of its statements sees what the other
+            // write left. One that waits longer than `lock_timeout` is retried while its caller
+            // waits. Without the other timeout, locks would stay for hours after the network is
+            // cut. PgBouncer may give a session another connection for each transaction, so both
+            // are set in the transaction.
             (Self::Write, _) => {
-                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = auto"
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '2s'; \
+                 SET LOCAL idle_in_transaction_session_timeout = '10s'"
             }
-            (Self::Statement, _) => "BEGIN",
         }
     }
 }

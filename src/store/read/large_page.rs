@@ -15,7 +15,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::{Database, ReplicaOrPrimary, TransactionMode},
+        connection::TransactionMode,
         error::StoreError,
         row_reader::RowReader,
         statement,
@@ -32,7 +32,7 @@ impl Account {
         bytes: usize,
     ) -> Result<StepPageRead> {
         let _permit = self.large_read_permit(bytes).await?;
-        let db = &self.replica_or_primary();
+        let db = self.reader();
         Ok(self.read_steps_of_page(db, page, None).await?)
     }
 
@@ -56,22 +56,7 @@ impl Account {
         &self,
         page: &StepPageRequest,
     ) -> Result<StepPageRead, StoreError> {
-        let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
-        if let Some(replica) = replica {
-            let read = self.read_page_from(replica.database(), page);
-            if let Some(read) = replica.run(read).await {
-                return Ok(read);
-            }
-        }
-        self.read_page_from(primary, page).await
-    }
-
-    async fn read_page_from(
-        &self,
-        database: &Database,
-        page: &StepPageRequest,
-    ) -> Result<StepPageRead, StoreError> {
-        let db = &database.begin(TransactionMode::Snapshot).await?;
+        let db = &self.reader().begin(TransactionMode::Snapshot).await?;
         self.read_steps_of_page(db, page, Some(LARGE_STEP_BYTES))
             .await
     }

@@ -27,7 +27,7 @@ impl Account {
             .filter(Column::Id.gt(after.map_or(0, |id| id.0)))
             .order_by_asc(Column::Id)
             .limit(u64::from(size.get()) + 1)
-            .all(&self.replica_or_primary())
+            .all(self.reader())
             .await
             .map_err(StoreError::from)?;
         let more = rows.len() > limit;

@@ -307,7 +307,7 @@ impl Account {
     /// The rows of a page and of the step after it. A step that is not small comes without large
     /// columns; then the page has to be read in another way.
     async fn read_listed_rows(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
-        let db = &self.replica_or_primary();
+        let db = self.reader();
         let selected = StepColumns {
             bodies: page.bodies,
             max_bytes: Some(page.max_small_step_bytes()),
@@ -327,8 +327,7 @@ impl Account {
         read_all(rows.into_iter(), ListedRow::new)
     }
 
-    /// The task's order epoch, or [`Error::TaskNotFound`]. Read from the primary, as a
-    /// replica may not have the task yet.
+    /// The task's order epoch, or [`Error::TaskNotFound`].
     pub(in crate::store) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
         let epoch: Option<i64> = self
             .select::<task::Entity>()

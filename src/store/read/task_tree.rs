@@ -11,7 +11,6 @@ use super::{
     tasks::{self, TaskTexts},
 };
 use crate::{
-    call_context::ReadFrom,
     domain::{
         Error, Result, SizedResource,
         history::TranslatedFrom,
@@ -25,7 +24,7 @@ use crate::{
     },
     store::{
         Account, backend,
-        connection::{Database, ReplicaOrPrimary, TransactionMode},
+        connection::TransactionMode,
         error::StoreError,
         json_columns,
         row_reader::{RowReader, read_all},
@@ -430,45 +429,11 @@ impl Account {
         .await
     }
 
-    /// The same from the primary.
-    pub async fn export_primary(&self, guid: TaskId) -> Result<TaskTree> {
-        let account = Self {
-            read_from: ReadFrom::Primary,
-            ..self.clone()
-        };
-        account.export_task(guid).await
-    }
-
-    async fn read_task_tree(&self, guid: TaskId, texts: TaskTexts) -> Result<TaskTree, StoreError> {
-        let ReplicaOrPrimary { primary, replica } = self.replica_or_primary();
-        if let Some(replica) = replica {
-            let read = async {
-                match self
-                    .read_task_tree_from(replica.database(), guid, texts)
-                    .await
-                {
-                    Err(error @ StoreError::NeedsLargeReadPermit(_)) => Ok(Err(error)),
-                    tree => tree.map(Ok),
-                }
-            };
-            // A task that is not found here may not have reached the replica yet.
-            if let Some(tree) = replica.run(read).await {
-                return tree;
-            }
-        }
-        self.read_task_tree_from(primary, guid, texts).await
-    }
-
     /// Reads a tree in one transaction. Fails if its texts are larger than a message may be, or
     /// with [`StoreError::NeedsLargeReadPermit`] if it is large and only [`TaskTexts::Small`] may
     /// be read.
-    async fn read_task_tree_from(
-        &self,
-        database: &Database,
-        guid: TaskId,
-        texts: TaskTexts,
-    ) -> Result<TaskTree, StoreError> {
-        let db = &database.begin(TransactionMode::Snapshot).await?;
+    async fn read_task_tree(&self, guid: TaskId, texts: TaskTexts) -> Result<TaskTree, StoreError> {
+        let db = &self.reader().begin(TransactionMode::Snapshot).await?;
         let tasks = read_tasks(db, &self.id, &[guid], texts).await;
         if texts == TaskTexts::Small {
             let (ids, of_tasks) = match &tasks {

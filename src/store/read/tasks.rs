@@ -232,7 +232,7 @@ impl Account {
         after: Option<TaskId>,
         limit: u32,
     ) -> Result<Vec<TaskId>> {
-        let db = &self.replica_or_primary();
+        let db = self.reader();
         let mut values = vec![
             Value::from(after.map_or(Uuid::nil(), |task| task.0)),
             Value::from(i64::from(limit)),
@@ -261,7 +261,7 @@ impl Account {
         size: PageSize,
         texts: TaskTexts,
     ) -> Result<Page<Task>, StoreError> {
-        let db = &self.replica_or_primary();
+        let db = self.reader();
         let mut values = vec![
             Value::from(after.map_or(Uuid::nil(), |task| task.0)),
             Value::from(i64::from(size.get()) + 1),

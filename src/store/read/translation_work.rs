@@ -144,7 +144,7 @@ impl Account {
         filter: &TranslationWorkFilter,
         from: TranslationWorkCursor,
     ) -> Result<Vec<ExaminedRow>, StoreError> {
-        let db = &self.replica_or_primary();
+        let db = self.reader();
         let count = filter.languages.len();
         // A resource is skipped once all its languages are examined.
         let after = if from.languages < count { ">=" } else { ">" };
@@ -222,7 +222,7 @@ impl Account {
             .columns([task::Column::Guid, task::Column::Name])
             .filter(task::Column::Guid.is_in(ids))
             .into_tuple();
-        Ok(tasks.all(&self.replica_or_primary()).await?)
+        Ok(tasks.all(self.reader()).await?)
     }
 
     /// Reads the texts of steps, with the digests of what is translated.
@@ -234,7 +234,7 @@ impl Account {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let db = &self.replica_or_primary();
+        let db = self.reader();
         let steps = self.select::<step::Entity>().select_only().columns([
             Column::Guid,
             Column::Title,

@@ -20,7 +20,7 @@ const PAGE_KEY: &str = "page_token";
 /// than all that were drawn before (on Citus each write gives its own), and `{seq_key}` the key with it,
 /// which SQLite's is alone.
 /// `{by_key}` makes SQLite store rows in the key only.
-/// `{foreign_keys}` are those of [`FOREIGN_KEYS`], unless the table has partitions.
+/// `{foreign_keys}` are those of [`FOREIGN_KEYS`].
 const TABLES: [&str; 15] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
@@ -323,10 +323,6 @@ impl MigrationTrait for Migration {
             }
         };
         let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
-        let partitions = match layout {
-            TableLayout::Partitioned(partitions) => partitions,
-            TableLayout::Plain | TableLayout::Distributed => 0,
-        };
         for table in TABLES {
             let table = table
                 .replace("{text}", text)
@@ -335,9 +331,9 @@ impl MigrationTrait for Migration {
                 .replace("{seq}", seq)
                 .replace("{seq_key}", seq_key)
                 .replace("{by_key}", by_key);
-            for statement in partitioned(table, partitions) {
-                db.execute_unprepared(&statement).await?;
-            }
+            let keys = foreign_keys(table_name(&table));
+            let table = table.replace("{foreign_keys}", &keys);
+            db.execute_unprepared(&table).await?;
         }
         for index in INDEXES {
             db.execute_unprepared(index).await?;
@@ -400,36 +396,6 @@ fn is_of_accounts(table: &str) -> bool {
     table.contains("account_id")
 }
 
-/// The statements that create a table. A table of account data has partitions, unless
-/// their number is 0.
-///
-/// For a foreign key to a table with partitions, PostgreSQL would lock all of them to check a row.
-/// The rows of an account are in partitions of the same number, so each partition refers to
-/// the one with its number.
-fn partitioned(table: String, partitions: u16) -> Vec<String> {
-    let name = table_name(&table);
-    if partitions == 0 || !is_of_accounts(&table) {
-        let keys = foreign_keys(name, "").map(|key| format!(", {key}"));
-        return vec![table.replace("{foreign_keys}", &keys.collect::<String>())];
-    }
-    let part = |number| {
-        let suffix = format!("_p{number}");
-        let keys: Vec<String> = foreign_keys(name, &suffix).collect();
-        let keys = match keys.as_slice() {
-            [] => String::new(),
-            keys => format!("({}) ", keys.join(", ")),
-        };
-        format!(
-            "CREATE TABLE {name}{suffix} PARTITION OF {name} {keys}\
-             FOR VALUES WITH (MODULUS {partitions}, REMAINDER {number})"
-        )
-    };
-    let parts: Vec<String> = (0..partitions).map(part).collect();
-    let table = table.replace("{foreign_keys}", "");
-    let whole = format!("{table} PARTITION BY HASH (account_id)");
-    [vec![whole], parts].concat()
-}
-
 /// The statement of Citus that distributes a table. Rows of one account are on one node, and the
 /// server's keys on each.
 fn distribution(table: &SchemaTable) -> String {
@@ -444,16 +410,16 @@ fn distribution(table: &SchemaTable) -> String {
     format!("SELECT create_distributed_table('{name}', 'account_id'{with})")
 }
 
-/// The foreign keys of a table, as constraints. `suffix` follows the name of the table that each
-/// refers to.
-fn foreign_keys(table: &str, suffix: &str) -> impl Iterator<Item = String> {
-    let keys = FOREIGN_KEYS.iter().filter(move |(of, ..)| *of == table);
-    keys.map(move |(table, column, refers_to, on_delete)| {
+/// The foreign keys of a table, as constraints that follow its columns.
+fn foreign_keys(table: &str) -> String {
+    let keys = FOREIGN_KEYS.iter().filter(|(of, ..)| *of == table);
+    let keys = keys.map(|(table, column, refers_to, on_delete)| {
         format!(
-            "CONSTRAINT {table}_{column}_fkey FOREIGN KEY (account_id, {column}) \
-             REFERENCES {refers_to}{suffix} (account_id, guid){on_delete}"
+            ", CONSTRAINT {table}_{column}_fkey FOREIGN KEY (account_id, {column}) \
+             REFERENCES {refers_to} (account_id, guid){on_delete}"
         )
-    })
+    });
+    keys.collect()
 }
 
 /// 32 random bytes.

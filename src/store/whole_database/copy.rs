@@ -116,7 +116,6 @@ async fn advance_sequences(target: &Database, copied: &[CopiedTable]) -> Result<
         let sequence: String = row.try_get_by_index(0)?;
         let table: String = row.try_get_by_index(1)?;
         let column: String = row.try_get_by_index(2)?;
-        // Not those of partitions, which are the same.
         if copied.iter().any(|it| it.name == table && it.rows > 0) {
             let set = format!("SELECT setval('{sequence}', max({column})) FROM {table}");
             target

@@ -23,7 +23,7 @@ async fn reads_of_sqlite_see_one_of_two_rows_with_equal_ids() {
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn reads_of_postgres_see_one_of_two_rows_with_equal_ids() {
-    // Rows are copied within each table, which a partition by account would refuse.
+    // Rows are copied within each table, which distributed tables would refuse.
     reads_see_one_of_two_rows_with_equal_ids(&empty_postgres("twins")).await;
 }
 

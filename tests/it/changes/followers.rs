@@ -19,7 +19,6 @@ use super::copy::Copy;
 use crate::kit::{
     databases::postgres,
     on_own_databases,
-    partitions::is_distributed,
     prelude::*,
     relay::Relay,
     rng::Rng,
@@ -40,8 +39,7 @@ const SLOW_WRITES: usize = 15;
 /// How long each message between that server and the database takes.
 const DELAY: Duration = Duration::from_millis(15);
 
-/// Servers of one database. On PostgreSQL they are three, one of which is slow. It stays with the
-/// coordinator of Citus, as behind PgBouncer, while the others write through the nodes.
+/// Servers of one database. On PostgreSQL they are three, one of which is slow.
 struct Fleet {
     servers: Vec<TestServer>,
     _relay: Option<Relay>,
@@ -58,10 +56,7 @@ impl Fleet {
         }
         let address: http::Uri = url.parse().expect("the URL of a database");
         let relay = Relay::with_delay(address.port_u16().expect("a port"), DELAY);
-        let mut slow = relay.url(url);
-        if is_distributed() {
-            slow.push_str("?pgbouncer=true");
-        }
+        let slow = relay.url(url);
         let servers = vec![server(url).await, server(url).await, server(&slow).await];
         Self {
             servers,
@@ -286,23 +281,7 @@ async fn writes_through_several_servers_keep_their_order(url: String) {
     let told = changes.iter().filter(|change| change.step == step.guid);
     let told: Vec<&String> = told.map(|change| &change.etag).collect();
     assert_eq!(told, etags.iter().collect::<Vec<_>>());
-    // On Citus they went different ways: to two nodes, too, or to the coordinator alone.
-    if let [first, .., last] = fleet.servers.as_slice() {
-        let pools = if is_distributed() { 3.0 } else { 1.0 };
-        assert_eq!(
-            max_connections(first).await,
-            pools * max_connections(last).await
-        );
-    }
     fleet.shut_down().await;
-}
-
-async fn max_connections(server: &TestServer) -> f64 {
-    let pool = [("pool", "shared")];
-    server
-        .metrics()
-        .await
-        .sum("expertise_database_connections_max", &pool)
 }
 
 /// Where each state of a task or step stands. None comes twice.

@@ -108,19 +108,6 @@ fn sqlite_goes_to_postgres_and_back_with_every_row() {
 
 #[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
-fn the_copy_may_be_partitioned() {
-    let (first, _) = source("copied-to-partitions");
-    let between = empty_postgres("copied_partitions");
-    let migrate = command(&["migrate", "--partitions=4", "--database-url", &between]).run();
-    migrate.succeeded();
-    copy(&first, &between).run().succeeded();
-    let last = Scratch::of_this_run().sqlite_url("copied-from-partitions");
-    copy(&between, &last).run().succeeded();
-    assert_eq!(rows(&last), rows(&first));
-}
-
-#[test]
-#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn new_changes_come_behind_those_that_were_copied() {
     let (from, _) = source("copied-sequences");
     let to = empty_postgres("copied_sequences");

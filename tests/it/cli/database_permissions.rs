@@ -139,17 +139,3 @@ fn tables_that_may_not_be_read_are_not_taken_for_missing_ones() {
     roles.revoke("ALL ON SCHEMA public");
     roles.assert_refused_with("may use no schema: grant USAGE on the schema");
 }
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_replica_whose_user_may_not_read_it_is_not_used() {
-    let roles = SplitRoles::make("replica_roles");
-    roles.revoke("SELECT ON steps");
-    let server = command(&["--listen=127.0.0.1:0", "--log-format=text"])
-        .env("EXPERTISE_DATABASE_URL", &roles.owner_url)
-        .env("EXPERTISE_DATABASE_READ_URL", &roles.user_url)
-        .start();
-    let line = server.next_error_line();
-    let cause = "the replica cannot be used: its user lacks permissions: grant it SELECT on steps";
-    assert!(line.contains(cause), "{line}");
-}

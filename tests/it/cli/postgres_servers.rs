@@ -8,7 +8,6 @@ use super::databases::{assert_refused_with, block_on, cluster, execute, url};
 use crate::kit::{
     certificates::{self, Authority, Pair},
     command::{Says, command},
-    pgbouncer::PgBouncer,
 };
 
 /// The port of a server that speaks TLS with this certificate, and nothing else.
@@ -78,16 +77,6 @@ fn a_certificate_of_citus_is_named() {
 }
 
 #[test]
-#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
-fn a_login_that_pgbouncer_rejects_is_named() {
-    let pgbouncer = PgBouncer::start(&cluster().url_of("e"), "auth_type = plain");
-    assert_refused_with(
-        pgbouncer.url(),
-        &["PgBouncer rejects the login: check user"],
-    );
-}
-
-#[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_database_that_is_not_in_utf_8_is_refused() {
     let cluster = cluster();
@@ -96,7 +85,7 @@ fn a_database_that_is_not_in_utf_8_is_refused() {
     let part = "the database has the encoding LATIN1, in which not every text can be stored";
     let url = cluster.url_of("latin");
     assert_refused_with(&url, &[part, "ENCODING 'UTF8'"]);
-    for args in [&["migrate"][..], &["migrate", "--partitions=2"]] {
+    for args in [&["migrate"][..], &["migrate", "--distribute"]] {
         let migrate = command(args).env("EXPERTISE_DATABASE_URL", &url);
         assert!(migrate.run().failure(1).contains(part));
     }
@@ -200,16 +189,4 @@ fn the_address_is_the_one_that_the_driver_uses() {
         line.contains(&format!("(postgres://127.0.0.1:{port}/e,")),
         "{url}: {line}"
     );
-}
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_database_for_reads_that_is_no_standby_is_a_warning() {
-    let url = cluster().make_database("twice");
-    let server = command(&["--listen=127.0.0.1:0", "--log=warn"])
-        .env("EXPERTISE_DATABASE_URL", &url)
-        .env("EXPERTISE_DATABASE_READ_URL", &url)
-        .start();
-    let line = server.next_error_line();
-    line.says(&["READ_URL is no standby: if it is the primary"]);
 }

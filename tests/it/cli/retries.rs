@@ -66,15 +66,6 @@ fn equal_files_become_separate_tasks(cli: Cli) {
     assert_eq!(import(), first);
 }
 
-/// From a list of a replica that lags, a command would create tasks twice.
-#[test]
-fn commands_read_from_the_primary() {
-    let (_runtime, service, server) = unreliable_service(Code::Unavailable, 0);
-    let import = command(&["import", "a.json", "--account=demo"]).file("a.json", GUIDE);
-    import.env("EXPERTISE_SERVER", &server).run().succeeded();
-    assert_eq!(service.read_from(), ["primary"]);
-}
-
 #[test]
 fn an_unanswered_import_is_retried_with_the_same_request_id() {
     for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted] {

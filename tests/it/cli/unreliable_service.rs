@@ -19,18 +19,12 @@ pub struct UnreliableService {
     failure: Status,
     failures: usize,
     request_ids: Arc<Mutex<Vec<String>>>,
-    read_from: Arc<Mutex<Vec<String>>>,
 }
 
 impl UnreliableService {
     /// The request ids so far.
     pub fn request_ids(&self) -> Vec<String> {
         self.request_ids.lock().expect("the ids").clone()
-    }
-
-    /// Where the calls so far were to be read.
-    pub fn read_from(&self) -> Vec<String> {
-        self.read_from.lock().expect("the values").clone()
     }
 
     /// The request ids since this was last called.
@@ -65,7 +59,6 @@ pub fn failing_service(failure: Status, failures: usize) -> (Runtime, Unreliable
         failure,
         failures,
         request_ids: Arc::default(),
-        read_from: Arc::default(),
     };
     let server = served(&runtime, service.clone());
     (runtime, service, server)
@@ -77,10 +70,6 @@ impl TaskService for UnreliableService {
         &self,
         request: Request<ImportTaskRequest>,
     ) -> Result<Response<ImportTaskResponse>, Status> {
-        let read_from = request.metadata().get("x-read-from");
-        let read_from = read_from.map_or("", |value| value.to_str().expect("a text"));
-        let mut values = self.read_from.lock().expect("the values");
-        values.push(read_from.to_owned());
         let mut request_ids = self.request_ids.lock().expect("the ids");
         request_ids.push(request.into_inner().request_id);
         if request_ids.len() <= self.failures {

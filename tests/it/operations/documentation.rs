@@ -5,7 +5,7 @@ use std::{
     fs,
 };
 
-use expertise::config::{Config, PostgresUrl};
+use expertise::config::Config;
 use serde_json::Value;
 
 use crate::{
@@ -32,7 +32,6 @@ async fn exposed() -> BTreeMap<String, Family> {
     let config = Config {
         auth: hs256(),
         tls: Some(Authority::new().files(directory.path())),
-        database_read: PostgresUrl::parse("postgres://ann@127.0.0.1:9/e").ok(),
         otlp_endpoint: Some("http://127.0.0.1:9".parse().expect("a URL")),
         shutdown_grace: std::time::Duration::from_millis(100),
         ..with_metrics("sqlite::memory:")

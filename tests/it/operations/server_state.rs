@@ -1,12 +1,8 @@
-//! Metrics of what a server is: its process, connections, certificate, keys and replica.
+//! Metrics of what a server is: its process, connections, certificate and keys.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use expertise::{
-    auth::KeySource,
-    config::{Config, PostgresUrl},
-};
-use tokio::task::block_in_place;
+use expertise::{auth::KeySource, config::Config};
 
 use crate::{
     authentication::{TokenClient, jwt},
@@ -14,7 +10,6 @@ use crate::{
         certificates::Authority,
         deadline::in_time,
         key_server::KeyServer,
-        postgres::{Cluster, Stop},
         prelude::*,
         server::{TestServer, with_metrics},
         tokens::{Signer, claims, key_set},
@@ -22,7 +17,6 @@ use crate::{
 };
 
 const KEYS_READ: &str = "expertise_token_keys_read_timestamp_seconds";
-const REPLICA: &str = "expertise_database_replica_in_use";
 
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -135,38 +129,4 @@ async fn without_tls_and_tokens_there_are_no_metrics_of_them() {
     let families = server.metrics().await.families();
     assert!(!families.keys().any(|name| name.contains("tls")));
     assert!(!families.contains_key(KEYS_READ));
-}
-
-// While the test stops PostgreSQL, which waits for its clients, the server goes on.
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn a_replica_is_in_use_until_it_goes_away() {
-    let primary = Cluster::start("replica-metric.cluster", &["fsync=off"]);
-    let alone = TestServer::start(with_metrics(&primary.url())).await;
-    assert!(!alone.metrics().await.families().contains_key(REPLICA));
-
-    let mut standby = primary.standby("replica-metric.standby");
-    let replica = PostgresUrl::parse(&standby.url()).expect("a URL");
-    let config = Config {
-        database_read: Some(replica),
-        database_max_connections: 3,
-        ..with_metrics(&primary.url())
-    };
-    let server = TestServer::start(config).await;
-    server
-        .wait_for_metrics("the replica", |it| it.sum(REPLICA, &[]) == 1.0)
-        .await;
-    let pool = [("pool", "replica")];
-    let metrics = server.metrics().await;
-    // Those that checked it.
-    assert!(metrics.sum("expertise_database_connections", &pool) >= 1.0);
-    for pool in ["replica", "shared"] {
-        let max = metrics.sum("expertise_database_connections_max", &[("pool", pool)]);
-        assert_eq!(max, 3.0, "{pool}");
-    }
-    block_in_place(|| standby.stop(Stop::Immediate));
-    let metrics = server
-        .wait_for_metrics("no replica", |it| it.sum(REPLICA, &[]) == 0.0)
-        .await;
-    assert_eq!(metrics.sum("expertise_database_connections", &pool), 0.0);
 }

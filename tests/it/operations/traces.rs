@@ -8,9 +8,7 @@ use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::Status
 use crate::kit::{
     collector::{Collector, attributes, hex},
     command::{Says, command},
-    databases,
     deadline::until,
-    pgbouncer::PgBouncer,
     postgres::free_port,
     prelude::*,
     server::{TestServer, with_metrics},
@@ -189,14 +187,6 @@ async fn the_work_of_a_call_in_the_database_is_below_its_span(url: String) {
         assert_eq!(calls.counted(name) > 0, is_expected, "{name}");
     }
     calls.assert_each_is_in_its_trace(&collector).await;
-}
-
-#[test]
-#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
-fn the_work_of_a_call_behind_pgbouncer_is_below_its_span() {
-    let pgbouncer = PgBouncer::start(&databases::postgres("traces_behind_pgbouncer"), "");
-    let url = pgbouncer.url().to_owned();
-    databases::runtime().block_on(the_work_of_a_call_in_the_database_is_below_its_span(url));
 }
 
 #[tokio::test]

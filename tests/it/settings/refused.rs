@@ -254,14 +254,10 @@ fn header_authentication_off_loopback_is_accepted_when_asked_for() {
 
 #[test]
 fn secrets_are_masked_in_effective_settings() {
-    let primary = ("EXPERTISE_DATABASE_URL", "postgres://db/e");
-    let replica = (
-        "EXPERTISE_DATABASE_READ_URL",
-        "postgres://ann:hush@replica/e",
-    );
-    let (effective, _) = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE, primary, replica]);
+    let database = ("EXPERTISE_DATABASE_URL", "postgres://ann:hush@db/e");
+    let (effective, _) = accepted(&[], &[JWT, SECRET, ISSUER, AUDIENCE, database]);
     effective.says(&[
-        "database_read_url = \"postgres://ann:****@replica/e\"",
+        "database_url = \"postgres://ann:****@db/e\"",
         "jwt_secret = \"****\"",
     ]);
     assert!(!effective.contains("jwt_jwks_url"), "it is unset");

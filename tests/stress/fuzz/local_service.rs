@@ -50,7 +50,6 @@ impl LocalService {
         let runtime = runtime();
         let store = Store::open(Options {
             database: DatabaseUrl::SqliteMemory,
-            replica: None,
             migrate: true,
             max_connections: 1,
             max_message_bytes: MESSAGE_LIMIT,

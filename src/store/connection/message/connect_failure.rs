@@ -284,7 +284,8 @@ fn connection_limit(message: &str) -> &'static str {
 
 /// What is wrong when another client's prepared statements are on the connection.
 pub const SHARED_CONNECTION: &str = "another client uses the same connection, as with PgBouncer and \
-    pool_mode=transaction: set pgbouncer=true in the URL";
+    pool_mode=transaction: use PgBouncer 1.21 or later with max_prepared_statements above 0, or \
+    pool_mode=session";
 
 /// Whether the SQLSTATE says that a prepared statement already exists or is missing.
 pub fn is_shared_connection(state: &str) -> bool {

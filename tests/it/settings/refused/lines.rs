@@ -49,15 +49,9 @@ DATABASE_URL=postgres://db/e PGSSLKEY=client.key
 DATABASE_URL=postgres://db/e?sslcert=client.pem
 DATABASE_URL=postgres://db/e?sslmode=verify-full&sslrootcert=/no/such.pem
 DATABASE_URL=postgres://db/e?sslmode=verify-ca&sslrootcert=/dev/null
-DATABASE_URL=postgres://db/e?pgbouncer=true&options=-cwork_mem%3D8MB
+DATABASE_URL=postgres://db/e?pgbouncer=true
+DATABASE_URL=postgres://ann:hu#sh@db/e
 DATABASE_MAX_CONNECTIONS=0
-DATABASE_READ_URL=postgres://ann:hush@replica/e
-DATABASE_URL=postgres://db/e DATABASE_READ_URL=
-DATABASE_URL=postgres://db/e DATABASE_READ_URL=sqlite:replica.db
-DATABASE_URL=postgres://db/e DATABASE_READ_URL=sqlite::memory:
-DATABASE_URL=postgres://db/e DATABASE_READ_URL=replica/e
-DATABASE_URL=postgres://db/e DATABASE_READ_URL=postgres://ann:hu#sh@replica/e
-migrate --partitions=1
 
 AUTH=none
 AUTH=jwt JWT_ISSUER=us JWT_AUDIENCE=expertise

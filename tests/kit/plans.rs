@@ -1,47 +1,39 @@
-//! Tables in partitions by account, and which partitions the plan of a statement scans.
+//! Plans of PostgreSQL for all values of a statement's parameters, and whether they stay within an
+//! account: on tables in partitions by account, such a plan scans one partition.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env,
     ops::Range,
     str::FromStr,
 };
 
-use expertise::{
-    config::{DatabaseUrl, TableLayout},
-    store::migrate_with_layout,
-};
-use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
+use expertise::{config::DatabaseUrl, store::migrate};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 
-use super::postgres::in_a_runtime;
+/// Copies each table with an account, without its rows and foreign keys, in 16 partitions, and has
+/// new connections find the copies.
+const PARTITION: &str = "
+    CREATE SCHEMA partitioned;
+    DO $$ DECLARE name text; BEGIN
+        FOR name IN SELECT table_name FROM information_schema.columns
+            WHERE table_schema = 'public' AND column_name = 'account_id'
+        LOOP
+            EXECUTE format('CREATE TABLE partitioned.%1$I (LIKE public.%1$I INCLUDING ALL)
+                PARTITION BY HASH (account_id)', name);
+            FOR number IN 0..15 LOOP
+                EXECUTE format('CREATE TABLE partitioned.%I PARTITION OF partitioned.%I
+                    FOR VALUES WITH (MODULUS 16, REMAINDER %s)', name || '_p' || number, name, number);
+            END LOOP;
+        END LOOP;
+        EXECUTE format('ALTER DATABASE %I SET search_path = partitioned, public', current_database());
+    END $$";
 
-/// Creates the schema with this many partitions of each table in a new database.
-pub fn create_partitions(url: &str, partitions: u16) {
-    create_tables(url, TableLayout::Partitioned(partitions));
-}
-
-fn create_tables(url: &str, layout: TableLayout) {
+/// Creates the schema in an empty database, with tables in partitions by account.
+pub async fn create_partitioned_tables(url: &str) {
     let database = DatabaseUrl::parse(url).expect("the URL of a database");
-    let created = in_a_runtime(migrate_with_layout(&database, layout));
-    created.unwrap_or_else(|error| panic!("{url}: {error}"));
-}
-
-/// Whether the tests run on tables that Citus distributes.
-pub fn is_distributed() -> bool {
-    env::var_os("EXPERTISE_TEST_DISTRIBUTE").is_some()
-}
-
-/// `EXPERTISE_TEST_PARTITIONS=16` has the tests run on tables of 16 partitions, and
-/// `EXPERTISE_TEST_DISTRIBUTE=1` on tables that Citus distributes.
-pub fn lay_out_tables_if_asked(url: &str) {
-    if is_distributed() {
-        create_tables(url, TableLayout::Distributed);
-    }
-    if let Ok(partitions) = env::var("EXPERTISE_TEST_PARTITIONS") {
-        let partitions = partitions.parse();
-        let partitions = partitions.expect("EXPERTISE_TEST_PARTITIONS is not a number");
-        create_partitions(url, partitions);
-    }
+    migrate(&database).await.expect("the schema");
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    connection.execute(PARTITION).await.expect("partitions");
 }
 
 /// The numbers of the partitions that the [generic plan](generic_plan) of a statement scans. A
