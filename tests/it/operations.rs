@@ -5,6 +5,7 @@ mod backups;
 mod documentation;
 mod log;
 mod metrics;
+mod read_fleet;
 mod readiness;
 mod server_state;
 mod startup;
