@@ -13,7 +13,7 @@ use super::{
     ids::{RoleId, StepId, TaskId},
     index_work::{Acknowledgement, IndexKind},
     nesting::DepthLimit,
-    order::{OrderChange, Place},
+    order::{Numbering, Place},
     row_version::RowVersion,
     size::{self, StepSize},
     step::Step,
@@ -129,8 +129,8 @@ pub struct StepChange {
     pub before: Option<Box<Step>>,
     /// The step after the write.
     pub after: Box<Step>,
-    /// Its place after the write; `None` appends it, and the database computes the place.
-    pub place: Option<Place>,
+    /// Its place after the write.
+    pub place: Place,
 }
 
 /// A deleted step.
@@ -160,11 +160,10 @@ impl StepDeletion {
 pub struct StepListChange {
     /// The task.
     pub task: TaskId,
-    /// The change.
-    pub change: OrderChange,
-    /// The version of the task that the change is based on. Set if the task is not locked
-    /// and its order matters.
-    pub task_version: Option<i64>,
+    /// How many steps are added: 1, or −1 for a deletion.
+    pub added: i64,
+    /// The numbering after the change; `None` if it stays as it is.
+    pub numbering: Option<Numbering>,
 }
 
 /// Automatic translations of a task.
@@ -217,8 +216,8 @@ pub struct AcknowledgedItem {
 /// The change of a role.
 #[derive(Debug)]
 pub enum RoleChange {
-    /// A role of this name is created.
-    Create(Name),
+    /// A role of this id and name is created.
+    Create(RoleId, Name),
     /// It is deleted.
     Delete(RoleId),
 }
@@ -273,7 +272,7 @@ impl Changes {
         &mut self,
         before: Option<Step>,
         after: impl Into<Box<Step>>,
-        place: Option<Place>,
+        place: Place,
         context: &WriteContext,
     ) -> Result<()> {
         let mut after = after.into();

@@ -1,9 +1,8 @@
 //! The order of a task's steps.
 //!
-//! A step's place is a whole number, with a fraction if no number is free between its
-//! neighbours. An insert needs only the places of its two neighbours and changes no other
-//! step, so it costs the same in a task of any length. Each insert between the same two
-//! steps adds one bit to the fraction; past [`MAX_FRACTION_BYTES`] the task is renumbered.
+//! A step's place is a whole number, with gaps between neighbours. An insert needs only the places of
+//! its two neighbours and changes no other step, so it costs the same in a task of any length. When a
+//! gap is exhausted, all steps of the task are renumbered.
 //!
 //! *Invariant:* an appended step comes after every place that its task ever used in the
 //! same numbering, so a page that ended at a deleted step does not skip it.
@@ -13,46 +12,26 @@ use serde::{Deserialize, Serialize};
 use super::{ids::StepId, step::Placement};
 
 /// Distance between two appended steps.
-pub const GAP: i64 = 1 << 20;
-/// Longest fraction, in bytes.
-pub const MAX_FRACTION_BYTES: usize = 128;
+pub const GAP: i64 = 1 << 40;
+/// The maximum distance between a step and one that is inserted after it, so that a list can be inserted
+/// step by step into one gap.
+const MAX_INSERT_DISTANCE: i64 = 1 << 28;
 
 /// The place of a step in its task. Places compare in the order of the steps.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
-    /// The whole number.
-    pub position: i64,
-    /// The fraction: bytes compared one by one, never ending in 0.
-    pub fraction: Vec<u8>,
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place(pub i64);
 
 impl Place {
-    /// The place of the step at an index when a task is numbered anew.
+    /// The place of the step at an index when a task is renumbered.
     pub fn nth(index: usize) -> Self {
         let number = i64::try_from(index).unwrap_or(i64::MAX / GAP - 1);
-        Self {
-            position: (number + 1).saturating_mul(GAP),
-            fraction: Vec::new(),
-        }
+        Self((number + 1).saturating_mul(GAP))
     }
 
-    /// A place between two neighbours, `low < high`; `None` if the fraction would be too
-    /// long, so that the task must be renumbered.
-    pub fn between(low: &Place, high: &Place) -> Option<Self> {
-        let room = high.position.checked_sub(low.position)?;
-        let place = if room >= 2 {
-            Self {
-                position: low.position + room / 2,
-                fraction: Vec::new(),
-            }
-        } else {
-            let limit = (room == 0).then_some(high.fraction.as_slice());
-            Self {
-                position: low.position,
-                fraction: middle(&low.fraction, limit),
-            }
-        };
-        (place.fraction.len() <= MAX_FRACTION_BYTES).then_some(place)
+    /// A place between two neighbours, `low < high`; `None` if the gap is exhausted.
+    pub fn between(low: Place, high: Place) -> Option<Self> {
+        let distance = (high.0.checked_sub(low.0)? / 2).min(MAX_INSERT_DISTANCE);
+        (distance > 0).then_some(Self(low.0 + distance))
     }
 }
 
@@ -68,47 +47,25 @@ pub struct Numbering {
 impl Numbering {
     /// The place after all that were ever used; `None` if there are no more numbers.
     pub fn append(self) -> Option<Place> {
-        Some(Place {
-            position: self.last_position.checked_add(GAP)?,
-            fraction: Vec::new(),
-        })
+        self.last_position.checked_add(GAP).map(Place)
     }
 
     /// The numbering after a place is used.
-    fn with(self, place: &Place) -> Self {
+    fn with(self, place: Place) -> Self {
         Self {
-            last_position: self.last_position.max(place.position),
+            last_position: self.last_position.max(place.0),
             ..self
         }
     }
 }
 
 /// The steps between which a new one is inserted.
-#[derive(Clone, Debug)]
-pub struct Neighbours {
+#[derive(Clone, Copy, Debug)]
+pub struct Neighbors {
     /// The place of the step before it.
     pub before: Place,
     /// The place of the step after it; `None` if the step before is the last.
     pub after: Option<Place>,
-}
-
-/// The change of a task's order by a new or a removed step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OrderChange {
-    /// A step is appended; the database computes its place.
-    Append,
-    /// A step is inserted at a place.
-    Insert {
-        /// The number of the place.
-        position: i64,
-    },
-    /// A step is inserted and all steps are renumbered.
-    Renumber {
-        /// The number of the last step.
-        last_position: i64,
-    },
-    /// A step is removed.
-    Remove,
 }
 
 /// The insertion of a new step.
@@ -116,95 +73,70 @@ pub enum OrderChange {
 pub struct Insertion {
     /// How the place relates to the requested one.
     pub placement: Placement,
-    /// The place; `None` appends, and the database computes the place.
-    pub place: Option<Place>,
-    /// The change of the task's order.
-    pub change: OrderChange,
+    /// The place.
+    pub place: Place,
+    /// The numbering of the task after the insertion.
+    pub numbering: Numbering,
     /// Other steps that get a new place.
     pub moved: Vec<(StepId, Place)>,
-    /// The version of the task that the place is based on, if the task is not locked.
-    pub task_version: Option<i64>,
 }
 
 impl Insertion {
-    /// Appends the step, whatever steps there are.
-    pub fn at_end(placement: Placement) -> Self {
-        Self {
-            placement,
-            place: None,
-            change: OrderChange::Append,
-            moved: Vec::new(),
-            task_version: None,
-        }
-    }
-
-    /// Inserts after a step of an unlocked task, whose neighbours were read in this version of
-    /// the task; `None` if there is no room.
-    pub fn after(neighbours: &Neighbours, task_version: i64) -> Option<Self> {
-        let appended = Self {
-            task_version: Some(task_version),
-            ..Self::at_end(Placement::AfterPrevstep)
-        };
-        match &neighbours.after {
-            None => Some(appended),
-            Some(after) => Some(appended.at(Place::between(&neighbours.before, after)?)),
-        }
-    }
-
-    /// Inserts after a step, or appends, in a locked task; `None` if there is no room.
-    pub fn in_locked(
+    /// Inserts between two steps, or appends; `None` if there is no room.
+    pub fn new(
         placement: Placement,
-        neighbours: Option<&Neighbours>,
+        neighbors: Option<Neighbors>,
         numbering: Numbering,
     ) -> Option<Self> {
-        let place = match neighbours {
-            Some(Neighbours {
+        let place = match neighbors {
+            Some(Neighbors {
                 before,
                 after: Some(after),
             }) => Place::between(before, after)?,
-            Some(Neighbours { after: None, .. }) | None => numbering.append()?,
+            Some(Neighbors { after: None, .. }) | None => numbering.append()?,
         };
-        Some(Self::at_end(placement).at(place))
+        Some(Self {
+            placement,
+            place,
+            numbering: numbering.with(place),
+            moved: Vec::new(),
+        })
     }
 
     /// Inserts after a step, or appends, and renumbers all steps. `order` lists the existing
     /// steps.
-    pub fn renumbering(placement: Placement, order: &[StepId], after: Option<StepId>) -> Self {
+    pub fn renumbering(
+        placement: Placement,
+        numbering: Numbering,
+        order: &[StepId],
+        after: Option<StepId>,
+    ) -> Self {
         let after = order.iter().position(|step| Some(*step) == after);
         let index = after.map_or(order.len(), |after| after + 1);
         let place = |at: usize| Place::nth(if at < index { at } else { at + 1 });
         let moved = order.iter().enumerate();
         Self {
-            place: Some(Place::nth(index)),
-            change: OrderChange::Renumber {
-                last_position: Place::nth(order.len()).position,
+            placement,
+            place: Place::nth(index),
+            numbering: Numbering {
+                epoch: numbering.epoch + 1,
+                last_position: Place::nth(order.len()).0,
             },
             moved: moved.map(|(at, step)| (*step, place(at))).collect(),
-            ..Self::at_end(placement)
-        }
-    }
-
-    fn at(self, place: Place) -> Self {
-        Self {
-            change: OrderChange::Insert {
-                position: place.position,
-            },
-            place: Some(place),
-            ..self
         }
     }
 }
 
 /// Places for steps in a new order, and the new numbering. `known` are the places of
 /// existing steps. They are kept if possible; otherwise all steps are renumbered.
-pub fn arrange(known: &[Option<&Place>], numbering: Numbering) -> (Vec<Place>, Numbering) {
+pub fn arrange(known: &[Option<Place>], numbering: Numbering) -> (Vec<Place>, Numbering) {
     if let Some(kept) = keep_known(known, numbering) {
         return kept;
     }
     let places: Vec<Place> = (0..known.len()).map(Place::nth).collect();
     let numbering = Numbering {
         epoch: numbering.epoch + 1,
-        last_position: places.last().map_or(0, |place| place.position),
+        last_position: places.last().map_or(0, |place| place.0),
     };
     (places, numbering)
 }
@@ -212,10 +144,10 @@ pub fn arrange(known: &[Option<&Place>], numbering: Numbering) -> (Vec<Place>, N
 /// Places that keep every known one; `None` if the known ones change their order or
 /// there is no room.
 fn keep_known(
-    known: &[Option<&Place>],
+    known: &[Option<Place>],
     mut numbering: Numbering,
 ) -> Option<(Vec<Place>, Numbering)> {
-    let existing: Vec<&Place> = known.iter().copied().flatten().collect();
+    let existing: Vec<Place> = known.iter().copied().flatten().collect();
     if !existing.is_sorted_by(|a, b| a < b) {
         return None;
     }
@@ -225,47 +157,26 @@ fn keep_known(
         let place = match (known, places.last(), ahead.peek()) {
             (Some(place), _, _) => {
                 ahead.next();
-                (*place).clone()
+                *place
             }
-            (None, Some(low), Some(high)) => Place::between(low, high)?,
+            (None, Some(low), Some(high)) => Place::between(*low, *high)?,
             (None, _, None) => numbering.append()?,
             // No place is made before the first existing one: all steps are renumbered.
             (None, None, Some(_)) => return None,
         };
-        numbering = numbering.with(&place);
+        numbering = numbering.with(place);
         places.push(place);
     }
     Some((places, numbering))
 }
 
 /// The end of a page of a task's steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepCursor {
     /// The numbering of the place. The cursor is invalid after a renumbering.
     pub epoch: i64,
     /// The place of the last step of the page, which may since have been deleted.
     pub place: Place,
-}
-
-/// A byte string between two; `None` is no upper bound.
-fn middle(low: &[u8], mut high: Option<&[u8]>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(low.len() + 1);
-    for index in 0.. {
-        let floor = u16::from(low.get(index).copied().unwrap_or(0));
-        let ceiling = high
-            .and_then(|high| high.get(index))
-            .map_or(256, |byte| u16::from(*byte));
-        if ceiling > floor + 1 {
-            out.push(u8::try_from(u16::midpoint(floor, ceiling)).unwrap_or(u8::MAX));
-            break;
-        }
-        if ceiling > floor {
-            // Any further bytes keep the result below `high`.
-            high = None;
-        }
-        out.push(u8::try_from(floor).unwrap_or(u8::MAX));
-    }
-    out
 }
 
 #[cfg(test)]
@@ -292,7 +203,7 @@ mod tests {
         fn insert(&mut self, after: Option<usize>) -> bool {
             let after = after.filter(|index| *index < self.all.len());
             let epoch = self.numbering.epoch;
-            let mut known: Vec<Option<&Place>> = self.all.iter().map(Some).collect();
+            let mut known: Vec<Option<Place>> = self.all.iter().copied().map(Some).collect();
             known.insert(after.map_or(known.len(), |index| index + 1), None);
             let (all, numbering) = arrange(&known, self.numbering);
             *self = Self { all, numbering };
@@ -305,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn five_hundred_inserts_between_the_same_steps_need_no_renumbering() {
+    fn a_list_inserted_step_by_step_into_one_gap_needs_no_renumbering() {
         let mut places = Places::of(2);
-        for _ in 0..500 {
-            assert!(!places.insert(Some(0)));
+        for index in 0..1_000 {
+            assert!(!places.insert(Some(index)), "{index}");
         }
         assert!(places.are_sorted());
     }
 
     #[test]
-    fn places_without_room_between_them_are_renumbered() {
+    fn an_exhausted_gap_is_renumbered() {
         let mut places = Places::of(2);
-        let renumbered = (0..3_000).filter(|_| places.insert(Some(0))).count();
-        assert!((1..=3).contains(&renumbered), "{renumbered}");
+        let renumbered = (0..300).filter(|_| places.insert(Some(0))).count();
+        assert!((1..=15).contains(&renumbered), "{renumbered}");
         assert!(places.are_sorted());
     }
 
@@ -325,7 +236,7 @@ mod tests {
     #[test]
     fn a_new_numbering_has_the_next_number() {
         let places = Places::of(2);
-        let exchanged = [places.all.get(1), places.all.first()];
+        let exchanged = [places.all.get(1).copied(), places.all.first().copied()];
         let numbering = Numbering {
             epoch: 5,
             ..places.numbering
@@ -344,16 +255,24 @@ mod tests {
     #[test]
     fn a_renumbering_makes_room_after_a_step() {
         let ids: Vec<StepId> = (0..3).map(|_| StepId(uuid::Uuid::now_v7())).collect();
-        let insertion = Insertion::renumbering(Placement::AfterPrevstep, &ids, Some(ids[0]));
-        assert_eq!(insertion.place, Some(Place::nth(1)));
+        let numbering = Numbering {
+            epoch: 5,
+            last_position: 7,
+        };
+        let after = Some(ids[0]);
+        let insertion = Insertion::renumbering(Placement::AfterPrevstep, numbering, &ids, after);
+        assert_eq!(insertion.place, Place::nth(1));
         let moved: Vec<Place> = insertion
             .moved
             .into_iter()
             .map(|(_, place)| place)
             .collect();
         assert_eq!(moved, [Place::nth(0), Place::nth(2), Place::nth(3)]);
-        let last_position = Place::nth(3).position;
-        assert_eq!(insertion.change, OrderChange::Renumber { last_position });
+        let numbering = Numbering {
+            epoch: 6,
+            last_position: Place::nth(3).0,
+        };
+        assert_eq!(insertion.numbering, numbering);
     }
 
     proptest! {
@@ -365,8 +284,7 @@ mod tests {
             for index in indexes {
                 places.insert(index);
                 prop_assert!(places.are_sorted());
-                prop_assert!(places.all.iter().all(|place| place.fraction.last() != Some(&0)));
-                let last = places.all.iter().map(|place| place.position).max();
+                let last = places.all.iter().map(|place| place.0).max();
                 prop_assert!(last <= Some(places.numbering.last_position));
             }
         }

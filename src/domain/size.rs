@@ -13,7 +13,7 @@ use super::{
     feedback::Feedback,
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
     step::{Step, StepContent},
-    task::Task,
+    task::{LockedTask, Task},
     translation::{Language, StepTranslation, TaskTranslation},
 };
 
@@ -166,6 +166,12 @@ pub fn task_translation_size(language: &Language, translation: &TaskTranslation)
     let TaskTranslation { name, locked: _ } = translation;
     let name = name.as_ref().map_or(0, |name| name.as_str().len());
     stored_count(language.as_str().len() + name + WIRE_OVERHEAD)
+}
+
+/// Refuses a list of so many steps if the task would be too large to be returned with it.
+pub fn check_step_list(task: &LockedTask, step_count: i64, max_message_bytes: usize) -> Result<()> {
+    let size = task.size + step_count.saturating_mul(STEP_ID_BYTES);
+    check(SizedResource::Task, size, max_message_bytes)
 }
 
 /// Refuses a task that is too large to be returned with its list of steps.

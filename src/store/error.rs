@@ -9,7 +9,7 @@ use std::{
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
 use tracing::{debug, warn};
 
-use super::connection::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
+use super::connect::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
 use crate::domain::{self, Outage};
 
 /// How often the log repeats a lasting outage.
@@ -227,9 +227,8 @@ fn code_class(code: &str) -> ErrorClass {
 
 fn state_class(state: &str) -> ErrorClass {
     match state {
-        // Serialization failure; deadlock; a key that a concurrent transaction inserted; and the
-        // division by zero with which an optimistic write reports a changed row.
-        "40001" | "40P01" | "23505" | "22012" => ErrorClass::Conflict,
+        // Serialization failure; deadlock; a key that a concurrent transaction inserted.
+        "40001" | "40P01" | "23505" => ErrorClass::Conflict,
         // Lock not available.
         "55P03" => ErrorClass::Locked,
         // A read-only transaction: the server is a standby, or the database is

@@ -10,13 +10,13 @@ use std::{
     time::Duration,
 };
 
-use sea_orm::ConnectionTrait;
+use sea_orm::QuerySelect;
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, sleep},
 };
 
-use super::{Account, Store, backend, error::StoreError, row_reader::RowReader, statement};
+use super::{Account, Store, entity::change_feed, error::StoreError, read::has_new_changes};
 use crate::domain::{Error, Result, ids::AccountId};
 
 /// How often the database is asked for what other servers wrote, once for each account that
@@ -28,11 +28,6 @@ const GATHER_TIME: Duration = Duration::from_millis(50);
 const MAX_WAITING: usize = 1_000;
 /// The most calls of one account that wait.
 const MAX_WAITING_OF_ACCOUNT: usize = 100;
-
-/// How far the feed of an account is, and whether entries have no position yet.
-const STATE: &str = "SELECT (SELECT head FROM change_feeds WHERE account_id = $1), \
-    (SELECT seq FROM changes WHERE account_id = $1 AND position IS NULL \
-      ORDER BY account_id, seq LIMIT 1) IS NOT NULL";
 
 /// The calls of this server that wait for changes.
 #[derive(Default)]
@@ -214,13 +209,19 @@ impl Store {
 }
 
 impl Account {
+    /// The newest position, and whether entries have none yet. That is read first, so that entries which
+    /// are sequenced in between are seen by their position.
     async fn feed_head(&self) -> Result<(i64, bool), StoreError> {
-        let db = self.reader();
-        let statement = statement(backend(db), &self.id, STATE, []);
-        let row = db.query_one_raw(statement).await?;
-        let row = row.ok_or(StoreError::Corrupt("head"))?;
-        let mut row = RowReader::new(&row);
-        Ok((row.take::<Option<i64>>()?.unwrap_or(0), row.take()?))
+        let scope = self.reader();
+        let has_new = has_new_changes(scope).await?;
+        let heads: Vec<i64> = scope
+            .find::<change_feed::Entity>()
+            .select_only()
+            .column(change_feed::Column::Head)
+            .into_tuple()
+            .all(scope.db)
+            .await?;
+        Ok((heads.first().copied().unwrap_or_default(), has_new))
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::{
     future::Future,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use crate::{call_context::CallContext, store::connection::PoolSize};
+use crate::call_context::CallContext;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use sea_orm::DatabaseConnection;
 
 /// Upper bounds in seconds: from a read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 16] = [
@@ -23,7 +24,6 @@ type TwoLabels = [(&'static str, &'static str); 2];
 type Histograms = Family<OneLabel, Histogram, fn() -> Histogram>;
 
 pub struct StoreMetrics {
-    statements: AtomicU64,
     reads: Histogram,
     locks: Histogram,
     changes: Histogram,
@@ -32,7 +32,6 @@ pub struct StoreMetrics {
     write_waits: Histogram,
     write_conflicts: Counter,
     by_kind: Histograms,
-    connection_waits: Histograms,
     connections: Family<TwoLabels, Gauge>,
     connections_max: Family<OneLabel, Gauge>,
     sequenced_changes: Counter,
@@ -45,7 +44,6 @@ impl Default for StoreMetrics {
         let by_kind = Histograms::new_with_constructor(histogram);
         let kind = |kind| by_kind.get_or_create_owned(&[("kind", kind)]);
         Self {
-            statements: AtomicU64::new(0),
             reads: kind("read"),
             locks: kind("lock"),
             changes: kind("write"),
@@ -54,7 +52,6 @@ impl Default for StoreMetrics {
             write_waits: histogram(),
             write_conflicts: Counter::default(),
             by_kind,
-            connection_waits: Histograms::new_with_constructor(histogram),
             connections: Family::default(),
             connections_max: Family::default(),
             sequenced_changes: Counter::default(),
@@ -69,7 +66,8 @@ fn histogram() -> Histogram {
 }
 
 impl StoreMetrics {
-    /// Registers all metrics.
+    /// Registers all metrics. The prefix `database` is added to those that
+    /// are registered after it.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "write_queue_wait",
@@ -118,12 +116,6 @@ impl StoreMetrics {
             Unit::Seconds,
             self.by_kind.clone(),
         );
-        registry.register_with_unit(
-            "connection_wait",
-            "Time until a connection of a pool can be used",
-            Unit::Seconds,
-            self.connection_waits.clone(),
-        );
         registry.register(
             "connections",
             "Connections of a pool, by whether they are in use",
@@ -152,26 +144,17 @@ impl StoreMetrics {
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// How many statements have ended so far.
-    pub fn statements(&self) -> u64 {
-        self.statements.load(Ordering::Relaxed)
-    }
-
-    /// Runs a statement and records how long it takes.
-    pub async fn measure_statement<T, E>(
-        &self,
-        kind: StatementKind,
-        statement: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        let begun = Instant::now();
-        let outcome = statement.await;
-        self.record_statement(kind, begun.elapsed(), outcome.is_err());
-        outcome
+    /// From now on records the statements of a connection.
+    pub fn measure(self: &Arc<Self>, db: &mut DatabaseConnection) {
+        let metrics = Arc::clone(self);
+        db.set_metric_callback(move |info| {
+            let kind = StatementKind::of(&info.statement.sql);
+            metrics.record_statement(kind, info.elapsed, info.failed);
+        });
     }
 
     /// Records a statement that has ended.
     fn record_statement(&self, kind: StatementKind, took: Duration, failed: bool) {
-        self.statements.fetch_add(1, Ordering::Relaxed);
         let (histogram, span) = match kind {
             StatementKind::Lock => (&self.locks, "database lock"),
             StatementKind::Read => (&self.reads, "database read"),
@@ -210,11 +193,6 @@ impl StoreMetrics {
     /// Counts a write that is retried because of a concurrent write.
     pub fn count_write_conflict(&self) {
         self.write_conflicts.inc();
-    }
-
-    /// The histogram of waits for a connection of a pool.
-    pub fn connection_waits(&self, pool: &'static str) -> Histogram {
-        self.connection_waits.get_or_create_owned(&[("pool", pool)])
     }
 
     /// Records the size and use of a pool.
@@ -260,25 +238,14 @@ impl StatementKind {
     }
 }
 
-/// A wait for a connection, recorded when it ends or is given up.
-pub struct ConnectionWait<'h> {
-    since: Instant,
-    histogram: &'h Histogram,
-}
-
-impl<'h> ConnectionWait<'h> {
-    pub fn begin(histogram: &'h Histogram) -> Self {
-        Self {
-            since: Instant::now(),
-            histogram,
-        }
-    }
-}
-
-impl Drop for ConnectionWait<'_> {
-    fn drop(&mut self) {
-        self.histogram.observe(self.since.elapsed().as_secs_f64());
-    }
+/// How many connections a pool has.
+pub struct PoolSize {
+    /// Connections that are open.
+    pub open: u32,
+    /// Open connections that are not in use.
+    pub idle: usize,
+    /// The maximum.
+    pub max: u32,
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
-//! Reads. Each returns one state of the database. Most return what one statement reads; exports,
-//! previews, validations and large steps are read in one transaction.
+//! Reads. Each shows one state of the database: it is one statement, or several in a [`Snapshot`].
+//!
+//! A statement reads small rows only. Where rows may be large, their sizes are read first, and the rows
+//! under a permit.
 
-mod cached_sql;
 mod change_feed;
-mod expected_translations;
 mod guide;
 mod index_work;
-mod large_page;
-pub mod large_step;
+mod named;
 mod off_runtime;
 mod outside;
 mod preview;
@@ -20,33 +19,70 @@ pub mod tasks;
 mod translation_work;
 mod validation;
 
-use futures_util::future::Either;
-use tracing::Instrument;
-
-use crate::{
-    call_context::{CallContext, CallSpans},
-    domain::{Error, Result},
+use super::{
+    account::{Account, Snapshot},
+    error::StoreError,
+};
+use crate::domain::{
+    Result,
+    page::{PAGE_BYTES, PageSize},
 };
 
-pub use expected_translations::ExpectedTranslations;
+use tasks::TaskTexts;
+
+pub use change_feed::has_new_changes;
 pub use guide::GuideSource;
 pub use off_runtime::{AnalysisThreads, check_call, run_by_weight};
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
-/// Runs a read in a spawned task, for reads that begin a transaction: a cancelled BEGIN closes
-/// its connection. The call's permits are kept until the read has ended.
-async fn run_to_end<T: Send + 'static>(
-    read: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    let read = match CallContext::current() {
-        Some(call) => Either::Left(call.scope(read)),
-        None => Either::Right(CallSpans::of_current_call().scope(read)),
-    };
-    tokio::spawn(read.in_current_span())
-        .await
-        .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))
+/// Which rows a read may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    /// Those that are not large; it fails with [`StoreError::NeedsLargeReadPermit`] if there are others.
+    Small,
+    /// All, under a permit.
+    All,
 }
 
-#[cfg(test)]
-mod tests;
+/// The maximum number of ids in one statement.
+pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
+
+impl Account {
+    /// Runs a read of small texts in a snapshot. If it fails with
+    /// [`StoreError::NeedsLargeReadPermit`], the read runs again under a permit, with all texts.
+    async fn read_snapshot<T, F>(
+        &self,
+        read: impl Fn(Snapshot, TaskTexts) -> F + Send + Sync + 'static,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        let account = self.clone();
+        Self::run_to_end(async move {
+            let small = read(account.begin_snapshot().await?, TaskTexts::Small).await;
+            let Err(StoreError::NeedsLargeReadPermit(bytes)) = small else {
+                return Ok(small?);
+            };
+            let _permit = account.large_read_permit(bytes).await?;
+            let all = read(account.begin_snapshot().await?, TaskTexts::All);
+            Ok(all.await?)
+        })
+        .await
+    }
+}
+
+/// How many rows of these sizes fit into a page: about [`PAGE_BYTES`], but at least one.
+fn count_fitting(bytes: impl Iterator<Item = i64>, size: PageSize) -> usize {
+    let mut before = 0_i64;
+    let starts_within = |bytes: &i64| {
+        let starts_within = before < PAGE_BYTES as i64;
+        before = before.saturating_add(*bytes);
+        starts_within
+    };
+    bytes
+        .take(size.get() as usize)
+        .take_while(starts_within)
+        .count()
+}

@@ -4,12 +4,10 @@
 //! `account_id`. So no reference across accounts can be stored, and a distributed
 //! PostgreSQL can shard the tables by account.
 
-pub mod entity;
 mod m0001;
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
-use self::entity::TableColumns;
 use crate::{config::TableLayout, domain::sha256::Sha256};
 
 tokio::task_local! {
@@ -58,21 +56,6 @@ pub struct SchemaTable {
 /// All tables that migrations create.
 pub fn tables() -> impl Iterator<Item = SchemaTable> {
     m0001::tables()
-}
-
-/// The columns of all tables. A table only refers to itself and to those before it.
-pub fn columns() -> Vec<TableColumns> {
-    let order: Vec<&str> = tables().map(|table| table.name).collect();
-    let mut columns = entity::all_columns();
-    columns.sort_by_key(|table| order.iter().position(|name| *name == table.name));
-    columns
-}
-
-/// The column of a table that refers to the `guid` of another row of it.
-pub fn own_reference(table: &str) -> Option<&'static str> {
-    let mut keys = m0001::FOREIGN_KEYS.iter();
-    let own = keys.find(|(of, _, refers_to, _)| *of == table && refers_to == of);
-    own.map(|(_, column, ..)| *column)
 }
 
 /// The name of the newest migration, which names the schema of this version.

@@ -1,4 +1,4 @@
-//! Commands on a whole database, without a server: its accounts, and a copy of it.
+//! Commands on a whole database, which need no server: list and delete accounts, and copy the database.
 //!
 //! *Invariant:* except for the list of accounts and the copy, every statement belongs to an account.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use sea_orm::DbErr;
 
 use super::{
-    connection::{self, ConnectOptions, DatabaseConnections, OpenError},
+    connect::{self, ConnectOptions, Connections, OpenError},
     error,
 };
 use crate::config::DatabaseUrl;
@@ -20,7 +20,7 @@ pub use self::{
     copy::{CopiedTable, copy},
 };
 
-/// How long to wait for a PostgreSQL that cannot be reached.
+/// The maximum wait for a PostgreSQL that cannot be reached.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Why a command on a whole database failed. Its text is one line that says what to do.
@@ -29,24 +29,24 @@ pub enum WholeDatabaseError {
     /// The database of the settings cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The database that is copied cannot be opened.
+    /// The source of a copy cannot be opened.
     #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
     Source(OpenError),
-    /// The database that is copied is distributed over the nodes of Citus.
+    /// The source of a copy is distributed over the nodes of Citus.
     #[error(
-        "--from names a database that is distributed over several nodes, which have no one state to \
+        "--from names a database that is distributed over several nodes, which have no common state to \
          copy: move its accounts with `export --all` and `apply`"
     )]
     DistributedSource,
-    /// A statement has failed.
+    /// A statement failed.
     #[error(
         "the database failed: {0}; repeat the command when the cause is gone, a copy into a new database"
     )]
     Database(String),
-    /// The database that is copied into has rows already.
+    /// The target of a copy has rows already.
     #[error("the table {0} has rows already: copy into a new database")]
     NotEmpty(&'static str),
-    /// The copy of a table has another number of rows.
+    /// The copy of a table has a different number of rows.
     #[error(
         "the table {table} should have {expected} rows after the copy and has {found}: let no server \
          run on the new database, and repeat the copy into an empty one"
@@ -54,9 +54,9 @@ pub enum WholeDatabaseError {
     OtherCount {
         /// The table.
         table: &'static str,
-        /// Rows that were read.
+        /// The rows of the source.
         expected: u64,
-        /// Rows that were found.
+        /// The rows of the copy.
         found: u64,
     },
 }
@@ -81,7 +81,7 @@ impl WholeDatabaseError {
 }
 
 /// Opens a database, whose schema may be created or brought up to date.
-async fn open(database: &DatabaseUrl, migrate: bool) -> Result<DatabaseConnections, OpenError> {
+async fn open(database: &DatabaseUrl, migrate: bool) -> Result<Connections, OpenError> {
     let options = ConnectOptions {
         max_connections: 2,
         migrate,
@@ -89,5 +89,5 @@ async fn open(database: &DatabaseUrl, migrate: bool) -> Result<DatabaseConnectio
         max_wait: Some(MAX_WAIT),
         metrics: Default::default(),
     };
-    connection::connect(database, &options).await
+    connect::connect(database, &options).await
 }

@@ -56,7 +56,6 @@ mod sensitive_data;
 mod settings;
 mod shared_sqlite_file;
 mod size_limits;
-mod statement_counts;
 mod statement_plans;
 mod statement_tenancy;
 mod step_order;

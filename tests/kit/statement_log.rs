@@ -165,7 +165,8 @@ impl Watched {
         lines
             .lines()
             .filter_map(|line| statement(line, &self.prefix))
-            .map(str::to_owned)
+            // SeaORM quotes every name.
+            .map(|sql| sql.replace('"', ""))
             .collect()
     }
 }

@@ -7,11 +7,11 @@ use crate::domain::{
     external_id::ClaimedId,
     ids::{StepId, TaskId},
     nesting::limits_of_step,
-    order::{Insertion, OrderChange, Place},
+    order::{Insertion, Place},
     row_version::RowVersion,
-    size::stored_count,
+    size::{check_step_list, stored_count},
     step::{Merged, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product},
-    task::{MAX_TASK_STEPS, Task},
+    task::{LockedTask, MAX_TASK_STEPS, Task},
     translation_work::ResourceId,
     violation::{Path, Reason, Violations},
 };
@@ -35,13 +35,12 @@ pub struct CreateStep {
 /// What the creation of a step reads.
 #[derive(Debug)]
 pub struct NewStepSnapshot {
+    /// The task that it is added to.
+    pub parent: LockedTask,
     /// Its place.
     pub insertion: Insertion,
     /// The task that a subtask step refers to.
     pub target: Option<ReferencedTask>,
-    /// How many steps the task has, if it is locked. Otherwise the guard checks that there
-    /// is room for one more.
-    pub step_count: Option<i64>,
 }
 
 impl CreateStep {
@@ -52,11 +51,11 @@ impl CreateStep {
         context: &WriteContext,
     ) -> Result<(Changes, (Step, Placement))> {
         let NewStepSnapshot {
+            parent,
             insertion,
             target,
-            step_count,
         } = stored;
-        if step_count.is_some_and(|count| count >= stored_count(MAX_TASK_STEPS)) {
+        if parent.step_count >= stored_count(MAX_TASK_STEPS) {
             return Err(Error::invalid(
                 &STEP.field("task"),
                 Reason::TooManyElements,
@@ -76,12 +75,12 @@ impl CreateStep {
             }
             (None, _) => {}
         }
+        check_step_list(&parent, parent.step_count + 1, context.max_message_bytes)?;
         let Insertion {
             placement,
             place,
-            change,
+            numbering,
             moved,
-            task_version,
         } = insertion;
         let mut changes = Changes {
             moved,
@@ -89,8 +88,8 @@ impl CreateStep {
         };
         changes.step_lists.push(StepListChange {
             task: step.task,
-            change,
-            task_version,
+            added: 1,
+            numbering: (numbering != parent.numbering).then_some(numbering),
         });
         changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
         let claimed = ClaimedId::of_step(None, &step, EXTERNAL_ID);
@@ -193,7 +192,7 @@ impl UpdateStep {
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
         let claimed = ClaimedId::of_step(Some(&before), &after, EXTERNAL_ID);
         changes.claimed_ids.extend(claimed);
-        changes.put_step(Some(before), after.clone(), Some(place), context)?;
+        changes.put_step(Some(before), after.clone(), place, context)?;
         Ok((changes, (after, ignored)))
     }
 }
@@ -245,8 +244,8 @@ impl DeleteStep {
         managed.unlink(&managed_ids, &mut changes, context)?;
         changes.step_lists.push(StepListChange {
             task,
-            change: OrderChange::Remove,
-            task_version: None,
+            added: -1,
+            numbering: None,
         });
         changes.deleted_steps.push(StepDeletion {
             step: guid,

@@ -1,7 +1,8 @@
-//! Reads the change feed of an account: always from the primary, as a cursor must be behind
-//! everything that was committed before.
+//! Reads the change feed of an account.
 
-use sea_orm::{ConnectionTrait, QueryResult};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -15,36 +16,57 @@ use crate::{
         page::PageSize,
         time::Timestamp,
     },
-    store::{Account, backend, error::StoreError, row_reader::RowReader, statement},
+    store::{Account, account::Scope, entity::change, error::StoreError},
 };
 
-/// The most entries that a call looks at.
-const MAX_LOOKED_AT: usize = 2_000;
-/// The most transactions in which the start at the present puts entries in order.
+/// The maximum number of entries that a call looks at.
+const MAX_EXAMINED: usize = 2_000;
+/// The maximum number of transactions in which a start at the present sequences entries.
 const MAX_ROUNDS_TO_NOW: usize = 20;
 
-/// The state of the feed, and the entries from a position on, the one there included. One row, at
-/// least. `$2` is the position, `$3` the number of entries.
+/// The state of the feed, and the entries from the position `$2` on, at most `$3`; if `$2` is NULL, the
+/// newest entry. There is at least one row. It is one statement, as a cursor must not skip entries that
+/// are sequenced or deleted between two, and callers poll.
 ///
 /// Whether there are new entries is asked for the first of them: for EXISTS, PostgreSQL may read the
 /// whole table while one account has most of its rows.
 const PAGE: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
       (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
-        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL, \
+        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL AS has_new, \
       c.position, c.transaction_id, c.kind, c.task, c.step, c.version, c.changed_ts, \
       c.step_count, c.fields, c.rpc, c.subject \
     FROM (SELECT 1 AS one) o LEFT JOIN change_feeds f ON f.account_id = $1 \
-    LEFT JOIN (SELECT * FROM changes WHERE account_id = $1 AND position >= $2 \
+    LEFT JOIN (SELECT * FROM changes WHERE account_id = $1 AND position >= \
+        COALESCE($2, (SELECT head FROM change_feeds WHERE account_id = $1), 0) \
       ORDER BY position LIMIT $3) c ON true \
     ORDER BY c.position";
 
-/// The state of the feed, and the transaction of its newest entry.
-const NOW: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
-      (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
-        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL, \
-      c.position, c.transaction_id \
-    FROM (SELECT 1 AS one) o LEFT JOIN change_feeds f ON f.account_id = $1 \
-    LEFT JOIN changes c ON c.account_id = $1 AND c.position = f.head";
+/// A row of [`PAGE`].
+#[derive(FromQueryResult)]
+struct FeedRow {
+    head: Option<i64>,
+    pruned: Option<i64>,
+    pruned_transaction: Option<Uuid>,
+    has_new: bool,
+    #[sea_orm(nested)]
+    entry: Option<EntryRow>,
+}
+
+/// An entry that has a position.
+#[derive(FromQueryResult)]
+struct EntryRow {
+    position: i64,
+    transaction_id: Uuid,
+    kind: i16,
+    task: Uuid,
+    step: Option<Uuid>,
+    version: Option<i64>,
+    changed_ts: i64,
+    step_count: i32,
+    fields: String,
+    rpc: i16,
+    subject: String,
+}
 
 /// How far the feed of an account is sequenced and pruned.
 struct FeedState {
@@ -54,19 +76,34 @@ struct FeedState {
     has_new: bool,
 }
 
-/// The entries behind a cursor.
+/// The entries after a cursor.
 struct Found {
     page: FeedPage,
-    /// Whether it ends at the newest entry that has a position, and newer ones have none yet.
-    needs_order: bool,
+    /// Whether it ends at the newest entry with a position, has room, and there are entries without one.
+    needs_sequencing: bool,
+}
+
+/// Whether there are entries without a position.
+pub async fn has_new_changes(scope: Scope<'_, impl ConnectionTrait>) -> Result<bool, StoreError> {
+    let first: Vec<i64> = scope
+        .find::<change::Entity>()
+        .select_only()
+        .column(change::Column::Seq)
+        .filter(change::Column::Position.is_null())
+        .order_by_asc(change::Column::AccountId)
+        .order_by_asc(change::Column::Seq)
+        .limit(1)
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    Ok(!first.is_empty())
 }
 
 impl Account {
     /// The entries of the feed from `start` on, of all tasks or of one.
     ///
-    /// Entries without a position are put in order first, if the page has room for them. If this
-    /// cannot be done now, as somebody else does it or the database takes no writes, the page is
-    /// not caught up.
+    /// Entries without a position are sequenced first, if the page has room for them. If another server
+    /// is doing so, or the database takes no writes, the page is not caught up.
     pub async fn list_changes(
         &self,
         start: FeedStart,
@@ -79,11 +116,11 @@ impl Account {
         };
         for _ in 0..rounds {
             let found = self.read_changes(start, task, size).await?;
-            if !found.needs_order {
+            if !found.needs_sequencing {
                 return Ok(found.page);
             }
             if !self.sequence_changes().await? {
-                // Somebody else may have done it meanwhile.
+                // Another server may have done it meanwhile.
                 break;
             }
         }
@@ -96,47 +133,34 @@ impl Account {
         task: Option<TaskId>,
         size: PageSize,
     ) -> Result<Found, StoreError> {
-        let (sql, position) = match start {
-            FeedStart::After(cursor) => (PAGE, cursor.position),
-            FeedStart::Oldest => (PAGE, 0),
-            FeedStart::Now => (NOW, 0),
-        };
         let size = size.get() as usize;
-        let look_at = match task {
-            Some(_) => MAX_LOOKED_AT,
-            None => size,
-        };
-        // One more on both sides: the entry at the cursor, and the one that tells whether the last
-        // one ends its transaction.
-        let limit = i64::try_from(look_at + 2).unwrap_or(i64::MAX);
-        let values = match start {
-            FeedStart::Now => Vec::new(),
-            FeedStart::After(_) | FeedStart::Oldest => vec![position.into(), limit.into()],
-        };
-        let db = self.reader();
-        let statement = statement(backend(db), &self.id, sql, values);
-        let rows = db.query_all_raw(statement).await?;
-        let state = feed_state(rows.first())?;
-        let cursors = rows.iter().map(cursor).collect::<Result<Vec<_>, _>>()?;
-        let mut cursors: Vec<FeedCursor> = cursors.into_iter().flatten().collect();
-        let mut rows = rows.as_slice();
+        let max_examined = if task.is_some() { MAX_EXAMINED } else { size };
+        // One more at each end: the entry at the cursor, and the one that tells whether the last one
+        // ends its transaction.
+        let (state, mut entries) = self.read_feed(start, max_examined + 2).await?;
         let from = match start {
             FeedStart::After(cursor) => {
-                let at = match cursor.position == state.pruned.position {
-                    true => Some(&state.pruned),
-                    false => cursors.first(),
+                let first = entries.first().map(EntryRow::cursor);
+                // The entry at the mark is deleted, and the mark tells its transaction.
+                let is_at_mark = cursor.position == state.pruned.position;
+                let stored = if is_at_mark {
+                    Some(state.pruned)
+                } else {
+                    first
                 };
-                if at != Some(&cursor) || cursor.position < state.pruned.position {
+                if stored != Some(cursor) || cursor.position < state.pruned.position {
                     return Err(Error::from(Precondition::CursorExpired).into());
                 }
-                if cursors.first() == Some(&cursor) {
-                    cursors.remove(0);
-                    rows = rows.get(1..).unwrap_or_default();
+                if first == Some(cursor) {
+                    entries.remove(0);
                 }
                 cursor
             }
             FeedStart::Oldest => state.pruned,
-            FeedStart::Now => cursors.pop().unwrap_or(state.pruned),
+            FeedStart::Now => {
+                let newest = entries.pop();
+                newest.map_or(state.pruned, |newest| newest.cursor())
+            }
         };
         let mut page = FeedPage {
             entries: Vec::new(),
@@ -144,77 +168,87 @@ impl Account {
             is_at_head: false,
             caught_up: false,
         };
-        for (index, (row, cursor)) in rows.iter().zip(&cursors).enumerate().take(look_at) {
+        let mut entries = entries.into_iter().peekable();
+        for _ in 0..max_examined {
             if page.entries.len() == size {
                 break;
             }
-            page.next = *cursor;
-            // A transaction is put in order as a whole.
-            let next = cursors.get(index + 1);
-            let is_last = next.is_none_or(|next| next.transaction != cursor.transaction);
-            let entry = read_entry(row, *cursor, is_last)?;
-            if task.is_none_or(|task| task == entry.task) {
-                page.entries.push(entry);
+            let Some(entry) = entries.next() else {
+                break;
+            };
+            page.next = entry.cursor();
+            // A transaction is sequenced as a whole.
+            let next = entries.peek();
+            let is_last = next.is_none_or(|next| next.transaction_id != entry.transaction_id);
+            if task.is_none_or(|task| task.0 == entry.task) {
+                page.entries.push(entry.read(is_last)?);
             }
         }
         page.is_at_head = page.next.position == state.head;
         page.caught_up = page.is_at_head && !state.has_new;
         Ok(Found {
-            needs_order: page.is_at_head && state.has_new && page.entries.len() < size,
+            needs_sequencing: page.is_at_head && state.has_new && page.entries.len() < size,
             page,
         })
     }
+
+    async fn read_feed(
+        &self,
+        start: FeedStart,
+        limit: usize,
+    ) -> Result<(FeedState, Vec<EntryRow>), StoreError> {
+        let position = match start {
+            FeedStart::After(cursor) => Some(cursor.position),
+            FeedStart::Oldest => Some(0),
+            FeedStart::Now => None,
+        };
+        let scope = self.reader();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let page = scope.statement(PAGE, [position.into(), limit.into()]);
+        let rows = FeedRow::find_by_statement(page).all(scope.db).await?;
+        let state = rows.first().ok_or(StoreError::Corrupt("head"))?.state();
+        let entries = rows.into_iter().filter_map(|row| row.entry);
+        Ok((state, entries.collect()))
+    }
 }
 
-fn feed_state(row: Option<&QueryResult>) -> Result<FeedState, StoreError> {
-    let row = row.ok_or(StoreError::Corrupt("head"))?;
-    let mut row = RowReader::new(row);
-    Ok(FeedState {
-        head: row.take::<Option<i64>>()?.unwrap_or(0),
-        pruned: FeedCursor {
-            position: row.take::<Option<i64>>()?.unwrap_or(0),
-            transaction: row.take::<Option<Uuid>>()?.unwrap_or_default(),
-        },
-        has_new: row.take()?,
-    })
+impl FeedRow {
+    fn state(&self) -> FeedState {
+        FeedState {
+            head: self.head.unwrap_or_default(),
+            pruned: FeedCursor {
+                position: self.pruned.unwrap_or_default(),
+                transaction: self.pruned_transaction.unwrap_or_default(),
+            },
+            has_new: self.has_new,
+        }
+    }
 }
 
-/// Where a row stands in the feed; `None` if it has no entry.
-fn cursor(row: &QueryResult) -> Result<Option<FeedCursor>, StoreError> {
-    let mut row = RowReader::at(row, 4);
-    let (position, transaction) = (row.take()?, row.take()?);
-    Ok(match (position, transaction) {
-        (Some(position), Some(transaction)) => Some(FeedCursor {
-            position,
-            transaction,
-        }),
-        _ => None,
-    })
-}
+impl EntryRow {
+    fn cursor(&self) -> FeedCursor {
+        FeedCursor {
+            position: self.position,
+            transaction: self.transaction_id,
+        }
+    }
 
-fn read_entry(
-    row: &QueryResult,
-    cursor: FeedCursor,
-    is_last: bool,
-) -> Result<FeedEntry, StoreError> {
-    let mut row = RowReader::at(row, 6);
-    let kind = ChangeKind::from_number(row.take()?).ok_or(StoreError::Corrupt("kind"))?;
-    let task = TaskId(row.take()?);
-    let step = row.take::<Option<Uuid>>()?.map(StepId);
-    let about = step.map_or(task.0, |step| step.0);
-    let version: Option<i64> = row.take()?;
-    let changed = Timestamp(row.take()?);
-    Ok(FeedEntry {
-        cursor,
-        kind,
-        task,
-        step,
-        etag: version.map(|version| Etag::of_version(about, version, changed)),
-        changed,
-        step_count: row.take()?,
-        fields: split_fields(row.take()?),
-        rpc: WriteRpc::name_of(row.take()?).ok_or(StoreError::Corrupt("rpc"))?,
-        subject: row.take()?,
-        is_last,
-    })
+    fn read(self, is_last: bool) -> Result<FeedEntry, StoreError> {
+        let resource = self.step.unwrap_or(self.task);
+        let changed = Timestamp(self.changed_ts);
+        let etag = |version| Etag::of_version(resource, version, changed);
+        Ok(FeedEntry {
+            cursor: self.cursor(),
+            kind: ChangeKind::from_number(self.kind).ok_or(StoreError::Corrupt("kind"))?,
+            task: TaskId(self.task),
+            step: self.step.map(StepId),
+            etag: self.version.map(etag),
+            changed,
+            step_count: self.step_count,
+            fields: split_fields(&self.fields),
+            rpc: WriteRpc::name_of(self.rpc).ok_or(StoreError::Corrupt("rpc"))?,
+            subject: self.subject,
+            is_last,
+        })
+    }
 }

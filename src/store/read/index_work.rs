@@ -1,6 +1,6 @@
-//! Lists what an external index has still to read or to forget.
+//! Lists what an external index still has to read or to forget.
 
-use sea_orm::{ConnectionTrait, QueryResult};
+use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use crate::{
@@ -12,16 +12,13 @@ use crate::{
         page::{Page, PageSize},
         time::Timestamp,
     },
-    store::{Account, backend, error::StoreError, row_reader::RowReader, statement},
+    store::{
+        Account,
+        account::Scope,
+        entity::{index_deletion, step, task},
+        error::StoreError,
+    },
 };
-
-/// Dirty tasks behind the id `$2`; and so on.
-const TASKS: &str = "SELECT guid, mvn_indexed, version, modified_ts, guid FROM tasks \
-    WHERE account_id = $1 AND dirty_record AND guid > $2 ORDER BY guid LIMIT $3";
-const STEPS: &str = "SELECT guid, indexed, version, modified_ts, task FROM steps \
-    WHERE account_id = $1 AND dirty_record AND guid > $2 ORDER BY guid LIMIT $3";
-const DELETIONS: &str = "SELECT guid, kind, mark, task FROM index_deletions \
-    WHERE account_id = $1 AND guid > $2 ORDER BY guid LIMIT $3";
 
 impl Account {
     /// A page of the work of an index: tasks, steps, and deletions, each by id.
@@ -34,10 +31,18 @@ impl Account {
         let first = after.map_or(IndexPart::Tasks, |after| after.part);
         let mut items = Vec::new();
         for part in IndexPart::ALL.into_iter().filter(|part| *part >= first) {
-            let behind = after.filter(|after| after.part == part);
-            let behind = behind.map_or(Uuid::nil(), |after| after.guid);
-            let wanted = size + 1 - items.len();
-            items.extend(self.index_work_of(part, behind, wanted).await?);
+            let after = after.filter(|after| after.part == part);
+            let after = after.map_or(Uuid::nil(), |after| after.guid);
+            let limit = (size + 1 - items.len()) as u64;
+            let work = match part {
+                IndexPart::Tasks => list_tasks(self.reader(), after, limit).await?,
+                IndexPart::Steps => list_steps(self.reader(), after, limit).await?,
+                IndexPart::Deletions => list_deletions(self.reader(), after, limit).await?,
+            };
+            items.extend(work.into_iter().map(|work| {
+                let guid = work.guid;
+                (IndexCursor { part, guid }, work)
+            }));
             if items.len() > size {
                 break;
             }
@@ -46,63 +51,107 @@ impl Account {
         items.truncate(size);
         Ok(Page { items, more })
     }
+}
 
-    async fn index_work_of(
-        &self,
-        part: IndexPart,
-        behind: Uuid,
-        count: usize,
-    ) -> Result<Vec<(IndexCursor, IndexWork)>, StoreError> {
-        let sql = match part {
-            IndexPart::Tasks => TASKS,
-            IndexPart::Steps => STEPS,
-            IndexPart::Deletions => DELETIONS,
-        };
-        let db = self.reader();
-        let limit = i64::try_from(count).unwrap_or(i64::MAX);
-        let values = [behind.into(), limit.into()];
-        let statement = statement(backend(db), &self.id, sql, values);
-        let rows = db.query_all_raw(statement).await?;
-        let item = |row: &QueryResult| {
-            let work = match part {
-                IndexPart::Tasks => read_dirty(row, IndexKind::Task)?,
-                IndexPart::Steps => read_dirty(row, IndexKind::Step)?,
-                IndexPart::Deletions => read_deletion(row)?,
-            };
-            let guid = work.guid;
-            Ok((IndexCursor { part, guid }, work))
-        };
-        rows.iter().map(item).collect()
+async fn list_tasks(
+    scope: Scope<'_, impl ConnectionTrait>,
+    after: Uuid,
+    limit: u64,
+) -> Result<Vec<IndexWork>, StoreError> {
+    use task::Column;
+    let rows: Vec<(Uuid, bool, i64, i64)> = scope
+        .find::<task::Entity>()
+        .select_only()
+        .columns([
+            Column::Guid,
+            Column::MvnIndexed,
+            Column::Version,
+            Column::ModifiedTs,
+        ])
+        // The condition of the partial index, which a bound value would not match.
+        .filter(Column::DirtyRecord.into_expr())
+        .filter(Column::Guid.gt(after))
+        .order_by_asc(Column::Guid)
+        .limit(limit)
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let work = rows
+        .into_iter()
+        .map(|(guid, indexed, version, modified)| IndexWork {
+            guid,
+            kind: IndexKind::Task,
+            task: TaskId(guid),
+            state: dirty_state(indexed),
+            etag: Etag::of_version(guid, version, Timestamp(modified)).into_string(),
+        });
+    Ok(work.collect())
+}
+
+async fn list_steps(
+    scope: Scope<'_, impl ConnectionTrait>,
+    after: Uuid,
+    limit: u64,
+) -> Result<Vec<IndexWork>, StoreError> {
+    use step::Column;
+    let rows: Vec<(Uuid, Uuid, bool, i64, i64)> = scope
+        .find::<step::Entity>()
+        .select_only()
+        .columns([
+            Column::Guid,
+            Column::Task,
+            Column::Indexed,
+            Column::Version,
+            Column::ModifiedTs,
+        ])
+        // As for tasks.
+        .filter(Column::DirtyRecord.into_expr())
+        .filter(Column::Guid.gt(after))
+        .order_by_asc(Column::Guid)
+        .limit(limit)
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let rows = rows.into_iter();
+    let work = rows.map(|(guid, task, indexed, version, modified)| IndexWork {
+        guid,
+        kind: IndexKind::Step,
+        task: TaskId(task),
+        state: dirty_state(indexed),
+        etag: Etag::of_version(guid, version, Timestamp(modified)).into_string(),
+    });
+    Ok(work.collect())
+}
+
+fn dirty_state(indexed: bool) -> IndexWorkState {
+    if indexed {
+        IndexWorkState::Changed
+    } else {
+        IndexWorkState::New
     }
 }
 
-fn read_dirty(row: &QueryResult, kind: IndexKind) -> Result<IndexWork, StoreError> {
-    let mut row = RowReader::new(row);
-    let guid: Uuid = row.take()?;
-    let state = match row.take()? {
-        true => IndexWorkState::Changed,
-        false => IndexWorkState::New,
-    };
-    let (version, modified) = (row.take()?, Timestamp(row.take()?));
-    Ok(IndexWork {
-        guid,
-        kind,
-        task: TaskId(row.take()?),
-        state,
-        etag: Etag::of_version(guid, version, modified).into_string(),
-    })
-}
-
-fn read_deletion(row: &QueryResult) -> Result<IndexWork, StoreError> {
-    let mut row = RowReader::new(row);
-    let guid = row.take()?;
-    let kind = IndexKind::from_number(row.take()?).ok_or(StoreError::Corrupt("kind"))?;
-    let mark: Uuid = row.take()?;
-    Ok(IndexWork {
-        guid,
-        kind,
-        task: TaskId(row.take()?),
-        state: IndexWorkState::Deleted,
-        etag: mark.to_string(),
-    })
+async fn list_deletions(
+    scope: Scope<'_, impl ConnectionTrait>,
+    after: Uuid,
+    limit: u64,
+) -> Result<Vec<IndexWork>, StoreError> {
+    use index_deletion::Column;
+    let rows = scope
+        .find::<index_deletion::Entity>()
+        .filter(Column::Guid.gt(after))
+        .order_by_asc(Column::Guid)
+        .limit(limit)
+        .all(scope.db)
+        .await?;
+    let work = rows.into_iter().map(|row| {
+        Ok(IndexWork {
+            guid: row.guid,
+            kind: IndexKind::from_number(row.kind).ok_or(StoreError::Corrupt("kind"))?,
+            task: TaskId(row.task),
+            state: IndexWorkState::Deleted,
+            etag: row.mark.to_string(),
+        })
+    });
+    work.collect()
 }

@@ -1,15 +1,17 @@
-//! Previews: one transaction reads the guide and the bodies of the page that is shown.
+//! Previews: one snapshot shows the guide and the bodies of a page.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use sea_orm::ConnectionTrait;
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect,
+    sea_query::{Expr, ExprTrait},
+};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::{
     GuideSource,
     off_runtime::{MAX_LIGHT_WEIGHT, analyse_by_weight},
-    run_to_end,
 };
 use crate::{
     call_context::WorkMemory,
@@ -26,12 +28,11 @@ use crate::{
         violation::Path,
     },
     store::{
-        Account, backend,
-        connection::TransactionMode,
+        Account,
+        account::Scope,
+        entity::{step, step_translation},
         error::StoreError,
-        json_columns,
-        row_reader::RowReader,
-        values::{Values, list},
+        rows::valid,
     },
 };
 
@@ -77,15 +78,14 @@ pub struct PreviewPage {
 }
 
 impl Account {
-    /// Previews a guide, which is read from the primary. If the page has large bodies, all of it is
-    /// read again under a permit.
+    /// Previews a guide. If the page has large bodies, all of it is read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
         let account = self.clone();
-        run_to_end(async move {
+        Self::run_to_end(async move {
             let (mut turn, mut permit) = (None, None);
             loop {
-                // When this returns, the transaction has ended, so that the waits below hold no
-                // connection: a call with a turn or a permit may need that one to go on.
+                // This ends its transaction, so that the waits below hold no connection: a call with
+                // a turn or a permit may need that connection to go on.
                 match account
                     .read_preview(&call, turn.as_ref(), permit.as_ref())
                     .await
@@ -122,18 +122,20 @@ impl Account {
             after,
             size,
         } = call;
-        // Ends on return, so that no wait for a permit holds the connection.
-        let db = self.reader().begin(TransactionMode::Snapshot).await?;
+        let snapshot = self.begin_snapshot().await?;
         let field = match source.as_ref() {
             GuideSource::Stored(_) => "guid",
             GuideSource::Document(_) => "document",
         };
-        let read = self.read_guide(&db, source, None, known).await?;
+        let read = self
+            .read_guide(snapshot.scope(), source, None, known)
+            .await?;
         let weight = read.weight();
         let needs_turn = *bodies && weight > MAX_LIGHT_WEIGHT && turn.is_none();
-        let own_turn = match needs_turn {
-            true => self.analysis_threads().try_turn(),
-            false => None,
+        let own_turn = if needs_turn {
+            self.analysis_threads().try_turn()
+        } else {
+            None
         };
         if needs_turn && own_turn.is_none() {
             return Ok(None);
@@ -148,9 +150,9 @@ impl Account {
             let preview = preview.transpose()?;
             Some(preview.map(|preview| (preview, fingerprint, memory)))
         };
-        // Bodies are read in the same transaction. Without them it need not wait for the preview.
-        let db = Some(db).filter(|_| *bodies);
-        let evaluated: Result<_> = match &db {
+        // Without bodies, the transaction ends before the preview.
+        let snapshot = Some(snapshot).filter(|_| *bodies);
+        let evaluated: Result<_> = match &snapshot {
             Some(_) => analyse_by_weight(weight, preview).await?,
             None => self.analysis_threads().run_once(weight, preview).await?,
         };
@@ -166,81 +168,85 @@ impl Account {
             bodies: BTreeMap::new(),
             _memory: memory,
         };
-        if let Some(db) = &db {
-            self.read_bodies(db, &mut page, permit).await?;
+        if let Some(snapshot) = &snapshot {
+            read_bodies(snapshot.scope(), &mut page, permit).await?;
         }
         Ok(Some(page))
     }
-
-    /// Reads the bodies of a page: for each stored step the one in the chosen language. Fails
-    /// with [`StoreError::NeedsLargeReadPermit`] if they are large and there is no permit.
-    async fn read_bodies(
-        &self,
-        db: &impl ConnectionTrait,
-        page: &mut PreviewPage,
-        permit: Option<&OwnedSemaphorePermit>,
-    ) -> Result<(), StoreError> {
-        let mut sources: Vec<Uuid> = Vec::new();
-        let mut translations: Vec<(Uuid, String)> = Vec::new();
-        let mut bytes = 0_usize;
-        for listed in page.preview.steps.iter().skip(page.start).take(page.count) {
-            let Some(step) = page.preview.guide.step(listed.position) else {
-                continue;
-            };
-            let shown = page.preview.texts.body(step);
-            let Some(shown) = shown.filter(|_| step.source.origin.is_none()) else {
-                continue;
-            };
-            let guid = step.source.step.guid.0;
-            bytes = bytes.saturating_add(step.source.body_bytes);
-            match shown.language {
-                None => sources.push(guid),
-                Some(language) => translations.push((guid, language.as_str().to_owned())),
-            }
-        }
-        let mut values = Values::new();
-        let Some(sql) = bodies_sql(sources, translations, &mut values) else {
-            return Ok(());
-        };
-        if bytes > LARGE_PAGE_BYTES && permit.is_none() {
-            return Err(StoreError::NeedsLargeReadPermit(bytes));
-        }
-        let statement = values.statement(sql, backend(db), &self.id);
-        for row in db.query_all_raw(statement).await? {
-            let mut row = RowReader::new(&row);
-            let step = StepId(row.take()?);
-            let language: Option<String> = row.take()?;
-            let body: Option<String> = row.take()?;
-            let body = json_columns::valid(Body::parse(body.unwrap_or_default()), "body")?;
-            let language = language.map(Language::stored);
-            page.bodies.insert((step, language), body);
-        }
-        Ok(())
-    }
 }
 
-/// SQL that reads bodies of sources and translations; `None` without any.
-pub(super) fn bodies_sql(
-    sources: Vec<Uuid>,
+/// Reads the bodies of a page: for each stored step the one in the chosen language. Fails with
+/// [`StoreError::NeedsLargeReadPermit`] if they are large and there is no permit.
+async fn read_bodies(
+    scope: Scope<'_, impl ConnectionTrait>,
+    page: &mut PreviewPage,
+    permit: Option<&OwnedSemaphorePermit>,
+) -> Result<(), StoreError> {
+    let mut sources: Vec<Uuid> = Vec::new();
+    let mut translations: Vec<(Uuid, String)> = Vec::new();
+    let mut bytes = 0_usize;
+    for listed in page.preview.steps.iter().skip(page.start).take(page.count) {
+        let Some(step) = page.preview.guide.step(listed.position) else {
+            continue;
+        };
+        let shown = page.preview.texts.body(step);
+        let Some(shown) = shown.filter(|_| step.source.origin.is_none()) else {
+            continue;
+        };
+        let guid = step.source.step.guid.0;
+        bytes = bytes.saturating_add(step.source.body_bytes);
+        match shown.language {
+            None => sources.push(guid),
+            Some(language) => translations.push((guid, language.as_str().to_owned())),
+        }
+    }
+    if bytes > LARGE_PAGE_BYTES && permit.is_none() {
+        return Err(StoreError::NeedsLargeReadPermit(bytes));
+    }
+    let read = |body: Option<String>| valid(Body::parse(body.unwrap_or_default()), "body");
+    for (step, body) in source_bodies(scope, sources).await? {
+        page.bodies.insert((StepId(step), None), read(body)?);
+    }
+    for (step, language, body) in translated_bodies(scope, translations).await? {
+        let key = (StepId(step), Some(Language::stored(language)));
+        page.bodies.insert(key, read(body)?);
+    }
+    Ok(())
+}
+
+async fn source_bodies(
+    scope: Scope<'_, impl ConnectionTrait>,
+    steps: Vec<Uuid>,
+) -> Result<Vec<(Uuid, Option<String>)>, StoreError> {
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = scope
+        .find::<step::Entity>()
+        .select_only()
+        .columns([step::Column::Guid, step::Column::Body])
+        .filter(step::Column::Guid.is_in(steps))
+        .into_tuple()
+        .all(scope.db);
+    Ok(rows.await?)
+}
+
+/// The bodies of translations, each with its step and language.
+async fn translated_bodies(
+    scope: Scope<'_, impl ConnectionTrait>,
     translations: Vec<(Uuid, String)>,
-    values: &mut Values,
-) -> Option<String> {
-    let mut parts = Vec::new();
-    if !sources.is_empty() {
-        let sources = values.bind_all(sources);
-        parts.push(format!(
-            "SELECT s.guid, CAST(NULL AS text) AS language, s.body FROM steps s \
-             WHERE s.account_id = $1 AND s.guid IN ({sources})"
-        ));
+) -> Result<Vec<(Uuid, String, Option<String>)>, StoreError> {
+    use step_translation::Column;
+    if translations.is_empty() {
+        return Ok(Vec::new());
     }
-    if !translations.is_empty() {
-        let pairs = translations.into_iter();
-        let pairs =
-            list(pairs.map(|(step, language)| values.bind_row([step.into(), language.into()])));
-        parts.push(format!(
-            "SELECT step, language, body FROM step_translations \
-             WHERE account_id = $1 AND (step, language) IN (VALUES {pairs})"
-        ));
-    }
-    (!parts.is_empty()).then(|| parts.join(" UNION ALL "))
+    let key = [Column::Step, Column::Language].map(Expr::col);
+    let rows = scope
+        .find::<step_translation::Entity>()
+        .select_only()
+        .columns([Column::Step, Column::Language, Column::Body])
+        .filter(Expr::tuple(key).in_tuples(translations))
+        .into_tuple()
+        .all(scope.db);
+    Ok(rows.await?)
 }

@@ -1,13 +1,11 @@
 //! Lists where a task or a variable is used. References are read from the tasks and steps;
 //! the index of digests only finds the rows.
 //!
-//! A call sends at most four statements and examines a bounded number of tasks and steps.
+//! A call examines a bounded number of tasks and steps.
 
-pub(super) mod variables;
+mod variables;
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Value,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use crate::{
@@ -15,19 +13,20 @@ use crate::{
         Error, Result,
         analysis::{
             Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
-            ReferencePlace,
+            ReferencePlace, VariableFilter,
         },
         feedback::Feedback,
-        ids::{AccountId, StepId, TaskId},
+        ids::{StepId, TaskId},
         link::linked_tasks,
         page::PageSize,
     },
     store::{
-        Account, backend,
+        Account,
+        account::Scope,
+        entity::{step, task},
         error::StoreError,
-        json_columns,
-        row_reader::RowReader,
-        schema::entity::{OfAccount, step, task},
+        json::Json,
+        rows::StepFields,
     },
 };
 
@@ -57,158 +56,163 @@ impl Account {
         after: Option<ReferenceCursor>,
         size: PageSize,
     ) -> Result<ReferencePage> {
-        let size = size.get() as usize;
-        match filter {
-            ReferenceFilter::Task(task) => self.references_to_task(*task, after, size).await,
-            ReferenceFilter::Variable(filter) => {
-                self.references_to_variable(filter, after, size).await
-            }
-        }
-    }
-
-    async fn references_to_task(
-        &self,
-        task: TaskId,
-        after: Option<ReferenceCursor>,
-        size: usize,
-    ) -> Result<ReferencePage> {
-        let parent = self
-            .select::<task::Entity>()
-            .select_only()
-            .column(task::Column::ParentGuid)
-            .filter(task::Column::Guid.eq(task.0))
-            .into_tuple::<Option<Uuid>>()
-            .one(self.reader())
-            .await
-            .map_err(StoreError::from)?;
-        let parent = parent.ok_or_else(|| Error::task_not_found(task, "task"))?;
-        let first = ReferenceCursor::start_of(ReferenceKind::Subtask);
-        let after = after.unwrap_or(first);
-        let mut items = Vec::new();
-        // Only a managed task has wiring steps.
-        let wiring = parent.map(|_| WIRING);
-        for steps in std::iter::once(SUBTASKS).chain(wiring) {
-            if steps.kind >= after.kind && items.len() <= size {
-                let room = size + 1 - items.len();
-                items.extend(self.steps_referring_to(task, steps, &after, room).await?);
-            }
-        }
-        if let Some(parent) = parent
-            && items.len() <= size
+        if let ReferenceFilter::Variable(VariableFilter {
+            task: Some(task), ..
+        }) = filter
         {
-            let managing = self.values_managing(task, TaskId(parent)).await?;
-            items.extend(managing.into_iter().filter(|item| after.is_before(item)));
+            // Fails if the task does not exist.
+            self.order_epoch(*task).await?;
         }
-        Ok(page(items, size))
+        let (filter, size) = (filter.clone(), size.get() as usize);
+        self.read_snapshot(move |snapshot, texts| {
+            let (filter, after) = (filter.clone(), after.clone());
+            async move {
+                let scope = snapshot.scope();
+                match &filter {
+                    ReferenceFilter::Task(task) => to_task(scope, *task, after, size).await,
+                    ReferenceFilter::Variable(filter) => {
+                        variables::to_variable(scope, filter, after, size, texts).await
+                    }
+                }
+            }
+        })
+        .await
     }
+}
 
-    /// Subtask steps that refer to a task, behind a cursor.
-    async fn steps_referring_to(
-        &self,
-        task: TaskId,
-        steps: ReferringSteps,
-        after: &ReferenceCursor,
-        limit: usize,
-    ) -> Result<Vec<Reference>, StoreError> {
-        let db = self.reader();
-        let ReferringSteps {
-            kind,
-            is_link,
-            field,
-        } = steps;
-        let from = if kind == after.kind {
-            after.id
-        } else {
-            Uuid::nil()
-        };
-        let statement = self
-            .select::<step::Entity>()
-            .select_only()
-            .columns([step::Column::Guid, step::Column::Task, step::Column::Title])
-            .filter(step::Column::SubtaskId.eq(task.0))
-            .filter(step::Column::IsLink.eq(is_link))
-            .filter(step::Column::Guid.gt(from))
-            .order_by_asc(step::Column::Guid)
-            .limit(limit as u64)
-            .build(backend(db));
-        let found = db.query_all_raw(statement).await?;
-        let reference = |row| {
-            let mut row = RowReader::new(row);
-            let step = StepId(row.take()?);
+/// A page of the references to a task.
+async fn to_task(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+    after: Option<ReferenceCursor>,
+    size: usize,
+) -> Result<ReferencePage, StoreError> {
+    let parents: Vec<Option<Uuid>> = scope
+        .find::<task::Entity>()
+        .select_only()
+        .column(task::Column::ParentGuid)
+        .filter(task::Column::Guid.eq(task.0))
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let parent = parents.first().copied();
+    let parent = parent.ok_or_else(|| Error::task_not_found(task, "task"))?;
+    let first = ReferenceCursor::start_of(ReferenceKind::Subtask);
+    let after = after.unwrap_or(first);
+    let mut items = Vec::new();
+    // Only a managed task has wiring steps.
+    let wiring = parent.map(|_| WIRING);
+    for steps in std::iter::once(SUBTASKS).chain(wiring) {
+        if steps.kind >= after.kind && items.len() <= size {
+            let limit = size + 1 - items.len();
+            items.extend(list_referring_steps(scope, task, steps, &after, limit).await?);
+        }
+    }
+    if let Some(parent) = parent
+        && items.len() <= size
+    {
+        let managing = list_managing_values(scope, task, TaskId(parent)).await?;
+        items.extend(managing.into_iter().filter(|item| after.is_before(item)));
+    }
+    Ok(page(items, size))
+}
+
+/// Subtask steps that refer to a task, after a cursor.
+async fn list_referring_steps(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+    steps: ReferringSteps,
+    after: &ReferenceCursor,
+    limit: usize,
+) -> Result<Vec<Reference>, StoreError> {
+    let ReferringSteps {
+        kind,
+        is_link,
+        field,
+    } = steps;
+    let from = if kind == after.kind {
+        after.id
+    } else {
+        Uuid::nil()
+    };
+    let found: Vec<(Uuid, Uuid, String)> = scope
+        .find::<step::Entity>()
+        .select_only()
+        .columns([step::Column::Guid, step::Column::Task, step::Column::Title])
+        .filter(step::Column::SubtaskId.eq(task.0))
+        .filter(step::Column::IsLink.eq(is_link))
+        .filter(step::Column::Guid.gt(from))
+        .order_by_asc(step::Column::Guid)
+        .limit(limit as u64)
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let references = found.into_iter().map(|(step, task, title)| Reference {
+        kind,
+        place: ReferencePlace {
+            task: TaskId(task),
+            step: Some(StepId(step)),
+            path: field.to_owned(),
+            title,
+        },
+        condition: None,
+    });
+    Ok(references.collect())
+}
+
+/// The values of the parent's observations that manage a task; usually one.
+async fn list_managing_values(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+    parent: TaskId,
+) -> Result<Vec<Reference>, StoreError> {
+    let mut items = Vec::new();
+    for (step, title, question) in managing_observations(scope, parent, task).await? {
+        let choices = question.values.iter().enumerate();
+        for (index, _) in choices.filter(|(_, choice)| choice.link == Some(task)) {
             let place = ReferencePlace {
-                task: TaskId(row.take()?),
+                task: parent,
                 step: Some(step),
-                path: field.to_owned(),
-                title: row.take()?,
+                path: format!("feedback_config[0].values[{index}]"),
+                title: title.clone(),
             };
-            Ok(Reference {
-                kind,
+            items.push(Reference {
+                kind: ReferenceKind::Manages,
                 place,
                 condition: None,
-            })
-        };
-        found.iter().map(reference).collect()
-    }
-
-    /// The values of the parent's observations that manage a task; usually one.
-    async fn values_managing(
-        &self,
-        task: TaskId,
-        parent: TaskId,
-    ) -> Result<Vec<Reference>, StoreError> {
-        let managing = managing_observations(self.reader(), &self.id, parent, task).await?;
-        let mut items = Vec::new();
-        for (step, title, question) in managing {
-            let choices = question.values.iter().enumerate();
-            for (index, _) in choices.filter(|(_, choice)| choice.link == Some(task)) {
-                let place = ReferencePlace {
-                    task: parent,
-                    step: Some(step),
-                    path: format!("feedback_config[0].values[{index}]"),
-                    title: title.clone(),
-                };
-                items.push(Reference {
-                    kind: ReferenceKind::Manages,
-                    place,
-                    condition: None,
-                });
-            }
+            });
         }
-        items.sort_by(|one, other| {
-            (one.id(), &one.place.path).cmp(&(other.id(), &other.place.path))
-        });
-        Ok(items)
     }
+    items.sort_by(|one, other| (one.id(), &one.place.path).cmp(&(other.id(), &other.place.path)));
+    Ok(items)
 }
 
 /// The observations of a task that manage another one, with their titles and questions, by id.
 pub async fn managing_observations(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     parent: TaskId,
     task: TaskId,
 ) -> Result<Vec<(StepId, String, Feedback)>, StoreError> {
-    let statement = step::Entity::select(account)
+    let rows: Vec<(Uuid, String, Json<StepFields>)> = scope
+        .find::<step::Entity>()
         .select_only()
         .columns([
             step::Column::Guid,
             step::Column::Title,
-            step::Column::FeedbackConfig,
+            step::Column::Content,
         ])
         .filter(step::Column::Task.eq(parent.0))
-        // A text cannot look like this: its quotes are escaped.
-        .filter(step::Column::FeedbackConfig.contains(format!("\"link\":\"{task}\"")))
-        .order_by_asc(step::Column::Guid)
-        .build(backend(db));
-    let mut observations = Vec::new();
-    for row in db.query_all_raw(statement).await? {
-        let mut row = RowReader::new(&row);
-        let (step, title) = (StepId(row.take()?), row.take()?);
-        let question = json_columns::read_feedback(row.take()?)?;
-        if let Some(question) = question.filter(|it| linked_tasks(it).any(|it| it == task)) {
-            observations.push((step, title, question));
-        }
-    }
+        .filter(step::Column::Content.contains(format!("\"link\":\"{task}\"")))
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let observations = rows.into_iter().filter_map(|(step, title, content)| {
+        let question = content.0.question?;
+        let manages = linked_tasks(&question).any(|linked| linked == task);
+        manages.then_some((StepId(step), title, question))
+    });
+    let mut observations: Vec<_> = observations.collect();
+    observations.sort_unstable_by_key(|(step, ..)| *step);
     Ok(observations)
 }
 
@@ -219,9 +223,4 @@ fn page(mut items: Vec<Reference>, size: usize) -> ReferencePage {
     let last = items.last().filter(|_| more);
     let next = last.map(Reference::cursor);
     ReferencePage { items, next }
-}
-
-/// A number of rows as a value for LIMIT.
-fn limit_value(count: usize) -> Value {
-    i64::try_from(count).unwrap_or(i64::MAX).into()
 }

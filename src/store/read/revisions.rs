@@ -1,14 +1,15 @@
-//! Reads the history of guides. All of it is read from the primary.
+//! Reads the history of guides.
 
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, IdenStatic, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    Select, Value,
+    ColumnTrait, ConnectionTrait, DerivePartialModel, ExprTrait, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
+use super::task_tree::LARGE_TREE_BYTES;
 use crate::{
     domain::{
         Error, Result,
@@ -17,96 +18,94 @@ use crate::{
             DeletedBy, DeletedTask, DeletedTaskCursor, EncodedGuide, Note, RevisionAlias,
             RevisionAliases, RevisionCause, RevisionName, TaskRevision, aliases_of,
         },
-        ids::{AccountId, TaskId},
+        ids::TaskId,
         page::{Page, PageSize},
         text::Name,
         time::Timestamp,
     },
     store::{
-        Account, backend,
-        error::StoreError,
-        json_columns,
-        read::task_tree::LARGE_TREE_BYTES,
-        row_reader::RowReader,
-        schema::entity::{
-            OfAccount, revision_alias, task, task_history,
+        Account,
+        account::Scope,
+        entity::{
+            revision_alias, task, task_history,
             task_revision::{self, Column},
         },
-        statement,
-        values::list,
+        error::StoreError,
+        rows::{read_product, valid},
     },
 };
 
-/// The columns of a revision, without its guide, in the order in which [`read_revision`] takes them.
-const REVISION_COLUMNS: [Column; 12] = [
-    Column::Task,
-    Column::Number,
-    Column::Cause,
-    Column::Note,
-    Column::Subject,
-    Column::CreatedTs,
-    Column::TaskName,
-    Column::ProductId,
-    Column::StepCount,
-    Column::GuideEtag,
-    Column::Size,
-    Column::DocumentSize,
-];
+/// A revision's row without its guide.
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "task_revision::Entity")]
+struct RevisionRow {
+    task: Uuid,
+    number: i64,
+    cause: i32,
+    note: String,
+    subject: String,
+    created_ts: i64,
+    task_name: String,
+    product_id: i64,
+    step_count: i64,
+    guide_etag: String,
+    size: i64,
+    document_size: i64,
+}
 
-/// Reads a revision, without its aliases, and the bytes of its document.
-fn read_revision(row: &mut RowReader<'_>) -> Result<(TaskRevision, usize), StoreError> {
-    let revision = TaskRevision {
-        task: TaskId(row.take()?),
-        number: row.take()?,
-        cause: RevisionCause::from_number(row.take()?).ok_or(StoreError::Corrupt("cause"))?,
-        note: json_columns::valid(Note::parse(row.take()?), "note")?,
-        subject: row.take()?,
-        created: Timestamp(row.take()?),
-        task_name: json_columns::valid(Name::parse(row.take()?), "task_name")?,
-        product: json_columns::product(row.take()?)?,
-        step_count: row.take()?,
-        guide_etag: GuideEtag::stored(row.take()?),
-        size: row.take()?,
-        aliases: Vec::new(),
-    };
-    let document_bytes: i64 = row.take()?;
-    let document_bytes = usize::try_from(document_bytes).unwrap_or(usize::MAX);
-    Ok((revision, document_bytes))
+impl RevisionRow {
+    fn read(self, aliases: Vec<RevisionAlias>) -> Result<TaskRevision, StoreError> {
+        Ok(TaskRevision {
+            task: TaskId(self.task),
+            number: self.number,
+            cause: RevisionCause::from_number(self.cause).ok_or(StoreError::Corrupt("cause"))?,
+            note: valid(Note::parse(self.note), "note")?,
+            subject: self.subject,
+            created: Timestamp(self.created_ts),
+            task_name: valid(Name::parse(self.task_name), "task_name")?,
+            product: read_product(self.product_id)?,
+            step_count: self.step_count,
+            guide_etag: GuideEtag::stored(self.guide_etag),
+            size: self.size,
+            aliases,
+        })
+    }
 }
 
 /// The revisions of a task.
-fn revisions(account: &AccountId, task: TaskId) -> Select<task_revision::Entity> {
-    task_revision::Entity::select(account).filter(Column::Task.eq(task.0))
+fn revisions(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+) -> Select<task_revision::Entity> {
+    scope
+        .find::<task_revision::Entity>()
+        .filter(Column::Task.eq(task.0))
 }
 
 /// The aliases of a task.
 pub async fn aliases(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
 ) -> Result<RevisionAliases, StoreError> {
-    let rows: Vec<(String, i64)> = revision_alias::Entity::select(account)
-        .select_only()
-        .columns([
-            revision_alias::Column::Alias,
-            revision_alias::Column::Number,
-        ])
+    let rows = scope
+        .find::<revision_alias::Entity>()
         .filter(revision_alias::Column::Task.eq(task.0))
-        .into_tuple()
-        .all(db)
+        .all(scope.db)
         .await?;
-    let alias = |(alias, number): (String, i64)| {
-        let alias = RevisionAlias::parse(&alias).ok_or(StoreError::Corrupt("alias"))?;
-        Ok((alias, number))
-    };
-    rows.into_iter().map(alias).collect()
+    let aliases = rows
+        .into_iter()
+        .map(|row| Ok((read_alias(&row)?, row.number)));
+    aliases.collect()
+}
+
+fn read_alias(row: &revision_alias::Model) -> Result<RevisionAlias, StoreError> {
+    RevisionAlias::parse(&row.alias).ok_or(StoreError::Corrupt("alias"))
 }
 
 /// A revision of a task with the bytes of its document; `None` if there is none of this name.
 /// `aliases` are those of the task.
 pub async fn find(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     name: &RevisionName,
     aliases: &RevisionAliases,
@@ -118,91 +117,95 @@ pub async fn find(
     let Some(number) = number else {
         return Ok(None);
     };
-    let statement = revisions(account, task)
-        .select_only()
-        .columns(REVISION_COLUMNS)
+    let rows: Vec<RevisionRow> = revisions(scope, task)
         .filter(Column::Number.eq(number))
-        .build(backend(db));
-    let Some(row) = db.query_one_raw(statement).await? else {
+        .into_partial_model()
+        .all(scope.db)
+        .await?;
+    let Some(row) = rows.into_iter().next() else {
         return Ok(None);
     };
-    let (mut revision, document_bytes) = read_revision(&mut RowReader::new(&row))?;
-    revision.aliases = aliases_of(aliases, number);
-    Ok(Some((revision, document_bytes)))
+    let document_bytes = usize::try_from(row.document_size).unwrap_or(usize::MAX);
+    Ok(Some((
+        row.read(aliases_of(aliases, number))?,
+        document_bytes,
+    )))
 }
 
 /// The guide of a revision, compressed.
 pub async fn content(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     number: i64,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let content: Option<Vec<u8>> = revisions(account, task)
+    let contents: Vec<Vec<u8>> = revisions(scope, task)
         .select_only()
         .column(Column::Content)
         .filter(Column::Number.eq(number))
         .into_tuple()
-        .one(db)
+        .all(scope.db)
         .await?;
-    Ok(content)
+    Ok(contents.into_iter().next())
 }
 
 /// The error of a revision that was not found: TASK_NOT_FOUND if there is neither the task nor a
 /// history of it.
 pub async fn not_found(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     revision: &RevisionName,
     field: &'static str,
 ) -> Result<Error, StoreError> {
-    let revision = revision.clone();
-    Ok(match exists_or_has_history(db, account, task).await? {
-        true => Error::RevisionNotFound {
-            task,
-            revision,
-            field,
-        },
-        false => Error::task_not_found(task, "task"),
+    if !exists_or_has_history(scope, task).await? {
+        return Ok(Error::task_not_found(task, "task"));
+    }
+    Ok(Error::RevisionNotFound {
+        task,
+        revision: revision.clone(),
+        field,
     })
 }
 
 /// Whether a task exists or has a history.
 pub async fn exists_or_has_history(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     guid: TaskId,
 ) -> Result<bool, StoreError> {
-    let history = task_history::Entity::select(account)
+    let histories: Vec<Uuid> = scope
+        .find::<task_history::Entity>()
         .select_only()
         .column(task_history::Column::Task)
         .filter(task_history::Column::Task.eq(guid.0))
-        .into_tuple::<Uuid>();
-    if history.one(db).await?.is_some() {
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    if !histories.is_empty() {
         return Ok(true);
     }
-    let task = task::Entity::select(account)
+    let tasks: Vec<Uuid> = scope
+        .find::<task::Entity>()
         .select_only()
         .column(task::Column::Guid)
         .filter(task::Column::Guid.eq(guid.0))
-        .into_tuple::<Uuid>();
-    Ok(task.one(db).await?.is_some())
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    Ok(!tasks.is_empty())
 }
 
 impl Account {
-    /// A revision that this field of a request names.
+    /// A revision that this field of a request names, with the bytes of its document.
     pub async fn find_revision(
         &self,
         task: TaskId,
         name: &RevisionName,
         field: &'static str,
     ) -> Result<(TaskRevision, usize)> {
-        let (db, account) = (self.reader(), &self.id);
-        let aliases = aliases(db, account, task).await?;
-        match find(db, account, task, name, &aliases).await? {
+        let scope = self.reader();
+        let aliases = aliases(scope, task).await?;
+        match find(scope, task, name, &aliases).await? {
             Some(found) => Ok(found),
-            None => Err(not_found(db, account, task, name, field).await?),
+            None => Err(not_found(scope, task, name, field).await?),
         }
     }
 
@@ -218,50 +221,45 @@ impl Account {
             ..=LARGE_TREE_BYTES => None,
             _ => Some(self.large_read_permit(document_bytes).await?),
         };
-        let (db, account) = (self.reader(), &self.id);
-        match content(db, account, task, revision.number).await? {
-            Some(content) => {
-                let guide = EncodedGuide {
-                    content,
-                    document_bytes,
-                };
-                Ok((revision, guide, permit))
-            }
+        let scope = self.reader();
+        let Some(content) = content(scope, task, revision.number).await? else {
             // It was deleted meanwhile.
-            None => Err(not_found(db, account, task, name, field).await?),
-        }
+            return Err(not_found(scope, task, name, field).await?);
+        };
+        let guide = EncodedGuide {
+            content,
+            document_bytes,
+        };
+        Ok((revision, guide, permit))
     }
 
-    /// A page of the revisions of a task, the newest first, behind one of this number.
+    /// A page of the revisions of a task, the newest first, after the one with this number.
     pub async fn list_revisions(
         &self,
         task: TaskId,
         before: Option<i64>,
         size: PageSize,
     ) -> Result<Page<TaskRevision>> {
-        let (db, account) = (self.reader(), &self.id);
-        let statement = revisions(account, task)
-            .select_only()
-            .columns(REVISION_COLUMNS)
+        let scope = self.reader();
+        let mut rows: Vec<RevisionRow> = revisions(scope, task)
             .filter(Column::Number.lt(before.unwrap_or(i64::MAX)))
             .order_by_desc(Column::Number)
             .limit(u64::from(size.get()) + 1)
-            .build(backend(db));
-        let rows = db.query_all_raw(statement).await;
-        let mut rows = rows.map_err(StoreError::from)?;
-        if rows.is_empty() && !exists_or_has_history(db, account, task).await? {
+            .into_partial_model()
+            .all(scope.db)
+            .await
+            .map_err(StoreError::from)?;
+        if rows.is_empty() && !exists_or_has_history(scope, task).await? {
             return Err(Error::task_not_found(task, "task"));
         }
         let more = rows.len() > size.get() as usize;
         rows.truncate(size.get() as usize);
-        let aliases = aliases(db, account, task).await?;
-        let revision = |row| {
-            let (mut revision, _) = read_revision(&mut RowReader::new(row))?;
-            revision.aliases = aliases_of(&aliases, revision.number);
-            Ok(revision)
-        };
-        let items = rows.iter().map(revision);
-        let items = items.collect::<Result<_, StoreError>>()?;
+        let aliases = aliases(scope, task).await?;
+        let revisions = rows.into_iter().map(|row| {
+            let named = aliases_of(&aliases, row.number);
+            row.read(named)
+        });
+        let items = revisions.collect::<Result<_, StoreError>>()?;
         Ok(Page { items, more })
     }
 
@@ -271,79 +269,108 @@ impl Account {
         after: Option<DeletedTaskCursor>,
         size: PageSize,
     ) -> Result<Page<DeletedTask>> {
-        Ok(self.read_deleted_tasks(after, size).await?)
+        self.read_snapshot(move |snapshot, _| async move {
+            list_deleted_tasks(snapshot.scope(), after, size).await
+        })
+        .await
     }
+}
 
-    async fn read_deleted_tasks(
-        &self,
-        after: Option<DeletedTaskCursor>,
-        size: PageSize,
-    ) -> Result<Page<DeletedTask>, StoreError> {
-        let (db, account) = (self.reader(), &self.id);
-        let after = after.unwrap_or(DeletedTaskCursor {
-            deleted: Timestamp(i64::MAX),
-            task: TaskId(Uuid::max()),
-        });
-        let columns = list(
-            REVISION_COLUMNS
-                .iter()
-                .map(|column| format!("r.{}", column.as_str())),
-        );
-        // The newest revision of each task is found by the key.
-        let sql = format!(
-            "SELECT h.deleted_ts, h.deleted_by, {columns} FROM task_histories h \
-             JOIN task_revisions r ON r.account_id = $1 AND r.task = h.task AND r.number = \
-               (SELECT MAX(n.number) FROM task_revisions n \
-                WHERE n.account_id = $1 AND n.task = h.task) \
-             WHERE h.account_id = $1 AND (h.deleted_ts, h.task) < ($2, $3) \
-             ORDER BY h.deleted_ts DESC, h.task DESC LIMIT $4"
-        );
-        let limit = i64::from(size.get()) + 1;
-        let values: [Value; 3] = [after.deleted.0.into(), after.task.0.into(), limit.into()];
-        let statement = statement(backend(db), account, sql, values);
-        let mut rows = Vec::new();
-        for row in db.query_all_raw(statement).await? {
-            let mut row = RowReader::new(&row);
-            let deleted = DeletedBy {
-                at: Timestamp(row.take()?),
-                subject: row.take()?,
-            };
-            let (latest, _) = read_revision(&mut row)?;
-            rows.push(DeletedTask { latest, deleted });
-        }
-        let more = rows.len() > size.get() as usize;
-        rows.truncate(size.get() as usize);
-        let tasks = rows.iter().map(|deleted| deleted.latest.task.0);
-        let mut aliases = self.aliases_of_tasks(tasks.collect()).await?;
-        for DeletedTask { latest, .. } in &mut rows {
-            let named = aliases.remove(&(latest.task.0, latest.number));
-            latest.aliases = named.unwrap_or_default();
-        }
-        Ok(Page { items: rows, more })
+async fn list_deleted_tasks(
+    scope: Scope<'_, impl ConnectionTrait>,
+    after: Option<DeletedTaskCursor>,
+    size: PageSize,
+) -> Result<Page<DeletedTask>, StoreError> {
+    let mut histories = deleted_histories(scope, after)
+        .limit(u64::from(size.get()) + 1)
+        .all(scope.db)
+        .await?;
+    let more = histories.len() > size.get() as usize;
+    histories.truncate(size.get() as usize);
+    let tasks: Vec<Uuid> = histories.iter().map(|history| history.task).collect();
+    let mut newest = newest_revisions(scope, &tasks).await?;
+    let mut items = Vec::with_capacity(histories.len());
+    for history in histories {
+        let (Some(deleted), Some(latest)) = (history.deleted_ts, newest.remove(&history.task))
+        else {
+            return Err(StoreError::Corrupt("deleted_ts"));
+        };
+        let deleted = DeletedBy {
+            at: Timestamp(deleted),
+            subject: history.deleted_by,
+        };
+        items.push(DeletedTask { latest, deleted });
     }
+    Ok(Page { items, more })
+}
 
-    /// The aliases of tasks, by task and number.
-    async fn aliases_of_tasks(
-        &self,
-        tasks: Vec<Uuid>,
-    ) -> Result<BTreeMap<(Uuid, i64), Vec<RevisionAlias>>, StoreError> {
-        if tasks.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let rows = self
-            .select::<revision_alias::Entity>()
-            .filter(revision_alias::Column::Task.is_in(tasks))
-            .order_by_asc(revision_alias::Column::Alias)
-            .all(self.reader())
-            .await?;
-        let mut aliases: BTreeMap<_, Vec<RevisionAlias>> = BTreeMap::new();
-        for row in rows {
-            let alias = RevisionAlias::parse(&row.alias).ok_or(StoreError::Corrupt("alias"))?;
-            aliases
-                .entry((row.task, row.number))
-                .or_default()
-                .push(alias);
-        }
-        Ok(aliases)
+/// Selects the histories of deleted tasks that have revisions, the latest deletion first.
+fn deleted_histories(
+    scope: Scope<'_, impl ConnectionTrait>,
+    after: Option<DeletedTaskCursor>,
+) -> Select<task_history::Entity> {
+    use task_history::Column as History;
+    let revisions = scope
+        .find::<task_revision::Entity>()
+        .select_only()
+        .column(Column::Number)
+        .filter(Column::Task.into_expr().eq(History::Task.into_expr()));
+    scope
+        .find::<task_history::Entity>()
+        .filter(History::DeletedTs.is_not_null())
+        .apply_if(after, |histories, after| {
+            let place = Expr::tuple([History::DeletedTs.into_expr(), History::Task.into_expr()]);
+            let after = [after.deleted.0.into(), after.task.0.into()].map(Expr::Value);
+            histories.filter(place.lt(Expr::tuple(after)))
+        })
+        .filter(Expr::exists(revisions.into_query()))
+        .order_by_desc(History::DeletedTs)
+        .order_by_desc(History::Task)
+}
+
+/// The newest revisions of tasks.
+async fn newest_revisions(
+    scope: Scope<'_, impl ConnectionTrait>,
+    tasks: &[Uuid],
+) -> Result<BTreeMap<Uuid, TaskRevision>, StoreError> {
+    let numbers = scope
+        .find::<task_revision::Entity>()
+        .select_only()
+        .column(Column::Task)
+        .expr(Column::Number.max())
+        .filter(Column::Task.is_in(tasks.iter().copied()))
+        .group_by(Column::Task);
+    let key = Expr::tuple([Column::Task.into_expr(), Column::Number.into_expr()]);
+    let rows: Vec<RevisionRow> = scope
+        .find::<task_revision::Entity>()
+        .filter(key.in_subquery(numbers.into_query()))
+        .into_partial_model()
+        .all(scope.db)
+        .await?;
+    let mut aliases = aliases_of_tasks(scope, tasks).await?;
+    let mut newest = BTreeMap::new();
+    for row in rows {
+        let named = aliases.remove(&(row.task, row.number)).unwrap_or_default();
+        newest.insert(row.task, row.read(named)?);
     }
+    Ok(newest)
+}
+
+/// The aliases of tasks in their order, by task and number.
+async fn aliases_of_tasks(
+    scope: Scope<'_, impl ConnectionTrait>,
+    tasks: &[Uuid],
+) -> Result<BTreeMap<(Uuid, i64), Vec<RevisionAlias>>, StoreError> {
+    let mut rows = scope
+        .find::<revision_alias::Entity>()
+        .filter(revision_alias::Column::Task.is_in(tasks.iter().copied()))
+        .all(scope.db)
+        .await?;
+    rows.sort_by(|row, other| row.alias.cmp(&other.alias));
+    let mut aliases: BTreeMap<_, Vec<RevisionAlias>> = BTreeMap::new();
+    for row in rows {
+        let key = (row.task, row.number);
+        aliases.entry(key).or_default().push(read_alias(&row)?);
+    }
+    Ok(aliases)
 }

@@ -1,6 +1,6 @@
 //! Lists roles.
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 
 use crate::{
     domain::{
@@ -12,42 +12,35 @@ use crate::{
     },
     store::{
         Account,
+        entity::role::{Column, Entity, Model},
         error::StoreError,
-        json_columns,
-        schema::entity::role::{Column, Entity, Model},
+        rows::valid,
     },
 };
 
 impl Account {
     /// A page of the account's roles in order of creation.
     pub async fn list_roles(&self, after: Option<RoleId>, size: PageSize) -> Result<Page<Role>> {
-        let limit = size.get() as usize;
-        let rows = self
-            .select::<Entity>()
-            .filter(Column::Id.gt(after.map_or(0, |id| id.0)))
+        let scope = self.reader();
+        let rows = scope
+            .find::<Entity>()
+            .apply_if(after, |roles, after| roles.filter(Column::Id.gt(after.0)))
             .order_by_asc(Column::Id)
             .limit(u64::from(size.get()) + 1)
-            .all(self.reader())
+            .all(scope.db)
             .await
             .map_err(StoreError::from)?;
+        let limit = size.get() as usize;
         let more = rows.len() > limit;
-        let items = rows
-            .into_iter()
-            .take(limit)
-            .map(read_role)
-            .collect::<Result<_, StoreError>>()?;
+        let roles = rows.into_iter().take(limit).map(read_role);
+        let items = roles.collect::<Result<_, StoreError>>()?;
         Ok(Page { items, more })
     }
 }
 
 fn read_role(row: Model) -> Result<Role, StoreError> {
-    let Model {
-        account_id: _,
-        id,
-        name,
-    } = row;
     Ok(Role {
-        id: RoleId(id),
-        name: json_columns::valid(Name::parse(name), "role name")?,
+        id: RoleId(row.id),
+        name: valid(Name::parse(row.name), "role name")?,
     })
 }

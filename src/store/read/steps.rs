@@ -1,253 +1,317 @@
-//! Reads of steps. What is returned comes from one statement, and with large steps from one
-//! transaction, so that it is one state of the database. Statements sent before it only decide
-//! how it is read.
+//! Reads of steps.
+
+use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryResult, QuerySelect, Value,
+    ColumnTrait, ConnectionTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, Select,
+    sea_query::{Expr, Query},
 };
+use uuid::Uuid;
 
-use super::{ExpectedTranslations, cached_sql::CachedSql};
+use super::{MAX_IDS_PER_STATEMENT, Texts, count_fitting};
 use crate::{
     domain::{
         Error, Result,
-        ids::{AccountId, StepId, TaskId},
+        ids::{StepId, TaskId},
         order::{Place, StepCursor},
         page::{PAGE_BYTES, Page, PageSize},
         step::Step,
+        translation::StepTranslations,
         violation::{Path, Reason},
     },
     store::{
-        Account, backend,
+        Account,
+        account::Scope,
+        entity::{step, step_translation, task},
         error::StoreError,
-        row_reader::{RowReader, read_all},
-        schema::entity::task,
-        statement,
-        step_row::{StepColumns, read_step},
+        rows::{read_step, read_step_translations},
     },
 };
 
-/// A step with more bytes is large: it is read under a permit, by statements of its own.
+/// A step with more bytes is large: it is read under a permit.
 pub const LARGE_STEP_BYTES: i64 = 1024 * 1024;
 
-/// The columns of a step, without texts if it is large.
-const SMALL_STEP: StepColumns = StepColumns {
-    max_bytes: Some(LARGE_STEP_BYTES),
-    ..StepColumns::ALL
-};
-
-/// A step that is not large and has no translations, as most are. Without the subquery for
-/// translations and a condition for each large column, PostgreSQL takes a third less time
-/// ([`ExpectedTranslations`](super::ExpectedTranslations)).
-static PLAIN_STEP: CachedSql = CachedSql::new(|backend| {
-    let selected = StepColumns {
-        translations: false,
-        ..StepColumns::ALL
-    };
-    let (columns, bytes) = (selected.columns(backend), selected.size_sql());
-    format!(
-        "SELECT {bytes}, {columns} FROM steps s WHERE s.account_id = $1 AND s.guid = $2 \
-         AND s.language_count = 0 AND {bytes} <= {LARGE_STEP_BYTES}"
-    )
-});
-
-/// The same, locked. On SQLite the transaction itself is the lock.
-static LOCKED_PLAIN_STEP: CachedSql = CachedSql::new(|backend| {
-    let plain = PLAIN_STEP.of(backend);
-    match backend {
-        DbBackend::Sqlite => plain.to_owned(),
-        _ => format!("{plain} FOR UPDATE"),
-    }
-});
-
-/// A row with one step, and the step's size in bytes.
-struct StepRow {
-    row: QueryResult,
-    bytes: i64,
+/// Whether the bodies of steps and of their translations are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bodies {
+    Read,
+    Skip,
 }
 
-impl StepRow {
-    async fn find(
-        db: &impl ConnectionTrait,
-        account: &AccountId,
-        guid: StepId,
-        selected: StepColumns,
-    ) -> Result<Option<Self>, StoreError> {
-        let backend = backend(db);
-        let (columns, bytes) = (selected.columns(backend), selected.size_sql());
-        let sql = format!(
-            "SELECT {bytes}, {columns} FROM steps s WHERE s.account_id = $1 AND s.guid = $2"
-        );
-        Self::find_by(&sql, db, account, guid).await
-    }
-
-    async fn find_by(
-        sql: &str,
-        db: &impl ConnectionTrait,
-        account: &AccountId,
-        guid: StepId,
-    ) -> Result<Option<Self>, StoreError> {
-        let statement = statement(backend(db), account, sql, [Value::from(guid.0)]);
-        let Some(row) = db.query_one_raw(statement).await? else {
-            return Ok(None);
-        };
-        let bytes = RowReader::new(&row).take()?;
-        Ok(Some(Self { row, bytes }))
-    }
-
-    fn read(&self, account: &AccountId) -> Result<(Step, Place), StoreError> {
-        let mut row = RowReader::new(&self.row);
-        row.take::<i64>()?;
-        read_step(&mut row, account)
+impl Bodies {
+    /// The bytes of what is read of a step.
+    fn step_bytes(self) -> Expr {
+        match self {
+            Self::Read => step_bytes(),
+            Self::Skip => step::Column::Size.into_expr(),
+        }
     }
 }
 
-/// Reads a step and its place. Of a large step it reads no texts, and fails with
-/// [`StoreError::NeedsLargeReadPermit`].
-///
-/// If no translations are expected, a first statement finds only a small step without any; the
-/// next one finds every step.
+/// The bytes of a step with all of its texts.
+pub fn step_bytes() -> Expr {
+    step::Column::Size
+        .into_expr()
+        .add(step::Column::BodySize.into_expr())
+}
+
+/// A step that is not large, and its place. Fails with [`StoreError::NeedsLargeReadPermit`] if it is
+/// large. The caller sees to it that its statements read one state.
 pub async fn find_small(
-    db: &impl ConnectionTrait,
-    expected: &ExpectedTranslations,
-    account: &AccountId,
+    scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    if !expected.of(account) {
-        let sql = PLAIN_STEP.of(backend(db));
-        if let Some(found) = StepRow::find_by(sql, db, account, guid).await? {
-            return found.read(account).map(Some);
-        }
+    if let Some(row) = find_small_row(scope, guid).await? {
+        let mut steps = with_translations(scope, vec![row], Bodies::Read).await?;
+        return Ok(steps.pop());
     }
-    let found = match StepRow::find(db, account, guid, SMALL_STEP).await? {
-        None => return Ok(None),
-        Some(StepRow { bytes, .. }) if bytes > LARGE_STEP_BYTES => {
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            return Err(StoreError::NeedsLargeReadPermit(bytes));
-        }
-        Some(found) => found.read(account)?,
+    let sizes: Vec<i64> = row(scope, guid)
+        .select_only()
+        .expr(step_bytes())
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let Some(bytes) = sizes.first() else {
+        return Ok(None);
     };
-    expected.note(account, !found.0.content.translations.is_empty());
-    Ok(Some(found))
+    let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
+    Err(StoreError::NeedsLargeReadPermit(bytes))
 }
 
-/// Locks and reads a step by one statement if it is small and has no translations, and otherwise
-/// does nothing.
-pub async fn lock_plain(
-    db: &impl ConnectionTrait,
-    account: &AccountId,
+/// A step of any size, and its place. The caller has a permit, and sees to it that its statements read
+/// one state.
+pub async fn find_any(
+    scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let sql = LOCKED_PLAIN_STEP.of(backend(db));
-    let found = StepRow::find_by(sql, db, account, guid).await?;
-    found.map(|found| found.read(account)).transpose()
+    let rows = row(scope, guid).all(scope.db).await?;
+    Ok(with_translations(scope, rows, Bodies::Read).await?.pop())
+}
+
+/// The steps of rows with their translations, in the order of the rows. The caller sees to it that
+/// rows and translations are of one state.
+pub async fn with_translations(
+    scope: Scope<'_, impl ConnectionTrait>,
+    rows: Vec<step::Model>,
+    bodies: Bodies,
+) -> Result<Vec<(Step, Place)>, StoreError> {
+    let translated: Vec<Uuid> = rows
+        .iter()
+        .filter(|row| row.language_count > 0)
+        .map(|row| row.guid)
+        .collect();
+    let mut translations: BTreeMap<Uuid, Vec<step_translation::Model>> = BTreeMap::new();
+    for steps in translated.chunks(MAX_IDS_PER_STATEMENT) {
+        let mut found = scope
+            .find::<step_translation::Entity>()
+            .filter(step_translation::Column::Step.is_in(steps.iter().copied()));
+        if bodies == Bodies::Skip {
+            found = found.select_except([step_translation::Column::Body]);
+        }
+        for row in found.all(scope.db).await? {
+            translations.entry(row.step).or_default().push(row);
+        }
+    }
+    let steps = rows.into_iter().map(|row| {
+        let translations = translations.remove(&row.guid).unwrap_or_default();
+        read_step(row, read_step_translations(translations)?)
+    });
+    steps.collect()
+}
+
+fn row(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<step::Entity> {
+    scope
+        .find::<step::Entity>()
+        .filter(step::Column::Guid.eq(guid.0))
+}
+
+async fn find_small_row(
+    scope: Scope<'_, impl ConnectionTrait>,
+    guid: StepId,
+) -> Result<Option<step::Model>, StoreError> {
+    let small = row(scope, guid).filter(step_bytes().lte(LARGE_STEP_BYTES));
+    Ok(small.all(scope.db).await?.pop())
+}
+
+/// The order epoch of a task.
+async fn get_order_epoch(
+    scope: Scope<'_, impl ConnectionTrait>,
+    task: TaskId,
+) -> Result<i64, StoreError> {
+    let epochs: Vec<i64> = scope
+        .find::<task::Entity>()
+        .select_only()
+        .column(task::Column::OrderEpoch)
+        .filter(task::Column::Guid.eq(task.0))
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let epoch = epochs.first().copied();
+    Ok(epoch.ok_or_else(|| Error::task_not_found(task, "task"))?)
 }
 
 /// The page that a call requests.
-pub(super) struct StepPageRequest {
-    pub task: TaskId,
-    pub bodies: bool,
-    /// Whether translations are read. If they are not and a step has some, they are read by
-    /// a second statement.
-    translations: bool,
+#[derive(Clone, Copy)]
+struct StepPage {
+    task: TaskId,
+    bodies: Bodies,
     after: Option<StepCursor>,
-    size: i64,
+    size: PageSize,
 }
 
-/// The steps of a page, each with the cursor after it.
-pub(super) struct StepPageRead {
-    /// How many steps there are from the start of the page, at most one more than it may
-    /// have.
-    pub found: usize,
-    pub steps: Vec<(Step, StepCursor)>,
+/// A row with a step of a page.
+#[derive(FromQueryResult)]
+struct ListedStep {
+    #[sea_orm(nested)]
+    step: step::Model,
+    order_epoch: i64,
 }
 
-impl StepPageRequest {
-    /// Most bytes of a step that counts as small in this page; a large one never does. If all
-    /// steps of the page and the one after it are small, they have at most twice [`PAGE_BYTES`].
+impl StepPage {
+    /// The maximum number of bytes of a small step of this page. If all steps of the page and the one
+    /// after it are small, they have at most twice [`PAGE_BYTES`].
     fn max_small_step_bytes(&self) -> i64 {
-        (2 * PAGE_BYTES as i64 / (self.size + 1)).min(LARGE_STEP_BYTES)
+        let share = 2 * PAGE_BYTES as i64 / (i64::from(self.size.get()) + 1);
+        Ord::min(share, LARGE_STEP_BYTES)
     }
 
-    /// The condition for the steps of this page and later ones, and the values from `$2`
-    /// on. `$3` is the most rows to read, one more than the page has.
-    pub fn condition(&self) -> (&'static str, Vec<Value>) {
-        let mut values = vec![Value::from(self.task.0), Value::from(self.size + 1)];
-        match &self.after {
-            None => ("s.account_id = $1 AND s.task = $2", values),
-            Some(StepCursor { place, .. }) => {
-                values.push(place.position.into());
-                values.push(place.fraction.clone().into());
-                let after = "s.account_id = $1 AND s.task = $2 \
-                     AND (s.position, s.fraction) > ($4, $5)";
-                (after, values)
-            }
+    /// The steps of this page and of later ones, in their order.
+    fn steps(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+        let steps = scope.find::<step::Entity>();
+        let steps = match self.bodies {
+            Bodies::Read => steps,
+            Bodies::Skip => steps.select_except([step::Column::Body]),
+        };
+        steps
+            .filter(step::Column::Task.eq(self.task.0))
+            .apply_if(self.after, |steps, after| {
+                steps.filter(step::Column::Position.gt(after.place.0))
+            })
+            .order_by_asc(step::Column::Position)
+    }
+
+    /// The number of rows that are read: one more than the page has.
+    fn limit(&self) -> u64 {
+        u64::from(self.size.get()) + 1
+    }
+
+    /// Reads the steps of the page and the one after it if all of them are small; otherwise none.
+    async fn read_small_rows(
+        &self,
+        scope: Scope<'_, impl ConnectionTrait>,
+    ) -> Result<Vec<ListedStep>, StoreError> {
+        let sizes = self
+            .steps(scope)
+            .select_only()
+            .expr_as(self.bodies.step_bytes(), "bytes")
+            .limit(self.limit());
+        let large = Query::select()
+            .column("bytes")
+            .from_subquery(sizes.into_query(), "sizes")
+            .and_where(Expr::col("bytes").gt(self.max_small_step_bytes()))
+            .take();
+        let order_epoch = scope
+            .find::<task::Entity>()
+            .select_only()
+            .column(task::Column::OrderEpoch)
+            .filter(task::Column::Guid.eq(self.task.0));
+        let rows = self
+            .steps(scope)
+            .expr_as(order_epoch.into_query(), "order_epoch")
+            .filter(Expr::exists(large).not())
+            .limit(self.limit())
+            .into_model()
+            .all(scope.db);
+        Ok(rows.await?)
+    }
+
+    /// Reads the page, in which steps may be large or have translations.
+    async fn read(
+        &self,
+        scope: Scope<'_, impl ConnectionTrait>,
+        texts: Texts,
+    ) -> Result<Page<(Step, StepCursor)>, StoreError> {
+        let epoch = get_order_epoch(scope, self.task).await?;
+        let mut sizes: Vec<(i64, i64)> = self
+            .steps(scope)
+            .select_only()
+            .column(step::Column::Position)
+            .expr(self.bodies.step_bytes())
+            .limit(self.limit())
+            .into_tuple()
+            .all(scope.db)
+            .await?;
+        let found = sizes.len();
+        let fitting = count_fitting(sizes.iter().map(|(_, bytes)| *bytes), self.size);
+        sizes.truncate(fitting);
+        let max_small = self.max_small_step_bytes();
+        if texts == Texts::Small && sizes.iter().any(|(_, bytes)| *bytes > max_small) {
+            let bytes = sizes.iter().map(|(_, bytes)| *bytes).sum::<i64>();
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            return Err(StoreError::NeedsLargeReadPermit(bytes));
         }
+        let rows = match sizes.last() {
+            None => Vec::new(),
+            Some((last, _)) => {
+                let steps = self.steps(scope);
+                let steps = steps.filter(step::Column::Position.lte(*last));
+                steps.all(scope.db).await?
+            }
+        };
+        self.complete(scope, rows, found, epoch).await
     }
-}
 
-/// Not NULL for a step with translations.
-const TRANSLATED: &str = "CASE WHEN s.language_count > 0 THEN 1 END";
-
-/// A row with a step of a list.
-struct ListedRow {
-    row: QueryResult,
-    bytes: i64,
-    translated: bool,
-}
-
-impl ListedRow {
-    fn new(row: QueryResult) -> Result<Self, StoreError> {
-        let mut columns = RowReader::new(&row);
-        let bytes = columns.take()?;
-        columns.take::<i64>()?;
-        let translated = columns.take::<Option<i32>>()?.is_some();
-        Ok(Self {
-            row,
-            bytes,
-            translated,
+    /// The page with the steps of these rows. `found` is how many steps there are from its start on, at
+    /// most one more than it may have.
+    async fn complete(
+        &self,
+        scope: Scope<'_, impl ConnectionTrait>,
+        rows: Vec<step::Model>,
+        found: usize,
+        epoch: i64,
+    ) -> Result<Page<(Step, StepCursor)>, StoreError> {
+        if self.after.is_some_and(|after| after.epoch != epoch) {
+            return Err(StoreError::Domain(Error::invalid(
+                &Path::root("page_token"),
+                Reason::PageTokenInvalid,
+                "the steps have been renumbered since; start again from the first page",
+            )));
+        }
+        let steps = with_translations(scope, rows, self.bodies).await?;
+        let more = found > steps.len();
+        let with_cursor = |(step, place)| (step, StepCursor { epoch, place });
+        Ok(Page {
+            items: steps.into_iter().map(with_cursor).collect(),
+            more,
         })
     }
-
-    fn read(&self, account: &AccountId) -> Result<(Step, StepCursor), StoreError> {
-        let mut row = RowReader::new(&self.row);
-        row.take::<i64>()?;
-        let epoch = row.take()?;
-        row.take::<Option<i32>>()?;
-        let (step, place) = read_step(&mut row, account)?;
-        Ok((step, StepCursor { epoch, place }))
-    }
-}
-
-/// How many of these steps fit into a page: about [`PAGE_BYTES`], but at least one.
-fn count_fitting(rows: &[ListedRow], limit: usize) -> usize {
-    let mut before = 0_i64;
-    let fits = |row: &&ListedRow| {
-        let starts_within = before < PAGE_BYTES as i64;
-        before = before.saturating_add(row.bytes);
-        starts_within
-    };
-    rows.iter().take(limit).take_while(fits).count()
 }
 
 impl Account {
-    /// Reads a step with its body; a large one is read again, under a permit.
+    /// Reads a step with its body. One statement reads a small step without translations.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
-        let expected = self.expected_translations();
-        let step = match find_small(self.reader(), expected, &self.id, guid).await {
-            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                self.get_large_step(guid, bytes).await?
+        let found = match find_small_row(self.reader(), guid).await? {
+            Some(row) if row.language_count == 0 => Some(read_step(row, StepTranslations::new())?),
+            _ => {
+                self.read_snapshot(move |snapshot, texts| async move {
+                    match texts {
+                        Texts::Small => find_small(snapshot.scope(), guid).await,
+                        Texts::All => find_any(snapshot.scope(), guid).await,
+                    }
+                })
+                .await?
             }
-            found => found?.map(|(step, _)| step),
         };
+        let step = found.map(|(step, _)| step);
         step.ok_or_else(|| Error::step_not_found(guid, "guid"))
     }
 
     /// A page of a task's steps in order, each with the cursor after it. A page has about
     /// [`PAGE_BYTES`], but at least one step.
     ///
-    /// The first statement is sent again if it finds translations that were not expected. A page
-    /// whose steps are not all small is then read once more, under a permit. For an empty page
-    /// the primary is asked whether the task exists.
+    /// One statement reads a page of small steps without translations. It finds no rows if a step is not
+    /// small, so that large rows are never read without a permit.
     pub async fn list_steps(
         &self,
         task: TaskId,
@@ -255,89 +319,38 @@ impl Account {
         after: Option<StepCursor>,
         size: PageSize,
     ) -> Result<Page<(Step, StepCursor)>> {
-        let limit = size.get() as usize;
-        let epoch = after.as_ref().map(|cursor| cursor.epoch);
-        let expected = self.expected_translations();
-        let mut page = StepPageRequest {
+        let bodies = if bodies { Bodies::Read } else { Bodies::Skip };
+        let page = StepPage {
             task,
             bodies,
-            translations: expected.of(&self.id),
             after,
-            size: i64::from(size.get()),
+            size,
         };
-        let mut listed = self.read_listed_rows(&page).await?;
-        let translated = listed.iter().any(|row| row.translated);
-        if !listed.is_empty() {
-            expected.note(&self.id, translated);
+        let mut rows = page.read_small_rows(self.reader()).await?;
+        let found = rows.len();
+        let bytes = rows.iter().map(|row| match bodies {
+            Bodies::Read => row.step.size + row.step.body_size,
+            Bodies::Skip => row.step.size,
+        });
+        let fitting = count_fitting(bytes, size);
+        rows.truncate(fitting);
+        match rows.first() {
+            Some(first) if rows.iter().all(|row| row.step.language_count == 0) => {
+                let epoch = first.order_epoch;
+                let rows = rows.into_iter().map(|row| row.step).collect();
+                Ok(page.complete(self.reader(), rows, found, epoch).await?)
+            }
+            _ => {
+                self.read_snapshot(move |snapshot, texts| async move {
+                    page.read(snapshot.scope(), texts).await
+                })
+                .await
+            }
         }
-        if translated && !page.translations {
-            page.translations = true;
-            listed = self.read_listed_rows(&page).await?;
-        }
-        let max_small_bytes = page.max_small_step_bytes();
-        let found = listed.len();
-        listed.truncate(count_fitting(&listed, limit));
-        let largest = listed.iter().map(|row| row.bytes).max().unwrap_or_default();
-        let bytes = listed.iter().map(|row| row.bytes).sum::<i64>();
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let StepPageRead { found, mut steps } = if largest > LARGE_STEP_BYTES {
-            self.read_page_of_large_steps(page, bytes).await?
-        } else if largest > max_small_bytes {
-            self.read_page(&page, bytes).await?
-        } else {
-            let steps = read_all(listed.iter(), |row| row.read(&self.id))?;
-            StepPageRead { found, steps }
-        };
-        steps.truncate(limit);
-        let current = match steps.first() {
-            Some((_, cursor)) => cursor.epoch,
-            None => self.order_epoch(task).await?,
-        };
-        if epoch.is_some_and(|epoch| epoch != current) {
-            return Err(Error::invalid(
-                &Path::root("page_token"),
-                Reason::PageTokenInvalid,
-                "the steps have been renumbered since; start again from the first page",
-            ));
-        }
-        let more = found > steps.len();
-        Ok(Page { items: steps, more })
     }
 
-    /// The rows of a page and of the step after it. A step that is not small comes without large
-    /// columns; then the page has to be read in another way.
-    async fn read_listed_rows(&self, page: &StepPageRequest) -> Result<Vec<ListedRow>, StoreError> {
-        let db = self.reader();
-        let selected = StepColumns {
-            bodies: page.bodies,
-            max_bytes: Some(page.max_small_step_bytes()),
-            translations: page.translations,
-            ..StepColumns::ALL
-        };
-        let (columns, bytes) = (selected.columns(backend(db)), selected.size_sql());
-        let (condition, values) = page.condition();
-        let sql = format!(
-            "SELECT {bytes}, (SELECT t.order_epoch FROM tasks t \
-                              WHERE t.account_id = $1 AND t.guid = $2), \
-                    {TRANSLATED}, {columns} \
-             FROM steps s WHERE {condition} ORDER BY s.position, s.fraction LIMIT $3"
-        );
-        let statement = statement(backend(db), &self.id, sql, values);
-        let rows = db.query_all_raw(statement).await?;
-        read_all(rows.into_iter(), ListedRow::new)
-    }
-
-    /// The task's order epoch, or [`Error::TaskNotFound`].
+    /// The task's order epoch. Fails with [`Error::TaskNotFound`] if there is no such task.
     pub(in crate::store) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
-        let epoch: Option<i64> = self
-            .select::<task::Entity>()
-            .select_only()
-            .column(task::Column::OrderEpoch)
-            .filter(task::Column::Guid.eq(task.0))
-            .into_tuple()
-            .one(self.reader())
-            .await
-            .map_err(StoreError::from)?;
-        epoch.ok_or_else(|| Error::task_not_found(task, "task"))
+        Ok(get_order_epoch(self.reader(), task).await?)
     }
 }

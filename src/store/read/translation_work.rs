@@ -1,16 +1,17 @@
 //! Lists the texts that an automatic translator has to translate.
 //!
 //! A call examines a bounded number of resources in the order of their ids. So its cost is
-//! bounded even when nearly everything is translated.
+//! bounded even if nearly everything is translated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryResult, QuerySelect, QueryTrait,
+    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
+    QuerySelect, Select, SelectModel, Selector,
 };
-use serde::Deserialize;
 use uuid::Uuid;
 
+use super::{Texts, steps::step_bytes};
 use crate::{
     domain::{
         Result,
@@ -24,54 +25,21 @@ use crate::{
         },
     },
     store::{
-        Account, backend,
+        Account,
+        account::Scope,
+        entity::{step, step_translation, task, task_translation},
         error::StoreError,
-        json_columns::{self, json_functions},
-        row_reader::RowReader,
-        schema::entity::{step, task},
-        values::Values,
+        json::Json,
+        rows::{StepFields, read_digest, valid},
     },
 };
 
-/// Resources that one statement examines.
-const BATCH_ROWS: i64 = 500;
+/// The number of resources in a batch.
+const BATCH_ROWS: usize = 500;
+/// The maximum number of batches that a call examines.
+const MAX_BATCHES: usize = 4;
 /// If the sources of a page have more bytes, they are read under a permit.
 const LARGE_PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Most statements of one call that examine resources.
-const MAX_BATCHES: usize = 4;
-
-/// A resource and its translations into the requested languages.
-struct ExaminedRow {
-    guid: Uuid,
-    bytes: i64,
-    /// How many languages it has, requested or not; at most [`MAX_LANGUAGES`].
-    languages: i64,
-    /// Its translations into the requested languages, as JSON.
-    translations: Option<String>,
-}
-
-/// A language, whether its translation is locked, and whether it was made from the current
-/// source.
-#[derive(Deserialize)]
-struct StoredTranslation(String, json_columns::JsonBool, json_columns::JsonBool);
-
-/// A missing or outdated translation, before the source is read.
-struct FoundWork {
-    cursor: TranslationWorkCursor,
-    /// The index of the requested language.
-    language: usize,
-    state: TranslationState,
-}
-
-/// Collects the work of a page.
-struct WorkPageBuilder {
-    found: Vec<FoundWork>,
-    bytes: usize,
-    size: usize,
-    /// Where the next page begins.
-    cursor: TranslationWorkCursor,
-    full: bool,
-}
 
 impl Account {
     /// A page of work in the order of ids, tasks first.
@@ -85,242 +53,264 @@ impl Account {
             // Fails if the task does not exist.
             self.order_epoch(task).await?;
         }
-        let (page, next) = self.find_work(filter, after, size).await?;
-        // A page ends at about `PAGE_BYTES`, but for one source.
-        let permit = match page.bytes > LARGE_PAGE_BYTES {
-            true => Some(self.large_read_permit(page.bytes).await?),
-            false => None,
-        };
-        let items = self.read_sources(filter, page.found).await?;
-        drop(permit);
-        Ok(TranslationWorkPage { items, next })
-    }
-
-    /// Finds the work of a page, and where the next one begins, without reading sources.
-    async fn find_work(
-        &self,
-        filter: &TranslationWorkFilter,
-        after: Option<TranslationWorkCursor>,
-        size: PageSize,
-    ) -> Result<(WorkPageBuilder, Option<TranslationWorkCursor>), StoreError> {
-        let mut page = WorkPageBuilder {
-            found: Vec::new(),
-            bytes: 0,
-            size: size.get() as usize,
-            cursor: after.unwrap_or(TranslationWorkCursor::START),
-            full: false,
-        };
-        let mut ended = false;
-        for _ in 0..MAX_BATCHES {
-            let examined = self.examine(filter, page.cursor).await?;
-            let is_last = examined.len() < usize::try_from(BATCH_ROWS).unwrap_or(usize::MAX);
-            for resource in examined {
-                page.add(resource, filter)?;
-                if page.full {
-                    break;
-                }
-            }
-            if page.full {
-                break;
-            }
-            if is_last && page.cursor.steps {
-                ended = true;
-                break;
-            }
-            if is_last {
-                page.cursor = TranslationWorkCursor {
-                    steps: true,
-                    ..TranslationWorkCursor::START
-                };
-            }
-        }
-        let next = (!ended).then_some(page.cursor);
-        Ok((page, next))
-    }
-
-    /// Reads the next resources after a cursor.
-    async fn examine(
-        &self,
-        filter: &TranslationWorkFilter,
-        from: TranslationWorkCursor,
-    ) -> Result<Vec<ExaminedRow>, StoreError> {
-        let db = self.reader();
-        let count = filter.languages.len();
-        // A resource is skipped once all its languages are examined.
-        let after = if from.languages < count { ">=" } else { ">" };
-        let mut values = Values::new();
-        let mut condition = format!("r.guid {after} {}", values.bind(from.guid));
-        if let Some(task) = filter.task {
-            let column = if from.steps { "task" } else { "guid" };
-            let task = values.bind(task.0);
-            condition.push_str(&format!(" AND r.{column} = {task}"));
-        }
-        let languages = values.bind_all(filter.languages.iter().map(|tag| tag.as_str()));
-        let sql = examine_sql(backend(db), from.steps, &condition, &languages);
-        let statement = values.statement(sql, backend(db), &self.id);
-        let examined = |row| {
-            let mut row = RowReader::new(row);
-            Ok(ExaminedRow {
-                guid: row.take()?,
-                bytes: row.take()?,
-                languages: row.take()?,
-                translations: row.take()?,
-            })
-        };
-        let rows = db.query_all_raw(statement).await?;
-        rows.iter().map(examined).collect()
-    }
-
-    /// Reads the source texts of the work found.
-    async fn read_sources(
-        &self,
-        filter: &TranslationWorkFilter,
-        found: Vec<FoundWork>,
-    ) -> Result<Vec<(TranslationWork, TranslationWorkCursor)>, StoreError> {
-        let ids = |steps: bool| -> Vec<Uuid> {
-            let of_kind = found.iter().filter(|found| found.cursor.steps == steps);
-            let mut ids: Vec<Uuid> = of_kind.map(|found| found.cursor.guid).collect();
-            ids.dedup();
-            ids
-        };
-        let mut sources: BTreeMap<(bool, Uuid), (SourceTexts, SourceDigest)> = BTreeMap::new();
-        for (guid, name) in self.task_sources(ids(false)).await? {
-            let digest = SourceDigest::of_task(&name);
-            sources.insert((false, guid), (SourceTexts::Task { name }, digest));
-        }
-        for (guid, source) in self.step_sources(ids(true)).await? {
-            sources.insert((true, guid), source);
-        }
-        let work = |found: FoundWork| {
-            let TranslationWorkCursor { steps, guid, .. } = found.cursor;
-            // The resource may have been deleted meanwhile.
-            let (source, digest) = sources.get(&(steps, guid))?.clone();
-            let work = TranslationWork {
-                resource: if steps {
-                    ResourceId::Step(StepId(guid))
-                } else {
-                    ResourceId::Task(TaskId(guid))
-                },
-                language: filter.languages.get(found.language)?.clone(),
-                state: found.state,
-                source,
-                digest,
-            };
-            Some((work, found.cursor))
-        };
-        Ok(found.into_iter().filter_map(work).collect())
-    }
-
-    /// Reads the names of tasks.
-    async fn task_sources(&self, ids: Vec<Uuid>) -> Result<Vec<(Uuid, String)>, StoreError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let tasks = self
-            .select::<task::Entity>()
-            .select_only()
-            .columns([task::Column::Guid, task::Column::Name])
-            .filter(task::Column::Guid.is_in(ids))
-            .into_tuple();
-        Ok(tasks.all(self.reader()).await?)
-    }
-
-    /// Reads the texts of steps, with the digests of what is translated.
-    async fn step_sources(
-        &self,
-        ids: Vec<Uuid>,
-    ) -> Result<Vec<(Uuid, (SourceTexts, SourceDigest))>, StoreError> {
-        use step::Column;
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let db = self.reader();
-        let steps = self.select::<step::Entity>().select_only().columns([
-            Column::Guid,
-            Column::Title,
-            Column::Instructions,
-            Column::FeedbackConfig,
-            Column::RestDigest,
-            Column::Body,
-        ]);
-        let statement = steps.filter(Column::Guid.is_in(ids)).build(backend(db));
-        let rows = db.query_all_raw(statement).await?;
-        rows.iter().map(read_step_source).collect()
+        let filter = filter.clone();
+        self.read_snapshot(move |snapshot, texts| {
+            let filter = filter.clone();
+            async move { list(snapshot.scope(), &filter, after, size, texts).await }
+        })
+        .await
     }
 }
 
-/// SQL for at most [`BATCH_ROWS`] tasks or steps `r`, each with its translations into `languages`, a
-/// list of placeholders.
-fn examine_sql(backend: DbBackend, steps: bool, condition: &str, languages: &str) -> String {
-    let (array, aggregate, cast) = json_functions(backend);
-    let (table, translations, key, bytes, fresh) = if steps {
-        (
-            "steps",
-            "step_translations",
-            "step",
-            "r.size + r.body_size",
-            "l.translated_from_title = r.title AND l.translated_from_rest = r.rest_digest",
-        )
-    } else {
-        (
-            "tasks",
-            "task_translations",
-            "task",
-            "r.size",
-            "l.translated_from_name = r.name",
-        )
+async fn list(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    after: Option<TranslationWorkCursor>,
+    size: PageSize,
+    texts: Texts,
+) -> Result<TranslationWorkPage, StoreError> {
+    let (page, next) = find_work(scope, filter, after, size).await?;
+    // A page ends at about `PAGE_BYTES`, but for one source.
+    if texts == Texts::Small && page.bytes > LARGE_PAGE_BYTES {
+        return Err(StoreError::NeedsLargeReadPermit(page.bytes));
+    }
+    let items = read_sources(scope, filter, page.found).await?;
+    Ok(TranslationWorkPage { items, next })
+}
+
+/// Finds the work of a page, and where the next one begins, without reading sources.
+async fn find_work(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    after: Option<TranslationWorkCursor>,
+    size: PageSize,
+) -> Result<(WorkPageBuilder, Option<TranslationWorkCursor>), StoreError> {
+    let mut page = WorkPageBuilder {
+        found: Vec::new(),
+        bytes: 0,
+        size: size.get() as usize,
+        cursor: after.unwrap_or(TranslationWorkCursor::START),
     };
-    format!(
-        "SELECT r.guid, {bytes} AS bytes, r.language_count AS languages, \
-           CASE WHEN r.language_count > 0 THEN \
-             (SELECT {aggregate}({array}(l.language, l.locked, {fresh})){cast} FROM {translations} l \
-              WHERE l.account_id = $1 AND l.{key} = r.guid AND l.language IN ({languages})) \
-           END AS translations \
-         FROM {table} r WHERE r.account_id = $1 AND {condition} \
-         ORDER BY r.guid LIMIT {BATCH_ROWS}"
-    )
+    for _ in 0..MAX_BATCHES {
+        let resources = examine(scope, filter, page.cursor).await?;
+        let has_room = resources.iter().all(|resource| page.add(resource, filter));
+        if !has_room {
+            break;
+        }
+        let is_last = resources.len() < BATCH_ROWS;
+        if is_last && page.cursor.steps {
+            return Ok((page, None));
+        }
+        if is_last {
+            page.cursor = TranslationWorkCursor {
+                steps: true,
+                ..TranslationWorkCursor::START
+            };
+        }
+    }
+    let next = page.cursor;
+    Ok((page, Some(next)))
+}
+
+/// A task or step without its texts.
+#[derive(FromQueryResult)]
+struct Resource {
+    guid: Uuid,
+    bytes: i64,
+    /// How many languages it has, requested or not; at most [`MAX_LANGUAGES`].
+    language_count: i64,
+    /// The name of a task, or the title of a step.
+    title: String,
+    /// The digest of a step's other texts; `None` for a task.
+    rest_digest: Option<Vec<u8>>,
+    /// Its translations into the requested languages.
+    #[sea_orm(skip)]
+    translations: Vec<StoredTranslation>,
+}
+
+/// A translation without its texts.
+#[derive(FromQueryResult)]
+struct StoredTranslation {
+    /// The task or step.
+    resource: Uuid,
+    language: String,
+    locked: bool,
+    /// The `title` of the resource when the translation was written.
+    from_title: String,
+    /// The `rest_digest` of the resource when the translation was written.
+    from_rest: Option<Vec<u8>>,
+}
+
+/// Reads the next tasks or steps after a cursor.
+async fn examine(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    cursor: TranslationWorkCursor,
+) -> Result<Vec<Resource>, StoreError> {
+    let resources = if cursor.steps {
+        steps(scope, filter, cursor)
+    } else {
+        tasks(scope, filter, cursor)
+    };
+    let mut resources = resources.all(scope.db).await?;
+    // A resource is skipped once all its languages are examined.
+    let is_examined = cursor.languages >= filter.languages.len();
+    resources.retain(|resource| {
+        resource.guid > cursor.guid || (resource.guid == cursor.guid && !is_examined)
+    });
+    resources.sort_unstable_by_key(|resource| resource.guid);
+    resources.truncate(BATCH_ROWS);
+    let translated: Vec<Uuid> = resources
+        .iter()
+        .filter(|resource| resource.language_count > 0)
+        .map(|resource| resource.guid)
+        .collect();
+    if translated.is_empty() {
+        return Ok(resources);
+    }
+    let translations = if cursor.steps {
+        step_translations(scope, filter, translated)
+    } else {
+        task_translations(scope, filter, translated)
+    };
+    let mut by_resource: HashMap<Uuid, Vec<StoredTranslation>> = HashMap::new();
+    for translation in translations.all(scope.db).await? {
+        let of_resource = by_resource.entry(translation.resource).or_default();
+        of_resource.push(translation);
+    }
+    for resource in &mut resources {
+        resource.translations = by_resource.remove(&resource.guid).unwrap_or_default();
+    }
+    Ok(resources)
+}
+
+fn tasks(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    cursor: TranslationWorkCursor,
+) -> Selector<SelectModel<Resource>> {
+    use task::Column;
+    let tasks = scope
+        .find::<task::Entity>()
+        .select_only()
+        .columns([Column::Guid, Column::LanguageCount])
+        .column_as(Column::Size, "bytes")
+        .column_as(Column::Name, "title");
+    let tasks = match filter.task {
+        Some(task) => tasks.filter(Column::Guid.eq(task.0)),
+        None => batch(tasks, Column::Guid, cursor),
+    };
+    tasks.into_model()
+}
+
+fn steps(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    cursor: TranslationWorkCursor,
+) -> Selector<SelectModel<Resource>> {
+    use step::Column;
+    let steps = scope
+        .find::<step::Entity>()
+        .select_only()
+        .columns([Column::Guid, Column::LanguageCount])
+        .expr_as(step_bytes(), "bytes")
+        .columns([Column::Title, Column::RestDigest]);
+    let steps = match filter.task {
+        // To order or limit them by id would tempt SQLite to look at all steps of the account.
+        Some(task) => steps.filter(Column::Task.eq(task.0)),
+        None => batch(steps, Column::Guid, cursor),
+    };
+    steps.into_model()
+}
+
+/// The next rows after a cursor, and the cursor's own row.
+fn batch<E: EntityTrait>(
+    rows: Select<E>,
+    guid: E::Column,
+    cursor: TranslationWorkCursor,
+) -> Select<E> {
+    rows.filter(guid.gte(cursor.guid))
+        .order_by_asc(guid)
+        .limit(BATCH_ROWS as u64 + 1)
+}
+
+/// The translations of tasks into the requested languages.
+fn task_translations(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    tasks: Vec<Uuid>,
+) -> Selector<SelectModel<StoredTranslation>> {
+    use task_translation::Column;
+    scope
+        .find::<task_translation::Entity>()
+        .select_only()
+        .column_as(Column::Task, "resource")
+        .columns([Column::Language, Column::Locked])
+        .column_as(Column::TranslatedFromName, "from_title")
+        .filter(Column::Task.is_in(tasks))
+        .filter(Column::Language.is_in(tags(filter)))
+        .into_model()
+}
+
+/// The translations of steps into the requested languages.
+fn step_translations(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    steps: Vec<Uuid>,
+) -> Selector<SelectModel<StoredTranslation>> {
+    use step_translation::Column;
+    scope
+        .find::<step_translation::Entity>()
+        .select_only()
+        .column_as(Column::Step, "resource")
+        .columns([Column::Language, Column::Locked])
+        .column_as(Column::TranslatedFromTitle, "from_title")
+        .column_as(Column::TranslatedFromRest, "from_rest")
+        .filter(Column::Step.is_in(steps))
+        .filter(Column::Language.is_in(tags(filter)))
+        .into_model()
+}
+
+fn tags(filter: &TranslationWorkFilter) -> impl Iterator<Item = &str> {
+    filter.languages.iter().map(|language| language.as_str())
+}
+
+/// A missing or outdated translation, before the source is read.
+struct FoundWork {
+    cursor: TranslationWorkCursor,
+    /// The index of the requested language.
+    language: usize,
+    state: TranslationState,
+    /// The name of the task, or the title of the step.
+    title: String,
+}
+
+/// Collects the work of a page.
+struct WorkPageBuilder {
+    found: Vec<FoundWork>,
+    bytes: usize,
+    size: usize,
+    /// Where the next page begins.
+    cursor: TranslationWorkCursor,
 }
 
 impl WorkPageBuilder {
-    /// Adds the missing and outdated translations of a resource while the page has room.
-    fn add(
-        &mut self,
-        examined: ExaminedRow,
-        filter: &TranslationWorkFilter,
-    ) -> Result<(), StoreError> {
-        let ExaminedRow {
-            guid,
-            bytes,
-            languages,
-            translations,
-        } = examined;
-        let is_at_language_limit =
-            usize::try_from(languages).is_ok_and(|count| count >= MAX_LANGUAGES);
-        let translations: Vec<StoredTranslation> =
-            json_columns::list(translations.as_deref(), "translations")?;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let resumed = self.cursor.guid == guid;
+    /// Adds the missing and outdated translations of a resource. Returns false if the page has no room
+    /// for one of them.
+    fn add(&mut self, resource: &Resource, filter: &TranslationWorkFilter) -> bool {
+        let bytes = resource.bytes();
+        let resumed = self.cursor.guid == resource.guid;
         let done = if resumed { self.cursor.languages } else { 0 };
         for (index, language) in filter.languages.iter().enumerate().skip(done) {
-            let stored = translations.iter().find(|row| row.0 == language.as_str());
-            let state = match stored {
-                None if is_at_language_limit => None,
-                None => Some(TranslationState::Missing),
-                Some(StoredTranslation(_, locked, fresh)) if !locked.get() && !fresh.get() => {
-                    Some(TranslationState::Outdated)
-                }
-                Some(_) => None,
-            };
+            let state = resource.translation_state(language.as_str());
             let room = PAGE_BYTES.saturating_sub(self.bytes);
-            if state.is_some()
-                && (self.found.len() >= self.size || (bytes > room && !self.found.is_empty()))
-            {
-                self.full = true;
-                return Ok(());
+            let is_full = self.found.len() >= self.size || (bytes > room && !self.found.is_empty());
+            if state.is_some() && is_full {
+                return false;
             }
             self.cursor = TranslationWorkCursor {
                 steps: self.cursor.steps,
-                guid,
+                guid: resource.guid,
                 languages: index + 1,
             };
             if let Some(state) = state {
@@ -329,27 +319,103 @@ impl WorkPageBuilder {
                     cursor: self.cursor,
                     language: index,
                     state,
+                    title: resource.title.clone(),
                 });
             }
         }
-        Ok(())
+        true
     }
 }
 
-fn read_step_source(row: &QueryResult) -> Result<(Uuid, (SourceTexts, SourceDigest)), StoreError> {
-    let mut row = RowReader::new(row);
-    let (guid, title): (Uuid, String) = (row.take()?, row.take()?);
-    let instructions = json_columns::list(row.take()?, "instructions")?;
-    let feedback = json_columns::read_feedback(row.take()?)?;
-    let rest = json_columns::read_digest(row.take()?, "rest_digest")?;
-    let body: Option<String> = row.take()?;
-    let body = body.map(|body| json_columns::valid(Body::parse(body), "body"));
-    let digest = SourceDigest::of_step(&title, rest);
-    let source = SourceTexts::Step {
-        title,
-        body: body.transpose()?,
-        instructions,
-        feedback,
+impl Resource {
+    fn bytes(&self) -> usize {
+        usize::try_from(self.bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Why it needs a translation into a requested language; `None` if it needs none, or has as many
+    /// languages as it may have.
+    fn translation_state(&self, language: &str) -> Option<TranslationState> {
+        let mut translations = self.translations.iter();
+        match translations.find(|translation| translation.language == language) {
+            Some(translation) => {
+                let is_fresh = translation.from_title == self.title
+                    && translation.from_rest == self.rest_digest;
+                let is_outdated = !translation.locked && !is_fresh;
+                is_outdated.then_some(TranslationState::Outdated)
+            }
+            None => {
+                let count = usize::try_from(self.language_count).unwrap_or_default();
+                (count < MAX_LANGUAGES).then_some(TranslationState::Missing)
+            }
+        }
+    }
+}
+
+/// Adds the source texts to the work found.
+async fn read_sources(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    found: Vec<FoundWork>,
+) -> Result<Vec<(TranslationWork, TranslationWorkCursor)>, StoreError> {
+    let steps = found.iter().filter(|found| found.cursor.steps);
+    let mut steps: Vec<Uuid> = steps.map(|found| found.cursor.guid).collect();
+    steps.dedup();
+    let steps = read_step_sources(scope, steps).await?;
+    let work = |found: FoundWork| {
+        let guid = found.cursor.guid;
+        let (resource, source, digest) = if found.cursor.steps {
+            let (source, digest) = steps.get(&guid)?.clone();
+            (ResourceId::Step(StepId(guid)), source, digest)
+        } else {
+            let digest = SourceDigest::of_task(&found.title);
+            let source = SourceTexts::Task { name: found.title };
+            (ResourceId::Task(TaskId(guid)), source, digest)
+        };
+        let work = TranslationWork {
+            resource,
+            language: filter.languages.get(found.language)?.clone(),
+            state: found.state,
+            source,
+            digest,
+        };
+        Some((work, found.cursor))
     };
-    Ok((guid, (source, digest)))
+    Ok(found.into_iter().filter_map(work).collect())
+}
+
+async fn read_step_sources(
+    scope: Scope<'_, impl ConnectionTrait>,
+    steps: Vec<Uuid>,
+) -> Result<BTreeMap<Uuid, (SourceTexts, SourceDigest)>, StoreError> {
+    use step::Column;
+    if steps.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows: Vec<(Uuid, String, Vec<u8>, Json<StepFields>, Option<String>)> = scope
+        .find::<step::Entity>()
+        .select_only()
+        .columns([
+            Column::Guid,
+            Column::Title,
+            Column::RestDigest,
+            Column::Content,
+            Column::Body,
+        ])
+        .filter(Column::Guid.is_in(steps))
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let sources = rows
+        .into_iter()
+        .map(|(guid, title, rest, Json(fields), body)| {
+            let digest = SourceDigest::of_step(&title, read_digest(rest, "rest_digest")?);
+            let source = SourceTexts::Step {
+                title,
+                body: valid(body.map(Body::parse).transpose(), "body")?,
+                instructions: fields.instructions,
+                feedback: fields.question,
+            };
+            Ok((guid, (source, digest)))
+        });
+    sources.collect()
 }

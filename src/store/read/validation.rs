@@ -1,5 +1,4 @@
-//! Validations: one transaction reads a guide, and the conditions elsewhere that read its
-//! variables.
+//! Validations: one snapshot shows a guide and the conditions elsewhere that read its variables.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{GuideSource, guide::ReadGuide, run_to_end};
+use super::{GuideSource, guide::ReadGuide};
 use crate::{
     domain::{
         Error, Result,
@@ -22,7 +21,7 @@ use crate::{
             ValidationSubject, too_large, validate,
         },
     },
-    store::{Account, connection::TransactionMode, error::StoreError},
+    store::Account,
 };
 
 /// A call validates tasks until their costs reach this many steps.
@@ -143,7 +142,7 @@ pub struct FindingsPage {
 }
 
 impl Account {
-    /// Validates a guide, which is read from the primary.
+    /// Validates a guide.
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
         let ValidationCall {
             source,
@@ -290,11 +289,10 @@ impl Account {
     ) -> Result<ReadGuide> {
         let account = self.clone();
         let known = options.known_variables.clone();
-        run_to_end(async move {
-            let db = account.reader().begin(TransactionMode::Snapshot).await;
-            let db = db.map_err(StoreError::from)?;
+        Self::run_to_end(async move {
+            let snapshot = account.begin_snapshot().await?;
             let source = Arc::new(source);
-            let read = account.read_guide(&db, &source, Some(replaced), &known);
+            let read = account.read_guide(snapshot.scope(), &source, Some(replaced), &known);
             Ok(read.await?)
         })
         .await

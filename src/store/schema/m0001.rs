@@ -17,7 +17,7 @@ const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
 /// types that differ between the databases. `{seq}` is a number that the database draws, larger
-/// than all that were drawn before (on Citus each write gives its own), and `{seq_key}` the key with it,
+/// than all that were drawn before, and `{seq_key}` the key with it,
 /// which SQLite's is alone.
 /// `{by_key}` makes SQLite store rows in the key only.
 /// `{foreign_keys}` are those of [`FOREIGN_KEYS`].
@@ -51,9 +51,7 @@ const TABLES: [&str; 15] = [
         product_id bigint NOT NULL,
         kind integer NOT NULL,
         published integer NOT NULL,
-        roles text NOT NULL,
         role_bits integer NOT NULL,
-        dependencies text,
         external_id {text},
         parent_guid {uuid},
         idx integer NOT NULL,
@@ -70,6 +68,7 @@ const TABLES: [&str; 15] = [
         mvn_ts bigint,
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
+        content text NOT NULL,
         PRIMARY KEY (account_id, guid){foreign_keys}
     )",
     "CREATE TABLE task_translations (
@@ -89,24 +88,14 @@ const TABLES: [&str; 15] = [
         guid {uuid} NOT NULL,
         task {uuid} NOT NULL,
         position bigint NOT NULL,
-        fraction {bytes} NOT NULL,
         kind integer NOT NULL,
         product_id bigint NOT NULL,
         title text NOT NULL,
         external_id {text},
-        cost integer NOT NULL,
         published integer NOT NULL,
-        dependencies text,
-        feedback_config text,
-        instructions text,
-        looping text,
-        parts text,
-        skills text,
-        tags text,
         subtask_id {uuid},
         subtask_pid bigint,
         is_link boolean NOT NULL,
-        r_data text,
         size bigint NOT NULL,
         body_size bigint NOT NULL,
         rest_digest {bytes} NOT NULL,
@@ -116,6 +105,7 @@ const TABLES: [&str; 15] = [
         indexed boolean NOT NULL DEFAULT false,
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
+        content text NOT NULL,
         body text,
         PRIMARY KEY (account_id, guid){foreign_keys}
     )",
@@ -124,9 +114,7 @@ const TABLES: [&str; 15] = [
         step {uuid} NOT NULL,
         language {text} NOT NULL,
         locked boolean NOT NULL,
-        title text,
-        instructions text,
-        feedback_config text,
+        content text NOT NULL,
         translated_from_title text NOT NULL,
         translated_from_rest {bytes} NOT NULL,
         body text,
@@ -235,7 +223,7 @@ const INDEXES: [&str; 14] = [
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
      WHERE parent_guid IS NOT NULL",
     // It holds the id, so that the list of a task's steps is read without their rows.
-    "CREATE INDEX steps_order ON steps (account_id, task, position, fraction, guid)
+    "CREATE INDEX steps_order ON steps (account_id, task, position, guid)
      WHERE task IS NOT NULL",
     "CREATE UNIQUE INDEX steps_external_id ON steps (account_id, task, external_id)
      WHERE external_id IS NOT NULL",
@@ -253,40 +241,6 @@ const INDEXES: [&str; 14] = [
      WHERE position IS NOT NULL",
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
 ];
-
-/// Statistics for SQLite, which it reads with the schema: a table, an index, the number of rows
-/// in it, and how many rows have equal values in the first column, in the first two, and so on.
-///
-/// Without statistics SQLite believes that an account has ten rows, and reads all of them in
-/// the order of their ids rather than sort those of one task. The numbers are those of an account
-/// with 10,000 tasks of 100 steps.
-const SQLITE_STATISTICS: &str = "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
-        ('roles', 'sqlite_autoindex_roles_1', '30 30 1'),
-        ('request_outcomes', 'sqlite_autoindex_request_outcomes_1', '10000 10000 1'),
-        ('request_outcomes', 'request_outcomes_age', '10000 10000 1'),
-        ('tasks', 'sqlite_autoindex_tasks_1', '10000 10000 1'),
-        ('tasks', 'tasks_product', '10000 10000 100 1'),
-        ('tasks', 'tasks_external_id', '10000 10000 1'),
-        ('tasks', 'tasks_name', '10000 10000 2 1'),
-        ('tasks', 'tasks_parent_guid', '1000 1000 5'),
-        ('task_translations', 'sqlite_autoindex_task_translations_1', '10000 10000 10 1'),
-        ('steps', 'sqlite_autoindex_steps_1', '1000000 1000000 1'),
-        ('steps', 'steps_order', '1000000 1000000 100 1 1 1'),
-        ('steps', 'steps_external_id', '1000000 1000000 100 1'),
-        ('steps', 'steps_subtask_id', '100000 100000 10 1 1'),
-        ('step_translations', 'sqlite_autoindex_step_translations_1', '1000000 1000000 10 1'),
-        ('name_uses', 'name_uses', '1000000 1000000 100 100 1'),
-        ('name_uses', 'name_uses_guid', '1000000 1000000 2 1 1'),
-        ('task_histories', 'sqlite_autoindex_task_histories_1', '10000 10000 1'),
-        ('task_histories', 'task_histories_deleted_ts', '1000 1000 1 1'),
-        ('task_revisions', 'sqlite_autoindex_task_revisions_1', '100000 100000 10 1'),
-        ('revision_aliases', 'sqlite_autoindex_revision_aliases_1', '10000 10000 1 1'),
-        ('tasks', 'tasks_dirty', '10000 10000 1'),
-        ('steps', 'steps_dirty', '1000000 1000000 1'),
-        ('changes', 'changes_new', '1000 1000 1'),
-        ('changes', 'changes_position', '1000000 1000000 1'),
-        ('change_feeds', 'sqlite_autoindex_change_feeds_1', '1000 1'),
-        ('index_deletions', 'sqlite_autoindex_index_deletions_1', '1000 1000 1')";
 
 impl MigrationName for Migration {
     fn name(&self) -> &'static str {
@@ -324,15 +278,15 @@ impl MigrationTrait for Migration {
         };
         let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
         for table in TABLES {
+            let keys = foreign_keys(table_name(table)).map(|key| format!(", {key}"));
             let table = table
                 .replace("{text}", text)
                 .replace("{uuid}", uuid)
                 .replace("{bytes}", bytes)
                 .replace("{seq}", seq)
                 .replace("{seq_key}", seq_key)
-                .replace("{by_key}", by_key);
-            let keys = foreign_keys(table_name(&table));
-            let table = table.replace("{foreign_keys}", &keys);
+                .replace("{by_key}", by_key)
+                .replace("{foreign_keys}", &keys.collect::<String>());
             db.execute_unprepared(&table).await?;
         }
         for index in INDEXES {
@@ -342,17 +296,6 @@ impl MigrationTrait for Migration {
             // A table that others refer to comes before them.
             for table in tables() {
                 db.execute_unprepared(&distribution(&table)).await?;
-            }
-        }
-        if manager.get_database_backend() == DbBackend::Sqlite {
-            // The first ANALYZE makes the table of statistics, the last one reads it.
-            for statement in [
-                "ANALYZE",
-                "DELETE FROM sqlite_stat1",
-                SQLITE_STATISTICS,
-                "ANALYZE sqlite_schema",
-            ] {
-                db.execute_unprepared(statement).await?;
             }
         }
         let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
@@ -410,16 +353,15 @@ fn distribution(table: &SchemaTable) -> String {
     format!("SELECT create_distributed_table('{name}', 'account_id'{with})")
 }
 
-/// The foreign keys of a table, as constraints that follow its columns.
-fn foreign_keys(table: &str) -> String {
-    let keys = FOREIGN_KEYS.iter().filter(|(of, ..)| *of == table);
-    let keys = keys.map(|(table, column, refers_to, on_delete)| {
+/// The foreign keys of a table, as constraints.
+fn foreign_keys(table: &str) -> impl Iterator<Item = String> {
+    let keys = FOREIGN_KEYS.iter().filter(move |(of, ..)| *of == table);
+    keys.map(move |(table, column, refers_to, on_delete)| {
         format!(
-            ", CONSTRAINT {table}_{column}_fkey FOREIGN KEY (account_id, {column}) \
+            "CONSTRAINT {table}_{column}_fkey FOREIGN KEY (account_id, {column}) \
              REFERENCES {refers_to} (account_id, guid){on_delete}"
         )
-    });
-    keys.collect()
+    })
 }
 
 /// 32 random bytes.

@@ -1,49 +1,57 @@
-//! The accounts of a database, and the deletion of one.
+//! Lists the accounts of a database, and deletes one.
 
-use sea_orm::{ConnectionTrait, Statement};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DbErr, ExprTrait, Iterable, PrimaryKeyToColumn,
+    QueryFilter, QuerySelect, QueryTrait, Select, Statement,
+    sea_query::{Alias, Expr, Query},
+};
 
 use super::{WholeDatabaseError, open};
 use crate::{
     config::DatabaseUrl,
     domain::{account::AccountSummary, ids::AccountId, time::Timestamp},
     store::{
-        backend,
-        connection::Database,
-        row_reader::RowReader,
-        schema::{self, entity::TableColumns},
-        statement,
+        account::Scope,
+        entity::{
+            AccountEntity, account, change, change_feed, index_deletion, name_use, request_outcome,
+            revision_alias, role, step, step_translation, task, task_history, task_revision,
+            task_translation,
+        },
+        schema,
     },
 };
 
-/// Rows that one transaction deletes.
-const DELETED_ROWS: usize = 500;
+/// The number of rows that one transaction deletes.
+const DELETED_ROWS: u64 = 500;
 
 /// All accounts that have rows in the database, by id.
 pub async fn accounts(database: &DatabaseUrl) -> Result<Vec<AccountSummary>, WholeDatabaseError> {
     let connections = open(database, false).await?;
-    let accounts = list(&connections.reader).await;
+    let accounts = list_accounts(&connections.reader).await;
     connections.close().await;
-    accounts
+    Ok(accounts?)
 }
 
-async fn list(db: &Database) -> Result<Vec<AccountSummary>, WholeDatabaseError> {
-    let statement = Statement::from_string(backend(db), list_sql());
+async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<AccountSummary>, DbErr> {
+    let statement = Statement::from_string(db.get_database_backend(), list_sql());
     let rows = db.query_all_raw(statement).await?;
     let summaries = rows.iter().map(|row| {
-        let mut row = RowReader::new(row);
+        let (account, tasks, steps, bytes, last_change) = row.try_get_many_by_index()?;
+        let last_change: Option<i64> = last_change;
         Ok(AccountSummary {
-            account: row.take()?,
-            tasks: row.take()?,
-            steps: row.take()?,
-            bytes: row.take()?,
-            last_change: row.take::<Option<i64>>()?.map(Timestamp),
+            account,
+            tasks,
+            steps,
+            bytes,
+            last_change: last_change.map(Timestamp),
         })
     });
     summaries.collect()
 }
 
-/// A row for each account: tasks, steps, bytes of both and of revisions, and the last change. This
-/// statement looks across accounts.
+/// A row for each account: tasks, steps, bytes of both and of revisions, and the last change. It is
+/// written in SQL because it is a union over all tables, whose names come from the schema. It looks
+/// across accounts.
 fn list_sql() -> String {
     let tables = schema::tables().filter(|table| table.is_of_accounts);
     let parts = tables.map(|table| {
@@ -78,46 +86,75 @@ pub async fn delete_account(
     account: &AccountId,
 ) -> Result<u64, WholeDatabaseError> {
     let connections = open(database, false).await?;
-    let deleted = delete_rows(&connections.writer, account).await;
+    let deletion = Deletion {
+        scope: Scope {
+            db: &connections.writer,
+            account,
+        },
+        deleted: 0,
+    };
+    let deleted = deletion.run().await;
     connections.close().await;
-    deleted
+    Ok(deleted?)
 }
 
-async fn delete_rows(db: &Database, account: &AccountId) -> Result<u64, WholeDatabaseError> {
-    let mut tables = schema::columns();
-    tables.retain(|table| table.is_of_accounts);
-    let mut deleted = 0;
-    // A table refers to those before it.
-    for table in tables.iter().rev() {
+/// The deletion of an account.
+struct Deletion<'a> {
+    scope: Scope<'a, DatabaseConnection>,
+    /// The number of deleted rows.
+    deleted: u64,
+}
+
+impl Deletion<'_> {
+    /// Deletes the rows of all tables. A table comes before those that it refers to.
+    async fn run(mut self) -> Result<u64, DbErr> {
+        self.delete_all::<index_deletion::Entity>().await?;
+        self.delete_all::<change_feed::Entity>().await?;
+        self.delete_all::<change::Entity>().await?;
+        self.delete_all::<revision_alias::Entity>().await?;
+        self.delete_all::<task_revision::Entity>().await?;
+        self.delete_all::<task_history::Entity>().await?;
+        self.delete_all::<name_use::Entity>().await?;
+        self.delete_all::<step_translation::Entity>().await?;
+        self.delete_all::<step::Entity>().await?;
+        self.delete_all::<task_translation::Entity>().await?;
+        self.delete(self.tasks_without_managed_tasks()).await?;
+        self.delete_all::<request_outcome::Entity>().await?;
+        self.delete_all::<role::Entity>().await?;
+        self.delete_all::<account::Entity>().await?;
+        Ok(self.deleted)
+    }
+
+    async fn delete_all<E: AccountEntity>(&mut self) -> Result<(), DbErr> {
+        self.delete(self.scope.find::<E>()).await
+    }
+
+    /// Deletes these rows until there are none.
+    async fn delete<E: AccountEntity>(&mut self, rows: Select<E>) -> Result<(), DbErr> {
+        let key = || E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column);
+        let some = rows.select_only().columns(key()).limit(DELETED_ROWS);
+        let some = Expr::tuple(key().map(Expr::col)).in_subquery(some.into_query());
+        let delete = self.scope.delete::<E>().filter(some);
         loop {
-            let delete = statement(backend(db), account, delete_sql(table), []);
-            match db.execute_raw(delete).await?.rows_affected() {
-                0 => break,
-                rows => deleted += rows,
+            match delete.clone().exec(self.scope.db).await?.rows_affected {
+                0 => return Ok(()),
+                rows => self.deleted += rows,
             }
         }
     }
-    Ok(deleted)
-}
 
-/// Deletes some rows of the account. Of rows that refer to others of the table, these come later.
-fn delete_sql(table: &TableColumns) -> String {
-    let name = table.name;
-    let keys = table.keys.iter().filter(|key| **key != "account_id");
-    let keys: Vec<&str> = keys.copied().collect();
-    if keys.is_empty() {
-        return format!("DELETE FROM {name} WHERE account_id = $1");
+    /// Managed tasks refer to the tasks that manage them, and are deleted before these.
+    fn tasks_without_managed_tasks(&self) -> Select<task::Entity> {
+        use task::{Column, Entity};
+        let managed = Alias::new("managed");
+        let column = |column: Column| Expr::col((managed.clone(), column));
+        let managed_tasks = Query::select()
+            .expr(Expr::value(1))
+            .from_as(Entity, managed.clone())
+            .and_where(column(Column::AccountId).eq(self.scope.account.as_str()))
+            .and_where(column(Column::ParentGuid).equals((Entity, Column::Guid)))
+            .to_owned();
+        let tasks = self.scope.find::<Entity>();
+        tasks.filter(Expr::not_exists(managed_tasks))
     }
-    let keys = keys.join(", ");
-    let unreferenced = schema::own_reference(name).map(|column| {
-        format!(
-            " AND NOT EXISTS (SELECT 1 FROM {name} AS other WHERE other.account_id = $1 \
-             AND other.{column} = {name}.guid)"
-        )
-    });
-    format!(
-        "DELETE FROM {name} WHERE account_id = $1 AND ({keys}) IN (SELECT {keys} FROM {name} \
-         WHERE account_id = $1{} LIMIT {DELETED_ROWS})",
-        unreferenced.unwrap_or_default()
-    )
 }

@@ -1,59 +1,57 @@
-//! Puts the entries of the change feed in order, and deletes old ones.
+//! Sequences the entries of the change feed, and deletes old ones.
 //!
 //! A write adds its entries with a `seq`, which it draws while it holds all of its locks, and
-//! without a position. Whoever reads gives positions to what is new, under the lock of the
+//! without a position. Readers give positions to new entries while they hold the lock of the
 //! account's row in `change_feeds`, which nothing else locks:
 //!
-//! 1. *Nothing is skipped.* Positions are given in the transaction that moves `head`, by a
+//! 1. *The feed skips no entry.* Positions are given in the transaction that moves `head`, by a
 //!    statement whose snapshot is taken after the lock. So every snapshot sees the positions up to
 //!    `head`, and none below appears later.
-//! 2. *Order.* A write that waited for another one, or read what it left, draws its `seq` after that
-//!    one has drawn all of its own. On Citus, where several nodes would draw, it takes numbers above
-//!    those that it sees.
+//! 2. *Order.* If a write waited for another one, or read what that one wrote, it draws its `seq` after
+//!    the other has drawn all of its own.
 //!
-//! Neither depends on a clock, on ids of transactions, or on how many servers write. A server that
-//! dies between a write and its sequencing leaves the entries to the next reader.
+//! Neither depends on a clock, on ids of transactions, or on how many servers write. If a server
+//! dies between a write and its sequencing, the next reader sequences the entries.
 
 use std::time::Duration;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{LockBehavior, LockType},
+    ActiveValue::Set,
+    ColumnTrait, DbBackend, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, LockBehavior, LockType, OnConflict},
 };
 use tokio::time::sleep;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{
-    Operation,
-    statements::FeedNumbers,
-    transaction::{Tx, now},
-};
+use super::{Operation, Tx, batch::Batch, tx::now};
 use crate::{
     domain::{Error, Outage, Result, changes::Changes, decide::WriteContext, time::Timestamp},
     store::{
         Account, WriteMode,
+        entity::{change, change_feed},
         error::StoreError,
-        schema::entity::{change, change_feed},
+        read::has_new_changes,
     },
 };
 
-/// About how many entries one transaction puts in order.
+/// The approximate number of entries that one transaction sequences.
 const WINDOW: i64 = 5_000;
-/// The most entries that one transaction deletes.
+/// The maximum number of entries that one transaction deletes.
 const MAX_PRUNED: u64 = 1_000;
-/// After how many writes of a server the feed of the account that made the last one is pruned.
+/// After so many writes, a server prunes the feed of the account that made the last one.
 const WRITES_PER_PRUNING: u64 = 256;
 /// How often pruning finds the feed locked before it is left to a later write.
 const PRUNING_ATTEMPTS: u32 = 100;
 const PRUNING_PAUSE: Duration = Duration::from_millis(100);
 
 /// Gives positions from `$2` on to the oldest entries without one, at most `$3` of them: whole
-/// transactions, ordered by the first `seq` of each. Of a transaction that was read in part, and of
-/// those that begin after it, none is numbered; unless all entries were read, as then every
+/// transactions, ordered by the first `seq` of each. If a transaction was read in part, neither it nor
+/// those that begin after it are numbered; unless all entries were read, as then every
 /// transaction is complete.
 ///
-/// It is an upsert, which finds each entry by its key: an UPDATE with a join may compare all pairs,
+/// It is written in SQL because its three steps with window functions are easier to check that way. It
+/// is an upsert, which finds each entry by its key: an UPDATE with a join may compare all pairs,
 /// depending on PostgreSQL's statistics. Every entry exists, so that none is inserted.
 const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size FROM changes \
       WHERE account_id = $1 AND position IS NULL ORDER BY seq LIMIT $3), \
@@ -68,14 +66,9 @@ const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size 
     SELECT $1, seq, position, 0, transaction_id, transaction_id, 0, 0, 0, 0, '', '' FROM numbered \
     WHERE true ON CONFLICT ({key}) DO UPDATE SET position = excluded.position";
 
-const MOVE_HEAD: &str = "UPDATE change_feeds SET head = $2 WHERE account_id = $1";
-const MOVE_MARK: &str =
-    "UPDATE change_feeds SET pruned = $2, pruned_transaction = $3 WHERE account_id = $1";
-const DELETE: &str = "DELETE FROM changes WHERE account_id = $1 AND position <= $2";
-
 impl Account {
-    /// Gives positions to entries that have none. Returns whether it did to at least one; not if
-    /// somebody else is doing so, or the database takes no writes.
+    /// Gives positions to entries that have none. Returns whether at least one got a position. None does
+    /// if somebody else is sequencing the feed, or the database is read-only.
     pub(in crate::store) async fn sequence_changes(&self) -> Result<bool> {
         let sequence = Sequence { prune_before: None };
         let done = match self.write(sequence, WriteMode::Store).await {
@@ -90,19 +83,16 @@ impl Account {
     fn were_sequenced(&self, numbered: u64) {
         self.metrics().count_sequenced_changes(numbered);
         if numbered > 0 {
-            // Others may wait, who found this one at work.
+            // Readers that found the feed locked may wait.
             self.feed_waits().wake(&self.id);
         }
     }
 
     /// Called after each write that added entries.
     pub(super) fn changes_were_written(&self) {
-        self.feed_waits().wake(&self.id);
-        if self
-            .feed_waits()
-            .count_write()
-            .is_multiple_of(WRITES_PER_PRUNING)
-        {
+        let waits = self.feed_waits();
+        waits.wake(&self.id);
+        if waits.count_write().is_multiple_of(WRITES_PER_PRUNING) {
             let account = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = account.prune_changes().await {
@@ -113,8 +103,8 @@ impl Account {
         }
     }
 
-    /// Deletes the entries that are older than the retention, but for the newest one. It first puts
-    /// in order what nobody has read, but for the last ones. A server does so for one account at a
+    /// Deletes the entries that are older than the retention, except the newest one. It first sequences
+    /// the entries that nobody has read, except the last ones. A server prunes one account at a
     /// time; a later write tries again for another.
     async fn prune_changes(&self) -> Result<()> {
         let Ok(_pruning) = self.feed_waits().pruning.try_lock() else {
@@ -127,14 +117,14 @@ impl Account {
         while attempts < PRUNING_ATTEMPTS {
             let sequence = Sequence { prune_before };
             let Some(done) = self.write(sequence, WriteMode::Store).await? else {
-                // A reader puts changes in order. With many readers one often does.
+                // A reader is sequencing the feed. With many readers one often does.
                 attempts += 1;
                 sleep(PRUNING_PAUSE).await;
                 continue;
             };
             self.were_sequenced(done.numbered);
             self.metrics().count_pruned_changes(done.pruned);
-            // Some new entries are there again each time while others write.
+            // While others write, there are some new entries each time.
             if done.numbered < WINDOW.unsigned_abs() / 2 && done.pruned < MAX_PRUNED {
                 return Ok(());
             }
@@ -144,7 +134,7 @@ impl Account {
 }
 
 /// Gives positions to new entries, and deletes old ones. It changes nothing that [`Changes`] name,
-/// and does its work under the lock that it takes.
+/// and writes as soon as it has its lock.
 struct Sequence {
     /// Entries that are older are deleted.
     prune_before: Option<Timestamp>,
@@ -162,14 +152,14 @@ impl Operation for Sequence {
     type Snapshot = Option<Sequenced>;
     type Answer = Option<Sequenced>;
 
-    async fn read_locked(&self, tx: &Tx) -> Result<Option<Sequenced>, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Option<Sequenced>, StoreError> {
         let Some(feed) = tx.lock_feed().await? else {
             return Ok(None);
         };
         let numbered = tx.number_changes(feed.head).await?;
         let head = feed.head.saturating_add_unsigned(numbered);
         if numbered > 0 {
-            tx.execute(MOVE_HEAD, [head.into()]).await?;
+            tx.move_head(head).await?;
         }
         let pruned = match self.prune_before {
             Some(before) => tx.prune_changes(feed.pruned, head, before).await?,
@@ -187,57 +177,47 @@ impl Operation for Sequence {
     }
 }
 
-impl Tx {
-    /// Keeps the account on its node until the transaction ends. Citus waits with a move for
-    /// transactions that modify something, even no row, but not for those that lock rows: another
-    /// write could wait for such a lock, read the row that was left behind, and write it over the one
-    /// that was written after the move.
-    pub(in crate::store) async fn keep_on_node(&self) -> Result<(), StoreError> {
-        let no_row = "DELETE FROM change_feeds WHERE account_id = $1 AND head < 0";
-        self.execute(no_row, []).await?;
+impl Tx<'_> {
+    /// Locks the feed of the account, and creates it if it is missing; `None` if somebody else has
+    /// locked it.
+    async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
+        if let Some(feed) = self.lock_existing_feed().await? {
+            return Ok(Some(feed));
+        }
+        let feed = change_feed::ActiveModel {
+            account_id: Set(self.context.account.as_str().to_owned()),
+            head: Set(0),
+            pruned: Set(0),
+            pruned_transaction: Set(Uuid::nil()),
+        };
+        let keep = OnConflict::column(change_feed::Column::AccountId)
+            .do_nothing()
+            .to_owned();
+        let mut batch = Batch::new(self);
+        batch.insert_rows(vec![feed], Some(keep));
+        batch.send(self).await?;
+        self.lock_existing_feed().await
+    }
+
+    async fn lock_existing_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
+        let feeds = self
+            .find::<change_feed::Entity>()
+            .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
+            .all(self.db())
+            .await?;
+        Ok(feeds.into_iter().next())
+    }
+
+    async fn move_head(&self, head: i64) -> Result<(), StoreError> {
+        self.scope()
+            .update::<change_feed::Entity>()
+            .col_expr(change_feed::Column::Head, Expr::value(head))
+            .exec(self.db())
+            .await?;
         Ok(())
     }
 
-    /// The numbers of a transaction that holds all of its locks.
-    pub(in crate::store) async fn next_numbers(
-        &self,
-        transaction: Uuid,
-    ) -> Result<FeedNumbers, StoreError> {
-        let last: Option<i64> = self
-            .select::<change::Entity>()
-            .select_only()
-            .column(change::Column::Seq)
-            .order_by_desc(change::Column::AccountId)
-            .order_by_desc(change::Column::Seq)
-            .limit(1)
-            .into_tuple()
-            .one(&self.db)
-            .await?;
-        Ok(FeedNumbers::above(last.unwrap_or_default(), transaction))
-    }
-
-    /// Locks the feed of the account; `None` if somebody else has locked it, or has just made it.
-    async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
-        let feed = self
-            .select::<change_feed::Entity>()
-            .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-            .one(&self.db)
-            .await?;
-        if feed.is_some() {
-            return Ok(feed);
-        }
-        let insert = "INSERT INTO change_feeds (account_id, head, pruned, pruned_transaction) \
-                      VALUES ($1, 0, 0, $2) ON CONFLICT (account_id) DO NOTHING";
-        let inserted = self.execute(insert, [Uuid::nil().into()]).await?;
-        Ok((inserted > 0).then(|| change_feed::Model {
-            account_id: self.account().as_str().to_owned(),
-            head: 0,
-            pruned: 0,
-            pruned_transaction: Uuid::nil(),
-        }))
-    }
-
-    /// Gives positions behind `head` to new entries, and returns how many got one. The first
+    /// Gives positions after `head` to new entries, and returns how many got one. The first
     /// transaction may have more entries than a window.
     async fn number_changes(&self, head: i64) -> Result<u64, StoreError> {
         let key = match self.backend() {
@@ -247,28 +227,16 @@ impl Tx {
         let number = NUMBER.replace("{key}", key);
         let mut window = WINDOW;
         loop {
-            let numbered = self.execute(&number, [head.into(), window.into()]).await?;
-            if numbered > 0 || !self.has_new_changes().await? {
+            let values = [head.into(), window.into()];
+            let numbered = self.scope().execute(&number, values).await?;
+            if numbered > 0 || !has_new_changes(self.scope()).await? {
                 return Ok(numbered);
             }
             window = window.saturating_mul(2);
         }
     }
 
-    async fn has_new_changes(&self) -> Result<bool, StoreError> {
-        let first: Option<i64> = self
-            .select::<change::Entity>()
-            .select_only()
-            .column(change::Column::Seq)
-            .filter(change::Column::Position.is_null())
-            .limit(1)
-            .into_tuple()
-            .one(&self.db)
-            .await?;
-        Ok(first.is_some())
-    }
-
-    /// Deletes the oldest entries as long as they were made before a time, but for the one at
+    /// Deletes the oldest entries as long as they were made before a time, except the one at
     /// `head`, and moves the mark. Returns how many they were.
     async fn prune_changes(
         &self,
@@ -276,9 +244,9 @@ impl Tx {
         head: i64,
         before: Timestamp,
     ) -> Result<u64, StoreError> {
-        use change::Column;
+        use change::{Column, Entity};
         let oldest: Vec<(i64, Uuid, i64)> = self
-            .select::<change::Entity>()
+            .find::<Entity>()
             .select_only()
             .columns([Column::Position, Column::TransactionId, Column::ChangedTs])
             .filter(Column::Position.gt(pruned))
@@ -286,25 +254,30 @@ impl Tx {
             .order_by_asc(Column::Position)
             .limit(MAX_PRUNED)
             .into_tuple()
-            .all(&self.db)
+            .all(self.db())
             .await?;
         let expired = oldest.iter().take_while(|(_, _, at)| *at < before.0);
         let Some((position, transaction, _)) = expired.last() else {
             return Ok(0);
         };
-        let deleted = self.execute(DELETE, [(*position).into()]).await?;
-        let mark = [(*position).into(), (*transaction).into()];
-        self.execute(MOVE_MARK, mark).await?;
-        Ok(deleted)
+        let delete = self.scope().delete::<Entity>();
+        let deleted = delete
+            .filter(Column::Position.lte(*position))
+            .exec(self.db())
+            .await?;
+        self.move_mark(*position, *transaction).await?;
+        Ok(deleted.rows_affected)
     }
 
-    /// Runs a statement, whose `$1` is the account. Returns how many rows it has changed.
-    async fn execute(
-        &self,
-        sql: &str,
-        values: impl IntoIterator<Item = sea_orm::Value>,
-    ) -> Result<u64, StoreError> {
-        let statement = self.statement(sql, values);
-        Ok(self.db.execute_raw(statement).await?.rows_affected())
+    /// Notes the last deleted entry.
+    async fn move_mark(&self, position: i64, transaction: Uuid) -> Result<(), StoreError> {
+        use change_feed::{Column, Entity};
+        self.scope()
+            .update::<Entity>()
+            .col_expr(Column::Pruned, Expr::value(position))
+            .col_expr(Column::PrunedTransaction, Expr::value(transaction))
+            .exec(self.db())
+            .await?;
+        Ok(())
     }
 }

@@ -2,19 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::ConnectionTrait;
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
-use super::{
-    sql::{MAX_IDS_PER_STATEMENT, Values},
-    transaction::Tx,
-};
+use super::tx::Tx;
 use crate::{
     domain::{changes::Changes, ids::TaskId, nesting::check_depths},
-    store::{error::StoreError, row_reader::RowReader},
+    store::{entity::task, error::StoreError, read::MAX_IDS_PER_STATEMENT},
 };
 
-impl Tx {
+impl Tx<'_> {
     /// Fails if a task is too deep for a changed value. Most changes have no depth limits;
     /// then nothing is read. No lock is needed, as a task's depth never grows.
     pub async fn check_depths(&self, changes: &Changes) -> Result<(), StoreError> {
@@ -27,34 +24,36 @@ impl Tx {
     }
 
     /// The depth of each task: the number of tasks from it up to the outermost one, both
-    /// counted.
+    /// counted. It reads one level of parents after the other.
     async fn read_depths(
         &self,
         tasks: BTreeSet<TaskId>,
     ) -> Result<BTreeMap<TaskId, usize>, StoreError> {
-        let tasks: Vec<TaskId> = tasks.into_iter().collect();
-        let mut depths = BTreeMap::new();
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let mut values = Values::new();
-            let ids = values.bind_all(tasks.iter().map(|task| task.0));
-            let sql = format!(
-                "WITH RECURSIVE up AS ( \
-                   SELECT guid, parent_guid, CAST(1 AS bigint) AS depth FROM tasks \
-                   WHERE account_id = $1 AND guid IN ({ids}) \
-                   UNION ALL \
-                   SELECT up.guid, t.parent_guid, up.depth + 1 \
-                   FROM up CROSS JOIN tasks t \
-                   WHERE t.account_id = $1 AND t.guid = up.parent_guid \
-                 ) SELECT guid, MAX(depth) FROM up GROUP BY guid"
-            );
-            let statement = values.statement(sql, self.backend(), self.account());
-            for row in self.db.query_all_raw(statement).await? {
-                let mut row = RowReader::new(&row);
-                let task: Uuid = row.take()?;
-                let depth: i64 = row.take()?;
-                depths.insert(TaskId(task), usize::try_from(depth).unwrap_or_default());
+        let mut parents: BTreeMap<Uuid, Option<Uuid>> = BTreeMap::new();
+        let mut level: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+        while !level.is_empty() {
+            let mut above = BTreeSet::new();
+            for ids in level.chunks(MAX_IDS_PER_STATEMENT) {
+                let rows: Vec<(Uuid, Option<Uuid>)> = self
+                    .find::<task::Entity>()
+                    .select_only()
+                    .columns([task::Column::Guid, task::Column::ParentGuid])
+                    .filter(task::Column::Guid.is_in(ids.iter().copied()))
+                    .into_tuple()
+                    .all(self.db())
+                    .await?;
+                above.extend(rows.iter().filter_map(|(_, parent)| *parent));
+                parents.extend(rows);
             }
+            above.retain(|parent| !parents.contains_key(parent));
+            level = above.into_iter().collect();
         }
-        Ok(depths)
+        let depth = |task: TaskId| {
+            let above = |guid: &Uuid| parents.get(guid).copied().flatten();
+            let own = parents.contains_key(&task.0).then_some(task.0);
+            std::iter::successors(own, above).count()
+        };
+        let depths = tasks.iter().map(|task| (*task, depth(*task)));
+        Ok(depths.filter(|(_, depth)| *depth > 0).collect())
     }
 }

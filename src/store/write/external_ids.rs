@@ -1,17 +1,15 @@
 //! External ids: no two tasks of an account have the same one, and no two steps of a task.
 //!
-//! Unique indexes keep that. A write finds out first who has an id, so that it can say so; if
-//! another write takes the id meanwhile, the index refuses the row, and the write is run again.
+//! Unique indexes guarantee that. A write looks for the owner of an id first, so that its error can name
+//! the owner; if another write takes the id meanwhile, the index refuses the row, and the write runs
+//! again.
 
 use std::collections::BTreeSet;
 
-use sea_orm::ConnectionTrait;
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
-use super::{
-    sql::{Script, Values},
-    transaction::Tx,
-};
+use super::tx::Tx;
 use crate::{
     domain::{
         Error,
@@ -20,64 +18,51 @@ use crate::{
         ids::{StepId, TaskId},
         translation_work::ResourceId,
     },
-    store::{error::StoreError, row_reader::RowReader},
+    store::{
+        entity::{step, task},
+        error::StoreError,
+    },
 };
 
-/// SQL for the task or step that has an id.
-fn owner(claimed: &ClaimedId, values: &mut Values) -> String {
-    match claimed.within {
-        None => task_with(&claimed.id, values),
-        Some(task) => format!(
-            "SELECT guid FROM steps WHERE account_id = $1 AND task = {} AND external_id = {}",
-            values.bind(task.0),
-            values.bind(claimed.id.as_str()),
-        ),
-    }
-}
-
-/// SQL for the task with an external id.
-fn task_with(id: &ExternalId, values: &mut Values) -> String {
-    let id = values.bind(id.as_str());
-    format!("SELECT guid FROM tasks WHERE account_id = $1 AND external_id = {id}")
-}
-
-/// Adds to the guard of a script that nobody has these ids. If somebody has one, the write is run
-/// under locks, and fails in [`Tx::check_claimed_ids`].
-pub fn add_check(script: &mut Script, claimed: &[ClaimedId]) {
-    for claimed in claimed {
-        let owner = owner(claimed, &mut script.values);
-        script.guard.push_str(&format!(" AND NOT EXISTS ({owner})"));
-    }
-}
-
-impl Tx {
+impl Tx<'_> {
     /// The task that has an external id, if any.
     pub async fn find_task(&self, id: &ExternalId) -> Result<Option<TaskId>, StoreError> {
-        let mut values = Values::new();
-        let sql = task_with(id, &mut values);
-        let statement = values.statement(sql, self.backend(), self.account());
-        let row = self.db.query_one_raw(statement).await?;
-        let guid = row.map(|row| RowReader::new(&row).take()).transpose()?;
-        Ok(guid.map(TaskId))
+        let found: Vec<Uuid> = self
+            .find::<task::Entity>()
+            .select_only()
+            .column(task::Column::Guid)
+            .filter(task::Column::ExternalId.eq(id.as_str()))
+            .into_tuple()
+            .all(self.db())
+            .await?;
+        Ok(found.first().copied().map(TaskId))
+    }
+
+    async fn find_step(&self, task: TaskId, id: &ExternalId) -> Result<Option<StepId>, StoreError> {
+        let found: Vec<Uuid> = self
+            .find::<step::Entity>()
+            .select_only()
+            .column(step::Column::Guid)
+            .filter(step::Column::Task.eq(task.0))
+            .filter(step::Column::ExternalId.eq(id.as_str()))
+            .into_tuple()
+            .all(self.db())
+            .await?;
+        Ok(found.first().copied().map(StepId))
     }
 
     /// Fails if another task or step has an id that the write assigns. Of the ids that an import
     /// assigns, the planner has checked those of steps against each other.
     pub async fn check_claimed_ids(&self, changes: &Changes) -> Result<(), StoreError> {
-        for claimed in &changes.claimed_ids {
-            let mut values = Values::new();
-            let sql = owner(claimed, &mut values);
-            let statement = values.statement(sql, self.backend(), self.account());
-            let Some(row) = self.db.query_one_raw(statement).await? else {
-                continue;
+        for ClaimedId { within, id, field } in &changes.claimed_ids {
+            let owner = match within {
+                None => self.find_task(id).await?.map(ResourceId::Task),
+                Some(task) => self.find_step(*task, id).await?.map(ResourceId::Step),
             };
-            let owner: Uuid = RowReader::new(&row).take()?;
-            let owner = match claimed.within {
-                None => ResourceId::Task(TaskId(owner)),
-                Some(_) => ResourceId::Step(StepId(owner)),
-            };
-            let field = claimed.field.clone();
-            return Err(Error::ExternalIdTaken(TakenId { owner, field }).into());
+            if let Some(owner) = owner {
+                let field = field.clone();
+                return Err(Error::ExternalIdTaken(TakenId { owner, field }).into());
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::transaction::Tx;
+use super::Tx;
 use crate::{
     call_context::WorkMemory,
     domain::{
@@ -21,30 +21,27 @@ use crate::{
     },
     store::{
         error::StoreError,
-        read::{
-            run_by_weight,
-            task_tree::{self, StepSizes},
-        },
+        read::{run_by_weight, task_tree},
     },
 };
 
-/// Bytes of memory that a stored step takes beside its texts.
+/// Bytes of memory that a stored step takes in addition to its texts.
 const BYTES_PER_STORED_STEP: usize = 1_200;
-/// Bytes of memory for each byte of the size of a stored task or step: it takes twice its size
-/// when it is read, and again in a plan when it stays, or when it is encoded.
+/// Bytes of memory for each byte of the size of a stored task or step. It takes twice its size
+/// when it is read, and as much again in a plan or when it is encoded.
 const MEMORY_PER_STORED_BYTE: usize = 4;
-/// Bytes of a guide that are encoded as fast as one step is analysed.
+/// Bytes of a guide that are encoded in the time that the analysis of one step takes.
 const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 
 /// The memory that guides of a write take. Attempts of the write share it.
 pub struct GuideMemory {
     memory: Mutex<WorkMemory>,
-    /// What is held beside stored guides.
+    /// What is held in addition to stored guides.
     other_bytes: AtomicUsize,
 }
 
 impl GuideMemory {
-    /// Holds so many bytes. Fails if they do not fit beside what other calls hold, or never.
+    /// Holds so many bytes. Fails if they do not fit into what other calls leave, or never fit.
     pub fn of_current_call(other_bytes: usize) -> Result<Self> {
         let mut memory = WorkMemory::of_current_call();
         memory.hold(SizedResource::Import, other_bytes, 0)?;
@@ -80,9 +77,9 @@ impl GuideMemory {
     }
 }
 
-/// Whether an attempt locks all tasks and steps of a guide before it reads them: from the start if an
-/// etag is compared, and otherwise once an attempt has lost against other writes, so that these cannot
-/// starve it.
+/// Whether an attempt locks all tasks and steps of a guide before it reads them. It does so from the
+/// start if an etag is compared, and otherwise after an attempt has lost against other writes, so that
+/// these cannot starve it.
 pub struct LocksWholeGuide(AtomicBool);
 
 impl LocksWholeGuide {
@@ -100,30 +97,29 @@ impl LocksWholeGuide {
     }
 }
 
-impl Tx {
-    /// Locks tasks with everything below them, and others, in the order of their ids; then the steps
-    /// of the former, if they are to be locked whole. Returns the ids of the former, and all locked
-    /// tasks.
+impl Tx<'_> {
+    /// Locks the tasks of guides and other tasks, in the order of their ids; then the steps of the guides,
+    /// if these are to be locked whole. Returns the ids of the guides' tasks, and all locked tasks.
     pub async fn lock_guides(
         &self,
         roots: &[TaskId],
         others: impl IntoIterator<Item = TaskId>,
         LocksWholeGuide(whole): &LocksWholeGuide,
     ) -> Result<(Vec<TaskId>, Vec<LockedTask>), StoreError> {
-        let (db, account) = (&self.db, self.account());
-        let mut below = task_tree::ids(db, account, roots).await?;
-        let mut ids: BTreeSet<TaskId> = others.into_iter().chain(below.iter().copied()).collect();
+        let mut of_guides = task_tree::ids(self.scope(), roots).await?;
+        let mut ids: BTreeSet<TaskId> = others.into_iter().collect();
+        ids.extend(&of_guides);
         let mut locked = self
             .lock_tasks(&Vec::from_iter(ids.iter().copied()))
             .await?;
         if !whole.load(Ordering::Relaxed) {
-            return Ok((below, locked));
+            return Ok((of_guides, locked));
         }
-        // Tasks that others made while this waited for their locks have greater ids, so that they are
+        // Tasks that were created while this waited for its locks have greater ids, so that they are
         // locked in order.
         loop {
-            let now = task_tree::ids(db, account, roots).await?;
-            if now == below {
+            let now = task_tree::ids(self.scope(), roots).await?;
+            if now == of_guides {
                 break;
             }
             let new: Vec<TaskId> = now.iter().copied().filter(|id| !ids.contains(id)).collect();
@@ -132,10 +128,10 @@ impl Tx {
             }
             locked.extend(self.lock_tasks(&new).await?);
             ids.extend(new);
-            below = now;
+            of_guides = now;
         }
-        self.lock_steps_of(&below).await?;
-        Ok((below, locked))
+        self.lock_steps_of(&of_guides).await?;
+        Ok((of_guides, locked))
     }
 
     /// Reads the guide of a task whose tasks are locked; `None` if it is too large to be
@@ -147,27 +143,26 @@ impl Tx {
         memory: &GuideMemory,
     ) -> Result<Option<KeptGuide>, StoreError> {
         let ids: Vec<TaskId> = locked.iter().map(|locked_task| locked_task.guid).collect();
-        let (db, account) = (&self.db, self.account());
-        let of_steps = task_tree::step_bytes(db, account, &ids, StepSizes::All).await?;
+        let of_steps = task_tree::step_bytes(self.scope(), &ids).await?;
         let of_tasks: i64 = locked.iter().map(|locked_task| locked_task.size).sum();
         let bytes = of_steps.saturating_add(usize::try_from(of_tasks).unwrap_or_default());
         if bytes > self.context.max_message_bytes {
             return Ok(None);
         }
         memory.hold(locked, of_steps)?;
-        match task_tree::read_tree(db, account, root, &ids, |_| Ok(())).await? {
+        match task_tree::read_tree(self.scope(), root, &ids, |_| Ok(())).await? {
             Some(tree) => Ok(Some(self.with_outdated_translations(tree).await?)),
             // It was there when it was locked.
             None => Err(StoreError::Conflict),
         }
     }
 
-    /// A guide with what its outdated translations were made from.
+    /// A guide with the sources of its outdated translations.
     pub async fn with_outdated_translations(
         &self,
         tree: TaskTree,
     ) -> Result<KeptGuide, StoreError> {
-        let outdated = task_tree::outdated_translations(&self.db, self.account(), [&tree]).await?;
+        let outdated = task_tree::outdated_translations(self.scope(), [&tree]).await?;
         Ok(KeptGuide { tree, outdated })
     }
 
@@ -194,12 +189,11 @@ impl Tx {
         Ok(RevisionContent::Encoded(encoded?))
     }
 
-    /// Measures what the guide of a revision takes when it is decoded, in bytes.
+    /// Measures the decoded size of the guide of a revision, in bytes.
     pub async fn measure(&self, guide: EncodedGuide) -> Result<(EncodedGuide, usize), StoreError> {
         let decoded_bytes = self.guide_codec.decoded_bytes;
         let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;
-        let measured = run_by_weight(weight, move || (decoded_bytes(&guide), guide)).await?;
-        let (bytes, guide) = measured;
+        let (bytes, guide) = run_by_weight(weight, move || (decoded_bytes(&guide), guide)).await?;
         Ok((guide, bytes.ok_or(StoreError::Corrupt("content"))?))
     }
 

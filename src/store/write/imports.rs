@@ -1,5 +1,5 @@
 //! Imports: read what is stored, plan, and write the differences. The number of
-//! statements grows with the number of batches, not of steps.
+//! statements grows with the number of batches, not with the number of steps.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,9 +7,8 @@ use std::{
 };
 
 use super::{
-    Operation,
+    Operation, Tx,
     guide::{GuideMemory, LocksWholeGuide},
-    transaction::Tx,
 };
 use crate::{
     domain::{
@@ -35,18 +34,18 @@ use crate::{
     },
 };
 
-/// What an import is to do.
+/// An import of a document.
 #[derive(Debug)]
 pub struct Import {
-    /// The task to make, or to bring to the document's state.
+    /// The task to create, or to bring to the document's state.
     pub target: ImportTarget,
     /// The document.
     pub document: Document,
     /// The version that the task must have.
     pub expected: ExpectedEtag,
-    /// What becomes of steps that the document leaves out.
+    /// What happens to steps that the document leaves out.
     pub absent: AbsentSteps,
-    /// What becomes of stored fields that the document leaves out.
+    /// What happens to stored fields that the document leaves out.
     pub absent_fields: AbsentFields,
     /// The etag that the guide must have.
     pub expected_guide: ExpectedEtag,
@@ -57,21 +56,20 @@ pub struct Import {
 pub struct Imported {
     /// The task.
     pub task: Task,
-    /// What became of the guide.
+    /// Whether the guide was created, updated, or left unchanged.
     pub outcome: ImportOutcome,
     /// The etag of the guide.
     pub guide_etag: GuideEtag,
     /// The revision that keeps the guide as it was before; 0 if there is none.
     pub previous_revision: i64,
-    /// The guide after the import, of a dry run alone.
+    /// The guide after the import; only a dry run returns it.
     pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
 }
 
 impl Account {
-    /// Makes a task with all its steps, or brings one to a document's state;
-    /// all or nothing.
+    /// Creates a task with all its steps, or brings one to a document's state, atomically.
     pub async fn import_task(
         &self,
         import: Import,
@@ -105,23 +103,9 @@ struct ImportWrite {
     locks_whole_guide: LocksWholeGuide,
 }
 
-/// Bytes of memory that a step of a document takes beside its texts: in the document, in the
+/// Bytes of memory that a step of a document takes in addition to its texts: in the document, in the
 /// plan and as a row.
 const BYTES_PER_STEP: usize = 1_600;
-impl ImportWrite {
-    /// How many bytes the guide may have that a dry run returns. A real import returns none.
-    fn max_guide_bytes(&self, context: &WriteContext) -> Option<usize> {
-        let limit = context.max_message_bytes;
-        match (
-            self.mode,
-            self.has_large_read_permit.load(Ordering::Relaxed),
-        ) {
-            (WriteMode::Store, _) => None,
-            (WriteMode::ValidateOnly, true) => Some(limit),
-            (WriteMode::ValidateOnly, false) => Some(limit.min(LARGE_TREE_BYTES)),
-        }
-    }
-}
 
 /// What an import reads.
 pub struct ImportSnapshot {
@@ -140,67 +124,35 @@ impl Operation for ImportWrite {
     type Answer = Imported;
     const RPC: Option<WriteRpc> = Some(WriteRpc::ImportTask);
 
-    /// Locks the task with everything below it and the tasks that subtask steps name, in the
-    /// order of ids. Steps that change are locked after the decision; others may change
-    /// meanwhile.
-    async fn read_locked(&self, tx: &Tx) -> Result<ImportSnapshot, StoreError> {
-        let document = &self.import.document;
+    /// Locks the tasks of the guide and the tasks that subtask steps name, in the order of ids. Steps
+    /// that change are locked after the decision; others may change meanwhile.
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<ImportSnapshot, StoreError> {
+        let has_permit = tx.large_read_permit.is_some();
+        self.has_large_read_permit
+            .store(has_permit, Ordering::Relaxed);
         let target = match &self.import.target {
             ImportTarget::New => None,
             ImportTarget::Id(id) => Some(*id),
             ImportTarget::ExternalId(id) => tx.find_task(id).await?,
         };
-        let has_permit = tx.large_read_permit.is_some();
-        self.has_large_read_permit
-            .store(has_permit, Ordering::Relaxed);
-        let subtasks = document.subtasks();
-        let (below, locked_tasks) = match target {
-            Some(root) => {
-                let whole = &self.locks_whole_guide;
-                whole.note(tx.lock_guides(&[root], subtasks, whole).await)?
-            }
-            None => {
-                let subtasks: Vec<TaskId> = subtasks.into_iter().collect();
-                (Vec::new(), tx.lock_tasks(&subtasks).await?)
-            }
+        let subtasks = self.import.document.subtasks();
+        let whole = &self.locks_whole_guide;
+        let (of_guide, locked) = match target {
+            Some(root) => whole.note(tx.lock_guides(&[root], subtasks, whole).await)?,
+            None => (Vec::new(), tx.lock_tasks(&Vec::from_iter(subtasks)).await?),
         };
-        let referenced = locked_tasks
-            .iter()
-            .map(|locked_task| (locked_task.guid, locked_task.referenced()));
-        let referenced = referenced.collect();
         let existing = match target {
+            Some(root) => self.read_existing(tx, root, &of_guide, &locked).await?,
             None => None,
-            Some(root) => {
-                let is_of_guide =
-                    |locked_task: &&LockedTask| below.binary_search(&locked_task.guid).is_ok();
-                let of_guide: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guide).collect();
-                let history = tx.lock_history(root).await?;
-                let hold = |step_bytes| self.memory.hold(of_guide.iter().copied(), step_bytes);
-                hold(0)?;
-                let tree = task_tree::read_tree(&tx.db, tx.account(), root, &below, hold).await;
-                match self.locks_whole_guide.note(tree)? {
-                    None => None,
-                    Some(tree) => {
-                        let guide = tx.with_outdated_translations(tree).await?;
-                        Some(ImportedOver { guide, history })
-                    }
-                }
-            }
         };
-        if let (ImportTarget::ExternalId(wanted), Some(_)) = (&self.import.target, target) {
-            let task = existing.as_ref().map(|existing| &existing.guide.tree.task);
-            // It may have lost the id, or be gone, since it was found.
-            if task.and_then(|task| task.content.external_id.as_ref()) != Some(wanted) {
-                return Err(StoreError::Conflict);
-            }
-        }
+        let referenced = locked.iter().map(|task| (task.guid, task.referenced()));
         Ok(ImportSnapshot {
             existing,
-            referenced,
+            referenced: referenced.collect(),
         })
     }
 
-    async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
+    async fn lock_changed(&self, tx: &Tx<'_>, changes: &Changes) -> Result<(), StoreError> {
         match self.large_guide_bytes.swap(0, Ordering::Relaxed) {
             0 => {}
             bytes => return Err(StoreError::NeedsLargeReadPermit(bytes)),
@@ -217,22 +169,16 @@ impl Operation for ImportWrite {
         let import = &self.import;
         let existing = stored.existing.as_ref().map(|stored| &stored.guide.tree);
         let former_etag = existing.map(GuideEtag::of);
-        match (&import.target, existing) {
-            (ImportTarget::Id(guid), None) => {
-                return Err(Error::task_not_found(*guid, "document.task.guid"));
-            }
-            (_, Some(TaskTree { task, .. })) => {
-                let guid = task.guid;
-                import
-                    .expected
-                    .check(&task.etag(), ResourceId::Task(guid))?;
-                import
-                    .expected_guide
-                    .check_guide(former_etag.as_ref(), guid)?;
-            }
-            (ImportTarget::New | ImportTarget::ExternalId(_), None) => {}
-        }
-        let plan = plan(
+        self.check_existing(existing, former_etag.as_ref())?;
+        let ImportPlan {
+            mut changes,
+            task,
+            outcome,
+            guide_etag,
+            guide,
+            ignored,
+            origins: _,
+        } = plan(
             &import.document,
             ImportContext {
                 write: context,
@@ -243,30 +189,10 @@ impl Operation for ImportWrite {
                 max_guide_bytes: self.max_guide_bytes(context),
             },
         )?;
-        let ImportPlan {
-            mut changes,
-            task,
-            outcome,
-            guide_etag,
-            guide,
-            ignored,
-            origins: _,
-        } = plan;
-        let guide = match guide {
-            None => None,
-            Some(PlannedGuide::Shown(guide)) => Some(guide),
-            Some(PlannedGuide::TooLarge(bytes)) if bytes > context.max_message_bytes => {
-                let (resource, limit) = (SizedResource::Guide, context.max_message_bytes);
-                return Err(Error::TooLarge { resource, limit });
-            }
-            Some(PlannedGuide::TooLarge(bytes)) => {
-                self.large_guide_bytes.store(bytes, Ordering::Relaxed);
-                None
-            }
-        };
+        let guide = self.guide_to_return(guide, context)?;
         if matches!(import.target, ImportTarget::ExternalId(_)) {
-            // A task that has got the id since is no error: the index refuses the new one, and the
-            // import is run again and finds that task.
+            // If another task has taken the id since, that is no error: the index refuses the new one,
+            // and the import runs again and finds that task.
             changes.claimed_ids.clear();
         }
         let mut previous_revision = 0;
@@ -289,5 +215,89 @@ impl Operation for ImportWrite {
             ignored,
         };
         Ok((changes, imported))
+    }
+}
+
+impl ImportWrite {
+    /// Reads the guide that is imported over, whose tasks are locked.
+    async fn read_existing(
+        &self,
+        tx: &Tx<'_>,
+        root: TaskId,
+        of_guide: &[TaskId],
+        locked: &[LockedTask],
+    ) -> Result<Option<ImportedOver>, StoreError> {
+        let is_of_guide = |task: &&LockedTask| of_guide.binary_search(&task.guid).is_ok();
+        let tasks: Vec<&LockedTask> = locked.iter().filter(is_of_guide).collect();
+        let history = tx.lock_history(root).await?;
+        let hold = |step_bytes| self.memory.hold(tasks.iter().copied(), step_bytes);
+        hold(0)?;
+        let tree = task_tree::read_tree(tx.scope(), root, of_guide, hold).await;
+        let tree = self.locks_whole_guide.note(tree)?;
+        if let ImportTarget::ExternalId(wanted) = &self.import.target {
+            let external_id = tree.as_ref().map(|tree| &tree.task.content.external_id);
+            // The task may have lost the id, or may have been deleted, since it was found.
+            if external_id.and_then(Option::as_ref) != Some(wanted) {
+                return Err(StoreError::Conflict);
+            }
+        }
+        let Some(tree) = tree else {
+            return Ok(None);
+        };
+        let guide = tx.with_outdated_translations(tree).await?;
+        Ok(Some(ImportedOver { guide, history }))
+    }
+
+    /// Checks that the task exists if the document has its id, and has the expected etags.
+    fn check_existing(
+        &self,
+        existing: Option<&TaskTree>,
+        guide_etag: Option<&GuideEtag>,
+    ) -> Result<()> {
+        let import = &self.import;
+        match (&import.target, existing) {
+            (ImportTarget::Id(guid), None) => {
+                Err(Error::task_not_found(*guid, "document.task.guid"))
+            }
+            (_, Some(TaskTree { task, .. })) => {
+                let etag = task.etag();
+                import.expected.check(&etag, ResourceId::Task(task.guid))?;
+                import.expected_guide.check_guide(guide_etag, task.guid)
+            }
+            (ImportTarget::New | ImportTarget::ExternalId(_), None) => Ok(()),
+        }
+    }
+
+    /// The maximum size of the guide that a dry run returns. A real import returns none.
+    fn max_guide_bytes(&self, context: &WriteContext) -> Option<usize> {
+        let limit = context.max_message_bytes;
+        match self.mode {
+            WriteMode::Store => None,
+            WriteMode::ValidateOnly if self.has_large_read_permit.load(Ordering::Relaxed) => {
+                Some(limit)
+            }
+            WriteMode::ValidateOnly => Some(limit.min(LARGE_TREE_BYTES)),
+        }
+    }
+
+    /// The guide that a dry run returns. If that needs a permit, notes its size for
+    /// [`lock_changed`](Operation::lock_changed).
+    fn guide_to_return(
+        &self,
+        guide: Option<PlannedGuide>,
+        context: &WriteContext,
+    ) -> Result<Option<Box<TaskTree>>> {
+        match guide {
+            None => Ok(None),
+            Some(PlannedGuide::Shown(guide)) => Ok(Some(guide)),
+            Some(PlannedGuide::TooLarge(bytes)) if bytes > context.max_message_bytes => {
+                let (resource, limit) = (SizedResource::Guide, context.max_message_bytes);
+                Err(Error::TooLarge { resource, limit })
+            }
+            Some(PlannedGuide::TooLarge(bytes)) => {
+                self.large_guide_bytes.store(bytes, Ordering::Relaxed);
+                Ok(None)
+            }
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! Acknowledgements of an external index. They change no revision. The check of an etag and the
-//! write are one transaction, under the locks of the task and the step.
+//! Acknowledgements of an external index. They change no version. The check of an etag and the
+//! write are one transaction, which holds the locks of the task and the step.
 
 use std::collections::BTreeMap;
 
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use uuid::Uuid;
 
-use super::{Operation, transaction::Tx};
+use super::{Operation, Tx};
 use crate::{
     domain::{
         Result,
@@ -16,12 +16,12 @@ use crate::{
         ids::TaskId,
         index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
     },
-    store::{Account, WriteMode, error::StoreError, schema::entity::index_deletion},
+    store::{Account, WriteMode, entity::index_deletion, error::StoreError},
 };
 
 impl Account {
     /// Notes which states of tasks and steps the index holds. Returns the outcome of each item, in
-    /// order; one that is not applied does not keep the others from being written.
+    /// order. An item that is not applied does not affect the others.
     pub async fn acknowledge_indexed(
         &self,
         items: Vec<Acknowledgement>,
@@ -32,14 +32,15 @@ impl Account {
 
 struct Acknowledge(Vec<Acknowledgement>);
 
-/// What is stored under an id: what it is, and the etag or mark to acknowledge.
+/// What is stored under an id: its kind, and the etag or mark to acknowledge. A deleted item has no
+/// kind.
 type Stored = BTreeMap<Uuid, (Option<IndexKind>, String)>;
 
 impl Operation for Acknowledge {
     type Snapshot = Stored;
     type Answer = Vec<AcknowledgeOutcome>;
 
-    async fn read_locked(&self, tx: &Tx) -> Result<Stored, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Stored, StoreError> {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
         let mut stored = Stored::new();
         // A deletion locks the task of a step, and then notes what the index holds.
@@ -81,20 +82,20 @@ impl Operation for Acknowledge {
     }
 }
 
-impl Tx {
-    /// Locks what an index is to forget of these ids, each with its mark.
+impl Tx<'_> {
+    /// Locks those of these ids that an index is to forget. Returns each with its mark.
     pub async fn lock_index_deletions(
         &self,
         ids: Vec<Uuid>,
     ) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        use index_deletion::{Column, Entity};
+        let deletions = self.find::<Entity>().filter(Column::Guid.is_in(ids));
         let deletions = self
-            .select::<index_deletion::Entity>()
+            .locked(deletions, Column::Guid)
             .select_only()
-            .columns([index_deletion::Column::Guid, index_deletion::Column::Mark])
-            .filter(index_deletion::Column::Guid.is_in(ids))
-            .lock_exclusive()
+            .columns([Column::Guid, Column::Mark])
             .into_tuple()
-            .all(&self.db)
+            .all(self.db())
             .await?;
         Ok(deletions)
     }

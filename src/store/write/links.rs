@@ -1,36 +1,36 @@
 //! Steps with the tasks that they manage, as they are read and locked for a write.
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect, QueryTrait, sea_query::ExprTrait,
-};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
 use uuid::Uuid;
 
-use super::{sql::MAX_IDS_PER_STATEMENT, transaction::Tx};
+use super::tx::Tx;
 use crate::{
     domain::{
         decide::{ManagedTasks, StepSnapshot, StepToDelete},
         ids::{StepId, TaskId},
         link::linked_tasks,
         order::Place,
+        row_version::RowVersion,
         step::Step,
         task::LockedTask,
+        time::Timestamp,
     },
     store::{
+        entity::step,
         error::StoreError,
-        json_columns,
-        read::{large_step, steps},
-        row_reader::RowReader,
-        schema::entity::step,
-        step_row::read_link,
+        json::Json,
+        read::{
+            MAX_IDS_PER_STATEMENT,
+            steps::{self, Bodies},
+        },
+        rows::{StepFields, read_link},
     },
 };
 
 /// Whether the tasks that a step manages are locked with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithManaged {
-    /// They are.
     Load,
-    /// They are not.
     Skip,
 }
 
@@ -42,7 +42,7 @@ pub struct LockedStep {
     /// The tasks that the step managed when they were looked up.
     managed: Vec<TaskId>,
     /// Their wiring steps.
-    wiring: Vec<Uuid>,
+    wiring: Vec<StepId>,
 }
 
 /// A step without the tasks that it manages.
@@ -54,31 +54,30 @@ fn unmanaged((step, place): (Step, Place)) -> StepSnapshot {
     }
 }
 
-impl Tx {
-    /// Reads a step without locking it; `managed` stays empty. Fails with
+impl Tx<'_> {
+    /// Reads a locked step; `managed` stays empty. Fails with
     /// [`StoreError::NeedsLargeReadPermit`] if it is large and the write has no permit for that.
     pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
         let found = match &self.large_read_permit {
-            None => {
-                let expected = &self.expected_translations;
-                steps::find_small(&self.db, expected, self.account(), guid).await?
-            }
-            Some(_) => large_step::find_whole(&self.db, self.account(), guid).await?,
+            None => steps::find_small(self.scope(), guid).await?,
+            Some(_) => steps::find_any(self.scope(), guid).await?,
         };
         Ok(found.map(unmanaged))
     }
 
-    /// Locks and reads a step by one statement; `managed` stays empty. `None` if that takes
-    /// several, as for a step with translations.
+    /// Locks and reads a step that is not large; `managed` stays empty. `None` if it is large or missing.
     pub async fn lock_and_read_step(
         &self,
         guid: StepId,
     ) -> Result<Option<StepSnapshot>, StoreError> {
-        if self.expected_translations.of(self.account()) {
-            return Ok(None);
-        }
-        let found = steps::lock_plain(&self.db, self.account(), guid).await?;
-        Ok(found.map(unmanaged))
+        use step::Column;
+        let small = self
+            .find::<step::Entity>()
+            .filter(Column::Guid.eq(guid.0))
+            .filter(steps::step_bytes().lte(steps::LARGE_STEP_BYTES));
+        let rows = self.locked(small, Column::Guid).all(self.db()).await?;
+        let steps = steps::with_translations(self.scope(), rows, Bodies::Read).await?;
+        Ok(steps.into_iter().next().map(unmanaged))
     }
 
     /// Reads what a deletion needs of a step; `managed` stays empty.
@@ -87,30 +86,47 @@ impl Tx {
         guid: StepId,
     ) -> Result<Option<StepToDelete>, StoreError> {
         use step::Column;
-        let step = self.select::<step::Entity>().select_only().columns([
-            Column::Task,
-            Column::IsLink,
-            Column::SubtaskId,
-            Column::FeedbackConfig,
-            Column::Version,
-            Column::DirtyRecord,
-            Column::CreatedTs,
-            Column::ModifiedTs,
-        ]);
-        let statement = step.filter(Column::Guid.eq(guid.0)).build(self.backend());
-        let Some(row) = self.db.query_one_raw(statement).await? else {
+        type Row = (
+            Uuid,
+            bool,
+            Option<Uuid>,
+            Json<StepFields>,
+            i64,
+            bool,
+            i64,
+            i64,
+        );
+        let rows: Vec<Row> = self
+            .find::<step::Entity>()
+            .select_only()
+            .columns([
+                Column::Task,
+                Column::IsLink,
+                Column::SubtaskId,
+                Column::Content,
+                Column::Version,
+                Column::DirtyRecord,
+                Column::CreatedTs,
+                Column::ModifiedTs,
+            ])
+            .filter(Column::Guid.eq(guid.0))
+            .into_tuple()
+            .all(self.db())
+            .await?;
+        let Some(row) = rows.into_iter().next() else {
             return Ok(None);
         };
-        let mut row = RowReader::new(&row);
-        let task = TaskId(row.take()?);
-        let is_link = row.take()?;
-        let link = read_link(is_link, row.take::<Option<Uuid>>()?.map(TaskId))?;
-        let feedback = json_columns::read_feedback(row.take()?)?;
+        let (task, is_link, subtask, Json(fields), version, dirty, created, modified) = row;
         Ok(Some(StepToDelete {
-            task,
-            link,
-            row_version: row.take_row_version()?,
-            managed_ids: feedback.iter().flat_map(linked_tasks).collect(),
+            task: TaskId(task),
+            link: read_link(is_link, subtask.map(TaskId))?,
+            row_version: RowVersion {
+                version,
+                dirty,
+                created: Timestamp(created),
+                modified: Timestamp(modified),
+            },
+            managed_ids: fields.question.iter().flat_map(linked_tasks).collect(),
             managed: ManagedTasks::default(),
         }))
     }
@@ -138,7 +154,7 @@ impl Tx {
             true => self.lock_steps(step).await?,
             false => self.lock_steps(step.or(wiring())).await?,
         };
-        locked.retain(|step| *step != guid.0);
+        locked.retain(|step| *step != guid);
         Ok(LockedStep {
             locked_tasks,
             with_managed,
@@ -175,32 +191,32 @@ impl Tx {
 
     /// The tasks that a step manages, looked up before it is locked.
     async fn managed_by_step(&self, guid: StepId) -> Result<Vec<TaskId>, StoreError> {
-        let feedback: Option<Option<String>> = self
-            .select::<step::Entity>()
+        let contents: Vec<Json<StepFields>> = self
+            .find::<step::Entity>()
             .select_only()
-            .column(step::Column::FeedbackConfig)
+            .column(step::Column::Content)
             .filter(step::Column::Guid.eq(guid.0))
             .into_tuple()
-            .one(&self.db)
+            .all(self.db())
             .await?;
-        let feedback = json_columns::read_feedback(feedback.flatten().as_deref())?;
-        Ok(feedback.iter().flat_map(linked_tasks).collect())
+        let questions = contents.iter().flat_map(|Json(fields)| &fields.question);
+        Ok(questions.flat_map(linked_tasks).collect())
     }
 
     /// Wiring steps, each with the task that it leads to. Nothing else is read of them, as there
     /// may be a thousand.
-    async fn read_links(&self, wiring: &[Uuid]) -> Result<Vec<(StepId, TaskId)>, StoreError> {
+    async fn read_links(&self, wiring: &[StepId]) -> Result<Vec<(StepId, TaskId)>, StoreError> {
         let mut links = Vec::with_capacity(wiring.len());
         for steps in wiring.chunks(MAX_IDS_PER_STATEMENT) {
             let found: Vec<(Uuid, Uuid)> = self
-                .select::<step::Entity>()
+                .find::<step::Entity>()
                 .select_only()
                 .column(step::Column::Guid)
                 .column(step::Column::SubtaskId)
-                .filter(step::Column::Guid.is_in(steps.iter().copied()))
+                .filter(step::Column::Guid.is_in(steps.iter().map(|step| step.0)))
                 .filter(step::Column::IsLink.eq(true))
                 .into_tuple()
-                .all(&self.db)
+                .all(self.db())
                 .await?;
             let found = found.into_iter();
             links.extend(found.map(|(step, link)| (StepId(step), TaskId(link))));

@@ -1,32 +1,26 @@
 //! Request ids: a retry of a create gets the outcome of the first try.
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, QueryFilter};
+use sea_orm::{ActiveValue::Set, ColumnTrait, QueryFilter, QueryTrait};
 
-use super::{
-    sql::{Script, Upsert, Values},
-    transaction::Tx,
-};
+use super::{batch::Batch, tx::Tx};
 use crate::{
-    domain::{Precondition, decide::WriteContext, ids::RequestId},
+    domain::{Precondition, ids::RequestId},
     store::{
         RetryKey,
+        entity::request_outcome::{ActiveModel, Column, Entity},
         error::StoreError,
-        schema::entity::request_outcome::{ActiveModel, Column, Entity},
     },
 };
 
-/// How long an outcome is kept, in microseconds: two days, where the contract
-/// promises one.
+/// How long an outcome is kept, in microseconds: two days, where the API promises one.
 const OUTCOME_LIFETIME_MICROS: i64 = 2 * 24 * 60 * 60 * 1_000_000;
 
 /// The outcome of a create, as it is kept for a retry.
 pub struct KeptOutcome {
-    /// The caller's id of the request.
-    pub request_id: RequestId,
-    /// The digest of the payload.
-    pub digest: [u8; 32],
-    /// What a retry is answered with.
-    pub answer: Vec<u8>,
+    request_id: RequestId,
+    /// The digest of the request.
+    digest: [u8; 32],
+    answer: Vec<u8>,
 }
 
 impl<T> RetryKey<T> {
@@ -39,14 +33,17 @@ impl<T> RetryKey<T> {
         }
     }
 
-    /// What an earlier try was answered with, if there was one.
-    pub(super) async fn find_stored_outcome(&self, tx: &Tx) -> Result<Option<Vec<u8>>, StoreError> {
+    /// The response to an earlier try, if there was one.
+    pub(super) async fn find_stored_outcome(
+        &self,
+        tx: &Tx<'_>,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         let found = tx
-            .select::<Entity>()
+            .find::<Entity>()
             .filter(Column::RequestId.eq(self.id.0))
-            .one(&tx.db)
+            .all(tx.db())
             .await?;
-        match found {
+        match found.into_iter().next() {
             None => Ok(None),
             Some(row) if row.digest == self.digest => Ok(Some(row.outcome)),
             Some(_) => Err(Precondition::RequestIdReused { id: self.id }.into()),
@@ -55,31 +52,20 @@ impl<T> RetryKey<T> {
 }
 
 impl KeptOutcome {
-    /// Has the guard of a script match no row if an outcome with this id is stored.
-    pub fn add_retry_check(&self, script: &mut Script) {
-        let id = script.values.bind(self.request_id.0);
-        script.guard.push_str(&format!(
-            " AND NOT EXISTS (SELECT 1 FROM request_outcomes \
-             WHERE account_id = $1 AND request_id = {id})"
-        ));
-    }
-
-    /// The row of the outcome. If another write stores the same id first, the insertion fails
-    /// with a duplicate key, and the write finds that outcome when it is run again.
-    pub fn row(&self, context: &WriteContext) -> Upsert {
-        Upsert::new(vec![ActiveModel {
+    /// Stores the outcome, and deletes expired ones. If another write stores the same id first, the
+    /// insertion fails with a duplicate key, and the write finds that outcome when it runs again.
+    pub fn add_to(self, batch: &mut Batch, tx: &Tx<'_>) {
+        let context = &tx.context;
+        let expired = context.now.0 - OUTCOME_LIFETIME_MICROS;
+        let delete = tx.scope().delete::<Entity>();
+        batch.delete(delete.filter(Column::CreatedTs.lt(expired)).into_query(), 2);
+        let row = ActiveModel {
             account_id: Set(context.account.as_str().to_owned()),
             request_id: Set(self.request_id.0),
             digest: Set(self.digest.to_vec()),
-            outcome: Set(self.answer.clone()),
+            outcome: Set(self.answer),
             created_ts: Set(context.now.0),
-        }])
+        };
+        batch.insert_rows(vec![row], None);
     }
-}
-
-/// Deletes outcomes that are no longer kept. It may change no row, so it comes last in a
-/// script.
-pub fn delete_expired(values: &mut Values, context: &WriteContext) -> String {
-    let expired = values.bind(context.now.0 - OUTCOME_LIFETIME_MICROS);
-    format!("DELETE FROM request_outcomes WHERE account_id = $1 AND created_ts < {expired}")
 }

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, Statement};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 use tokio::time::sleep;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{
-    Operation,
-    transaction::{Tx, now},
-};
+use super::{Operation, Tx, tx::now};
 use crate::{
     domain::{
         Result,
@@ -21,37 +18,32 @@ use crate::{
         time::Timestamp,
     },
     store::{
-        Account, Store, WriteMode, backend,
+        Account, Store, WriteMode,
+        entity::task_history::{Column, Entity},
         error::StoreError,
-        row_reader::RowReader,
-        schema::entity::task_history::{Column, Entity},
     },
 };
 
-/// How many searches there are in one retention.
+/// The number of searches in one retention.
 const SEARCHES_PER_RETENTION: u32 = 24;
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// How long after its start a server begins, at most.
-const FIRST_DELAY: Duration = Duration::from_secs(60);
-/// The most tasks of an account that one statement finds.
+/// The maximum time from the start of a server to its first search.
+const MAX_FIRST_DELAY: Duration = Duration::from_secs(60);
+/// The maximum number of tasks of an account that one statement finds.
 const MAX_TASKS: u64 = 100;
-
-/// The next account with a history of a task that was deleted before a time. This is the only
-/// statement that looks across accounts, and it reads nothing but the index.
-const NEXT_ACCOUNT: &str = "SELECT account_id FROM task_histories \
-    WHERE account_id > $1 AND deleted_ts < $2 ORDER BY account_id LIMIT 1";
 
 impl Store {
     /// Deletes histories whose retention has passed, at intervals, until it is dropped. Several
-    /// servers may do so at the same time.
+    /// servers may do so concurrently.
     pub async fn enforce_retention(self) {
         let retention = self.inner.history.deleted_task_retention;
-        let interval = match retention.is_zero() {
-            true => MAX_INTERVAL,
-            false => (retention / SEARCHES_PER_RETENTION).clamp(MIN_INTERVAL, MAX_INTERVAL),
+        let interval = if retention.is_zero() {
+            MAX_INTERVAL
+        } else {
+            (retention / SEARCHES_PER_RETENTION).clamp(MIN_INTERVAL, MAX_INTERVAL)
         };
-        sleep(interval.min(FIRST_DELAY)).await;
+        sleep(interval.min(MAX_FIRST_DELAY)).await;
         loop {
             let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
             let before = Timestamp(now().0.saturating_sub(retention));
@@ -63,11 +55,10 @@ impl Store {
         }
     }
 
-    /// Deletes the histories of tasks that were deleted before a time, each in a transaction of
-    /// its own.
+    /// Deletes the histories of tasks that were deleted before a time, each in its own transaction.
     async fn delete_histories(&self, before: Timestamp) -> Result<()> {
         let mut last = String::new();
-        while let Some(account) = self.next_account(&last, before).await? {
+        while let Some(account) = self.find_next_account(&last, before).await? {
             let handle = self.account(&account);
             if let Err(error) = handle.delete_histories(before).await {
                 // The next search tries again, and other accounts must not wait for this one.
@@ -78,20 +69,26 @@ impl Store {
         Ok(())
     }
 
-    async fn next_account(
+    /// The next account with a history of a task that was deleted before a time. No other statement of
+    /// a server looks across accounts. It reads only the index.
+    #[allow(clippy::disallowed_methods)]
+    async fn find_next_account(
         &self,
         after: &str,
         before: Timestamp,
     ) -> Result<Option<AccountId>, StoreError> {
-        let db = &self.inner.connections.reader;
-        let values = [after.into(), before.0.into()];
-        let statement = Statement::from_sql_and_values(backend(db), NEXT_ACCOUNT, values);
-        let Some(row) = db.query_one_raw(statement).await? else {
-            return Ok(None);
-        };
-        let account: String = RowReader::new(&row).take()?;
-        let account = AccountId::parse(&account).ok_or(StoreError::Corrupt("account_id"))?;
-        Ok(Some(account))
+        let found: Vec<String> = Entity::find()
+            .select_only()
+            .column(Column::AccountId)
+            .filter(Column::AccountId.gt(after))
+            .filter(Column::DeletedTs.lt(before.0))
+            .order_by_asc(Column::AccountId)
+            .limit(1)
+            .into_tuple()
+            .all(&self.inner.connections.reader)
+            .await?;
+        let account = |id: &String| AccountId::parse(id).ok_or(StoreError::Corrupt("account_id"));
+        found.first().map(account).transpose()
     }
 }
 
@@ -99,7 +96,7 @@ impl Account {
     /// Deletes the histories of the account's tasks that were deleted before a time.
     async fn delete_histories(&self, before: Timestamp) -> Result<()> {
         loop {
-            let tasks = self.expired_histories(before).await?;
+            let tasks = self.list_expired_histories(before).await?;
             if tasks.is_empty() {
                 return Ok(());
             }
@@ -110,17 +107,18 @@ impl Account {
         }
     }
 
-    /// Tasks that were deleted before a time.
-    async fn expired_histories(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError> {
-        let tasks: Vec<Uuid> = self
-            .select::<Entity>()
+    /// Tasks that were deleted before a time and have a history.
+    async fn list_expired_histories(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+        let scope = self.reader();
+        let tasks: Vec<Uuid> = scope
+            .find::<Entity>()
             .select_only()
             .column(Column::Task)
             .filter(Column::DeletedTs.lt(before.0))
             .order_by_asc(Column::DeletedTs)
             .limit(MAX_TASKS)
             .into_tuple()
-            .all(self.reader())
+            .all(scope.db)
             .await?;
         Ok(tasks.into_iter().map(TaskId).collect())
     }
@@ -137,18 +135,13 @@ impl Operation for DeleteHistory {
     type Snapshot = bool;
     type Answer = ();
 
-    async fn read_locked(&self, tx: &Tx) -> Result<bool, StoreError> {
-        let history: Option<Uuid> = tx
-            .select::<Entity>()
-            .select_only()
-            .column(Column::Task)
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<bool, StoreError> {
+        let history = tx
+            .find::<Entity>()
             .filter(Column::Task.eq(self.task.0))
-            .filter(Column::DeletedTs.lt(self.before.0))
-            .lock_exclusive()
-            .into_tuple()
-            .one(&tx.db)
-            .await?;
-        Ok(history.is_some())
+            .filter(Column::DeletedTs.lt(self.before.0));
+        let found = tx.locked(history, Column::Task).all(tx.db()).await?;
+        Ok(!found.is_empty())
     }
 
     fn decide(&self, is_deleted: bool, _: &WriteContext) -> Result<(Changes, ())> {

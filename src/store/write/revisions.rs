@@ -6,9 +6,8 @@ use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect}
 use uuid::Uuid;
 
 use super::{
-    Operation,
+    Operation, Tx,
     guide::{GuideMemory, LocksWholeGuide},
-    transaction::Tx,
 };
 use crate::{
     domain::{
@@ -31,13 +30,13 @@ use crate::{
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
+        entity::{task_history, task_revision},
         error::StoreError,
         read::{revisions, task_tree},
-        schema::entity::{task_history, task_revision},
     },
 };
 
-/// A revision to make.
+/// A revision to create.
 #[derive(Clone, Debug)]
 pub struct NewRevisionRequest {
     /// The task.
@@ -48,12 +47,12 @@ pub struct NewRevisionRequest {
     pub expected: ExpectedEtag,
 }
 
-/// A revision that was made or found.
+/// A revision that was created or found.
 #[derive(Clone, Debug)]
 pub struct CreatedRevision {
     /// The revision.
     pub revision: TaskRevision,
-    /// Whether it was there: nothing has changed since.
+    /// Whether it existed already: nothing has changed since.
     pub unchanged: bool,
 }
 
@@ -66,7 +65,7 @@ pub struct RestoreRequest {
     pub revision: RevisionName,
     /// The etag that the guide must have.
     pub expected: ExpectedEtag,
-    /// Whether subtask steps are left out that refer to tasks which are gone.
+    /// Whether subtask steps are left out whose tasks are deleted.
     pub skip_missing_subtasks: bool,
 }
 
@@ -75,7 +74,7 @@ pub struct RestoreRequest {
 pub struct RestoredRevision {
     /// The task.
     pub task: Task,
-    /// What became of the guide.
+    /// Whether the guide was created, updated, or left unchanged.
     pub outcome: ImportOutcome,
     /// The revision that keeps the guide as it was before; 0 if there is none.
     pub previous_revision: i64,
@@ -88,7 +87,7 @@ pub struct RestoredRevision {
 }
 
 impl Account {
-    /// Keeps a guide as it is now.
+    /// Creates a revision of a guide as it is now.
     pub async fn create_revision(
         &self,
         request: NewRevisionRequest,
@@ -105,7 +104,7 @@ impl Account {
         self.write(delete, WriteMode::Store).await
     }
 
-    /// Has an alias name a revision, which is returned, or removes it.
+    /// Points an alias at a revision, which is returned, or removes the alias.
     pub async fn set_revision_alias(
         &self,
         task: TaskId,
@@ -120,7 +119,7 @@ impl Account {
         self.write(set, WriteMode::Store).await
     }
 
-    /// Makes a guide what a revision says.
+    /// Restores a guide to a revision.
     pub async fn restore_revision(
         &self,
         request: RestoreRequest,
@@ -137,44 +136,62 @@ impl Account {
     }
 }
 
-impl Tx {
+impl Tx<'_> {
     /// Locks the history of a task, if it has one, and reads its newest revision. Tasks and steps
     /// are locked before.
     pub async fn lock_history(&self, task: TaskId) -> Result<HistoryState, StoreError> {
-        let last_number: Option<i64> = self
-            .select::<task_history::Entity>()
-            .select_only()
-            .column(task_history::Column::LastNumber)
-            .filter(task_history::Column::Task.eq(task.0))
-            .lock_exclusive()
-            .into_tuple()
-            .one(&self.db)
+        let history = self
+            .find::<task_history::Entity>()
+            .filter(task_history::Column::Task.eq(task.0));
+        let histories = self
+            .locked(history, task_history::Column::Task)
+            .all(self.db())
             .await?;
-        let newest: Option<(i64, String)> = match last_number {
-            None => None,
-            Some(_) => {
-                let newest = self
-                    .select::<task_revision::Entity>()
-                    .select_only()
-                    .columns([
-                        task_revision::Column::Number,
-                        task_revision::Column::GuideEtag,
-                    ])
-                    .filter(task_revision::Column::Task.eq(task.0))
-                    .order_by_desc(task_revision::Column::Number)
-                    .limit(1)
-                    .into_tuple();
-                newest.one(&self.db).await?
-            }
-        };
-        Ok(HistoryState {
-            task,
-            last_number: last_number.unwrap_or_default(),
-            newest: newest.map(|(number, guide_etag)| NewestRevision {
-                number,
-                guide_etag: GuideEtag::stored(guide_etag),
-            }),
+        Ok(match histories.first() {
+            None => HistoryState {
+                task,
+                last_number: 0,
+                newest: None,
+            },
+            Some(history) => HistoryState {
+                task,
+                last_number: history.last_number,
+                newest: self.find_newest_revision(task).await?,
+            },
         })
+    }
+
+    async fn find_newest_revision(
+        &self,
+        task: TaskId,
+    ) -> Result<Option<NewestRevision>, StoreError> {
+        use task_revision::{Column, Entity};
+        let newest: Vec<(i64, String)> = self
+            .find::<Entity>()
+            .select_only()
+            .columns([Column::Number, Column::GuideEtag])
+            .filter(Column::Task.eq(task.0))
+            .order_by_desc(Column::Number)
+            .limit(1)
+            .into_tuple()
+            .all(self.db())
+            .await?;
+        let newest = newest.into_iter().next();
+        Ok(newest.map(|(number, guide_etag)| NewestRevision {
+            number,
+            guide_etag: GuideEtag::stored(guide_etag),
+        }))
+    }
+
+    async fn count_requested_revisions(&self, task: TaskId) -> Result<usize, StoreError> {
+        use task_revision::{Column, Entity};
+        let count = self
+            .find::<Entity>()
+            .filter(Column::Task.eq(task.0))
+            .filter(Column::Cause.eq(RevisionCause::Requested.number()))
+            .count(self.db())
+            .await?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// Locks the history of a task, and reads one of its revisions and its aliases.
@@ -184,8 +201,8 @@ impl Tx {
         name: &RevisionName,
     ) -> Result<(TaskRevision, RevisionAliases), StoreError> {
         self.lock_history(task).await?;
-        let aliases = revisions::aliases(&self.db, self.account(), task).await?;
-        let found = revisions::find(&self.db, self.account(), task, name, &aliases).await?;
+        let aliases = revisions::aliases(self.scope(), task).await?;
+        let found = revisions::find(self.scope(), task, name, &aliases).await?;
         match found {
             Some((revision, _)) => Ok((revision, aliases)),
             None => Err(self.revision_not_found(task, name).await?),
@@ -197,7 +214,7 @@ impl Tx {
         task: TaskId,
         name: &RevisionName,
     ) -> Result<StoreError, StoreError> {
-        let error = revisions::not_found(&self.db, self.account(), task, name, "revision").await?;
+        let error = revisions::not_found(self.scope(), task, name, "revision").await?;
         Ok(error.into())
     }
 }
@@ -207,7 +224,7 @@ struct CreateRevision {
     memory: GuideMemory,
 }
 
-/// What the making of a revision reads.
+/// What the creation of a revision reads.
 struct NewRevisionSnapshot {
     history: HistoryState,
     aliases: RevisionAliases,
@@ -215,11 +232,11 @@ struct NewRevisionSnapshot {
     guide: GuideToKeep,
 }
 
-/// Whether the guide is as in the newest revision.
+/// Whether the guide differs from the newest revision.
 enum GuideToKeep {
-    /// It is: this one.
+    /// It is the same as in this newest revision.
     Unchanged(TaskRevision),
-    /// It is not: everything of the next one.
+    /// It differs. This is the next revision.
     Changed(Box<NewRevision>),
 }
 
@@ -227,19 +244,16 @@ impl Operation for CreateRevision {
     type Snapshot = NewRevisionSnapshot;
     type Answer = CreatedRevision;
 
-    async fn read_locked(&self, tx: &Tx) -> Result<NewRevisionSnapshot, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<NewRevisionSnapshot, StoreError> {
         let NewRevisionRequest {
             task,
             requested: RequestedRevision { note, alias: _ },
             expected,
         } = &self.request;
         let task = *task;
-        let ids = task_tree::ids(&tx.db, tx.account(), &[task]).await?;
+        let ids = task_tree::ids(tx.scope(), &[task]).await?;
         let locked_tasks = tx.lock_tasks(&ids).await?;
-        if !locked_tasks
-            .iter()
-            .any(|locked_task| locked_task.guid == task)
-        {
+        if locked_tasks.iter().all(|locked| locked.guid != task) {
             return Err(Error::task_not_found(task, "task").into());
         }
         let history = tx.lock_history(task).await?;
@@ -252,17 +266,12 @@ impl Operation for CreateRevision {
         })?;
         let guide_etag = GuideEtag::of(&guide.tree);
         expected.check_guide(Some(&guide_etag), task)?;
-        let aliases = revisions::aliases(&tx.db, tx.account(), task).await?;
-        let requested = tx
-            .select::<task_revision::Entity>()
-            .filter(task_revision::Column::Task.eq(task.0))
-            .filter(task_revision::Column::Cause.eq(RevisionCause::Requested.number()))
-            .count(&tx.db)
-            .await?;
+        let aliases = revisions::aliases(tx.scope(), task).await?;
+        let requested = tx.count_requested_revisions(task).await?;
         let guide = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
                 let name = RevisionName::Number(number);
-                let newest = revisions::find(&tx.db, tx.account(), task, &name, &aliases).await?;
+                let newest = revisions::find(tx.scope(), task, &name, &aliases).await?;
                 let (newest, _) = newest.ok_or(StoreError::Conflict)?;
                 GuideToKeep::Unchanged(newest)
             }
@@ -276,7 +285,7 @@ impl Operation for CreateRevision {
         Ok(NewRevisionSnapshot {
             history,
             aliases,
-            requested: usize::try_from(requested).unwrap_or(usize::MAX),
+            requested,
             guide,
         })
     }
@@ -353,7 +362,7 @@ impl Operation for DeleteRevision {
     type Snapshot = TaskRevision;
     type Answer = ();
 
-    async fn read_locked(&self, tx: &Tx) -> Result<TaskRevision, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskRevision, StoreError> {
         let (revision, _) = tx.lock_revision(self.task, &self.revision).await?;
         Ok(revision)
     }
@@ -361,13 +370,12 @@ impl Operation for DeleteRevision {
     fn decide(&self, stored: TaskRevision, _: &WriteContext) -> Result<(Changes, ())> {
         let number = stored.number;
         if let Some(alias) = stored.aliases.into_iter().next() {
-            let task = self.task;
-            return Err(Precondition::RevisionInUse {
-                task,
+            let in_use = Precondition::RevisionInUse {
+                task: self.task,
                 number,
                 alias,
-            }
-            .into());
+            };
+            return Err(in_use.into());
         }
         let mut changes = Changes::default();
         changes.edit_history(self.task, vec![HistoryEdit::Delete(number)]);
@@ -385,15 +393,14 @@ impl Operation for SetAlias {
     type Snapshot = (Option<TaskRevision>, RevisionAliases);
     type Answer = Option<TaskRevision>;
 
-    async fn read_locked(&self, tx: &Tx) -> Result<Self::Snapshot, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Self::Snapshot, StoreError> {
         if let Some(name) = &self.revision {
             let (revision, aliases) = tx.lock_revision(self.task, name).await?;
             return Ok((Some(revision), aliases));
         }
         tx.lock_history(self.task).await?;
-        let (db, account) = (&tx.db, tx.account());
-        let aliases = revisions::aliases(db, account, self.task).await?;
-        if !revisions::exists_or_has_history(db, account, self.task).await? {
+        let aliases = revisions::aliases(tx.scope(), self.task).await?;
+        if !revisions::exists_or_has_history(tx.scope(), self.task).await? {
             return Err(Error::task_not_found(self.task, "task").into());
         }
         Ok((None, aliases))
@@ -450,33 +457,31 @@ struct RestoreSnapshot {
 
 impl RestoreWrite {
     /// The guide of the revision, which never changes.
-    async fn read_kept_guide(&self, tx: &Tx) -> Result<KeptGuide, StoreError> {
+    async fn read_kept_guide(&self, tx: &Tx<'_>) -> Result<KeptGuide, StoreError> {
         let RestoreRequest { task, revision, .. } = &self.request;
-        let (db, account) = (&tx.db, tx.account());
-        let aliases = revisions::aliases(db, account, *task).await?;
-        let found = revisions::find(db, account, *task, revision, &aliases).await?;
+        let aliases = revisions::aliases(tx.scope(), *task).await?;
+        let found = revisions::find(tx.scope(), *task, revision, &aliases).await?;
         let Some((found, document_bytes)) = found else {
             return Err(tx.revision_not_found(*task, revision).await?);
         };
         self.memory.hold_other(document_bytes)?;
-        match revisions::content(db, account, *task, found.number).await? {
-            Some(content) => {
-                let guide = EncodedGuide {
-                    content,
-                    document_bytes,
-                };
-                let (guide, decoded) = tx.measure(guide).await?;
-                // The encoded document, its message, and the guide, which takes as much as the message.
-                let guide_bytes = decoded.saturating_sub(document_bytes);
-                self.memory
-                    .hold_other(decoded.saturating_add(guide_bytes))?;
-                let guide = tx.decode(guide).await?;
-                // The guide and the plan, which share its bodies.
-                self.memory.hold_other(decoded)?;
-                Ok(guide)
-            }
-            None => Err(tx.revision_not_found(*task, revision).await?),
-        }
+        let content = revisions::content(tx.scope(), *task, found.number).await?;
+        let Some(content) = content else {
+            return Err(tx.revision_not_found(*task, revision).await?);
+        };
+        let guide = EncodedGuide {
+            content,
+            document_bytes,
+        };
+        let (guide, decoded) = tx.measure(guide).await?;
+        // The encoded document, its message, and the guide, which takes as much as the message.
+        let guide_bytes = decoded.saturating_sub(document_bytes);
+        self.memory
+            .hold_other(decoded.saturating_add(guide_bytes))?;
+        let guide = tx.decode(guide).await?;
+        // The guide and the plan, which share its bodies.
+        self.memory.hold_other(decoded)?;
+        Ok(guide)
     }
 }
 
@@ -501,50 +506,45 @@ impl Operation for RestoreWrite {
 
     /// Locks what an import of the guide would lock, and the tasks that were unlinked since, with
     /// everything below them.
-    async fn read_locked(&self, tx: &Tx) -> Result<RestoreSnapshot, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<RestoreSnapshot, StoreError> {
         let root = self.request.task;
-        let (db, account) = (&tx.db, tx.account());
         let kept = self.read_kept_guide(tx).await?;
-        let (mut managed, mut subtasks) = (BTreeSet::new(), BTreeSet::new());
+        let (mut managed, mut subtasks) = (BTreeSet::from([root]), BTreeSet::new());
         add_referenced(&kept.tree, &mut managed, &mut subtasks);
-        managed.insert(root);
-        let roots: Vec<TaskId> = managed.into_iter().collect();
+        let roots = Vec::from_iter(managed);
         let whole = &self.locks_whole_guide;
-        let (guides, locked_tasks) = whole.note(tx.lock_guides(&roots, subtasks, whole).await)?;
-        let is_of_guides =
-            |locked_task: &&LockedTask| guides.binary_search(&locked_task.guid).is_ok();
-        let of_guides: Vec<&LockedTask> = locked_tasks.iter().filter(is_of_guides).collect();
+        let (of_guides, locked) = whole.note(tx.lock_guides(&roots, subtasks, whole).await)?;
+        let is_of_guides = |task: &&LockedTask| of_guides.binary_search(&task.guid).is_ok();
+        let tasks: Vec<&LockedTask> = locked.iter().filter(is_of_guides).collect();
         let history = tx.lock_history(root).await?;
         if history.last_number == 0 {
             // The history has just been deleted.
             return Err(StoreError::Conflict);
         }
-        let hold = |of_steps| self.memory.hold(of_guides.iter().copied(), of_steps);
+        let hold = |step_bytes| self.memory.hold(tasks.iter().copied(), step_bytes);
         hold(0)?;
-        let trees = task_tree::read_trees(db, account, &roots, &guides, hold).await;
-        let mut others = self.locks_whole_guide.note(trees)?;
-        let outdated = task_tree::outdated_translations(db, account, &others).await?;
+        let trees = task_tree::read_trees(tx.scope(), &roots, &of_guides, hold).await;
+        let mut others = whole.note(trees)?;
+        let outdated = task_tree::outdated_translations(tx.scope(), &others).await?;
         let stored = others.iter().position(|tree| tree.task.guid == root);
         let stored = stored.map(|index| others.swap_remove(index));
         let indexed = match stored {
             Some(_) => false,
             None => !tx.lock_index_deletions(vec![root.0]).await?.is_empty(),
         };
+        let referenced = locked.iter().map(|task| (task.guid, task.referenced()));
         Ok(RestoreSnapshot {
             kept,
             stored,
             indexed,
             others,
             outdated,
-            referenced: locked_tasks
-                .iter()
-                .map(|locked_task| (locked_task.guid, locked_task.referenced()))
-                .collect(),
+            referenced: referenced.collect(),
             history,
         })
     }
 
-    async fn lock_changed(&self, tx: &Tx, changes: &Changes) -> Result<(), StoreError> {
+    async fn lock_changed(&self, tx: &Tx<'_>, changes: &Changes) -> Result<(), StoreError> {
         let locked = tx.lock_changed_steps(changes).await;
         self.locks_whole_guide.note(locked)
     }

@@ -1,8 +1,12 @@
 //! Creating and deleting roles.
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryResult};
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, ExprTrait, QueryFilter,
+    sea_query::{Expr, OnConflict},
+};
 
-use super::{Operation, transaction::Tx};
+use super::{Operation, Tx, batch::Batch};
 use crate::{
     domain::{
         Error, Result,
@@ -12,7 +16,11 @@ use crate::{
         role::Role,
         text::Name,
     },
-    store::{Account, WriteMode, error::StoreError, schema::entity::role},
+    store::{
+        Account, WriteMode,
+        entity::{account, role},
+        error::StoreError,
+    },
 };
 
 impl Account {
@@ -30,35 +38,21 @@ impl Account {
 struct CreateRole(Name);
 
 impl Operation for CreateRole {
-    type Snapshot = ();
+    /// The id of the new role.
+    type Snapshot = RoleId;
     type Answer = Role;
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(Some(()))
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<RoleId, StoreError> {
+        tx.take_role_id().await
     }
 
-    async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn decide(&self, (): (), _: &WriteContext) -> Result<(Changes, Role)> {
+    fn decide(&self, id: RoleId, _: &WriteContext) -> Result<(Changes, Role)> {
+        let name = self.0.clone();
         let changes = Changes {
-            role: Some(RoleChange::Create(self.0.clone())),
+            role: Some(RoleChange::Create(id, name.clone())),
             ..Changes::default()
         };
-        let role = Role {
-            // `complete` sets the id.
-            id: RoleId(0),
-            name: self.0.clone(),
-        };
-        Ok((changes, role))
-    }
-
-    fn complete(&self, role: Role, guard: &QueryResult) -> Result<Role, StoreError> {
-        Ok(Role {
-            id: RoleId(guard.try_get_by_index(0)?),
-            ..role
-        })
+        Ok((changes, Role { id, name }))
     }
 }
 
@@ -68,16 +62,14 @@ impl Operation for DeleteRole {
     type Snapshot = ();
     type Answer = ();
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(Some(()))
-    }
-
-    async fn read_locked(&self, tx: &Tx) -> Result<(), StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
         let role = tx
-            .select::<role::Entity>()
+            .find::<role::Entity>()
             .filter(role::Column::Id.eq(self.0.0));
-        let found = role.one(&tx.db).await?;
-        found.ok_or_else(|| Error::role_not_found(self.0, "id"))?;
+        let found = tx.locked(role, role::Column::Id).all(tx.db()).await?;
+        if found.is_empty() {
+            return Err(Error::role_not_found(self.0, "id").into());
+        }
         Ok(())
     }
 
@@ -87,5 +79,26 @@ impl Operation for DeleteRole {
             ..Changes::default()
         };
         Ok((changes, ()))
+    }
+}
+
+impl Tx<'_> {
+    /// Takes the next role id of the account, and locks the account's row.
+    async fn take_role_id(&self) -> Result<RoleId, StoreError> {
+        use account::{ActiveModel, Column, Entity};
+        let first = ActiveModel {
+            account_id: Set(self.context.account.as_str().to_owned()),
+            last_role_id: Set(1),
+        };
+        let next = Expr::col((Entity, Column::LastRoleId)).add(1);
+        let increment = OnConflict::column(Column::AccountId)
+            .value(Column::LastRoleId, next)
+            .to_owned();
+        let mut batch = Batch::new(self);
+        batch.insert_rows(vec![first], Some(increment));
+        batch.send(self).await?;
+        let accounts = self.find::<Entity>().all(self.db()).await?;
+        let account = accounts.first().ok_or(StoreError::Conflict)?;
+        Ok(RoleId(account.last_role_id))
     }
 }

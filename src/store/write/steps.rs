@@ -1,9 +1,6 @@
 //! Creating, updating and deleting steps.
 
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
-use uuid::Uuid;
-
-use super::{Operation, links::WithManaged, transaction::Tx};
+use super::{Operation, links::WithManaged, tx::Tx};
 use crate::{
     domain::{
         Error, Result,
@@ -20,7 +17,7 @@ use crate::{
         step::{NewStep, Placement, ReferencedTask, Step, StepPatch},
         task::LockedTask,
     },
-    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, schema::entity::step},
+    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError},
 };
 
 impl Account {
@@ -64,25 +61,7 @@ impl Operation for CreateStep {
     type Answer = (Step, Placement);
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateStep);
 
-    async fn read(&self, tx: &Tx) -> Result<Option<NewStepSnapshot>, StoreError> {
-        if self.new.kind.subtask().is_some() {
-            return Ok(None);
-        }
-        let insertion = match self.prevstep {
-            None => Some(Insertion::at_end(Placement::Appended)),
-            Some(prevstep) => match tx.neighbours(self.new.task, prevstep).await? {
-                None => Some(Insertion::at_end(Placement::AppendedPrevstepUnknown)),
-                Some((neighbours, version)) => Insertion::after(&neighbours, version),
-            },
-        };
-        Ok(insertion.map(|insertion| NewStepSnapshot {
-            insertion,
-            target: None,
-            step_count: None,
-        }))
-    }
-
-    async fn read_locked(&self, tx: &Tx) -> Result<NewStepSnapshot, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<NewStepSnapshot, StoreError> {
         let task = self.new.task;
         let target = self.new.kind.subtask().map(|subtask| subtask.task);
         let named: Vec<TaskId> = target.into_iter().chain([task]).collect();
@@ -96,7 +75,7 @@ impl Operation for CreateStep {
         Ok(NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
             target: target.and_then(find).map(LockedTask::referenced),
-            step_count: Some(parent.step_count),
+            parent: parent.clone(),
         })
     }
 
@@ -111,26 +90,28 @@ impl Operation for CreateStep {
 
 /// Where a new step goes in a locked task.
 async fn insertion(
-    tx: &Tx,
+    tx: &Tx<'_>,
     parent: &LockedTask,
     prevstep: Option<StepId>,
 ) -> Result<Insertion, StoreError> {
-    let neighbours = match prevstep {
-        Some(prevstep) => tx.neighbours(parent.guid, prevstep).await?,
+    let neighbors = match prevstep {
+        Some(prevstep) => tx.neighbors(parent.guid, prevstep).await?,
         None => None,
     };
-    let neighbours = neighbours.map(|(neighbours, _)| neighbours);
-    let placement = match (prevstep, &neighbours) {
+    let placement = match (prevstep, &neighbors) {
         (None, _) => Placement::Appended,
         (Some(_), None) => Placement::AppendedPrevstepUnknown,
         (Some(_), Some(_)) => Placement::AfterPrevstep,
     };
-    if let Some(found) = Insertion::in_locked(placement, neighbours.as_ref(), parent.numbering) {
+    if let Some(found) = Insertion::new(placement, neighbors, parent.numbering) {
         return Ok(found);
     }
     tx.lock_steps_of(&[parent.guid]).await?;
     let order = tx.step_order(parent.guid).await?;
-    Ok(Insertion::renumbering(placement, &order, prevstep))
+    let numbering = parent.numbering;
+    Ok(Insertion::renumbering(
+        placement, numbering, &order, prevstep,
+    ))
 }
 
 /// A step, and the task that an update of it names.
@@ -141,19 +122,7 @@ impl Operation for UpdateStep {
     type Answer = (Step, Vec<&'static str>);
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 
-    async fn read(&self, tx: &Tx) -> Result<Option<StepAndTarget>, StoreError> {
-        if self.patch.new_subtask().is_some() {
-            return Ok(None);
-        }
-        let stored = tx.read_step(self.guid).await?;
-        let manages = |stored: &StepSnapshot| !stored.step.managed_tasks().is_empty();
-        if self.with_managed() == WithManaged::Load && stored.as_ref().is_some_and(manages) {
-            return Ok(None);
-        }
-        Ok(Some((stored, None)))
-    }
-
-    async fn read_locked(&self, tx: &Tx) -> Result<StepAndTarget, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<StepAndTarget, StoreError> {
         let target = self.patch.new_subtask();
         if target.is_none()
             && self.with_managed() == WithManaged::Skip
@@ -199,29 +168,13 @@ impl Operation for DeleteStep {
     type Answer = ();
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
 
-    async fn read(&self, tx: &Tx) -> Result<Option<Option<StepToDelete>>, StoreError> {
-        let stored = tx.read_step_to_delete(self.guid).await?;
-        let manages = stored
-            .as_ref()
-            .is_some_and(|step| !step.managed_ids.is_empty());
-        Ok((!manages).then_some(stored))
-    }
-
-    async fn read_locked(&self, tx: &Tx) -> Result<Option<StepToDelete>, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Option<StepToDelete>, StoreError> {
         // A step never changes its task, so the task can be looked up before it is
         // locked.
-        let task: Option<Uuid> = tx
-            .select::<step::Entity>()
-            .select_only()
-            .column(step::Column::Task)
-            .filter(step::Column::Guid.eq(self.guid.0))
-            .into_tuple()
-            .one(&tx.db)
-            .await?;
-        let Some(task) = task else {
+        let tasks = tx.tasks_of_steps(&[self.guid.0]).await?;
+        if tasks.is_empty() {
             return Ok(None);
-        };
-        let tasks = [TaskId(task)];
+        }
         let locked = tx.lock_step(self.guid, &tasks, WithManaged::Load).await?;
         let Some(mut stored) = tx.read_step_to_delete(self.guid).await? else {
             return Ok(None);

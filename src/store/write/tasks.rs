@@ -3,7 +3,7 @@
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::{Operation, guide::GuideMemory, transaction::Tx};
+use super::{Operation, guide::GuideMemory, tx::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
@@ -17,9 +17,9 @@ use crate::{
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
+        entity::{step, task},
         error::StoreError,
         read::{references::managing_observations, task_tree},
-        schema::entity::{step, task},
     },
 };
 
@@ -72,11 +72,7 @@ impl Operation for CreateTask {
     type Answer = Task;
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateTask);
 
-    async fn read(&self, _: &Tx) -> Result<Option<()>, StoreError> {
-        Ok(Some(()))
-    }
-
-    async fn read_locked(&self, _: &Tx) -> Result<(), StoreError> {
+    async fn lock_and_read(&self, _: &Tx<'_>) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -104,20 +100,7 @@ impl Operation for UpdateTaskWrite {
     type Answer = (Task, Vec<&'static str>);
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
 
-    async fn read(&self, tx: &Tx) -> Result<Option<TaskToUpdate>, StoreError> {
-        // A rename also changes titles of subtask steps.
-        if matches!(self.update.patch.name, Edit::Set(_)) {
-            return Ok(None);
-        }
-        let task = tx.read_task(self.update.guid).await?;
-        let keeps_guide = |task| self.keeps_guide(task, &tx.context);
-        if task.as_ref().is_some_and(keeps_guide) {
-            return Ok(None);
-        }
-        Ok(Some(TaskToUpdate { task, guide: None }))
-    }
-
-    async fn read_locked(&self, tx: &Tx) -> Result<TaskToUpdate, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskToUpdate, StoreError> {
         let guid = self.update.guid;
         // The tasks that it manages are locked with it, if its guide may be kept.
         let may_publish = match self.update.patch.published {
@@ -126,7 +109,7 @@ impl Operation for UpdateTaskWrite {
             Edit::Set(published) => published == Published::default(),
         };
         let ids = match may_publish {
-            true => task_tree::ids(&tx.db, tx.account(), &[guid]).await?,
+            true => task_tree::ids(tx.scope(), &[guid]).await?,
             false => vec![guid],
         };
         let locked_tasks = tx.lock_tasks(&ids).await?;
@@ -170,10 +153,10 @@ impl Operation for DeleteTaskWrite {
     type Answer = i64;
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteTask);
 
-    async fn read_locked(&self, tx: &Tx) -> Result<TaskToDelete, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskToDelete, StoreError> {
         let guid = self.delete.guid;
         // The tasks that are managed below it are locked with it, in the order of ids.
-        let below = task_tree::ids(&tx.db, tx.account(), &[guid]).await?;
+        let below = task_tree::ids(tx.scope(), &[guid]).await?;
         let locked_tasks = tx.lock_tasks(&below).await?;
         let task = locked_tasks
             .iter()
@@ -224,39 +207,39 @@ impl Operation for DeleteTaskWrite {
 }
 
 /// The tasks that the observations of a task manage.
-async fn managed_by_task(tx: &Tx, parent: TaskId) -> Result<Vec<TaskId>, StoreError> {
-    let tasks: Vec<Uuid> = tx
-        .select::<task::Entity>()
+async fn managed_by_task(tx: &Tx<'_>, parent: TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let mut tasks: Vec<Uuid> = tx
+        .find::<task::Entity>()
         .select_only()
         .column(task::Column::Guid)
         .filter(task::Column::ParentGuid.eq(parent.0))
-        .order_by_asc(task::Column::Guid)
         .into_tuple()
-        .all(&tx.db)
+        .all(tx.db())
         .await?;
+    tasks.sort_unstable();
     Ok(tasks.into_iter().map(TaskId).collect())
 }
 
 /// The observation that manages a task.
-async fn managing_step(tx: &Tx, guid: TaskId) -> Result<Option<StepId>, StoreError> {
+async fn managing_step(tx: &Tx<'_>, guid: TaskId) -> Result<Option<StepId>, StoreError> {
     let managed = tx
-        .select::<task::Entity>()
+        .find::<task::Entity>()
         .select_only()
         .column(task::Column::ParentGuid)
         .filter(task::Column::Guid.eq(guid.0))
         .into_tuple::<Option<Uuid>>();
-    let Some(parent) = managed.one(&tx.db).await?.flatten() else {
+    let Some(parent) = managed.one(tx.db()).await?.flatten() else {
         return Ok(None);
     };
     let parent = TaskId(parent);
-    let managing = managing_observations(&tx.db, tx.account(), parent, guid).await?;
+    let managing = managing_observations(tx.scope(), parent, guid).await?;
     Ok(managing.into_iter().next().map(|(step, ..)| step))
 }
 
 /// The first subtask steps of other tasks that refer to a task.
-async fn first_referring_steps(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
+async fn first_referring_steps(tx: &Tx<'_>, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
     let steps: Vec<Uuid> = tx
-        .select::<step::Entity>()
+        .find::<step::Entity>()
         .select_only()
         .column(step::Column::Guid)
         .filter(step::Column::SubtaskId.eq(guid.0))
@@ -264,7 +247,7 @@ async fn first_referring_steps(tx: &Tx, guid: TaskId) -> Result<Vec<StepId>, Sto
         .order_by_asc(step::Column::Guid)
         .limit(Precondition::MAX_LISTED_STEPS as u64)
         .into_tuple()
-        .all(&tx.db)
+        .all(tx.db())
         .await?;
     Ok(steps.into_iter().map(StepId).collect())
 }

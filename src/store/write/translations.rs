@@ -1,16 +1,16 @@
-//! Writing automatic translations. The check of a lock and the write are one
-//! transaction, under the lock of the task or step.
+//! Writing automatic translations. The check of a translation's lock and the write are one transaction,
+//! which holds the database lock of the task or step.
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, DerivePartialModel, ExprTrait, FromQueryResult, Iterable, QueryFilter,
+    QuerySelect,
+    sea_query::{Expr, Func, ValueTuple},
+};
 use uuid::Uuid;
 
-use super::{
-    Operation,
-    sql::{Values, list},
-    transaction::Tx,
-};
+use super::{Operation, Tx};
 use crate::{
     domain::{
         Result,
@@ -22,26 +22,24 @@ use crate::{
         },
         ids::TaskId,
         size::StepSize,
-        text::{Body, Name, Title},
-        translation::{Language, StepTranslation, TaskTranslation},
+        translation::{Language, StepTranslation},
         translation_work::{AutomaticTranslation, SourceDigest, TranslationOutcome},
     },
     store::{
         Account, WriteMode,
+        entity::{step, step_translation, task_translation},
         error::StoreError,
-        json_columns,
-        row_reader::RowReader,
-        schema::entity::{step, task_translation},
+        rows::{read_digest, read_step_translation, read_task_translation},
     },
 };
 
-/// Bytes of a stored translation's body up to which it is read and compared. A larger
-/// one is written again even when it is the same.
-const MAX_COMPARED_BODY_BYTES: i64 = 1024 * 1024;
+/// The maximum size of a stored translation's body that is read and compared. A larger one is written
+/// again even if it is the same.
+const MAX_COMPARED_BODY_BYTES: i32 = 1024 * 1024;
 
 impl Account {
-    /// Writes automatic translations. Returns the outcome of each, in order; one that is not
-    /// applied does not keep the others from being written.
+    /// Writes automatic translations. Returns the outcome of each, in order. One that is not
+    /// applied does not affect the others.
     pub async fn write_translations(
         &self,
         items: Vec<AutomaticTranslation>,
@@ -57,17 +55,16 @@ impl Operation for WriteTranslations {
     type Answer = Vec<TranslationOutcome>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::WriteTranslations);
 
-    async fn read_locked(&self, tx: &Tx) -> Result<TranslationSnapshot, StoreError> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TranslationSnapshot, StoreError> {
         let mut stored = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
         let ids: Vec<Uuid> = self.ids().collect();
-        let mut locked = tx.tasks_of_steps(&ids).await?;
-        locked.extend(self.ids().map(TaskId));
-        let translated: Vec<Uuid> = self.ids().collect();
-        for locked_task in tx.lock_tasks(&locked).await? {
+        let mut tasks = tx.tasks_of_steps(&ids).await?;
+        tasks.extend(self.ids().map(TaskId));
+        for locked_task in tx.lock_tasks(&tasks).await? {
             let guid = locked_task.guid.0;
-            if translated.contains(&guid) {
+            if ids.contains(&guid) {
                 let rows = BTreeMap::new();
                 let task = TaskTranslationSnapshot { locked_task, rows };
                 stored.tasks.insert(guid, task);
@@ -88,90 +85,90 @@ impl Operation for WriteTranslations {
     }
 }
 
+/// What the write needs of a step: what is translated, and its size.
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "step::Entity")]
+struct TranslatedStepRow {
+    guid: Uuid,
+    task: Uuid,
+    title: String,
+    rest_digest: Vec<u8>,
+    size: i64,
+    body_size: i64,
+    language_count: i64,
+    version: i64,
+}
+
+/// A translation without its body if that is large, and the size of the body.
+#[derive(FromQueryResult)]
+struct StepTranslationRow {
+    #[sea_orm(nested)]
+    row: step_translation::Model,
+    body_bytes: Option<i32>,
+}
+
 impl WriteTranslations {
     fn ids(&self) -> impl Iterator<Item = Uuid> {
         self.0.iter().map(|item| item.guid)
     }
 
-    /// The languages into which these resources are translated.
-    fn languages<'a, T>(&'a self, of: &'a BTreeMap<Uuid, T>) -> impl Iterator<Item = &'a str> {
-        let items = self.0.iter().filter(|item| of.contains_key(&item.guid));
-        items.map(|item| item.language.as_str())
-    }
-
-    /// Locks the translated steps in the order of ids, and reads their titles, the digests of
-    /// their other texts, and their sizes.
     async fn lock_translated_steps(
         &self,
-        tx: &Tx,
+        tx: &Tx<'_>,
     ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
-        use step::Column;
-        type StepRow = (Uuid, Uuid, String, Vec<u8>, i64, i64, i64, i64);
-        let rows: Vec<StepRow> = tx
-            .select::<step::Entity>()
-            .select_only()
-            .columns([
-                Column::Guid,
-                Column::Task,
-                Column::Title,
-                Column::RestDigest,
-                Column::Size,
-                Column::BodySize,
-                Column::LanguageCount,
-                Column::Version,
-            ])
-            .filter(Column::Guid.is_in(self.ids()))
-            .order_by_asc(Column::Guid)
-            .lock_exclusive()
-            .into_tuple()
-            .all(&tx.db)
+        let steps = tx
+            .find::<step::Entity>()
+            .filter(step::Column::Guid.is_in(self.ids()));
+        let rows: Vec<TranslatedStepRow> = tx
+            .locked(steps, step::Column::Guid)
+            .into_partial_model()
+            .all(tx.db())
             .await?;
-        let snapshot = |row: StepRow| {
-            let (guid, task, title, content, listed, bodies, languages, version) = row;
+        let snapshot = |row: TranslatedStepRow| {
             let step = StepTranslationSnapshot {
-                task: TaskId(task),
-                title,
-                content_digest: json_columns::read_digest(content, "rest_digest")?,
-                size: StepSize { listed, bodies },
-                languages: usize::try_from(languages).unwrap_or_default(),
-                version,
+                task: TaskId(row.task),
+                title: row.title,
+                content_digest: read_digest(row.rest_digest, "rest_digest")?,
+                size: StepSize {
+                    listed: row.size,
+                    bodies: row.body_size,
+                },
+                languages: usize::try_from(row.language_count).unwrap_or_default(),
+                version: row.version,
                 rows: BTreeMap::new(),
             };
-            Ok((guid, step))
+            Ok((row.guid, step))
         };
         rows.into_iter().map(snapshot).collect()
     }
 
     async fn read_task_rows(
         &self,
-        tx: &Tx,
+        tx: &Tx<'_>,
         tasks: &mut BTreeMap<Uuid, TaskTranslationSnapshot>,
     ) -> Result<(), StoreError> {
         use task_translation::{Column, Entity};
         if tasks.is_empty() {
             return Ok(());
         }
-        let guids = self.ids().filter(|guid| tasks.contains_key(guid));
+        let items = self.0.iter().filter(|item| tasks.contains_key(&item.guid));
+        let languages = items.map(|item| item.language.as_str());
         let rows = tx
-            .select::<Entity>()
-            .filter(Column::Task.is_in(guids))
-            .filter(Column::Language.is_in(self.languages(tasks)))
-            .all(&tx.db)
+            .find::<Entity>()
+            .filter(Column::Task.is_in(tasks.keys().copied()))
+            .filter(Column::Language.is_in(languages))
+            .all(tx.db())
             .await?;
         for row in rows {
-            let name = row
-                .name
-                .map(|name| json_columns::valid(Name::parse(name), "name"));
+            let (guid, source) = (row.task, row.translated_from_name.clone());
+            let (language, translation) = read_task_translation(row)?;
             let stored = StoredTranslation {
-                translation: TaskTranslation {
-                    name: name.transpose()?,
-                    locked: row.locked,
-                },
+                translation,
                 body_bytes: 0,
-                source: row.translated_from_name,
+                source,
             };
-            if let Some(task) = tasks.get_mut(&row.task) {
-                task.rows.insert(Language::stored(row.language), stored);
+            if let Some(task) = tasks.get_mut(&guid) {
+                task.rows.insert(language, stored);
             }
         }
         Ok(())
@@ -179,31 +176,35 @@ impl WriteTranslations {
 
     async fn read_step_rows(
         &self,
-        tx: &Tx,
+        tx: &Tx<'_>,
         steps: &mut BTreeMap<Uuid, StepTranslationSnapshot>,
     ) -> Result<(), StoreError> {
+        use step_translation::{Column, Entity};
         if steps.is_empty() {
             return Ok(());
         }
-        let mut values = Values::new();
         let items = self.0.iter().filter(|item| steps.contains_key(&item.guid));
-        let rows = list(items.map(|item| {
-            let (step, language) = (values.bind(item.guid), item.language.as_str());
-            format!("({step}, {})", values.bind(language))
-        }));
-        let sql = format!(
-            "SELECT step, language, locked, title, instructions, feedback_config, translated_from_title, \
-               translated_from_rest, CAST(COALESCE(octet_length(body), 0) AS bigint) AS body_bytes, \
-               CASE WHEN octet_length(body) <= {MAX_COMPARED_BODY_BYTES} THEN body END AS body \
-             FROM step_translations \
-             WHERE account_id = $1 AND (step, language) IN (VALUES {rows})"
-        );
-        let statement = values.statement(sql, tx.backend(), tx.account());
-        for row in tx.db.query_all_raw(statement).await? {
-            let mut row = RowReader::new(&row);
-            let guid: Uuid = row.take()?;
-            let language = Language::stored(row.take()?);
-            let stored = read_step_translation(&mut row)?;
+        let keys =
+            items.map(|item| ValueTuple::Two(item.guid.into(), item.language.as_str().into()));
+        let key = Expr::tuple([Column::Step, Column::Language].map(Expr::col));
+        let body_bytes = || Func::cust("octet_length").arg(Expr::col(Column::Body));
+        let is_compared = Expr::expr(body_bytes()).lte(MAX_COMPARED_BODY_BYTES);
+        let rows: Vec<StepTranslationRow> = tx
+            .find::<Entity>()
+            .select_only()
+            .columns(Column::iter().filter(|column| !matches!(column, Column::Body)))
+            .expr_as(
+                Expr::case(is_compared, Expr::col(Column::Body)),
+                Column::Body,
+            )
+            .expr_as(body_bytes(), "body_bytes")
+            .filter(key.in_tuples(keys.collect::<Vec<_>>()))
+            .into_model()
+            .all(tx.db())
+            .await?;
+        for row in rows {
+            let guid = row.row.step;
+            let (language, stored) = row.read()?;
             if let Some(step) = steps.get_mut(&guid) {
                 step.rows.insert(language, stored);
             }
@@ -212,31 +213,23 @@ impl WriteTranslations {
     }
 }
 
-fn read_step_translation(
-    row: &mut RowReader<'_>,
-) -> Result<StoredTranslation<StepTranslation, (String, SourceDigest)>, StoreError> {
-    const TABLE: &str = "step_translations";
-    let locked = row.take()?;
-    let title: Option<String> = row.take()?;
-    let title = title.map(|title| json_columns::valid(Title::parse(title), TABLE));
-    let instructions = json_columns::list(row.take()?, "instructions")?;
-    let feedback = json_columns::read_feedback(row.take()?)?;
-    let source = (
-        row.take()?,
-        json_columns::read_digest(row.take()?, "translated_from_rest")?,
-    );
-    let body_bytes = row.take()?;
-    let body: Option<String> = row.take()?;
-    let body = body.map(|body| json_columns::valid(Body::parse(body), TABLE));
-    Ok(StoredTranslation {
-        translation: StepTranslation {
-            title: title.transpose()?,
-            body: body.transpose()?,
-            instructions,
-            feedback,
-            locked,
-        },
-        body_bytes,
-        source,
-    })
+impl StepTranslationRow {
+    fn read(self) -> Result<(Language, StoredStepTranslation), StoreError> {
+        let Self {
+            mut row,
+            body_bytes,
+        } = self;
+        let title = std::mem::take(&mut row.translated_from_title);
+        let rest = std::mem::take(&mut row.translated_from_rest);
+        let (language, translation) = read_step_translation(row)?;
+        let stored = StoredTranslation {
+            translation,
+            body_bytes: body_bytes.unwrap_or_default().into(),
+            source: (title, read_digest(rest, "translated_from_rest")?),
+        };
+        Ok((language, stored))
+    }
 }
+
+/// A stored translation, with the title and the digest of the other texts that it was translated from.
+type StoredStepTranslation = StoredTranslation<StepTranslation, (String, SourceDigest)>;

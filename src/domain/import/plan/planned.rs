@@ -129,8 +129,8 @@ impl PlannedTask<'_> {
         if !keeps_steps {
             after.steps = self.steps.iter().map(|step| step.after.guid).collect();
             let stored = after.steps.iter();
-            let stored = stored.map(|step| existing.and_then(|tree| tree.places.get(step)));
-            let stored: Vec<Option<&Place>> = stored.collect();
+            let stored = stored.map(|step| existing?.places.get(step).copied());
+            let stored: Vec<Option<Place>> = stored.collect();
             (self.places, after.numbering) = arrange(&stored, after.numbering);
         }
         if let Some(tree) = existing {
@@ -190,7 +190,7 @@ impl PlannedTask<'_> {
         for (step, place) in steps.into_iter().zip(places) {
             let PlannedStep { before, after, .. } = step;
             if before != Some(after.as_ref()) {
-                changes.put_step(before.cloned(), after, Some(place), context)?;
+                changes.put_step(before.cloned(), after, place, context)?;
             } else if stored_place(after.guid) != Some(&place) {
                 changes.moved.push((after.guid, place));
             }

@@ -1,358 +1,315 @@
-//! References of a variable.
+//! References to a variable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect, Value};
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    RelationTrait, Select,
+    sea_query::{Expr, ExprTrait},
+};
 use uuid::Uuid;
 
-use super::{limit_value, page};
+use super::page;
 use crate::{
     call_context::WorkMemory,
     domain::{
-        Error, Result,
+        Error,
         analysis::{
             NameDigest, NameUse, Reference, ReferenceCursor, ReferenceKind, ReferencePage,
             ReferencePlace, VariableFilter,
         },
-        dependency::Group,
         ids::{StepId, TaskId},
         page::PAGE_BYTES,
     },
     store::{
-        Account, backend,
+        account::Scope,
+        entity::{
+            name_use::{self, IN_STEP, IN_TASK},
+            step, task,
+        },
         error::StoreError,
-        json_columns,
-        read::{check_call, guide::MEMORY_PER_BYTE},
-        row_reader::RowReader,
-        schema::entity::name_use,
-        statement,
+        read::{
+            Texts, check_call,
+            guide::MEMORY_PER_BYTE,
+            named::{NameUser, NamingTexts, read_texts, step_users, task_users},
+        },
+        rows::read_product,
     },
 };
 
-/// Most statements of one call.
-const MAX_STATEMENTS: usize = 4;
-/// Most tasks and steps that one statement examines. The first statement for setters, and
-/// for readers, only examines as many as the page has room for.
-const MAX_EXAMINED_ROWS: usize = 2_000;
+/// The maximum number of batches of one call.
+const MAX_BATCHES: usize = 3;
+/// The maximum number of tasks and steps that a batch examines. The first batch of setters, and of
+/// readers, only examines as many as the page has room for.
+const MAX_BATCH_ROWS: usize = 1_000;
 /// A task or step with more bytes is large: it is read under a permit.
 const LARGE_ROW_BYTES: usize = 1024 * 1024;
 
-/// A task or step that the index names for a variable.
-struct NamedRow {
-    place: ReferencePlace,
-    column: NamedColumn,
-}
-
-/// The column in which the variable is named.
-enum NamedColumn {
-    /// The product and question of an observation.
-    Question(i64, Option<String>),
-    /// The dependencies.
-    Dependencies(Option<String>),
-}
-
-/// Rows of one statement, and whether there are more.
-struct NamedRows {
-    rows: Vec<NamedRow>,
-    more: bool,
-}
-
-/// A page after which the next one starts at the cursor.
-fn page_continued_at(items: Vec<Reference>, cursor: ReferenceCursor) -> ReferencePage {
-    let next = Some(cursor);
-    ReferencePage { items, next }
-}
-
-impl Account {
-    /// A page of the observations that set a variable and the conditions that read it.
-    pub(super) async fn references_to_variable(
-        &self,
-        filter: &VariableFilter,
-        after: Option<ReferenceCursor>,
-        size: usize,
-    ) -> Result<ReferencePage> {
-        let mut statements_left = MAX_STATEMENTS;
-        if let Some(task) = filter.task {
-            // Fails if the task does not exist.
-            self.order_epoch(task).await?;
-            statements_left -= 1;
+/// A page of the observations that set a variable and the conditions that read it.
+pub async fn to_variable(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &VariableFilter,
+    after: Option<ReferenceCursor>,
+    size: usize,
+    texts: Texts,
+) -> Result<ReferencePage, StoreError> {
+    let mut search = Search {
+        scope,
+        filter,
+        texts,
+        memory: WorkMemory::of_current_call(),
+    };
+    let mut cursor = after.unwrap_or_else(|| first_cursor(filter));
+    let mut items = Vec::new();
+    let mut limit = size + 1;
+    for _ in 0..MAX_BATCHES {
+        let batch = search.read_batch(&cursor, limit).await?;
+        let references = batch.references.into_iter();
+        items.extend(references.filter(|item| cursor.is_before(item)));
+        if items.len() > size {
+            return Ok(page(items, size));
         }
-        // A name that no observation can set for the account may be a task's own: then the
-        // conditions of that task read its own variable.
-        let may_have_setters = filter.may_have_setters();
-        let first = ReferenceCursor::start_of(ReferenceKind::Sets);
-        let mut memory = WorkMemory::of_current_call();
-        let mut cursor = after.unwrap_or(first);
-        let mut items = Vec::new();
-        for used in [NameUse::Sets, NameUse::Reads] {
-            let kind = kind_of(used);
-            if kind < cursor.kind || (used == NameUse::Sets && !may_have_setters) {
-                continue;
+        if let Some(id) = batch.continues_after {
+            cursor.id = id;
+            cursor.path = None;
+            if items.len() == size {
+                break;
             }
-            if kind > cursor.kind {
-                cursor = ReferenceCursor::start_of(kind);
-            }
-            let skips_own = used == NameUse::Reads && !may_have_setters;
-            let statements_needed = 1 + usize::from(skips_own);
-            let mut limit = size + 1 - items.len();
-            loop {
-                if statements_left < statements_needed {
-                    return Ok(page_continued_at(items, cursor));
-                }
-                statements_left -= statements_needed;
-                let read = self.named_rows(filter, used, &cursor, limit, false);
-                let mut found = match read.await {
-                    Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                        let _permit = self.large_read_permit(PAGE_BYTES).await?;
-                        let bytes = bytes.saturating_mul(MEMORY_PER_BYTE);
-                        if !memory.try_grow(bytes.saturating_sub(memory.bytes())) {
-                            return Err(Error::Overloaded);
-                        }
-                        self.named_rows(filter, used, &cursor, limit, true).await?
-                    }
-                    found => found?,
-                };
-                let last = found.rows.last().map(NamedRow::id);
-                if skips_own {
-                    self.skip_own_names(filter, &mut found.rows).await?;
-                }
-                for row in found.rows {
-                    check_call()?;
-                    let references = row.references(filter)?.into_iter();
-                    items.extend(references.filter(|item| cursor.is_before(item)));
-                }
-                if items.len() > size {
-                    return Ok(page(items, size));
-                }
-                let Some(last) = last.filter(|_| found.more) else {
-                    break;
-                };
-                cursor = ReferenceCursor {
-                    kind,
-                    id: last,
-                    path: None,
-                };
-                if items.len() == size {
-                    return Ok(page_continued_at(items, cursor));
-                }
-                limit = MAX_EXAMINED_ROWS;
-            }
+            limit = MAX_BATCH_ROWS;
+        } else if cursor.kind == ReferenceKind::Sets {
+            cursor = ReferenceCursor::start_of(ReferenceKind::Reads);
+            limit = size + 1 - items.len();
+        } else {
+            return Ok(ReferencePage { items, next: None });
         }
-        Ok(ReferencePage { items, next: None })
     }
+    let next = Some(cursor);
+    Ok(ReferencePage { items, next })
+}
 
-    /// The tasks and steps after a cursor that the index names for the variable, in the
-    /// order of ids. Their texts have about [`PAGE_BYTES`] in total; one is read however
-    /// large it is, if `large` ones may be read. Else it fails with
-    /// [`StoreError::NeedsLargeReadPermit`].
-    async fn named_rows(
-        &self,
-        filter: &VariableFilter,
-        used: NameUse,
+/// The cursor before all references. A name that no observation can set has no setters.
+fn first_cursor(filter: &VariableFilter) -> ReferenceCursor {
+    ReferenceCursor::start_of(if filter.may_have_setters() {
+        ReferenceKind::Sets
+    } else {
+        ReferenceKind::Reads
+    })
+}
+
+/// The references of some tasks and steps, in order.
+struct Batch {
+    references: Vec<Reference>,
+    /// The id of the last of these tasks and steps, if there are more.
+    continues_after: Option<Uuid>,
+}
+
+/// A search for the references to a variable.
+struct Search<'a, C> {
+    scope: Scope<'a, C>,
+    filter: &'a VariableFilter,
+    texts: Texts,
+    /// Reserved for large rows.
+    memory: WorkMemory,
+}
+
+impl<C: ConnectionTrait> Search<'_, C> {
+    /// Reads the references of the next tasks and steps after a cursor, at most `limit`. Their texts
+    /// have about [`PAGE_BYTES`] in total, but at least one is read. Fails with
+    /// [`StoreError::NeedsLargeReadPermit`] if one is large and only small ones may be read.
+    async fn read_batch(
+        &mut self,
         cursor: &ReferenceCursor,
         limit: usize,
-        large: bool,
-    ) -> Result<NamedRows, StoreError> {
-        let db = self.reader();
-        let VariableFilter {
-            name,
-            task,
-            answer: _,
-        } = filter;
-        let NameDigest(digest) = NameDigest::new(used, name);
-        let mut values: Vec<Value> = vec![
-            digest.into(),
-            cursor.id.into(),
-            limit_value(limit.saturating_add(1)),
-        ];
-        values.extend(task.map(|task| Value::from(task.0)));
-        if let (NameUse::Sets, Some(task)) = (used, task) {
-            let NameDigest(own) = NameDigest::of_own_name(*task, name);
-            values.push(own.into());
-        }
-        let sql = named_rows_sql(used, task.is_some(), cursor.path.is_some(), large);
-        let statement = statement(backend(db), &self.id, sql, values);
-        let (mut count, mut total_bytes, mut has_large) = (0_i64, 0_usize, false);
-        let mut rows = Vec::new();
-        for row in db.query_all_raw(statement).await? {
-            let mut row = RowReader::new(&row);
-            count = row.take()?;
-            let bytes = usize::try_from(row.take::<i64>()?).unwrap_or(usize::MAX);
-            total_bytes = total_bytes.saturating_add(bytes);
-            has_large |= bytes > LARGE_ROW_BYTES;
-            if rows.len() < limit && (large || !has_large) {
-                rows.push(NamedRow::read(&mut row, used)?);
-            }
-        }
-        if has_large && !large {
-            return Err(StoreError::NeedsLargeReadPermit(total_bytes));
-        }
-        let more = usize::try_from(count).is_ok_and(|count| count > rows.len());
-        Ok(NamedRows { rows, more })
-    }
-
-    /// Leaves out the rows of tasks that set the name as their own: their conditions read
-    /// that variable instead.
-    async fn skip_own_names(
-        &self,
-        filter: &VariableFilter,
-        rows: &mut Vec<NamedRow>,
-    ) -> Result<(), StoreError> {
-        let tasks: BTreeSet<TaskId> = rows.iter().map(|row| row.place.task).collect();
-        let digest = |task: TaskId| (NameDigest::of_own_name(task, &filter.name), task);
-        let digests: BTreeMap<NameDigest, TaskId> = tasks.into_iter().map(digest).collect();
-        if digests.is_empty() {
-            return Ok(());
-        }
-        let db = self.reader();
-        let given = digests.keys().map(|NameDigest(digest)| *digest);
-        let found: Vec<Uuid> = self
-            .select::<name_use::Entity>()
-            .select_only()
-            .column(name_use::Column::NameDigest)
-            .filter(name_use::Column::NameDigest.is_in(given))
-            .into_tuple()
-            .all(db)
-            .await?;
-        let own = found
-            .into_iter()
-            .filter_map(|digest| digests.get(&NameDigest(digest)));
-        let own: BTreeSet<TaskId> = own.copied().collect();
-        rows.retain(|row| !own.contains(&row.place.task));
-        Ok(())
-    }
-}
-
-/// The statement that reads a page of the rows that the index names.
-///
-/// Its parameters: account, digest, the id of the cursor, the number of rows, the task, and
-/// the digest of the task's own name.
-pub fn named_rows_sql(
-    used: NameUse,
-    in_one_task: bool,
-    with_cursor_row: bool,
-    large: bool,
-) -> String {
-    let steps = index_rows_sql("step", used, in_one_task, with_cursor_row);
-    let (found, column) = match used {
-        NameUse::Sets => (steps, "s.feedback_config"),
-        NameUse::Reads => {
-            let tasks = index_rows_sql("task", used, in_one_task, with_cursor_row);
-            let both = format!("{tasks} UNION ALL {steps} ORDER BY id LIMIT $4");
-            (both, "s.dependencies")
-        }
-    };
-    let text = |column: &str| match large {
-        true => column.to_owned(),
-        false => format!("CASE WHEN p.bytes <= {LARGE_ROW_BYTES} THEN {column} END"),
-    };
-    let (of_step, of_task) = (text(column), text("t.dependencies"));
-    // The innermost query finds the rows, the next one sums the bytes before each, and
-    // the outer one reads those that fit.
-    format!(
-        "SELECT p.found, p.bytes, s.guid, s.task, s.title, s.product_id, {of_step}, \
-           t.guid, t.name, {of_task} \
-         FROM (SELECT id, in_step, bytes, \
-                 CAST(SUM(bytes) OVER (ORDER BY id) - bytes AS bigint) AS before, \
-                 COUNT(*) OVER () AS found \
-               FROM ({found}) f) p \
-         LEFT JOIN steps s ON s.account_id = $1 AND s.guid = p.id AND p.in_step = 1 \
-         LEFT JOIN tasks t ON t.account_id = $1 AND t.guid = p.id AND p.in_step = 0 \
-         WHERE p.before < {PAGE_BYTES} ORDER BY p.id"
-    )
-}
-
-/// The query for the ids and sizes of the rows of one table, `step` or `task`.
-fn index_rows_sql(table: &str, used: NameUse, in_one_task: bool, with_cursor_row: bool) -> String {
-    let named = match used {
-        NameUse::Sets if in_one_task => "y.name_digest IN ($2, $6)",
-        NameUse::Sets | NameUse::Reads => "y.name_digest = $2",
-    };
-    let (in_step, of_task) = match table {
-        "step" => (1, "r.task = $5"),
-        _ => (0, "r.guid = $5"),
-    };
-    // The tables of a CROSS JOIN are read from left to right by SQLite.
-    let (from, id) = if in_one_task {
-        let from = format!("{table}s r CROSS JOIN name_uses y WHERE {of_task}");
-        (from, "r.guid")
-    } else {
-        let from = format!("name_uses y CROSS JOIN {table}s r WHERE true");
-        (from, "y.guid")
-    };
-    let after = if with_cursor_row { ">=" } else { ">" };
-    format!(
-        "SELECT * FROM (SELECT {id} AS id, {in_step} AS in_step, r.size AS bytes \
-         FROM {from} AND y.account_id = $1 AND {named} AND y.in_step = {in_step} \
-         AND r.account_id = $1 AND r.guid = y.guid AND {id} {after} $3 ORDER BY {id} LIMIT $4) of_{table}"
-    )
-}
-
-impl NamedRow {
-    /// Reads a row with the columns of a step and of a task; those of one of them are null.
-    fn read(row: &mut RowReader<'_>, used: NameUse) -> Result<Self, StoreError> {
-        let step: Option<Uuid> = row.take()?;
-        let step_task: Option<Uuid> = row.take()?;
-        let step_title: Option<String> = row.take()?;
-        let product: Option<i64> = row.take()?;
-        let of_step: Option<String> = row.take()?;
-        let task: Option<Uuid> = row.take()?;
-        let name: Option<String> = row.take()?;
-        let of_task: Option<String> = row.take()?;
-        let place = ReferencePlace {
-            task: TaskId(step_task.or(task).ok_or(StoreError::Corrupt("task"))?),
-            step: step.map(StepId),
-            path: String::new(),
-            title: step_title.or(name).unwrap_or_default(),
+    ) -> Result<Batch, StoreError> {
+        let mut users = match self.filter.task {
+            Some(task) => self.users_in_task(task, cursor).await?,
+            None => self.users_in_account(cursor, limit + 1).await?,
         };
-        let column = match used {
-            NameUse::Sets => NamedColumn::Question(product.unwrap_or_default(), of_step),
-            NameUse::Reads => NamedColumn::Dependencies(of_step.or(of_task)),
-        };
-        Ok(Self { place, column })
-    }
-
-    fn id(&self) -> Uuid {
-        let ReferencePlace { task, step, .. } = &self.place;
-        step.map_or(task.0, |step| step.0)
-    }
-
-    /// Its references to the variable, in the order of their paths.
-    fn references(self, filter: &VariableFilter) -> Result<Vec<Reference>, StoreError> {
-        let Self { place, column } = self;
-        let reference = |kind, path, condition| Reference {
-            kind,
-            place: ReferencePlace {
-                path,
-                ..place.clone()
+        users.sort_unstable_by_key(|user| user.guid);
+        let mut bytes = 0;
+        let fitting = users.iter().take(limit).take_while(|user| {
+            let fits = bytes < PAGE_BYTES;
+            bytes += if fits { user.bytes() } else { 0 };
+            fits
+        });
+        let fitting = fitting.count();
+        let has_more = users.len() > fitting;
+        users.truncate(fitting);
+        if users.iter().any(|user| user.bytes() > LARGE_ROW_BYTES) {
+            self.hold_large_rows(bytes)?;
+        }
+        let last = users.last().map(|user| user.guid);
+        let texts = read_texts(self.scope, &users).await?;
+        Ok(Batch {
+            references: match cursor.kind {
+                ReferenceKind::Sets => self.setters(texts)?,
+                _ => self.readers(texts).await?,
             },
-            condition,
-        };
-        Ok(match column {
-            NamedColumn::Question(product, question) => {
-                let product = json_columns::product(product)?;
-                let question = json_columns::read_feedback(question.as_deref())?;
-                let sets = question.is_some_and(|question| filter.is_set_by(product, &question));
-                let path = || "feedback_config[0]".to_owned();
-                let found = sets.then(|| reference(ReferenceKind::Sets, path(), None));
-                found.into_iter().collect()
-            }
-            NamedColumn::Dependencies(group) => {
-                let group: Option<Group> =
-                    json_columns::optional(group.as_deref(), "dependencies")?;
-                let conditions = group.map(|group| filter.conditions_reading(&group));
-                let conditions = conditions.into_iter().flatten();
-                conditions
-                    .map(|(path, condition)| reference(ReferenceKind::Reads, path, Some(condition)))
-                    .collect()
-            }
+            continues_after: last.filter(|_| has_more),
         })
     }
+
+    /// The first steps after a cursor that the index names for the variable, and the first tasks; at
+    /// most `limit` of each.
+    async fn users_in_account(
+        &self,
+        cursor: &ReferenceCursor,
+        limit: usize,
+    ) -> Result<Vec<NameUser>, StoreError> {
+        use name_use::{Column, Relation};
+        let uses = |in_step: i16| {
+            self.uses(cursor.kind)
+                .filter(Column::InStep.eq(in_step))
+                .filter(match cursor.path {
+                    Some(_) => Column::Guid.gte(cursor.id),
+                    None => Column::Guid.gt(cursor.id),
+                })
+                .order_by_asc(Column::Guid)
+                .limit(limit as u64)
+        };
+        let db = self.scope.db;
+        let steps = uses(IN_STEP).join(JoinType::InnerJoin, Relation::Step.def());
+        let mut users: Vec<NameUser> = step_users(steps).into_model().all(db).await?;
+        if cursor.kind == ReferenceKind::Reads {
+            let tasks = uses(IN_TASK).join(JoinType::InnerJoin, Relation::Task.def());
+            users.extend(task_users(tasks).into_model().all(db).await?);
+        }
+        Ok(users)
+    }
+
+    /// The steps of a task after a cursor that the index names for the variable, and the task itself.
+    /// Each is looked up in the index, so the cost does not depend on how many others use the name.
+    async fn users_in_task(
+        &self,
+        task: TaskId,
+        cursor: &ReferenceCursor,
+    ) -> Result<Vec<NameUser>, StoreError> {
+        let is_named = |guid: Expr| {
+            let of_row = name_use::Column::Guid.into_expr().eq(guid);
+            Expr::exists(self.uses(cursor.kind).filter(of_row).into_query())
+        };
+        let db = self.scope.db;
+        let steps = self
+            .scope
+            .find::<step::Entity>()
+            .filter(step::Column::Task.eq(task.0))
+            .filter(is_named(step::Column::Guid.into_expr()));
+        let mut users: Vec<NameUser> = step_users(steps).into_model().all(db).await?;
+        if cursor.kind == ReferenceKind::Reads {
+            let tasks = self
+                .scope
+                .find::<task::Entity>()
+                .filter(task::Column::Guid.eq(task.0))
+                .filter(is_named(task::Column::Guid.into_expr()));
+            users.extend(task_users(tasks).into_model().all(db).await?);
+        }
+        // In SQL this condition would tempt SQLite to look at all steps of the account.
+        users.retain(|user| {
+            user.guid > cursor.id || (user.guid == cursor.id && cursor.path.is_some())
+        });
+        Ok(users)
+    }
+
+    /// The rows of the index that name the variable.
+    fn uses(&self, kind: ReferenceKind) -> Select<name_use::Entity> {
+        let name = &self.filter.name;
+        let digests = match (kind, self.filter.task) {
+            (ReferenceKind::Sets, Some(task)) => vec![
+                NameDigest::new(NameUse::Sets, name),
+                NameDigest::of_own_name(task, name),
+            ],
+            (ReferenceKind::Sets, None) => vec![NameDigest::new(NameUse::Sets, name)],
+            _ => vec![NameDigest::new(NameUse::Reads, name)],
+        };
+        let digests = digests.into_iter().map(|NameDigest(digest)| digest);
+        self.scope
+            .find::<name_use::Entity>()
+            .filter(name_use::Column::NameDigest.is_in(digests))
+    }
+
+    /// Reserves memory for large rows, which are read under a permit.
+    fn hold_large_rows(&mut self, bytes: usize) -> Result<(), StoreError> {
+        if self.texts == Texts::Small {
+            return Err(StoreError::NeedsLargeReadPermit(PAGE_BYTES));
+        }
+        let bytes = bytes.saturating_mul(MEMORY_PER_BYTE);
+        let more = bytes.saturating_sub(self.memory.bytes());
+        if self.memory.try_grow(more) {
+            Ok(())
+        } else {
+            Err(Error::Overloaded.into())
+        }
+    }
+
+    /// The observations that set the variable.
+    fn setters(&self, texts: Vec<NamingTexts>) -> Result<Vec<Reference>, StoreError> {
+        let mut references = Vec::new();
+        for texts in texts {
+            let product = read_product(texts.product_id)?;
+            let question = texts.content.0.question.as_ref();
+            if question.is_some_and(|question| self.filter.is_set_by(product, question)) {
+                references.push(Reference {
+                    kind: ReferenceKind::Sets,
+                    place: place(&texts, "feedback_config[0]".to_owned()),
+                    condition: None,
+                });
+            }
+        }
+        Ok(references)
+    }
+
+    /// The conditions that read the variable.
+    async fn readers(&self, mut texts: Vec<NamingTexts>) -> Result<Vec<Reference>, StoreError> {
+        if !self.filter.may_have_setters() {
+            // The name may be a task's own: then the conditions of that task read its own variable.
+            let tasks = texts.iter().map(|texts| TaskId(texts.task));
+            let own = self.tasks_with_own_name(tasks.collect()).await?;
+            texts.retain(|texts| !own.contains(&TaskId(texts.task)));
+        }
+        let mut references = Vec::new();
+        for texts in texts {
+            check_call()?;
+            let dependencies = texts.content.0.dependencies.iter();
+            let conditions = dependencies.flat_map(|group| self.filter.conditions_reading(group));
+            references.extend(conditions.map(|(path, condition)| Reference {
+                kind: ReferenceKind::Reads,
+                place: place(&texts, path),
+                condition: Some(condition),
+            }));
+        }
+        Ok(references)
+    }
+
+    /// Those of the tasks that set the name within themselves.
+    async fn tasks_with_own_name(
+        &self,
+        tasks: BTreeSet<TaskId>,
+    ) -> Result<HashSet<TaskId>, StoreError> {
+        let name = &self.filter.name;
+        let digest = |task: TaskId| (NameDigest::of_own_name(task, name).0, task);
+        let digests: BTreeMap<Uuid, TaskId> = tasks.into_iter().map(digest).collect();
+        if digests.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let found: Vec<Uuid> = self
+            .scope
+            .find::<name_use::Entity>()
+            .select_only()
+            .column(name_use::Column::NameDigest)
+            .filter(name_use::Column::NameDigest.is_in(digests.keys().copied()))
+            .into_tuple()
+            .all(self.scope.db)
+            .await?;
+        let own = found.iter().filter_map(|digest| digests.get(digest));
+        Ok(own.copied().collect())
+    }
 }
 
-fn kind_of(used: NameUse) -> ReferenceKind {
-    match used {
-        NameUse::Sets => ReferenceKind::Sets,
-        NameUse::Reads => ReferenceKind::Reads,
+fn place(texts: &NamingTexts, path: String) -> ReferencePlace {
+    ReferencePlace {
+        task: TaskId(texts.task),
+        step: texts.is_step().then_some(StepId(texts.guid)),
+        path,
+        title: texts.title.clone(),
     }
 }

@@ -1,0 +1,212 @@
+//! The data of one account. All statements on account data are built here, so that each filters by the
+//! account: clippy rejects `Entity::find` and its like elsewhere.
+#![allow(clippy::disallowed_methods)]
+
+use std::{future::Future, sync::Arc};
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DeleteMany,
+    IsolationLevel, QueryFilter, Select, Statement, TransactionOptions, TransactionTrait,
+    UpdateMany, Value,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
+
+use super::{
+    HistoryOptions, Store, entity::AccountEntity, error::StoreError, feed_waits::FeedWaits,
+    metrics::StoreMetrics, read::AnalysisThreads,
+};
+use crate::{
+    call_context::{CallContext, CallSpans},
+    domain::{self, Error, ids::AccountId},
+};
+
+/// How many KiB of large resources and pages are read concurrently, including those that writes read.
+/// Each takes several copies while it is read. A larger one is read alone.
+const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
+
+/// Limits how many bytes of large rows are read at a time.
+pub fn large_reads() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize))
+}
+
+/// Runs statements of one account on a connection.
+pub struct Scope<'a, C> {
+    pub db: &'a C,
+    pub account: &'a AccountId,
+}
+
+impl<C> Clone for Scope<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Scope<'_, C> {}
+
+impl<C: ConnectionTrait> Scope<'_, C> {
+    /// Selects the account's rows of a table.
+    pub fn find<E: AccountEntity>(&self) -> Select<E> {
+        E::find().filter(E::ACCOUNT.eq(self.account.as_str()))
+    }
+
+    /// Updates the account's rows of a table.
+    pub fn update<E: AccountEntity>(&self) -> UpdateMany<E> {
+        E::update_many().filter(E::ACCOUNT.eq(self.account.as_str()))
+    }
+
+    /// Deletes the account's rows of a table.
+    pub fn delete<E: AccountEntity>(&self) -> DeleteMany<E> {
+        E::delete_many().filter(E::ACCOUNT.eq(self.account.as_str()))
+    }
+
+    pub fn backend(&self) -> DbBackend {
+        self.db.get_database_backend()
+    }
+
+    /// A statement that SeaORM cannot express. `$1` is the account; `values` begin at `$2`.
+    pub fn statement(
+        &self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Statement {
+        let values = std::iter::once(Value::from(self.account.as_str())).chain(values);
+        Statement::from_sql_and_values(self.backend(), sql, values)
+    }
+
+    /// Runs such a statement, and returns how many rows it changed.
+    pub async fn execute(
+        &self,
+        sql: impl Into<String>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<u64, StoreError> {
+        let statement = self.statement(sql, values);
+        Ok(self.db.execute_raw(statement).await?.rows_affected())
+    }
+}
+
+/// A transaction whose statements all see the same state.
+pub struct Snapshot {
+    transaction: DatabaseTransaction,
+    account: AccountId,
+}
+
+impl Snapshot {
+    pub fn scope(&self) -> Scope<'_, DatabaseTransaction> {
+        Scope {
+            db: &self.transaction,
+            account: &self.account,
+        }
+    }
+}
+
+/// The data of one account.
+#[derive(Clone)]
+pub struct Account {
+    pub(super) store: Store,
+    pub(super) id: AccountId,
+    /// The author of changes; empty if the credentials do not name one.
+    pub(super) subject: String,
+}
+
+impl Account {
+    /// The same account, for writes of this author.
+    pub fn with_subject(self, subject: String) -> Self {
+        Self { subject, ..self }
+    }
+
+    /// For single statements that read.
+    pub(super) fn reader(&self) -> Scope<'_, DatabaseConnection> {
+        Scope {
+            db: &self.store.inner.connections.reader,
+            account: &self.id,
+        }
+    }
+
+    /// Begins a transaction that reads. Call it in [`run_to_end`](Self::run_to_end) only: sqlx 0.9
+    /// returns a PostgreSQL connection to the pool inside a transaction if BEGIN is cancelled.
+    pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
+        let db = &self.store.inner.connections.reader;
+        let options = TransactionOptions {
+            // SQLite reads one state in any transaction.
+            isolation_level: (db.get_database_backend() == DbBackend::Postgres)
+                .then_some(IsolationLevel::RepeatableRead),
+            ..TransactionOptions::default()
+        };
+        Ok(Snapshot {
+            transaction: db.begin_with_options(options).await?,
+            account: self.id.clone(),
+        })
+    }
+
+    /// Runs a read in a task of its own, which ends even if the caller goes away. The call's permits are
+    /// kept until then.
+    pub(super) async fn run_to_end<T: Send + 'static>(
+        read: impl Future<Output = domain::Result<T>> + Send + 'static,
+    ) -> domain::Result<T> {
+        let call = CallContext::current();
+        let spans = CallSpans::of_current_call();
+        let read = async move {
+            match call {
+                Some(call) => call.scope(read).await,
+                None => spans.scope(read).await,
+            }
+        };
+        tokio::spawn(read.in_current_span())
+            .await
+            .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))
+    }
+
+    pub(super) fn feed_waits(&self) -> &Arc<FeedWaits> {
+        &self.store.inner.feed_waits
+    }
+
+    pub(super) fn history(&self) -> &HistoryOptions {
+        &self.store.inner.history
+    }
+
+    pub(super) fn metrics(&self) -> &StoreMetrics {
+        &self.store.inner.metrics
+    }
+
+    pub(super) fn max_message_bytes(&self) -> usize {
+        self.store.inner.max_message_bytes
+    }
+
+    /// Waits until a large resource or page of so many bytes may be read, and reserves memory for
+    /// it in the response. Others wait until the permit is dropped; the memory is reserved until
+    /// the call ends. Fails with [`Error::Overloaded`] if the memory of all calls does not suffice.
+    ///
+    /// *Invariant:* a call that waits for a permit holds no connection or lock, as whoever has a permit
+    /// may wait for these.
+    pub(super) async fn large_read_permit(
+        &self,
+        bytes: usize,
+    ) -> domain::Result<OwnedSemaphorePermit> {
+        let permits = Arc::clone(&self.store.inner.large_reads);
+        let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
+        let permit = permits.acquire_many_owned(kib.clamp(1, MAX_LARGE_READ_KIB));
+        let permit = permit.await;
+        let permit = permit.map_err(|_| Error::Internal("no large reads".to_owned()))?;
+        match CallContext::try_reserve_response(bytes) {
+            true => Ok(permit),
+            false => Err(Error::Overloaded),
+        }
+    }
+
+    /// Runs pure work of this weight, in KiB, on one of the threads for analyses, unless it is
+    /// light.
+    pub async fn analyse<T: Send + 'static>(
+        &self,
+        weight: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> domain::Result<T> {
+        self.analysis_threads()
+            .run_once(weight, |_| Some(work()))
+            .await
+    }
+
+    pub(super) fn analysis_threads(&self) -> &AnalysisThreads {
+        &self.store.inner.analysis_threads
+    }
+}

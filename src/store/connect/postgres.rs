@@ -1,0 +1,161 @@
+//! The connections to PostgreSQL.
+
+use std::{
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use sea_orm::{DatabaseConnection, SqlxPostgresConnector};
+use sqlx::{
+    ConnectOptions as _, Connection, Executor, PgConnection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::time::timeout;
+
+use super::{OpenError, message};
+use crate::config::PostgresUrl;
+
+/// How long a call waits for a connection before it answers UNAVAILABLE. Connections are
+/// opened and held for milliseconds, so a longer wait means that the database is down or
+/// that all connections are in use. sqlx retries refused connections every fifth of it.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the first connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection is used. After a failover, older ones lead to the former primary.
+const MAX_LIFETIME: Duration = Duration::from_secs(60);
+/// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
+/// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
+/// Compiling a statement takes a hundred times as long as running it. Writes need READ COMMITTED: their
+/// statements must see what was committed while they waited for a lock.
+const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
+    SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
+    SET default_transaction_isolation = 'read committed'";
+/// How long a connection that was not used is trusted.
+const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
+/// How long the check of an idle connection may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a connection may take to finish a cancelled statement. It is longer than
+/// `lock_timeout`.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The minimum time between two [`Refusals::record`] that count. While the database is a standby, every
+/// write is refused, and each would close all connections.
+const MIN_REFUSAL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// A pool of connections to PostgreSQL.
+pub struct Opened {
+    pub options: PgConnectOptions,
+    pub pool: DatabaseConnection,
+    pub refusals: Refusals,
+}
+
+/// When a write was last refused because its server is a standby or read-only. Connections that were
+/// open at that time are closed: a new one may lead to a server that takes writes.
+#[derive(Clone)]
+pub struct Refusals {
+    start: Instant,
+    /// Milliseconds from `start`; 0 before the first refusal.
+    last: Arc<AtomicU64>,
+}
+
+impl Refusals {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            last: Arc::default(),
+        }
+    }
+
+    /// Returns whether connections are closed for this refusal.
+    pub fn record(&self) -> bool {
+        let now = self.now();
+        let interval = millis(MIN_REFUSAL_INTERVAL);
+        let moved = |last| (last == 0 || now >= last + interval).then_some(now);
+        let ordering = Ordering::Relaxed;
+        self.last.fetch_update(ordering, ordering, moved).is_ok()
+    }
+
+    /// Whether a connection of this age was opened after the last refusal.
+    fn allow(&self, age: Duration) -> bool {
+        self.now().saturating_sub(millis(age)) >= self.last.load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> u64 {
+        millis(self.start.elapsed()) + 1
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Checks that the database can be reached, and opens a pool.
+pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Opened, OpenError> {
+    let options = options(url)?;
+    let connecting = async { PgConnection::connect_with(&options).await?.close().await };
+    let connected = timeout(CONNECT_TIMEOUT, connecting).await;
+    connected
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        .map_err(|err| message::postgres_error(url, &options, &err))?;
+    let refusals = Refusals::new();
+    let pool = pool(options.clone(), max_connections, &refusals);
+    Ok(Opened {
+        options,
+        pool,
+        refusals,
+    })
+}
+
+/// The driver's options for a URL.
+fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
+    let options = PgConnectOptions::from_str(url.for_the_driver());
+    Ok(options
+        .map_err(|_| OpenError::InvalidUrl)?
+        .application_name("expertise")
+        // PgBouncer refuses this parameter, and no column is a float.
+        .extra_float_digits(None)
+        .disable_statement_logging())
+}
+
+/// A pool that opens connections when they are needed. It is made from the driver's, as
+/// `Database::connect` takes a URL, which it logs with its password.
+fn pool(
+    options: PgConnectOptions,
+    max_connections: u32,
+    refusals: &Refusals,
+) -> DatabaseConnection {
+    let (acquired, released) = (refusals.clone(), refusals.clone());
+    let pool = PgPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .max_lifetime(MAX_LIFETIME)
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute(SESSION_SETTINGS).await.map(drop) })
+        })
+        .before_acquire(move |connection, about| {
+            let is_allowed = acquired.allow(about.age);
+            let is_recent = about.idle_for < UNCHECKED_IDLE_TIME;
+            Box::pin(async move {
+                Ok(is_allowed && (is_recent || in_time(CHECK_TIMEOUT, connection.ping()).await))
+            })
+        })
+        .after_release(move |connection, about| {
+            let is_allowed = released.allow(about.age);
+            Box::pin(async move {
+                let keep = is_allowed && in_time(FLUSH_TIMEOUT, connection.flush()).await;
+                connection.shrink_buffers();
+                Ok(keep)
+            })
+        })
+        .connect_lazy_with(options);
+    SqlxPostgresConnector::from_sqlx_postgres_pool(pool)
+}
+
+/// Whether a check succeeds in time. sqlx has no timeout for a host that stopped answering.
+async fn in_time(limit: Duration, check: impl Future<Output = Result<(), sqlx::Error>>) -> bool {
+    matches!(timeout(limit, check).await, Ok(Ok(())))
+}

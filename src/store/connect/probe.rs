@@ -1,0 +1,167 @@
+//! The health check of the database.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sea_orm::{DatabaseConnection, EntityTrait};
+use sqlx::{
+    Connection, Executor, PgConnection,
+    postgres::{PgConnectOptions, PgDatabaseError},
+};
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{
+    PAGE_KEY,
+    message::{self, ConnectMessage},
+};
+use crate::store::entity::server_key;
+
+/// How long the database may take to answer.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+const UNREADABLE_FILE: &str = "its file cannot be read: check the file and its disk";
+const REPLACED_FILE: &str = "its file was removed, moved or replaced, and the server still writes to it: \
+    stop the server before a file is moved or restored";
+
+/// Checks whether the database answers, on a connection of its own, so that calls which
+/// hold all others do not make the database seem down.
+pub enum HealthProbe {
+    /// A connection to PostgreSQL, opened when needed. One that does not answer in time
+    /// is dropped.
+    Postgres {
+        options: Box<PgConnectOptions>,
+        connection: Mutex<Option<PgConnection>>,
+        /// Used when PostgreSQL has no connection left for the check.
+        pool: DatabaseConnection,
+    },
+    /// A pool for checks alone and the file, or the only connection of a database in memory.
+    Sqlite {
+        pool: DatabaseConnection,
+        file: Option<OpenedFile>,
+    },
+}
+
+/// The file that was opened at a path.
+pub struct OpenedFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl OpenedFile {
+    /// The file that is at the path now.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            identity: identity(&fs::metadata(path)?),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether it is still there, as far as can be told.
+    async fn is_there(&self) -> bool {
+        match tokio::fs::metadata(&self.path).await {
+            Ok(found) => identity(&found) == self.identity,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+}
+
+fn identity(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+impl HealthProbe {
+    /// A check of PostgreSQL, which connects at the first use.
+    pub fn postgres(options: PgConnectOptions, pool: DatabaseConnection) -> Self {
+        Self::Postgres {
+            options: Box::new(options),
+            connection: Mutex::new(None),
+            pool,
+        }
+    }
+
+    /// Checks whether the database answers; the error says why it does not.
+    pub async fn check(&self) -> Result<(), ConnectMessage> {
+        let check = async {
+            match self {
+                Self::Postgres {
+                    options,
+                    connection,
+                    pool,
+                } => match query(options, connection).await {
+                    Err(err) if has_no_connection_left(&err) && answers_in_time(pool).await => {
+                        Ok(())
+                    }
+                    outcome => outcome.map_err(|err| message::connect_message(options, &err)),
+                },
+                Self::Sqlite { pool, file } => {
+                    let replaced = match file {
+                        Some(file) => !file.is_there().await,
+                        None => false,
+                    };
+                    match read_key(pool).await {
+                        _ if replaced => Err(REPLACED_FILE.into()),
+                        true => Ok(()),
+                        false => Err(UNREADABLE_FILE.into()),
+                    }
+                }
+            }
+        };
+        let no_answer = |_| Err(message::NO_ANSWER.into());
+        timeout(CHECK_TIMEOUT, check)
+            .await
+            .unwrap_or_else(no_answer)
+    }
+
+    /// Closes the connection of the check.
+    pub async fn close(&self) {
+        match self {
+            Self::Postgres { connection, .. } => {
+                if let Some(connection) = connection.lock().await.take() {
+                    let _ = connection.close().await;
+                }
+            }
+            Self::Sqlite { pool, .. } => drop(pool.close_by_ref().await),
+        }
+    }
+}
+
+/// Queries over the open connection, or over a new one when that has failed.
+async fn query(
+    options: &PgConnectOptions,
+    kept: &Mutex<Option<PgConnection>>,
+) -> Result<(), sqlx::Error> {
+    let mut kept = kept.lock().await;
+    // Taken out, so that cancelling this drops the connection.
+    if let Some(mut connection) = kept.take()
+        && connection.execute("SELECT 1").await.is_ok()
+    {
+        *kept = Some(connection);
+        return Ok(());
+    }
+    let mut connection = PgConnection::connect_with(options).await?;
+    connection.execute("SELECT 1").await?;
+    *kept = Some(connection);
+    Ok(())
+}
+
+fn has_no_connection_left(err: &sqlx::Error) -> bool {
+    let err = err.as_database_error();
+    err.and_then(|err| err.try_downcast_ref::<PgDatabaseError>())
+        .is_some_and(|err| err.code() == message::TOO_MANY_CONNECTIONS)
+}
+
+/// Whether a pool answers so soon that there is time left to say why not: the driver tries for long
+/// to get a connection where the database has none left.
+async fn answers_in_time(pool: &DatabaseConnection) -> bool {
+    matches!(timeout(CHECK_TIMEOUT / 2, read_key(pool)).await, Ok(true))
+}
+
+async fn read_key(db: &DatabaseConnection) -> bool {
+    let key = server_key::Entity::find_by_id(PAGE_KEY).one(db).await;
+    matches!(key, Ok(Some(_)))
+}

@@ -1,0 +1,23 @@
+//! Deleted tasks and steps that an external index still holds.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "index_deletions")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub account_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub guid: Uuid,
+    /// [`IndexKind`](crate::domain::index_work::IndexKind).
+    pub kind: i32,
+    /// The task itself, or the task of the step.
+    pub task: Uuid,
+    /// Identifies the deletion in an acknowledgement.
+    pub mark: Uuid,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

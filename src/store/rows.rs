@@ -1,0 +1,43 @@
+//! Conversions between rows and the types of the domain. A row that does not convert is damaged:
+//! [`StoreError::Corrupt`] names the column.
+
+mod step;
+mod task;
+mod translation;
+
+use crate::{
+    domain::{
+        external_id::ExternalId,
+        ids::{AccountId, ProductId},
+        translation_work::SourceDigest,
+    },
+    store::error::StoreError,
+};
+
+pub use step::{StepFields, read_link, read_step, step_row};
+pub use task::{KIND_LINKED, LockedTaskRow, TaskFields, read_task, task_row};
+pub use translation::{
+    StepTranslationTexts, read_step_translation, read_step_translations, read_task_translation,
+    read_task_translations, step_translation_row, task_translation_row,
+};
+
+/// Turns an invalid value into [`StoreError::Corrupt`].
+pub fn valid<T, E>(value: Result<T, E>, column: &'static str) -> Result<T, StoreError> {
+    value.map_err(|_| StoreError::Corrupt(column))
+}
+
+pub fn read_product(id: i64) -> Result<ProductId, StoreError> {
+    ProductId::new(id).ok_or(StoreError::Corrupt("product_id"))
+}
+
+pub fn read_digest(bytes: Vec<u8>, column: &'static str) -> Result<SourceDigest, StoreError> {
+    valid(bytes.try_into().map(SourceDigest), column)
+}
+
+fn read_account(id: &str) -> Result<AccountId, StoreError> {
+    AccountId::parse(id).ok_or(StoreError::Corrupt("account_id"))
+}
+
+fn read_external_id(id: Option<String>) -> Result<Option<ExternalId>, StoreError> {
+    valid(id.map(ExternalId::parse).transpose(), "external_id")
+}

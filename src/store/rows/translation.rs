@@ -1,0 +1,128 @@
+use sea_orm::IntoActiveModel;
+use serde::{Deserialize, Serialize};
+
+use super::valid;
+use crate::{
+    domain::{
+        feedback::Feedback,
+        ids::{AccountId, StepId, TaskId},
+        json::Instruction,
+        text::{Body, Name, Title},
+        translation::{
+            Language, StepTranslation, StepTranslations, TaskTranslation, TaskTranslations,
+        },
+        translation_work::SourceDigest,
+    },
+    store::{
+        entity::{step_translation, task_translation},
+        error::StoreError,
+        json::Json,
+    },
+};
+
+/// The texts of a step's translation but its body: the column `content`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepTranslationTexts {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Title>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instructions: Vec<Instruction>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Feedback>,
+}
+
+pub fn read_step_translation(
+    row: step_translation::Model,
+) -> Result<(Language, StepTranslation), StoreError> {
+    let Json(StepTranslationTexts {
+        title,
+        instructions,
+        question,
+    }) = row.content;
+    let translation = StepTranslation {
+        title,
+        body: valid(row.body.map(Body::parse).transpose(), "body")?,
+        instructions,
+        feedback: question,
+        locked: row.locked,
+    };
+    Ok((Language::stored(row.language), translation))
+}
+
+/// All translations of one step.
+pub fn read_step_translations(
+    rows: impl IntoIterator<Item = step_translation::Model>,
+) -> Result<StepTranslations, StoreError> {
+    rows.into_iter().map(read_step_translation).collect()
+}
+
+pub fn read_task_translation(
+    row: task_translation::Model,
+) -> Result<(Language, TaskTranslation), StoreError> {
+    let translation = TaskTranslation {
+        name: valid(row.name.map(Name::parse).transpose(), "name")?,
+        locked: row.locked,
+    };
+    Ok((Language::stored(row.language), translation))
+}
+
+/// All translations of one task.
+pub fn read_task_translations(
+    rows: impl IntoIterator<Item = task_translation::Model>,
+) -> Result<TaskTranslations, StoreError> {
+    rows.into_iter().map(read_task_translation).collect()
+}
+
+/// The row of a task's translation. `source` is the name that was translated.
+pub fn task_translation_row(
+    account: &AccountId,
+    task: TaskId,
+    language: &Language,
+    translation: &TaskTranslation,
+    source: &str,
+) -> task_translation::ActiveModel {
+    let TaskTranslation { name, locked } = translation;
+    task_translation::Model {
+        account_id: account.as_str().to_owned(),
+        task: task.0,
+        language: language.as_str().to_owned(),
+        name: name.as_ref().map(|name| name.as_str().to_owned()),
+        locked: *locked,
+        translated_from_name: source.to_owned(),
+    }
+    .into_active_model()
+}
+
+/// The row of a step's translation. `source` is what was translated: the title, and the digest of the
+/// other texts.
+pub fn step_translation_row(
+    account: &AccountId,
+    step: StepId,
+    language: &Language,
+    translation: &StepTranslation,
+    source: (&str, SourceDigest),
+) -> step_translation::ActiveModel {
+    let StepTranslation {
+        title,
+        body,
+        instructions,
+        feedback,
+        locked,
+    } = translation;
+    let (source_title, source_rest) = source;
+    step_translation::Model {
+        account_id: account.as_str().to_owned(),
+        step: step.0,
+        language: language.as_str().to_owned(),
+        locked: *locked,
+        content: Json(StepTranslationTexts {
+            title: title.clone(),
+            instructions: instructions.clone(),
+            question: feedback.clone(),
+        }),
+        translated_from_title: source_title.to_owned(),
+        translated_from_rest: source_rest.0.to_vec(),
+        body: body.as_ref().map(|body| body.as_str().to_owned()),
+    }
+    .into_active_model()
+}

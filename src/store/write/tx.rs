@@ -1,0 +1,116 @@
+//! A write in progress: its transaction, its account, and what decisions need.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, QueryOrder, QuerySelect, Select,
+};
+use uuid::Uuid;
+
+use super::LargeReadPermit;
+use crate::{
+    domain::{decide::WriteContext, history::GuideCodec, time::Timestamp},
+    store::{
+        Account,
+        account::Scope,
+        entity::{AccountEntity, change_feed},
+        error::StoreError,
+    },
+};
+
+/// A write in progress.
+pub struct Tx<'t> {
+    /// Its transaction. Others may share it on SQLite.
+    db: &'t DatabaseTransaction,
+    /// The account, and the time of the write.
+    pub context: WriteContext,
+    /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
+    pub large_read_permit: Option<LargeReadPermit>,
+    /// Encodes guides of revisions.
+    pub guide_codec: GuideCodec,
+    /// Whether Citus distributes the tables.
+    pub is_distributed: bool,
+}
+
+impl Account {
+    /// What the decision of a write that begins now needs.
+    pub(in crate::store) fn write_context(&self) -> WriteContext {
+        WriteContext {
+            account: self.id.clone(),
+            subject: self.subject.clone(),
+            now: now(),
+            new_id: Uuid::now_v7,
+            max_message_bytes: self.max_message_bytes(),
+            automatic_revisions: self.history().automatic_revisions,
+            keeps_deleted_tasks: !self.history().deleted_task_retention.is_zero(),
+        }
+    }
+}
+
+impl<'t> Tx<'t> {
+    /// A write of an account that begins now.
+    pub fn new(
+        account: &Account,
+        db: &'t DatabaseTransaction,
+        large_read_permit: Option<LargeReadPermit>,
+    ) -> Self {
+        Self {
+            db,
+            context: account.write_context(),
+            large_read_permit,
+            guide_codec: account.history().codec,
+            is_distributed: account.store.inner.connections.is_distributed,
+        }
+    }
+
+    pub fn scope(&self) -> Scope<'_, DatabaseTransaction> {
+        Scope {
+            db: self.db,
+            account: &self.context.account,
+        }
+    }
+
+    /// The connection, for statements that a [`Scope`] has built.
+    pub fn db(&self) -> &'t DatabaseTransaction {
+        self.db
+    }
+
+    /// Selects the account's rows of a table.
+    pub fn find<E: AccountEntity>(&self) -> Select<E> {
+        self.scope().find()
+    }
+
+    pub fn backend(&self) -> DbBackend {
+        self.db.get_database_backend()
+    }
+
+    /// Locks the selected rows in the order of their ids. On SQLite the transaction itself is the
+    /// lock, and rows come in no order.
+    pub fn locked<E: AccountEntity>(&self, rows: Select<E>, id: E::Column) -> Select<E> {
+        match self.backend() {
+            DbBackend::Postgres => rows.order_by_asc(id).lock_exclusive(),
+            _ => rows,
+        }
+    }
+
+    /// Keeps the account on its node of Citus until the transaction ends. Citus waits with a move for
+    /// transactions that modify something, even no row, but not for those that lock rows: another
+    /// write could wait for such a lock, read the row that was left behind, and overwrite the one
+    /// that was written after the move.
+    pub async fn keep_on_node(&self) -> Result<(), StoreError> {
+        if self.is_distributed {
+            let no_row = self.scope().delete::<change_feed::Entity>();
+            let no_row = sea_orm::QueryFilter::filter(no_row, change_feed::Column::Head.lt(0));
+            no_row.exec(self.db).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The time.
+pub fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
