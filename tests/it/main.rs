@@ -17,7 +17,6 @@ mod kit;
 
 mod account_isolation;
 mod analysis;
-mod analysis_page;
 mod authentication;
 mod cancelled_reads;
 mod changes;
@@ -47,7 +46,6 @@ mod operations;
 mod paging;
 mod properties;
 mod random_guides;
-mod reference_page;
 mod replica_reads;
 mod response_snapshots;
 mod revisions;
