@@ -71,14 +71,11 @@ const TEST_POSTGRES_URL: &str = "EXPERTISE_TEST_POSTGRES_URL";
 type Need = (&'static str, fn() -> bool);
 
 /// What tests need.
-const NEEDS_OF_TESTS: [Need; 6] = [
+const NEEDS_OF_TESTS: [Need; 5] = [
     ("no_postgres", || {
         is_installed("initdb") || env::var_os(TEST_POSTGRES_URL).is_some()
     }),
     ("no_postgres_programs", || is_installed("initdb")),
-    ("no_pgbouncer", || {
-        is_installed("initdb") && is_installed("pgbouncer")
-    }),
     ("no_apertium", || is_installed("apertium-apy")),
     ("no_mount", || {
         let mount = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"];

@@ -26,7 +26,6 @@ mod postgres_servers;
 mod preview;
 mod prompts;
 mod references;
-mod released;
 mod retries;
 mod server_errors;
 mod show;

@@ -1,6 +1,6 @@
 //! What the tests of this run leave out.
 
-use crate::kit::{pgbouncer, postgres};
+use crate::kit::postgres;
 
 #[cfg(no_postgres)]
 #[test]
@@ -23,8 +23,7 @@ fn postgres_is_here_where_it_is_required() {
 
 #[test]
 fn nothing_is_left_out_that_is_installed() {
-    let stale = (cfg!(no_postgres_programs) && postgres::is_installed())
-        || (cfg!(no_pgbouncer) && postgres::is_installed() && pgbouncer::is_installed());
+    let stale = cfg!(no_postgres_programs) && postgres::is_installed();
     assert!(
         !stale,
         "a program that tests need was installed after they were built: run `touch build.rs`"

@@ -6,4 +6,3 @@ pub mod linked_tasks;
 mod step_order;
 mod translation_work;
 pub mod update_masks;
-mod write_paths;

@@ -1,23 +1,23 @@
-//! The databases that the tests run on, and the server in this process that each has.
+//! The databases that the tests run on, and the server that each has.
 
 use std::{
-    env,
-    net::SocketAddr,
     path::PathBuf,
     sync::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
-        mpsc,
     },
-    thread,
 };
 
-use expertise::{config::Config, server::Server};
 use tokio::time::timeout;
 
 use super::{
-    client::Client, command::Cli, deadline::TEST_TIMEOUT, partitions::lay_out_tables_if_asked,
-    pgbouncer::PgBouncer, postgres, scratch::Scratch, server_process::ServerProcess, statement_log,
+    client::Client,
+    command::Cli,
+    deadline::TEST_TIMEOUT,
+    postgres,
+    scratch::Scratch,
+    server::{Settings, TestServer},
+    statement_log,
 };
 
 /// The database that most tests call, whose statements are checked.
@@ -32,8 +32,7 @@ pub enum Database {
     Postgres,
 }
 
-/// A test that runs on both databases: of calls to a server in this process, or of
-/// commands for a server in a process of its own.
+/// A test that runs on both databases: of calls, or of commands.
 pub trait DatabaseTest<Argument> {
     /// Runs it with an account of its own.
     fn run_on(self, database: Database);
@@ -46,7 +45,7 @@ where
 {
     fn run_on(self, database: Database) {
         let server = database.server();
-        let test = async { timeout(TEST_TIMEOUT, self(Client::at(server))).await };
+        let test = async { timeout(TEST_TIMEOUT, self(Client::at(server.address()))).await };
         runtime().block_on(test).expect("the test ends");
         database.check_statements();
     }
@@ -57,7 +56,7 @@ impl<T: FnOnce(Cli)> DatabaseTest<Cli> for T {
         static ACCOUNTS: AtomicUsize = AtomicUsize::new(1);
         let number = ACCOUNTS.fetch_add(1, Ordering::Relaxed);
         self(Cli {
-            server: database.server_process().clone(),
+            server: database.server().url(),
             account: format!("cli-{number}"),
         });
     }
@@ -72,52 +71,30 @@ impl Database {
         }
     }
 
-    /// The server on this database, started at the first call.
-    pub fn server(self) -> SocketAddr {
-        static SQLITE: OnceLock<SocketAddr> = OnceLock::new();
-        static POSTGRES: OnceLock<SocketAddr> = OnceLock::new();
+    /// The server on this database, which most tests share. It is started at the first call and
+    /// ends with this process.
+    pub fn server(self) -> &'static TestServer {
+        static SQLITE: OnceLock<TestServer> = OnceLock::new();
+        static POSTGRES: OnceLock<TestServer> = OnceLock::new();
+        let start = |url: &str| {
+            // On a busy machine a call with a large body takes longer than the default allows.
+            let time_limit = format!("{}s", TEST_TIMEOUT.as_secs());
+            let settings = Settings::new(url).set("EXPERTISE_REQUEST_TIMEOUT", time_limit);
+            TestServer::start_blocking(&settings)
+        };
         match self {
-            Self::Sqlite => *SQLITE.get_or_init(|| start(config(&self.url()))),
-            Self::Postgres => *POSTGRES.get_or_init(|| {
-                let url = self.url();
-                let server = start(config(&through_pgbouncer_if_asked(&url)));
+            Self::Sqlite => {
+                SQLITE.get_or_init(|| start(&Scratch::of_this_run().sqlite_url("expertise")))
+            }
+            Self::Postgres => POSTGRES.get_or_init(|| {
+                let url = postgres(CALLS);
+                let server = start(&url);
                 if let (_, Some(log)) = postgres_of_this_run() {
                     statement_log::watch(&url, CALLS, log);
                 }
                 server
             }),
         }
-    }
-
-    /// The URL of the database that [`server`](Self::server) uses.
-    pub fn url(self) -> String {
-        static POSTGRES: OnceLock<String> = OnceLock::new();
-        match self {
-            Self::Sqlite => Scratch::of_this_run().sqlite_url("expertise"),
-            Self::Postgres => POSTGRES.get_or_init(|| postgres(CALLS)).clone(),
-        }
-    }
-
-    /// The URL of a server in a process of its own, started at the first call.
-    fn server_process(self) -> &'static String {
-        static SQLITE: OnceLock<String> = OnceLock::new();
-        static POSTGRES: OnceLock<String> = OnceLock::new();
-        let (server, name) = match self {
-            Self::Sqlite => (&SQLITE, "sqlite-server"),
-            Self::Postgres => (&POSTGRES, "postgres-server"),
-        };
-        let start = || {
-            let database = match self {
-                Self::Sqlite => "sqlite::memory:".to_owned(),
-                Self::Postgres => postgres("commands"),
-            };
-            let process = ServerProcess::start(name, &[("EXPERTISE_DATABASE_URL", &database)]);
-            let url = format!("http://{}", process.address());
-            // It serves until the run ends.
-            std::mem::forget(process);
-            url
-        };
-        server.get_or_init(start)
     }
 }
 
@@ -128,16 +105,9 @@ fn postgres_of_this_run() -> &'static (String, Option<PathBuf>) {
     POSTGRES.get_or_init(|| postgres::database_and_log(&statement_log::SETTINGS))
 }
 
-/// The URL of a new database in the PostgreSQL of this run. `name` is what it is called
-/// in a private one. Its tables have partitions if that is asked for.
+/// The URL of a new, empty database in the PostgreSQL of this run. `name` is what it is called
+/// in a private one.
 pub fn postgres(name: &str) -> String {
-    let url = empty_postgres(name);
-    lay_out_tables_if_asked(&url);
-    url
-}
-
-/// The same without any table.
-pub fn empty_postgres(name: &str) -> String {
     let (url, log) = postgres_of_this_run();
     let name = match log {
         Some(_) => name.to_owned(),
@@ -147,71 +117,10 @@ pub fn empty_postgres(name: &str) -> String {
     postgres::make_database_in(url, &name)
 }
 
-/// The settings of a server that most tests call. On a busy machine a call with a large
-/// body takes longer than the default allows.
-fn config(database_url: &str) -> Config {
-    Config {
-        request_timeout: TEST_TIMEOUT,
-        ..Config::for_tests(database_url)
-    }
-}
-
-/// `EXPERTISE_TEST_PGBOUNCER=1` has all calls go through PgBouncer.
-fn through_pgbouncer_if_asked(url: &str) -> String {
-    if env::var("EXPERTISE_TEST_PGBOUNCER").is_ok_and(|value| value == "1") {
-        // The longest idle connection is next, so that transactions take turns on connections.
-        let pgbouncer = PgBouncer::start(url, "server_round_robin = 1");
-        let url = pgbouncer.url().to_owned();
-        // It serves until the run ends.
-        std::mem::forget(pgbouncer);
-        url
-    } else {
-        url.to_owned()
-    }
-}
-
 /// A runtime on the current thread.
 pub fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime")
-}
-
-/// Starts a server in this process, on threads of its own, as no test's runtime
-/// outlives its test.
-pub fn start(config: Config) -> SocketAddr {
-    let database = config.database.to_string();
-    let (started, address) = mpsc::channel();
-    let serve = move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .expect("a runtime for the server");
-        runtime.block_on(async {
-            let server = match Server::bind(config).await {
-                Ok(server) => server,
-                Err(error) => {
-                    let _ = started.send(Err(format!("{database}: {error:?}")));
-                    return;
-                }
-            };
-            let address = server.local_addr();
-            let sender = started.clone();
-            let on_open = || drop(sender.send(Ok(address)));
-            if let Err(error) = server.serve(on_open, std::future::pending()).await {
-                let _ = started.send(Err(format!("{database}: {error:?}")));
-            }
-        });
-    };
-    thread::Builder::new()
-        .name("server".to_owned())
-        .spawn(serve)
-        .expect("a thread for the server");
-    match address.recv() {
-        Ok(Ok(address)) => address,
-        Ok(Err(reason)) => panic!("the server does not start: {reason}"),
-        Err(_) => panic!("the server panicked at its start"),
-    }
 }

@@ -3,42 +3,33 @@
 //! another.
 
 mod histories;
-mod pooler;
 mod shared_state;
 mod start;
 
 use crate::{
-    kit::{client::Client, pgbouncer::PgBouncer, postgres::shared_cluster},
+    kit::{client::Client, postgres::shared_cluster},
     service::Service,
 };
 
-/// Runs a test on two servers, directly on PostgreSQL and through PgBouncer.
+/// The attribute of a test that gets a client of each of two servers.
 macro_rules! on_two_servers {
-    ($($test:ident),+ $(,)?) => {$(
-        mod $test {
-            use crate::{fleet::{Pair, Path}, machine};
+    ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
 
-            fn run(name: &str, path: Path) {
-                let _machine = machine::shared();
-                let name = format!("{name}_{}", stringify!($test));
-                // PostgreSQL takes names of 63 bytes.
-                let pair = Pair::start(&name[..name.len().min(60)], path);
-                machine::runtime().block_on(async { super::$test(pair.clients()).await });
-            }
+        mod $test {
+            use crate::{fleet::Pair, machine};
 
             #[test]
             #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
             fn directly() {
-                run("direct", Path::Direct);
-            }
-
-            #[test]
-            #[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
-            fn through_pgbouncer() {
-                run("pooled", Path::ThroughPgBouncer);
+                let _machine = machine::shared();
+                // PostgreSQL takes names of 63 bytes.
+                let name = stringify!($test);
+                let pair = Pair::start(&name[..name.len().min(60)]);
+                machine::runtime().block_on(async { super::$test(pair.clients()).await });
             }
         }
-    )+};
+    };
 }
 
 use on_two_servers;
@@ -49,36 +40,21 @@ mod prelude {
     pub use crate::kit::prelude::*;
 }
 
-/// How the servers reach PostgreSQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Path {
-    Direct,
-    ThroughPgBouncer,
-}
-
 /// Two servers on one database.
 struct Pair {
     servers: [Service; 2],
-    _pgbouncer: Option<PgBouncer>,
 }
 
 impl Pair {
     /// Starts them on an empty database of their own.
-    fn start(name: &str, path: Path) -> Self {
-        let mut url = shared_cluster().make_database(name);
-        let mut pgbouncer = None;
-        if path == Path::ThroughPgBouncer {
-            let started = start_pgbouncer(&url);
-            started.url().clone_into(&mut url);
-            pgbouncer = Some(started);
-        }
+    fn start(name: &str) -> Self {
+        let url = shared_cluster().make_database(name);
         let server = |which: &str| {
             let settings = [("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8")];
             Service::start(&format!("{name}-{which}"), &url, &settings)
         };
         Self {
             servers: [server("one"), server("other")],
-            _pgbouncer: pgbouncer,
         }
     }
 
@@ -89,10 +65,4 @@ impl Pair {
         let other = other.client().with_account(one.account());
         [one, other]
     }
-}
-
-/// A PgBouncer before this database.
-fn start_pgbouncer(url: &str) -> PgBouncer {
-    // Clients that use libpq send this parameter, so PgBouncer is often set to ignore it.
-    PgBouncer::start(url, "ignore_startup_parameters = extra_float_digits")
 }

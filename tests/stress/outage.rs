@@ -6,7 +6,6 @@ mod admin;
 mod exhausted;
 mod full;
 mod read_only;
-mod replica;
 mod restart;
 mod silent;
 mod standby;
@@ -22,7 +21,7 @@ use crate::{
         client::Client,
         http2::{Http2Connection, framed_message},
         rng::number_from_env,
-        server_process::Setting,
+        server::Setting,
     },
     service::{LOG_WARNINGS, Service},
 };
@@ -39,7 +38,6 @@ mod prelude {
             prelude::*,
             relay::Relay,
         },
-        service::Service,
     };
 }
 

@@ -18,20 +18,12 @@ use tonic::Request;
 use super::copy::Copy;
 use crate::kit::{
     databases::postgres,
-    on_own_databases,
-    partitions::is_distributed,
     prelude::*,
     relay::Relay,
     rng::Rng,
     server::{TestServer, with_metrics},
     sql::SqlConnection,
 };
-
-on_own_databases![
-    readers_follow_all_writers,
-    writes_through_several_servers_keep_their_order,
-    large_transactions_that_overlap_are_put_in_order_whole,
-];
 
 const WRITERS_OF_A_SERVER: usize = 3;
 const WRITES: usize = 60;
@@ -40,8 +32,7 @@ const SLOW_WRITES: usize = 15;
 /// How long each message between that server and the database takes.
 const DELAY: Duration = Duration::from_millis(15);
 
-/// Servers of one database. On PostgreSQL they are three, one of which is slow. It stays with the
-/// coordinator of Citus, as behind PgBouncer, while the others write through the nodes.
+/// Servers of one database. On PostgreSQL they are three, one of which is slow.
 struct Fleet {
     servers: Vec<TestServer>,
     _relay: Option<Relay>,
@@ -58,10 +49,7 @@ impl Fleet {
         }
         let address: http::Uri = url.parse().expect("the URL of a database");
         let relay = Relay::with_delay(address.port_u16().expect("a port"), DELAY);
-        let mut slow = relay.url(url);
-        if is_distributed() {
-            slow.push_str("?pgbouncer=true");
-        }
+        let slow = relay.url(url);
         let servers = vec![server(url).await, server(url).await, server(&slow).await];
         Self {
             servers,
@@ -223,6 +211,7 @@ async fn follow(client: Client, start: String, mut rng: Rng, stop: Arc<AtomicBoo
     }
 }
 
+#[apply(on_own_databases)]
 async fn readers_follow_all_writers(url: String) {
     let fleet = Fleet::start(&url).await;
     let client = fleet.servers[0].client();
@@ -271,6 +260,7 @@ async fn readers_follow_all_writers(url: String) {
 }
 
 /// Nobody reads the feed meanwhile, so that all changes are put in order at once.
+#[apply(on_own_databases)]
 async fn writes_through_several_servers_keep_their_order(url: String) {
     let fleet = Fleet::start(&url).await;
     let clients: Vec<Client> = fleet.servers.iter().map(TestServer::client).collect();
@@ -286,23 +276,7 @@ async fn writes_through_several_servers_keep_their_order(url: String) {
     let told = changes.iter().filter(|change| change.step == step.guid);
     let told: Vec<&String> = told.map(|change| &change.etag).collect();
     assert_eq!(told, etags.iter().collect::<Vec<_>>());
-    // On Citus they went different ways: to two nodes, too, or to the coordinator alone.
-    if let [first, .., last] = fleet.servers.as_slice() {
-        let pools = if is_distributed() { 3.0 } else { 1.0 };
-        assert_eq!(
-            max_connections(first).await,
-            pools * max_connections(last).await
-        );
-    }
     fleet.shut_down().await;
-}
-
-async fn max_connections(server: &TestServer) -> f64 {
-    let pool = [("pool", "shared")];
-    server
-        .metrics()
-        .await
-        .sum("expertise_database_connections_max", &pool)
 }
 
 /// Where each state of a task or step stands. None comes twice.
@@ -360,6 +334,7 @@ fn insert(url: &str, transactions: impl Iterator<Item = usize>) -> String {
 
 /// More entries than are put in order at once, of transactions that end after others have begun, and
 /// one that is larger than that by itself.
+#[apply(on_own_databases)]
 async fn large_transactions_that_overlap_are_put_in_order_whole(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();

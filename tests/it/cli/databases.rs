@@ -10,9 +10,8 @@ use std::{
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 
 use crate::kit::{
-    command::{CommandOutput, Says, command},
+    command::{Says, command},
     databases::runtime,
-    pgbouncer::PgBouncer,
     postgres::{Cluster, Stop},
 };
 
@@ -219,17 +218,11 @@ fn a_postgres_that_is_not_there_is_named() {
     // A port that no test takes while this one runs: those of tests are chosen by the system.
     let port = 1;
     let url = format!("postgres://ann:secret@127.0.0.1:{port}/e");
-    // With and without the detection of PgBouncer, at once, as each waits for a while.
-    let waiting = [url.clone(), format!("{url}?pgbouncer=false")].map(|url| {
-        command(&["migrate", "--log=off"])
-            .env("EXPERTISE_DATABASE_URL", &url)
-            .start()
-    });
+    let migrate = command(&["migrate", "--log=off"]).env("EXPERTISE_DATABASE_URL", &url);
+    let line = migrate.run().failure(1);
     let address = format!("postgres://127.0.0.1:{port}/e");
-    for line in waiting.map(|migrate| migrate.end().failure(1)) {
-        line.says(&[&address, "the connection is refused: start PostgreSQL"]);
-        assert!(!line.contains("secret"), "{line}");
-    }
+    line.says(&[&address, "the connection is refused: start PostgreSQL"]);
+    assert!(!line.contains("secret"), "{line}");
 }
 
 #[test]
@@ -257,19 +250,6 @@ fn a_postgres_whose_tls_fails_is_named() {
     });
     let url = format!("postgres://ann@127.0.0.1:{port}/e?sslmode=require");
     assert_refused_with(&url, &["the TLS handshake failed: check sslmode"]);
-}
-
-#[test]
-#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
-fn settings_of_the_session_that_pgbouncer_refuses_are_named() {
-    let database = cluster().url_of("e");
-    let pgbouncer = PgBouncer::start(&database, "");
-    // A URL that does not say that it leads to PgBouncer.
-    let url = pgbouncer
-        .url()
-        .replace("?pgbouncer=true", "?options=-cwork_mem%3D8MB");
-    let part = "PgBouncer refuses settings of the session: leave out options";
-    assert_refused_with(&url, &[part]);
 }
 
 #[test]
@@ -342,7 +322,7 @@ fn a_wrong_password_is_named() {
             &url,
             &["/e, which", "rejects the login: check user and password"],
         );
-        assert_refused_with(&format!("{url}?pgbouncer=false"), &["rejects the login"]);
+        assert_refused_with(&url, &["rejects the login"]);
     }
 }
 
@@ -468,83 +448,11 @@ fn a_file_with_the_schema_of_another_commit_is_not_touched() {
 fn a_postgres_with_the_schema_of_another_commit_is_not_touched() {
     for (number, sql) in OTHER_DIGESTS.iter().enumerate() {
         let url = cluster().make_database(&format!("other_commit_{number}"));
-        // With and without partitions, the digest is the same.
-        let args = match number {
-            0 => &["migrate"][..],
-            _ => &["migrate", "--partitions=2"],
-        };
-        let migrate = || command(args).env("EXPERTISE_DATABASE_URL", &url).run();
+        let migrate = || command(&["migrate", "--database-url", &url]).run();
         migrate().succeeded();
         migrate().succeeded();
         block_on(execute(&url, sql));
         assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
         migrate().fails_with(1, &[UNKNOWN_SCHEMA]);
     }
-}
-
-fn migrate_with_partitions(url: &str, partitions: u16) -> CommandOutput {
-    let migrate = command(&["migrate", &format!("--partitions={partitions}")]);
-    migrate.env("EXPERTISE_DATABASE_URL", url).run()
-}
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_new_database_is_partitioned_by_account() {
-    const PARTITIONED: &str = "SELECT c.relname::text, pg_get_partkeydef(c.oid), \
-        (SELECT count(*) FROM pg_inherits WHERE inhparent = c.oid) \
-        FROM pg_class c WHERE c.relkind = 'p' ORDER BY 1";
-    let cluster = cluster();
-    let database = cluster.make_database("partitioned");
-    migrate_with_partitions(&database, 4).succeeded();
-    let tables: Vec<(String, String, i64)> = block_on(async {
-        let connection = PgConnection::connect(&database).await;
-        let mut connection = connection.expect("a connection");
-        let tables = sqlx::query_as(PARTITIONED).fetch_all(&mut connection);
-        tables.await.expect("the tables")
-    });
-    let expected = [
-        "accounts",
-        "change_feeds",
-        "changes",
-        "index_deletions",
-        "name_uses",
-        "request_outcomes",
-        "revision_aliases",
-        "roles",
-        "step_translations",
-        "steps",
-        "task_histories",
-        "task_revisions",
-        "task_translations",
-        "tasks",
-    ];
-    let expected = expected.map(|name| (name.to_owned(), "HASH (account_id)".to_owned(), 4));
-    assert_eq!(tables, expected);
-    // Later migrations do nothing, with the same number of partitions or none.
-    command(&["migrate"])
-        .env("EXPERTISE_DATABASE_URL", &database)
-        .run()
-        .succeeded();
-    let again = migrate_with_partitions(&database, 4).succeeded();
-    let expected = "the schema is up to date, with 4 partitions of each table";
-    assert!(again.stdout.starts_with(expected), "{}", again.stdout);
-    let line = migrate_with_partitions(&database, 8).failure(1);
-    let expected = "--partitions 8 is for an empty database, and the tables of this one were made with --partitions 4";
-    assert!(line.contains(expected), "{line}");
-}
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn only_an_empty_postgres_can_be_partitioned() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let url = format!("sqlite:{}/e.db", directory.path().display());
-    let line = command(&["migrate", "--partitions=1"]).run().failure(2);
-    let expected = "--partitions is \"1\": it must be a whole number from 2 to 1024";
-    assert!(line.contains(expected), "{line}");
-    migrate_with_partitions(&url, 4).fails_with(2, &["--partitions 4 is for PostgreSQL"]);
-    let cluster = cluster();
-    let database = cluster.make_database("with_tables");
-    block_on(execute(&database, "CREATE TABLE notes (text text)"));
-    migrate_with_partitions(&database, 4)
-        .fails_with(1, &["--partitions 4", "were made without it"]);
 }

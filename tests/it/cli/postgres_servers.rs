@@ -8,7 +8,6 @@ use super::databases::{assert_refused_with, block_on, cluster, execute, url};
 use crate::kit::{
     certificates::{self, Authority, Pair},
     command::{Says, command},
-    pgbouncer::PgBouncer,
 };
 
 /// The port of a server that speaks TLS with this certificate, and nothing else.
@@ -78,16 +77,6 @@ fn a_certificate_of_citus_is_named() {
 }
 
 #[test]
-#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
-fn a_login_that_pgbouncer_rejects_is_named() {
-    let pgbouncer = PgBouncer::start(&cluster().url_of("e"), "auth_type = plain");
-    assert_refused_with(
-        pgbouncer.url(),
-        &["PgBouncer rejects the login: check user"],
-    );
-}
-
-#[test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 fn a_database_that_is_not_in_utf_8_is_refused() {
     let cluster = cluster();
@@ -96,10 +85,8 @@ fn a_database_that_is_not_in_utf_8_is_refused() {
     let part = "the database has the encoding LATIN1, in which not every text can be stored";
     let url = cluster.url_of("latin");
     assert_refused_with(&url, &[part, "ENCODING 'UTF8'"]);
-    for args in [&["migrate"][..], &["migrate", "--partitions=2"]] {
-        let migrate = command(args).env("EXPERTISE_DATABASE_URL", &url);
-        assert!(migrate.run().failure(1).contains(part));
-    }
+    let migrate = command(&["migrate"]).env("EXPERTISE_DATABASE_URL", &url);
+    assert!(migrate.run().failure(1).contains(part));
 }
 
 #[test]

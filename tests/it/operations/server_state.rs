@@ -1,20 +1,16 @@
-//! Metrics of what a server is: its process, connections, certificate, keys and replica.
+//! Metrics of what a server is: its process, connections, certificate and keys.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use expertise::{
-    auth::KeySource,
-    config::{Config, PostgresUrl},
+use std::{
+    fmt::Display,
+    time::{SystemTime, UNIX_EPOCH},
 };
-use tokio::task::block_in_place;
 
 use crate::{
-    authentication::{TokenClient, jwt},
+    authentication::TokenClient,
     kit::{
         certificates::Authority,
-        deadline::in_time,
+        deadline::until,
         key_server::KeyServer,
-        postgres::{Cluster, Stop},
         prelude::*,
         server::{TestServer, with_metrics},
         tokens::{Signer, claims, key_set},
@@ -22,7 +18,6 @@ use crate::{
 };
 
 const KEYS_READ: &str = "expertise_token_keys_read_timestamp_seconds";
-const REPLICA: &str = "expertise_database_replica_in_use";
 
 fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -67,11 +62,8 @@ async fn open_connections_are_counted() {
 #[tokio::test]
 async fn the_expiry_of_the_certificate_is_known() {
     let directory = tempfile::tempdir().expect("a directory");
-    let config = Config {
-        tls: Some(Authority::new().files(directory.path())),
-        ..with_metrics("sqlite::memory:")
-    };
-    let server = TestServer::start(config).await;
+    let tls = Authority::new().files(directory.path());
+    let server = TestServer::start(with_metrics("sqlite::memory:").tls(&tls)).await;
     let metrics = server.metrics().await;
     let expiry = metrics.sum("expertise_tls_certificate_expiry_timestamp_seconds", &[]);
     // The default of the tests' certificates.
@@ -79,19 +71,15 @@ async fn the_expiry_of_the_certificate_is_known() {
     assert_eq!(expiry as i64, expected);
 }
 
-async fn start_with_keys(keys: KeySource) -> TestServer {
-    let config = Config {
-        auth: jwt(keys),
-        ..with_metrics("sqlite::memory:")
-    };
-    TestServer::start(config).await
+async fn start_with_keys(keys: &str, value: impl Display) -> TestServer {
+    TestServer::start(with_metrics("sqlite::memory:").jwt(keys, value)).await
 }
 
 #[tokio::test]
 async fn the_time_of_the_last_fetch_of_keys_is_known() {
     let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("one")])).await;
     let before = now();
-    let server = start_with_keys(KeySource::KeySetUrl(issuer.url())).await;
+    let server = start_with_keys("EXPERTISE_JWT_JWKS_URL", issuer.url()).await;
     let keys_read = async || server.metrics().await.sum(KEYS_READ, &[("source", "url")]);
     let read = keys_read().await;
     assert!((before..=now()).contains(&read), "{read}");
@@ -111,7 +99,7 @@ async fn keys_of_a_file_are_as_old_as_their_last_change() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("keys.json");
     std::fs::write(&path, key_set(&[old.jwk("old")])).expect("a file");
-    let server = start_with_keys(KeySource::KeySetFile(path.clone())).await;
+    let server = start_with_keys("EXPERTISE_JWT_JWKS_FILE", path.display()).await;
     let client = TokenClient::of(&server);
     let before = now();
     let first = server.metrics().await.sum(KEYS_READ, &[("source", "file")]);
@@ -123,8 +111,7 @@ async fn keys_of_a_file_are_as_old_as_their_last_change() {
 
     std::fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
     let by_new = new.token_by("new", &claims());
-    let accepted = async { while client.read(&by_new).await.is_err() {} };
-    in_time("the new key", accepted).await;
+    until("the new key", async || client.read(&by_new).await.ok()).await;
     let read = server.metrics().await.sum(KEYS_READ, &[]);
     assert!((before..=now()).contains(&read), "{read}");
 }
@@ -135,38 +122,4 @@ async fn without_tls_and_tokens_there_are_no_metrics_of_them() {
     let families = server.metrics().await.families();
     assert!(!families.keys().any(|name| name.contains("tls")));
     assert!(!families.contains_key(KEYS_READ));
-}
-
-// While the test stops PostgreSQL, which waits for its clients, the server goes on.
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn a_replica_is_in_use_until_it_goes_away() {
-    let primary = Cluster::start("replica-metric.cluster", &["fsync=off"]);
-    let alone = TestServer::start(with_metrics(&primary.url())).await;
-    assert!(!alone.metrics().await.families().contains_key(REPLICA));
-
-    let mut standby = primary.standby("replica-metric.standby");
-    let replica = PostgresUrl::parse(&standby.url()).expect("a URL");
-    let config = Config {
-        database_read: Some(replica),
-        database_max_connections: 3,
-        ..with_metrics(&primary.url())
-    };
-    let server = TestServer::start(config).await;
-    server
-        .wait_for_metrics("the replica", |it| it.sum(REPLICA, &[]) == 1.0)
-        .await;
-    let pool = [("pool", "replica")];
-    let metrics = server.metrics().await;
-    // Those that checked it.
-    assert!(metrics.sum("expertise_database_connections", &pool) >= 1.0);
-    for pool in ["replica", "shared"] {
-        let max = metrics.sum("expertise_database_connections_max", &[("pool", pool)]);
-        assert_eq!(max, 3.0, "{pool}");
-    }
-    block_in_place(|| standby.stop(Stop::Immediate));
-    let metrics = server
-        .wait_for_metrics("no replica", |it| it.sum(REPLICA, &[]) == 0.0)
-        .await;
-    assert_eq!(metrics.sum("expertise_database_connections", &pool), 0.0);
 }

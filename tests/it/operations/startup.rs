@@ -1,4 +1,4 @@
-//! A server that starts before its database, or without its replica.
+//! A server that starts before its database.
 
 use std::{
     io::Read,
@@ -18,6 +18,7 @@ use crate::kit::{
     relay::Relay,
     server::http_get,
 };
+use rustix::process::Signal;
 
 /// A server on a database that is not there. It cannot say yet where it listens.
 struct WaitingServer {
@@ -93,7 +94,7 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     let (_, metrics) = http_get(server.metrics, "/metrics").await;
     metrics.says(&["expertise_database_connections"]);
     client.given_task(task("Pump")).await;
-    server.process.signal("TERM");
+    server.process.signal(Signal::TERM);
     assert_eq!(server.process.end().code, Some(0));
 }
 
@@ -139,7 +140,7 @@ async fn a_server_that_waits_says_so_again_and_again_without_the_password() {
 async fn a_server_that_waits_ends_with_0_after_sigterm() {
     let url = format!("postgres://ann@127.0.0.1:{}/e", free_port());
     let server = WaitingServer::start(&url, &[]).await;
-    server.process.signal("TERM");
+    server.process.signal(Signal::TERM);
     let output = server.process.end();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert_eq!(output.stdout, "");
@@ -175,44 +176,11 @@ async fn a_proxy_whose_database_is_down_is_waited_for() {
             let _ = connection.read(&mut [0; 1024]);
         }
     });
-    for parameters in [
-        "",
-        "?sslmode=disable",
-        "?sslmode=require",
-        "?pgbouncer=false",
-    ] {
+    for parameters in ["", "?sslmode=disable", "?sslmode=require"] {
         let url = format!("postgres://ann:secret@127.0.0.1:{port}/e{parameters}");
         let server = WaitingServer::start(&url, &["--log-format=text"]).await;
         let line = server.process.next_error_line();
         let part = "which cannot be reached: it closes the connection";
         assert!(line.contains(part), "{parameters}: {line}");
-    }
-}
-
-#[tokio::test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn the_log_has_the_cause_of_an_unused_replica() {
-    let cluster = shared_cluster();
-    let primary = cluster.make_database("unused_replica");
-    let replica = format!("postgres://ann:secret@127.0.0.1:{}/e", free_port());
-    let nowhere = cluster.url_of("nowhere");
-    for (replica, cause) in [
-        (
-            replica.as_str(),
-            "the replica cannot be reached: the connection is refused",
-        ),
-        (
-            &nowhere,
-            "the replica cannot be used: the database does not exist",
-        ),
-    ] {
-        let server = command(&["--listen=127.0.0.1:0", "--log-format=text", "--log=warn"])
-            .env("EXPERTISE_DATABASE_URL", &primary)
-            .env("EXPERTISE_DATABASE_READ_URL", replica)
-            .start();
-        let line = server.next_error_line();
-        assert!(line.contains(cause), "{cause}: {line}");
-        assert!(line.contains("go to the primary"), "{line}");
-        assert!(!line.contains("secret"), "{line}");
     }
 }

@@ -35,15 +35,6 @@ fn a_wrong_setting_is_named_as_it_was_given() {
             "",
             "--listen is \"9464\": it must be an IP address and a port",
         ),
-        (
-            &[
-                "--database-url=sqlite:e.db",
-                "--database-read-url=postgres://db/e",
-            ],
-            "",
-            "--database-read-url is \"postgres://db/e\": it must be unset, as only PostgreSQL has \
-             replicas and --database-url is SQLite",
-        ),
     ] {
         let line = command(args).file("e.toml", file).run().failure(2);
         assert!(

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Barrier, thread};
 
 use sqlx::{Connection, Row};
 
-use super::{prelude::*, start_pgbouncer};
+use super::prelude::*;
 use crate::{
     kit::{postgres::shared_cluster, scratch::Scratch},
     machine,
@@ -79,20 +79,6 @@ fn eight_servers_on_an_empty_postgres_migrate_it_once() {
             postgres_was_migrated_once(&url).await;
         });
     }
-}
-
-#[test]
-#[cfg_attr(no_pgbouncer, ignore = "no PgBouncer here")]
-fn eight_servers_behind_pgbouncer_migrate_an_empty_postgres_once() {
-    let _machine = machine::shared();
-    let cluster = shared_cluster();
-    let url = cluster.make_database("eight_pooled");
-    let pgbouncer = start_pgbouncer(&url);
-    let servers = start_at_once("eight-pooled", pgbouncer.url());
-    machine::runtime().block_on(async {
-        all_of_them_serve(&servers).await;
-        postgres_was_migrated_once(&url).await;
-    });
 }
 
 #[test]
