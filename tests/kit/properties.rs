@@ -23,15 +23,7 @@ where
     P: Fn(Client, S::Value) -> F,
     F: Future<Output = ()>,
 {
-    // The default takes the number from PROPTEST_CASES.
-    let mut config = Config {
-        failure_persistence: None,
-        max_shrink_iters: 200,
-        ..Config::default()
-    };
-    if env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = cases;
-    }
+    let config = config(cases);
     let runtime = runtime();
     let client = runtime.block_on(async { Client::at(database.server().address()) });
     let checked = TestRunner::new(config).run(&strategy, |case| {
@@ -44,4 +36,18 @@ where
         panic!("{broken}");
     }
     database.check_statements();
+}
+
+/// So many cases, unless `PROPTEST_CASES` names another number.
+pub fn config(cases: u32) -> Config {
+    // The default has the number of the variable.
+    let mut config = Config {
+        failure_persistence: None,
+        max_shrink_iters: 200,
+        ..Config::default()
+    };
+    if env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    config
 }
