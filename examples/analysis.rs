@@ -9,3 +9,7 @@ mod page;
 fn main() {
     print!("{}", page::write());
 }
+
+#[cfg(test)]
+#[path = "analysis/tests.rs"]
+mod tests;

@@ -12,3 +12,7 @@ async fn main() -> anyhow::Result<()> {
     print!("{}", page::write().await?);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "reference/tests.rs"]
+mod tests;

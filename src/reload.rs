@@ -137,3 +137,61 @@ impl<S: Source> Reloaded<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicU64, Ordering::Relaxed},
+    };
+
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(600);
+
+    /// Each reading finds the number of readings so far.
+    #[derive(Default)]
+    struct Counter(AtomicU64);
+
+    impl Source for Counter {
+        type Value = u64;
+        type Error = Infallible;
+
+        async fn read(&self) -> Result<(u64, Vec<u8>), Infallible> {
+            let readings = self.0.fetch_add(1, Relaxed) + 1;
+            Ok((readings, readings.to_be_bytes().to_vec()))
+        }
+
+        fn log_change(&self, _: &u64) {}
+
+        fn log_failure(&self, _: &Infallible) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_is_read_again_at_each_interval_though_nobody_asks_for_it() {
+        let opened = Reloaded::open(Counter::default(), Some(INTERVAL)).await;
+        let reloaded = opened.expect("a value");
+        sleep(INTERVAL - Duration::from_secs(60)).await;
+        assert_eq!(*reloaded.value(), 1);
+        sleep(Duration::from_secs(120)).await;
+        assert_eq!(*reloaded.value(), 2);
+        sleep(INTERVAL).await;
+        assert_eq!(*reloaded.value(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readings_on_demand_keep_their_distance() {
+        let opened = Reloaded::open(Counter::default(), None).await;
+        let reloaded = opened.expect("a value");
+        let distance = Duration::from_secs(10);
+        for _ in 0..3 {
+            Arc::clone(&reloaded).read_if_due(distance).await;
+        }
+        assert_eq!(*reloaded.value(), 2);
+        sleep(distance).await;
+        Arc::clone(&reloaded).read_if_due(distance).await;
+        assert_eq!(*reloaded.value(), 3);
+    }
+}

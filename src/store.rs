@@ -208,29 +208,3 @@ impl Store {
         self.inner.connections.close().await;
     }
 }
-
-#[cfg(test)]
-impl Account {
-    /// An account in a new SQLite database in memory.
-    #[allow(clippy::expect_used)]
-    async fn for_tests() -> Self {
-        let store = Store::open(Options {
-            database: DatabaseUrl::SqliteMemory,
-            migrate: true,
-            max_connections: 1,
-            max_message_bytes: 64 * 1024 * 1024,
-            history: HistoryOptions {
-                automatic_revisions: 0,
-                deleted_task_retention: Duration::ZERO,
-                codec: GuideCodec {
-                    encode: |_| None,
-                    decode: |_| None,
-                    decoded_bytes: |_| None,
-                },
-            },
-            changes_retention: Duration::from_secs(3_600),
-        });
-        let store = store.await.expect("a database");
-        store.account(&AccountId::parse("42").expect("an account"))
-    }
-}

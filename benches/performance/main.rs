@@ -7,7 +7,7 @@
 
 #[path = "../../tests/kit/mod.rs"]
 mod kit;
-use kit::{postgres as cluster, scratch, server_process as process};
+use kit::{command, postgres as cluster, scratch, server};
 
 mod compare;
 mod figures;

@@ -22,10 +22,11 @@ use tonic::{
 
 use super::{
     cluster::Cluster,
+    command::binary,
     floor::ACCOUNT,
     load::{self, LoadSpec, Measured, Requests},
-    process::{ServerProcess, binary},
     scratch::Scratch,
+    server::{Settings, TestServer},
     usage::{self, Processes},
 };
 
@@ -132,8 +133,8 @@ impl Testbed {
 
     /// Starts a server on a database.
     pub fn serve(&self, program: Program, name: &str, database: &str) -> Server {
-        let settings = [("EXPERTISE_DATABASE_URL", database)];
-        let process = ServerProcess::start_program(self.command(program), name, &settings)
+        let settings = Settings::new(database);
+        let process = TestServer::start_program(self.command(program), &settings)
             .unwrap_or_else(|log| panic!("{name} did not start: {log}"));
         let cluster = self.cluster.as_ref();
         Server {
@@ -163,7 +164,7 @@ impl Testbed {
 
 /// A running server.
 pub struct Server {
-    process: ServerProcess,
+    process: TestServer,
     processes: Processes,
 }
 
@@ -177,7 +178,7 @@ impl Server {
     }
 
     /// Its process.
-    pub fn process(&self) -> &ServerProcess {
+    pub fn process(&self) -> &TestServer {
         &self.process
     }
 

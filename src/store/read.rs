@@ -28,7 +28,6 @@ use crate::domain::{
     page::{PAGE_BYTES, PageSize},
 };
 
-use tasks::TaskTexts;
 
 pub use change_feed::has_new_changes;
 pub use guide::GuideSource;
@@ -53,7 +52,7 @@ impl Account {
     /// [`StoreError::NeedsLargeReadPermit`], the read runs again under a permit, with all texts.
     async fn read_snapshot<T, F>(
         &self,
-        read: impl Fn(Snapshot, TaskTexts) -> F + Send + Sync + 'static,
+        read: impl Fn(Snapshot, Texts) -> F + Send + Sync + 'static,
     ) -> Result<T>
     where
         T: Send + 'static,
@@ -61,12 +60,12 @@ impl Account {
     {
         let account = self.clone();
         Self::run_to_end(async move {
-            let small = read(account.begin_snapshot().await?, TaskTexts::Small).await;
+            let small = read(account.begin_snapshot().await?, Texts::Small).await;
             let Err(StoreError::NeedsLargeReadPermit(bytes)) = small else {
                 return Ok(small?);
             };
             let _permit = account.large_read_permit(bytes).await?;
-            let all = read(account.begin_snapshot().await?, TaskTexts::All);
+            let all = read(account.begin_snapshot().await?, Texts::All);
             Ok(all.await?)
         })
         .await

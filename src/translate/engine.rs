@@ -128,3 +128,25 @@ fn shortened(text: &str) -> String {
     let start: String = text.chars().take(MAX_EXPLANATION_CHARS).collect();
     sanitize(&start)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_pause_that_an_engine_asks_for_is_a_minute_at_most() {
+        for (asked, kept) in [
+            ("30", Some(30)),
+            ("60", Some(60)),
+            ("1000000", Some(60)),
+            ("soon", None),
+        ] {
+            let answer = http::Response::builder().header(RETRY_AFTER, asked);
+            let answer = answer.body("").expect("an answer");
+            let pause = retry_after(&answer.into());
+            assert_eq!(pause, kept.map(Duration::from_secs), "{asked}");
+        }
+    }
+}

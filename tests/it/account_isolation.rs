@@ -9,8 +9,7 @@ mod response;
 
 use crate::kit::prelude::*;
 
-on_both_databases![a_rename_stays_within_its_account];
-
+#[apply(on_both_databases)]
 async fn a_rename_stays_within_its_account(client: Client) {
     let other = client.other_account();
     let theirs = other.given_task(task("Theirs")).await;

@@ -9,11 +9,9 @@ mod startup;
 mod tls;
 mod valid_tokens;
 
+use std::fmt::Display;
+
 use bytes::Bytes;
-use expertise::{
-    auth::{KeySource, SigningSecret, TokenRules},
-    config::{AuthMode, Config, Tls},
-};
 use tonic::{Request, Status, metadata::AsciiMetadataValue};
 use tonic_types::StatusExt;
 
@@ -22,8 +20,8 @@ use crate::kit::{
     deadline,
     key_server::KeyServer,
     prelude::*,
-    server::{TestServer, in_memory},
-    tokens::{AUDIENCE, ISSUER, SECRET},
+    server::{Settings, TestServer, in_memory},
+    tokens::SECRET,
 };
 
 /// What the modules here import.
@@ -31,54 +29,29 @@ mod prelude {
     pub use serde_json::json;
     pub use tonic::Code;
 
-    pub use super::{
-        TokenClient, error_answer, hs256, jwt, start, start_with_keys_of, start_with_tls,
-    };
+    pub use super::{TokenClient, error_answer, hs256, jwt, start_with_keys_of};
     pub use crate::kit::{
         certificates::Authority,
-        deadline::{advance_clock, in_time},
+        deadline::{in_time, until, until_true},
         key_server::KeyServer,
         server::{TestServer, in_memory},
         tokens::{AUDIENCE, ISSUER, SECRET, Signer, claims, key_set, now, sign},
     };
 }
 
-/// `jwt` mode with these keys.
-pub fn jwt(keys: KeySource) -> AuthMode {
-    AuthMode::Jwt(TokenRules {
-        keys,
-        issuer: ISSUER.to_owned(),
-        audience: AUDIENCE.to_owned(),
-    })
+/// `jwt` mode with the keys that this variable names.
+pub fn jwt(keys: &str, value: impl Display) -> Settings {
+    in_memory().jwt(keys, value)
 }
 
 /// `jwt` mode with the secret of these tests.
-pub fn hs256() -> AuthMode {
-    jwt(KeySource::Secret(
-        SigningSecret::new(SECRET).expect("32 bytes"),
-    ))
-}
-
-pub async fn start(auth: AuthMode) -> TestServer {
-    TestServer::start(Config {
-        auth,
-        ..in_memory()
-    })
-    .await
+pub fn hs256() -> Settings {
+    jwt("EXPERTISE_JWT_SECRET", SECRET)
 }
 
 /// Starts a server that fetches this issuer's keys.
 pub async fn start_with_keys_of(issuer: &KeyServer) -> TestServer {
-    start(jwt(KeySource::KeySetUrl(issuer.url()))).await
-}
-
-pub async fn start_with_tls(auth: AuthMode, tls: Tls) -> TestServer {
-    TestServer::start(Config {
-        auth,
-        tls: Some(tls),
-        ..in_memory()
-    })
-    .await
+    TestServer::start(jwt("EXPERTISE_JWT_JWKS_URL", issuer.url())).await
 }
 
 /// Calls with a token, or with other metadata.

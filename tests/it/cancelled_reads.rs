@@ -5,7 +5,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::kit::{postgres::Cluster, prelude::*, relay::Relay, store_server};
+use crate::kit::{
+    postgres::Cluster,
+    prelude::*,
+    relay::Relay,
+    server::{Settings, TestServer},
+};
 
 /// How long PostgreSQL's answers take, so that a BEGIN is pending for a while.
 const DELAY: Duration = Duration::from_millis(3);
@@ -16,8 +21,12 @@ async fn a_write_after_a_cancelled_begin_is_durable() {
     let cluster = Cluster::start("cancelled_begin", &["fsync=off"]);
     let url = cluster.make_database("cancelled_begin");
     let relay = Relay::with_delay(cluster.port(), DELAY);
-    let (_, client) = store_server::serve(&relay.url(&url), 1).await;
-    let (_, other) = store_server::serve(&url, 1).await;
+    let serve = async |url: &str| {
+        let settings = Settings::new(url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", 1);
+        TestServer::start(settings).await
+    };
+    let (delayed, direct) = (serve(&relay.url(&url)).await, serve(&url).await);
+    let (client, other) = (delayed.client(), direct.client());
     let task = client.given_task(task("Read")).await;
     for millis in 0..20 {
         let export = client.export(&task.guid);

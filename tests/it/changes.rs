@@ -11,30 +11,6 @@ mod expiry;
 mod followers;
 mod waiting;
 
-on_both_databases![
-    every_write_tells_what_it_changed,
-    every_field_of_a_step_is_named,
-    every_field_of_a_task_is_named,
-    a_cost_and_a_subtask_are_named,
-    what_follows_others_is_told_too,
-    a_new_order_is_told_as_steps,
-    an_import_tells_each_step_once,
-    a_restore_tells_what_came_back,
-    managed_tasks_are_told_with_their_answers,
-    many_languages_are_told_as_one_field,
-    nothing_is_told_that_is_not_stored,
-    the_start_is_now_or_the_oldest,
-    a_task_narrows_the_changes,
-    every_cursor_goes_on_behind_its_change,
-    a_full_page_is_not_caught_up_while_later_changes_have_no_order,
-    a_cursor_is_of_one_account,
-];
-
-on_one_database![
-    wrong_requests_are_refused,
-    a_page_ends_at_its_size_or_after_2000_changes,
-];
-
 /// A change in short: its kind, what it is about, and its fields.
 type Told = (ChangeKind, String, Vec<String>);
 
@@ -93,6 +69,7 @@ async fn told_by(client: &Client, cursor: &mut String, rpc: &str) -> Vec<Change>
     changes
 }
 
+#[apply(on_both_databases)]
 async fn every_write_tells_what_it_changed(client: Client) {
     use ChangeKind::*;
     let client = client.with_metadata("x-subject", "ana");
@@ -183,6 +160,7 @@ async fn every_write_tells_what_it_changed(client: Client) {
     assert!(all.iter().all(|change| change.subject == "ana"), "{all:?}");
 }
 
+#[apply(on_both_databases)]
 async fn every_field_of_a_step_is_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let bare = step(&guide, StepType::Observation, "Before");
@@ -219,6 +197,7 @@ async fn every_field_of_a_step_is_named(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn every_field_of_a_task_is_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let mut cursor = client.cursor_now().await;
@@ -246,6 +225,7 @@ async fn every_field_of_a_task_is_named(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_cost_and_a_subtask_are_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let solution = step(&guide, StepType::Solution, "Solution");
@@ -283,6 +263,7 @@ async fn a_cost_and_a_subtask_are_named(client: Client) {
     assert_eq!(told(&updated), expected);
 }
 
+#[apply(on_both_databases)]
 async fn what_follows_others_is_told_too(client: Client) {
     use ChangeKind::*;
     let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
@@ -370,6 +351,7 @@ fn reordered(guide: &str, steps: &[&str]) -> TaskDocument {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_new_order_is_told_as_steps(client: Client) {
     use ChangeKind::*;
     let steps = ["a", "b", "c"].map(|title| document_step(StepType::Information, title));
@@ -400,6 +382,7 @@ async fn a_new_order_is_told_as_steps(client: Client) {
     assert_eq!(client.changes_after(&cursor).await.0, []);
 }
 
+#[apply(on_both_databases)]
 async fn an_import_tells_each_step_once(client: Client) {
     use ChangeKind::*;
     let steps = ["a", "b", "c"].map(|title| document_step(StepType::Information, title));
@@ -424,6 +407,7 @@ async fn an_import_tells_each_step_once(client: Client) {
     assert_eq!(told(&changes), expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_restore_tells_what_came_back(client: Client) {
     use ChangeKind::*;
     let steps = vec![
@@ -466,6 +450,7 @@ async fn a_restore_tells_what_came_back(client: Client) {
     assert_eq!(changes[0].step_count, 2);
 }
 
+#[apply(on_both_databases)]
 async fn managed_tasks_are_told_with_their_answers(client: Client) {
     use ChangeKind::*;
     let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
@@ -516,6 +501,7 @@ async fn managed_tasks_are_told_with_their_answers(client: Client) {
     assert_eq!(deleted, Some(4));
 }
 
+#[apply(on_both_databases)]
 async fn many_languages_are_told_as_one_field(client: Client) {
     use ChangeKind::*;
     let guide = client.given_task(task("Guide")).await;
@@ -546,6 +532,7 @@ async fn many_languages_are_told_as_one_field(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn nothing_is_told_that_is_not_stored(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
@@ -591,6 +578,7 @@ async fn nothing_is_told_that_is_not_stored(client: Client) {
     assert_eq!(client.changes_after(&cursor).await.0, []);
 }
 
+#[apply(on_both_databases)]
 async fn the_start_is_now_or_the_oldest(client: Client) {
     let oldest = ListChangesRequest {
         start: ChangeStart::Oldest.into(),
@@ -613,6 +601,7 @@ async fn the_start_is_now_or_the_oldest(client: Client) {
     assert_eq!((all.changes.len(), all.caught_up), (2, true));
 }
 
+#[apply(on_both_databases)]
 async fn a_task_narrows_the_changes(client: Client) {
     let (one, other) = (task("One"), task("Other"));
     let (one, other) = (client.given_task(one).await, client.given_task(other).await);
@@ -642,6 +631,7 @@ async fn a_task_narrows_the_changes(client: Client) {
     assert!(page.changes.is_empty() && page.caught_up);
 }
 
+#[apply(on_one_database)]
 async fn a_page_ends_at_its_size_or_after_2000_changes(client: Client) {
     let one = client.given_task(task("One")).await;
     let other = client.given_task(task("Other")).await;
@@ -672,6 +662,7 @@ async fn a_page_ends_at_its_size_or_after_2000_changes(client: Client) {
     assert!(second.caught_up);
 }
 
+#[apply(on_both_databases)]
 async fn every_cursor_goes_on_behind_its_change(client: Client) {
     let cursor = client.cursor_now().await;
     let steps = vec![linked_observation(&[("yes", "Yes"), ("no", "No")])];
@@ -695,6 +686,7 @@ async fn every_cursor_goes_on_behind_its_change(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_full_page_is_not_caught_up_while_later_changes_have_no_order(client: Client) {
     let start = client.cursor_now().await;
     client.given_task(task("First")).await;
@@ -715,6 +707,7 @@ async fn a_full_page_is_not_caught_up_while_later_changes_have_no_order(client: 
     assert_eq!(client.changes_after(&end).await.0.len(), 1);
 }
 
+#[apply(on_both_databases)]
 async fn a_cursor_is_of_one_account(client: Client) {
     client.given_task(task("Guide")).await;
     let cursor = client.cursor_now().await;
@@ -736,6 +729,7 @@ async fn a_cursor_is_of_one_account(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn wrong_requests_are_refused(client: Client) {
     let cursor = client.cursor_now().await;
     let refused = async |request: ListChangesRequest| client.list_changes(request).await.refused();

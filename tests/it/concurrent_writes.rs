@@ -6,17 +6,6 @@ use std::collections::BTreeSet;
 use crate::kit::prelude::*;
 use tokio::task::JoinSet;
 
-on_both_databases![
-    sixty_four_clients_inserting_at_one_place_lose_no_step,
-    sixty_four_clients_inserting_anywhere_lose_no_step,
-    concurrent_inserts_and_deletes_lose_no_other_step,
-    a_rename_reaches_steps_created_meanwhile,
-    one_of_many_updates_with_one_etag_wins,
-    updates_of_different_fields_keep_each_other,
-    a_task_is_deleted_or_referred_to_but_not_both,
-    imports_that_change_what_one_guide_manages_all_succeed,
-];
-
 const CLIENTS: usize = 64;
 const TASKS: usize = 20;
 const STEPS_PER_CLIENT: usize = 5;
@@ -83,6 +72,7 @@ async fn assert_nothing_is_lost(client: &Client, guides: &TasksWithStep, created
     }
 }
 
+#[apply(on_both_databases)]
 async fn sixty_four_clients_inserting_at_one_place_lose_no_step(client: Client) {
     let guides = guides(&client).await;
     let created = insert_concurrently(&client, &guides, |guides, _, turn| {
@@ -94,6 +84,7 @@ async fn sixty_four_clients_inserting_at_one_place_lose_no_step(client: Client) 
     assert_nothing_is_lost(&client, &guides, &created).await;
 }
 
+#[apply(on_both_databases)]
 async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
     let guides = guides(&client).await;
     let created = insert_concurrently(&client, &guides, |guides, created, turn| {
@@ -107,6 +98,7 @@ async fn sixty_four_clients_inserting_anywhere_lose_no_step(client: Client) {
     assert_nothing_is_lost(&client, &guides, &created).await;
 }
 
+#[apply(on_both_databases)]
 async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let kept = at_once(&client, 16, |client, number| {
@@ -125,6 +117,7 @@ async fn concurrent_inserts_and_deletes_lose_no_other_step(client: Client) {
     assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), kept);
 }
 
+#[apply(on_both_databases)]
 async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
     let other = client.given_task(task("Name 0")).await;
     let guides = guides(&client).await;
@@ -151,6 +144,7 @@ async fn a_rename_reaches_steps_created_meanwhile(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn one_of_many_updates_with_one_etag_wins(client: Client) {
     let before = client.given_task(task("Contested")).await;
     let answers = at_once(&client, 16, |client, number| {
@@ -166,6 +160,7 @@ async fn one_of_many_updates_with_one_etag_wins(client: Client) {
     assert_eq!(client.get_task(&before.guid).await.accepted(), winner);
 }
 
+#[apply(on_both_databases)]
 async fn updates_of_different_fields_keep_each_other(client: Client) {
     let task = client.given_task(task("Shared")).await;
     let step = client.given_step(information_step(&task, "shared")).await;
@@ -194,6 +189,7 @@ async fn updates_of_different_fields_keep_each_other(client: Client) {
     assert!(["one", "two"].contains(&after.body()));
 }
 
+#[apply(on_both_databases)]
 async fn imports_that_change_what_one_guide_manages_all_succeed(client: Client) {
     const KEYS: [&str; 3] = ["a", "b", "c"];
     let asking = |left_out: usize| {
@@ -224,6 +220,7 @@ async fn imports_that_change_what_one_guide_manages_all_succeed(client: Client) 
     .await;
 }
 
+#[apply(on_both_databases)]
 async fn a_task_is_deleted_or_referred_to_but_not_both(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     for _ in 0..10 {

@@ -2,20 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_group_is_kept_as_sent,
-    targets_may_be_strings_numbers_and_booleans,
-    sixteen_groups_deep_is_accepted_and_seventeen_is_not,
-    a_thousand_conditions_are_accepted_and_one_more_is_not,
-    zero_and_minus_zero_are_different_targets,
-];
-
-on_one_database![
-    conditions_are_counted_across_groups,
-    a_node_needs_a_condition_or_a_group,
-    a_number_must_be_finite,
-];
-
 async fn create(client: &Client, dependencies: DependencyGroup) -> Result<Task, tonic::Status> {
     let sent = task("Conditional").with_dependencies(dependencies);
     let created = client.create_task(sent).await?;
@@ -51,6 +37,7 @@ async fn refused(client: &Client, condition: Condition, violations: &[(&str, &st
     created.refused().violates(&violations);
 }
 
+#[apply(on_both_databases)]
 async fn a_group_is_kept_as_sent(client: Client) {
     let dependencies = full_task().dependencies.unwrap();
     kept(&client, dependencies).await;
@@ -63,6 +50,7 @@ async fn a_group_is_kept_as_sent(client: Client) {
     kept(&client, twice).await;
 }
 
+#[apply(on_both_databases)]
 async fn targets_may_be_strings_numbers_and_booleans(client: Client) {
     let targets = vec![
         text(""),
@@ -81,6 +69,7 @@ async fn targets_may_be_strings_numbers_and_booleans(client: Client) {
     kept(&client, all_of(vec![comparison(condition)])).await;
 }
 
+#[apply(on_both_databases)]
 async fn sixteen_groups_deep_is_accepted_and_seventeen_is_not(client: Client) {
     kept(&client, groups_deep(16)).await;
     let failure = create(&client, groups_deep(17)).await.refused();
@@ -88,24 +77,28 @@ async fn sixteen_groups_deep_is_accepted_and_seventeen_is_not(client: Client) {
     failure.violates(&[(&path, "NESTING_TOO_DEEP")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_thousand_conditions_are_accepted_and_one_more_is_not(client: Client) {
     kept(&client, conditions(1_000)).await;
     let failure = create(&client, conditions(1_001)).await.refused();
     failure.violates_below("task.dependencies", "TOO_MANY_ELEMENTS");
 }
 
+#[apply(on_one_database)]
 async fn conditions_are_counted_across_groups(client: Client) {
     let split = all_of(vec![nested(conditions(600)), nested(conditions(401))]);
     let failure = create(&client, split).await.refused();
     failure.violates_below("task.dependencies", "TOO_MANY_ELEMENTS");
 }
 
+#[apply(on_one_database)]
 async fn a_node_needs_a_condition_or_a_group(client: Client) {
     let empty = all_of(vec![DependencyNode { node: None }]);
     let failure = create(&client, empty).await.refused();
     failure.violates_below("task.dependencies.nodes[0]", "FIELD_REQUIRED");
 }
 
+#[apply(on_one_database)]
 async fn a_number_must_be_finite(client: Client) {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let odd = Condition {
@@ -116,6 +109,7 @@ async fn a_number_must_be_finite(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn zero_and_minus_zero_are_different_targets(client: Client) {
     let with = |target: f64| {
         let condition = Condition {

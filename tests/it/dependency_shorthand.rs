@@ -3,20 +3,6 @@
 use crate::kit::prelude::*;
 use prost_types::Value;
 
-on_one_database![
-    a_shorthand_expands_to_one_condition,
-    spaces_around_operator_and_commas_do_not_matter,
-    values_may_be_quoted,
-    several_values_need_an_equality,
-    a_single_condition_is_rendered_on_read,
-    other_conditions_render_as_unset,
-    equal_shorthand_and_dependencies_are_accepted,
-    different_shorthand_and_dependencies_are_refused,
-    a_parse_error_names_the_character,
-    an_empty_shorthand_is_refused,
-    steps_take_a_shorthand_too,
-];
-
 fn short(shorthand: &str) -> Task {
     task("Short").with_shorthand(shorthand)
 }
@@ -37,6 +23,7 @@ async fn expands(client: &Client, shorthand: &str, expected: DependencyGroup) {
     assert_eq!(client.get_task(&created.guid).await.accepted(), created);
 }
 
+#[apply(on_one_database)]
 async fn a_shorthand_expands_to_one_condition(client: Client) {
     for operator in ["=", "!=", ">", "<"] {
         let shorthand = format!("components.42.power {operator} on");
@@ -51,6 +38,7 @@ async fn a_shorthand_expands_to_one_condition(client: Client) {
     expands(&client, "components.42.power.level 2 = on", expected).await;
 }
 
+#[apply(on_one_database)]
 async fn spaces_around_operator_and_commas_do_not_matter(client: Client) {
     let expected = expansion(7, "a", "=", &["x", "y z"]);
     for shorthand in [
@@ -62,6 +50,7 @@ async fn spaces_around_operator_and_commas_do_not_matter(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn values_may_be_quoted(client: Client) {
     let expected = expansion(7, "a", "=", &["x, y", r#"say "\""#, " outer ", "", "plain"]);
     let shorthand = r#"components.7.a = "x, y", "say \"\\\"", " outer ", "", plain"#;
@@ -74,11 +63,13 @@ async fn refused(client: &Client, shorthand: &str) -> Failure {
     failure
 }
 
+#[apply(on_one_database)]
 async fn several_values_need_an_equality(client: Client) {
     refused(&client, "components.7.a > 1, 2").await;
     refused(&client, "components.7.a < 1, 2").await;
 }
 
+#[apply(on_one_database)]
 async fn a_single_condition_is_rendered_on_read(client: Client) {
     let sent = task("Long").with_dependencies(expansion(7, "power", "=", &["on", "half, or less"]));
     let guid = client.given_task(sent).await.guid;
@@ -87,6 +78,7 @@ async fn a_single_condition_is_rendered_on_read(client: Client) {
     assert_eq!(read.dependency_shorthand.as_deref(), Some(expected));
 }
 
+#[apply(on_one_database)]
 async fn other_conditions_render_as_unset(client: Client) {
     let one = expansion(7, "a", "=", &["1"]);
     let with = |path: &str, target: Value| {
@@ -119,12 +111,14 @@ async fn other_conditions_render_as_unset(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn equal_shorthand_and_dependencies_are_accepted(client: Client) {
     let sent = short("components.7.a=1").with_dependencies(expansion(7, "a", "=", &["1"]));
     let created = client.given_task(sent.clone()).await;
     assert_eq!(created.dependencies, sent.dependencies);
 }
 
+#[apply(on_one_database)]
 async fn different_shorthand_and_dependencies_are_refused(client: Client) {
     for shorthand in [
         "components.7.a = 1",
@@ -140,6 +134,7 @@ async fn different_shorthand_and_dependencies_are_refused(client: Client) {
 }
 
 /// The grammar's unit tests hold each position.
+#[apply(on_one_database)]
 async fn a_parse_error_names_the_character(client: Client) {
     for (shorthand, at) in [
         ("power = on", 1),
@@ -154,11 +149,13 @@ async fn a_parse_error_names_the_character(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn an_empty_shorthand_is_refused(client: Client) {
     refused(&client, "").await;
     refused(&client, "   ").await;
 }
 
+#[apply(on_one_database)]
 async fn steps_take_a_shorthand_too(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let sent = information_step(&task, "short").with_shorthand("components.7.a = 1");

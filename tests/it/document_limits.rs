@@ -5,22 +5,6 @@ use crate::kit::prelude::*;
 use futures_util::future::join_all;
 use prost_types::{Struct, Value, value::Kind};
 
-on_both_databases![
-    a_created_step_fits_into_the_export_of_the_outermost_task,
-    an_updated_step_fits_into_the_export_of_the_outermost_task,
-    an_imported_step_fits_into_the_export_of_the_outermost_task,
-    an_automatic_translation_fits_into_the_export_of_the_outermost_task,
-    every_value_that_nests_too_deep_is_named,
-    a_task_that_is_no_longer_managed_takes_deeper_values,
-    the_innermost_task_manages_no_others,
-    an_import_into_a_managed_task_nests_eight_deep_in_all,
-    a_value_without_a_document_counts_as_one,
-    a_created_step_is_the_ten_thousandth_at_most,
-    concurrent_steps_are_ten_thousand_at_most,
-    kept_steps_count_for_an_import,
-    wiring_steps_count_for_an_import,
-];
-
 /// A guide of documents nested this deep, and the ids of its tasks, outermost first.
 async fn given_nested(client: &Client, depth: usize) -> Vec<String> {
     let inner = |inner, _| document("Guide", vec![observation_of(inner)]);
@@ -109,6 +93,7 @@ fn deep_steps() -> [(Step, Step, &'static str); 4] {
     ]
 }
 
+#[apply(on_both_databases)]
 async fn a_created_step_fits_into_the_export_of_the_outermost_task(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let first = client.step_order(&tasks[7]).await.remove(0);
@@ -133,6 +118,7 @@ async fn a_created_step_fits_into_the_export_of_the_outermost_task(client: Clien
     exports_and_imports(&client, &tasks[0]).await;
 }
 
+#[apply(on_both_databases)]
 async fn an_updated_step_fits_into_the_export_of_the_outermost_task(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let step = client.step_order(&tasks[7]).await.remove(0);
@@ -149,6 +135,7 @@ async fn an_updated_step_fits_into_the_export_of_the_outermost_task(client: Clie
     exports_and_imports(&client, &tasks[0]).await;
 }
 
+#[apply(on_both_databases)]
 async fn an_imported_step_fits_into_the_export_of_the_outermost_task(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let before = client.tasks_with_steps().await;
@@ -173,6 +160,7 @@ async fn an_imported_step_fits_into_the_export_of_the_outermost_task(client: Cli
     exports_and_imports(&client, &tasks[0]).await;
 }
 
+#[apply(on_both_databases)]
 async fn an_automatic_translation_fits_into_the_export_of_the_outermost_task(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let request = translation_work_request(&["de"]).of_task(tasks[7].clone());
@@ -190,6 +178,7 @@ async fn an_automatic_translation_fits_into_the_export_of_the_outermost_task(cli
     exports_and_imports(&client, &tasks[0]).await;
 }
 
+#[apply(on_both_databases)]
 async fn every_value_that_nests_too_deep_is_named(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let step = Step {
@@ -205,6 +194,7 @@ async fn every_value_that_nests_too_deep_is_named(client: Client) {
     ]);
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_is_no_longer_managed_takes_deeper_values(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let deep = |task: &str| Step {
@@ -222,6 +212,7 @@ async fn a_task_that_is_no_longer_managed_takes_deeper_values(client: Client) {
     exports_and_imports(&client, &tasks[1]).await;
 }
 
+#[apply(on_both_databases)]
 async fn the_innermost_task_manages_no_others(client: Client) {
     let tasks = given_nested(&client, 8).await;
     let value = "document.steps[0].feedback_config[0].values[0]";
@@ -237,6 +228,7 @@ async fn the_innermost_task_manages_no_others(client: Client) {
     exports_and_imports(&client, &tasks[0]).await;
 }
 
+#[apply(on_both_databases)]
 async fn an_import_into_a_managed_task_nests_eight_deep_in_all(client: Client) {
     let tasks = given_nested(&client, 7).await;
     let one_more = linked_observation(&[("a", "Inner")]);
@@ -257,6 +249,7 @@ async fn an_import_into_a_managed_task_nests_eight_deep_in_all(client: Client) {
     exports_and_imports(&client, &tasks[0]).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_value_without_a_document_counts_as_one(client: Client) {
     let inner = |inner, _| document("Guide", vec![observation_of(inner)]);
     for (observation, end) in [
@@ -279,6 +272,7 @@ async fn given_room_for(client: &Client, room: usize) -> Task {
     client.imported(document("Full", steps)).await
 }
 
+#[apply(on_both_databases)]
 async fn a_created_step_is_the_ten_thousandth_at_most(client: Client) {
     let full = given_room_for(&client, 1).await;
     let last = CreateStepRequest {
@@ -318,6 +312,7 @@ async fn a_created_step_is_the_ten_thousandth_at_most(client: Client) {
     client.given_step(information_step(&full, "Again")).await;
 }
 
+#[apply(on_both_databases)]
 async fn concurrent_steps_are_ten_thousand_at_most(client: Client) {
     let full = given_room_for(&client, 3).await;
     let creates = (0..12).map(|_| client.create_step(information_step(&full, "One")));
@@ -331,6 +326,7 @@ async fn concurrent_steps_are_ten_thousand_at_most(client: Client) {
     assert_eq!(client.step_order(&full.guid).await.len(), 10_000);
 }
 
+#[apply(on_both_databases)]
 async fn kept_steps_count_for_an_import(client: Client) {
     let full = given_room_for(&client, 1).await;
     let keep = async |added: &[&str]| {
@@ -343,6 +339,7 @@ async fn kept_steps_count_for_an_import(client: Client) {
     assert_eq!(made.task.unwrap().steps.len(), 10_000);
 }
 
+#[apply(on_both_databases)]
 async fn wiring_steps_count_for_an_import(client: Client) {
     let guide = |listed: usize| {
         let mut steps = vec![document_step(StepType::Information, "one of many"); listed - 1];

@@ -4,23 +4,7 @@ use crate::kit::prelude::*;
 
 mod every_violation;
 
-on_both_databases![
-    the_field_that_names_a_missing_resource_is_named,
-    a_missing_reference_of_a_document_is_named_by_its_path,
-    references_are_checked_before_preconditions,
-];
-
-on_one_database![
-    every_violation_is_reported,
-    at_most_fifty_violations_are_reported_and_the_cut_is_said,
-    long_paths_do_not_overflow_the_details,
-    fields_are_checked_before_references,
-    no_error_repeats_long_input,
-    unknown_calls_are_unimplemented,
-    a_missing_choice_names_what_may_be_chosen,
-    an_unknown_name_is_answered_with_the_allowed_ones,
-];
-
+#[apply(on_one_database)]
 async fn every_violation_is_reported(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let sent = Step {
@@ -76,6 +60,7 @@ fn words(failure: &Failure) -> String {
     format!("{} {:?}", failure.message, failure.details)
 }
 
+#[apply(on_one_database)]
 async fn at_most_fifty_violations_are_reported_and_the_cut_is_said(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let with_invalid_tags =
@@ -96,6 +81,7 @@ async fn at_most_fifty_violations_are_reported_and_the_cut_is_said(client: Clien
     assert_eq!(metadata["violations_total"], "321");
 }
 
+#[apply(on_one_database)]
 async fn long_paths_do_not_overflow_the_details(client: Client) {
     let rows = (0..100).map(|n| (format!("{n}{}", "🔧".repeat(500)), task_translation("")));
     let sent = task("Overflowing").with_translations(rows.collect());
@@ -118,6 +104,7 @@ fn names_field(failure: &Failure, field: &str) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let guid = unknown_guid();
@@ -159,6 +146,7 @@ async fn the_field_that_names_a_missing_resource_is_named(client: Client) {
     names_field(&updated.refused(), "step.subtask_id");
 }
 
+#[apply(on_both_databases)]
 async fn a_missing_reference_of_a_document_is_named_by_its_path(client: Client) {
     let guid = unknown_guid();
     let lost = task("Nowhere").with_guid(guid.clone());
@@ -178,6 +166,7 @@ async fn a_missing_reference_of_a_document_is_named_by_its_path(client: Client) 
     names_field(&refused.refused(), "document.steps[0].guid");
 }
 
+#[apply(on_one_database)]
 async fn fields_are_checked_before_references(client: Client) {
     let lost = task("Nowhere").with_guid(unknown_guid());
     let failure = client
@@ -187,6 +176,7 @@ async fn fields_are_checked_before_references(client: Client) {
     failure.violates(&[("step.title", "FIELD_REQUIRED")]);
 }
 
+#[apply(on_both_databases)]
 async fn references_are_checked_before_preconditions(client: Client) {
     let request = DeleteTaskRequest {
         guid: unknown_guid(),
@@ -199,6 +189,7 @@ async fn references_are_checked_before_preconditions(client: Client) {
     failure.is_task_not_found(&guid);
 }
 
+#[apply(on_one_database)]
 async fn no_error_repeats_long_input(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let secret = "s3cret".repeat(1_000);
@@ -211,12 +202,14 @@ async fn no_error_repeats_long_input(client: Client) {
     assert!(!words(&failure).contains(&secret), "{failure:?}");
 }
 
+#[apply(on_one_database)]
 async fn unknown_calls_are_unimplemented(client: Client) {
     let unknown = client.send_bytes("TaskService/MoveTask", bytes::Bytes::new());
     let status = unknown.await.unwrap_err();
     assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
 }
 
+#[apply(on_one_database)]
 async fn a_missing_choice_names_what_may_be_chosen(client: Client) {
     let request = ValidateTaskRequest::default();
     let failure = client.validate(request).await.refused();
@@ -229,6 +222,7 @@ async fn a_missing_choice_names_what_may_be_chosen(client: Client) {
     assert_eq!(description, "needs `condition` or `group`");
 }
 
+#[apply(on_one_database)]
 async fn an_unknown_name_is_answered_with_the_allowed_ones(client: Client) {
     let sent = Task {
         roles: vec![4],

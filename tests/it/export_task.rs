@@ -11,16 +11,6 @@ use std::{
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    managed_tasks_stand_below_their_values,
-    a_managed_task_is_exported_by_itself,
-    a_guide_etag_follows_managed_tasks_and_the_order,
-    an_export_that_refers_outside_stays_in_its_account,
-    a_malformed_id_is_refused_and_one_in_upper_case_is_not,
-    an_export_shows_one_state_while_names_change,
-    an_export_shows_one_state_while_steps_come_and_go,
-];
-
 /// A guide with full steps, managed tasks that manage others, and subtask steps that
 /// refer to tasks inside, above and outside of it.
 async fn given_guide(client: &Client, outside: &Task) -> Task {
@@ -66,6 +56,7 @@ async fn guide(client: &Client) -> (Task, Task) {
     (made, outside)
 }
 
+#[apply(on_both_databases)]
 async fn managed_tasks_stand_below_their_values(client: Client) {
     let (made, _) = guide(&client).await;
     let exported = client.exported(&made.guid).await;
@@ -90,6 +81,7 @@ async fn managed_tasks_stand_below_their_values(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_is_exported_by_itself(client: Client) {
     let (made, _) = guide(&client).await;
     let exported = client.exported(&made.guid).await;
@@ -99,6 +91,7 @@ async fn a_managed_task_is_exported_by_itself(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_guide_etag_follows_managed_tasks_and_the_order(client: Client) {
     let (made, outside) = guide(&client).await;
     let etag = async || {
@@ -159,6 +152,7 @@ fn without_task_id(mut document: TaskDocument) -> TaskDocument {
     document
 }
 
+#[apply(on_both_databases)]
 async fn an_export_that_refers_outside_stays_in_its_account(client: Client) {
     let (made, outside) = guide(&client).await;
     let copy = without_task_id(client.exported(&made.guid).await);
@@ -171,6 +165,7 @@ async fn an_export_that_refers_outside_stays_in_its_account(client: Client) {
     assert_eq!(other.all_tasks().await, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_malformed_id_is_refused_and_one_in_upper_case_is_not(client: Client) {
     for (guid, reason) in [("", "FIELD_REQUIRED"), ("guide", "FIELD_INVALID")] {
         let failure = client.export(guid).await.refused();
@@ -204,6 +199,7 @@ where
     assert!(exports > 1, "nothing was read meanwhile");
 }
 
+#[apply(on_both_databases)]
 async fn an_export_shows_one_state_while_names_change(client: Client) {
     let keys: Vec<String> = (0..20).map(|key| key.to_string()).collect();
     let values = |text: &str| -> Vec<FeedbackValue> {
@@ -241,6 +237,7 @@ async fn an_export_shows_one_state_while_names_change(client: Client) {
     .await;
 }
 
+#[apply(on_both_databases)]
 async fn an_export_shows_one_state_while_steps_come_and_go(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["a", "b"])))

@@ -5,26 +5,6 @@ mod races;
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    an_external_id_is_stored_changed_and_cleared,
-    an_empty_id_counts_as_not_sent,
-    an_id_that_another_task_has_is_refused,
-    an_id_that_another_step_of_the_task_has_is_refused,
-    an_id_is_free_again_once_it_was_cleared_or_its_owner_deleted,
-    accounts_and_tasks_have_ids_of_their_own,
-    ids_differ_by_every_byte,
-    a_managed_task_has_no_external_id,
-    a_dry_run_finds_taken_ids_and_takes_none,
-    changes_name_the_field,
-    a_restore_sets_external_ids_back,
-    a_deleted_task_keeps_its_external_id,
-    a_restore_takes_no_id_that_another_task_has,
-    a_task_that_is_managed_again_has_none,
-    tasks_are_listed_by_external_id_and_by_name,
-];
-
-on_one_database![malformed_ids_are_refused, filters_are_checked];
-
 const TAKEN: &str = "EXTERNAL_ID_TAKEN";
 
 /// Asserts that another task has the external id at this field.
@@ -48,6 +28,7 @@ fn is_taken(failure: &Failure, field: &str, owner: (&str, &str)) {
     assert_eq!(resource, Some(owner), "{failure:?}");
 }
 
+#[apply(on_both_databases)]
 async fn an_external_id_is_stored_changed_and_cleared(client: Client) {
     let made = client
         .given_task(task("Guide").with_external_id("K 1/ü🔧"))
@@ -84,6 +65,7 @@ async fn an_external_id_is_stored_changed_and_cleared(client: Client) {
     assert_eq!(cleared.external_id, None);
 }
 
+#[apply(on_both_databases)]
 async fn an_empty_id_counts_as_not_sent(client: Client) {
     let first = client.given_task(task("First").with_external_id("")).await;
     let steps = ["a", "b"].map(|title| document_step(StepType::End, title).with_external_id(""));
@@ -105,6 +87,7 @@ async fn an_empty_id_counts_as_not_sent(client: Client) {
     assert_eq!(cleared.external_id, None);
 }
 
+#[apply(on_one_database)]
 async fn malformed_ids_are_refused(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     for (id, reason) in [
@@ -137,6 +120,7 @@ async fn malformed_ids_are_refused(client: Client) {
     assert_eq!(made.external_id, Some(longest));
 }
 
+#[apply(on_both_databases)]
 async fn an_id_that_another_task_has_is_refused(client: Client) {
     let create = CreateTaskRequest {
         request_id: unknown_guid(),
@@ -167,6 +151,7 @@ async fn an_id_that_another_task_has_is_refused(client: Client) {
     assert_eq!(client.all_tasks().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn an_id_that_another_step_of_the_task_has_is_refused(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let with = |title: &str, id: &str| information_step(&guide, title).with_external_id(id);
@@ -199,6 +184,7 @@ async fn an_id_that_another_step_of_the_task_has_is_refused(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn an_id_is_free_again_once_it_was_cleared_or_its_owner_deleted(client: Client) {
     let owner = client.given_task(task("Owner").with_external_id("a")).await;
     client
@@ -217,6 +203,7 @@ async fn an_id_is_free_again_once_it_was_cleared_or_its_owner_deleted(client: Cl
     client.given_task(task("Last").with_external_id("a")).await;
 }
 
+#[apply(on_both_databases)]
 async fn accounts_and_tasks_have_ids_of_their_own(client: Client) {
     let other = client.other_account();
     for client in [&client, &other] {
@@ -239,6 +226,7 @@ async fn accounts_and_tasks_have_ids_of_their_own(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn ids_differ_by_every_byte(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     // Composed and decomposed, upper and lower case, with and without a space inside.
@@ -268,6 +256,7 @@ fn managed(document: &mut TaskDocument) -> &mut TaskDocument {
     value.task_json.as_mut().expect("a managed task")
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_has_no_external_id(client: Client) {
     let ignored = "document.steps.feedback_config.values.task_json.task.external_id";
     let with_id = task("A").with_external_id(" not even valid");
@@ -297,6 +286,7 @@ async fn a_managed_task_has_no_external_id(client: Client) {
     assert_eq!(alone.ignored_paths, ["document.task.external_id"]);
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
     let request = |id: &str| CreateTaskRequest {
         validate_only: true,
@@ -342,6 +332,7 @@ async fn a_dry_run_finds_taken_ids_and_takes_none(client: Client) {
     is_taken_by_step(&refused, "step.external_id", &owner.guid);
 }
 
+#[apply(on_both_databases)]
 async fn changes_name_the_field(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
@@ -357,6 +348,7 @@ async fn changes_name_the_field(client: Client) {
     assert_eq!(fields, [["external_id"], ["external_id"]]);
 }
 
+#[apply(on_both_databases)]
 async fn a_restore_sets_external_ids_back(client: Client) {
     let steps = ["a", "b", "c"].map(|id| document_step(StepType::End, id).with_external_id(id));
     let sent = document_with(task("Guide").with_external_id("guide"), steps.to_vec());
@@ -385,6 +377,7 @@ async fn a_restore_sets_external_ids_back(client: Client) {
     assert_eq!(order, made.steps);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_task_keeps_its_external_id(client: Client) {
     let made = client.given_task(task("Guide").with_external_id("a")).await;
     let deleted = client.delete_task(&made.guid).await.accepted();
@@ -419,6 +412,7 @@ async fn a_deleted_task_keeps_its_external_id(client: Client) {
     is_taken_by_task(&restored.refused(), "revision", &other.guid);
 }
 
+#[apply(on_both_databases)]
 async fn a_restore_takes_no_id_that_another_task_has(client: Client) {
     let made = client.given_task(task("Guide").with_external_id("a")).await;
     client.kept_revision(&made.guid).await;
@@ -438,6 +432,7 @@ async fn a_restore_takes_no_id_that_another_task_has(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_is_managed_again_has_none(client: Client) {
     let (guide, exported) = linked_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -459,6 +454,7 @@ async fn a_task_that_is_managed_again_has_none(client: Client) {
     assert_eq!((now.r#type(), now.external_id), (TaskType::Linked, None));
 }
 
+#[apply(on_both_databases)]
 async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
     let named = "n".repeat(200);
     let first = client.given_task(task(&named).with_external_id("a")).await;
@@ -481,6 +477,7 @@ async fn tasks_are_listed_by_external_id_and_by_name(client: Client) {
     assert_eq!(client.list_all_tasks(by("", " Lamp")).await, [spaced]);
 }
 
+#[apply(on_one_database)]
 async fn filters_are_checked(client: Client) {
     let request = ListTasksRequest {
         external_id: "a ".to_owned(),

@@ -2,12 +2,6 @@
 
 use crate::kit::{prelude::*, sample};
 
-on_both_databases![
-    linked_cannot_be_created,
-    an_update_links_observations_only,
-    an_update_links_nothing_new,
-];
-
 async fn a_task(client: &Client) -> Task {
     client.given_task(task("Guide")).await
 }
@@ -23,6 +17,7 @@ fn linked_observation(linked: bool) -> FeedbackConfig {
     }
 }
 
+#[apply(on_both_databases)]
 async fn linked_cannot_be_created(client: Client) {
     let task = a_task(&client).await;
     let sent = observation_asking(&task, StepType::Observation, linked_observation(true));
@@ -31,6 +26,7 @@ async fn linked_cannot_be_created(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
 }
 
+#[apply(on_both_databases)]
 async fn an_update_links_observations_only(client: Client) {
     let task = a_task(&client).await;
     let end = client.given_step(step(&task, StepType::End, "Done")).await;
@@ -42,6 +38,7 @@ async fn an_update_links_observations_only(client: Client) {
     assert_eq!(client.get_step(&end.guid).await.accepted(), end);
 }
 
+#[apply(on_both_databases)]
 async fn an_update_links_nothing_new(client: Client) {
     let task = a_task(&client).await;
     let plain = step(&task, StepType::Observation, "plain");

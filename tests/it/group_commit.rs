@@ -3,19 +3,9 @@
 
 use std::{collections::BTreeSet, time::Instant};
 
-use crate::kit::{deadline::WAIT_TIMEOUT, prelude::*, sql::SqlConnection, store_server};
+use crate::kit::{deadline::WAIT_TIMEOUT, prelude::*};
 use tokio::task::JoinSet;
 use tonic::Status;
-
-on_own_databases![a_write_of_a_damaged_row_takes_no_other_back];
-
-on_both_databases![
-    failing_writes_do_not_affect_others,
-    a_dry_run_among_writes_leaves_nothing,
-    concurrent_updates_and_appends_lose_nothing,
-    an_appended_step_follows_every_place_ever_given_out,
-    an_appended_step_follows_the_last_step_of_an_import,
-];
 
 const WRITES: usize = 48;
 
@@ -55,6 +45,7 @@ fn write_result(response: Result<CreateStepResponse, Status>) -> WriteResult {
     }
 }
 
+#[apply(on_both_databases)]
 async fn failing_writes_do_not_affect_others(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let other = client.given_task(sample_of_another_product()).await;
@@ -86,40 +77,11 @@ async fn failing_writes_do_not_affect_others(client: Client) {
     assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), made);
 }
 
-/// A row that cannot be read ends the whole transaction of a group.
-async fn a_write_of_a_damaged_row_takes_no_other_back(url: String) {
-    let (_store, client) = store_server::serve(&url, 4).await;
-    let task = client.given_task(task("Busy")).await;
-    let damaged = client.given_step(information_step(&task, "damaged")).await;
-    let sql = "UPDATE steps SET dependencies = '7' WHERE title = 'damaged'";
-    SqlConnection::open(&url).await.execute(sql).await;
-    let sent = (task.clone(), damaged.guid.clone());
-    let results = write_concurrently(&client, move |client, number| {
-        let (task, damaged) = sent.clone();
-        async move {
-            if number % 4 != 3 {
-                return write_result(client.create_step(information_step(&task, "there")).await);
-            }
-            let update = step_of(&damaged).titled("again");
-            let updated = client.update_step(update, &["title"]).await;
-            updated.map(|_| damaged).map_err(|status| status.code())
-        }
-    })
-    .await;
-    let failed = results.iter().filter(|result| result.is_err());
-    let failed: Vec<_> = failed.collect();
-    assert_eq!(failed, vec![&Err(Code::Internal); WRITES / 4]);
-    let made: BTreeSet<String> = results.into_iter().flatten().collect();
-    let mut order = client.step_order(&task.guid).await;
-    order.retain(|guid| *guid != damaged.guid);
-    assert_eq!(order.len(), made.len());
-    assert_eq!(order.into_iter().collect::<BTreeSet<_>>(), made);
-}
-
 fn sample_of_another_product() -> Task {
     task("Other").with_product(8)
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let sent = task.clone();
@@ -142,6 +104,7 @@ async fn a_dry_run_among_writes_leaves_nothing(client: Client) {
     assert_eq!(stored.count(), WRITES / 2);
 }
 
+#[apply(on_both_databases)]
 async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
     let task = client.given_task(task("Busy")).await;
     let step = client.given_step(information_step(&task, "one")).await;
@@ -175,6 +138,7 @@ async fn concurrent_updates_and_appends_lose_nothing(client: Client) {
     assert_eq!(step.translations.len(), WRITES / 4);
 }
 
+#[apply(on_both_databases)]
 async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     let task = client.given_task(task("Guide")).await;
     client.given_steps(&task, &["a", "b"]).await;
@@ -205,6 +169,7 @@ async fn an_appended_step_follows_every_place_ever_given_out(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, order);
 }
 
+#[apply(on_both_databases)]
 async fn an_appended_step_follows_the_last_step_of_an_import(client: Client) {
     let task = client
         .imported(document("Guide", document_steps(&["a", "b", "c"])))

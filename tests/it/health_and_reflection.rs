@@ -8,7 +8,6 @@ use crate::kit::{
     prelude::*,
     server::{TestServer, in_memory},
 };
-use expertise::config::Config;
 use prost::Message;
 use prost_types::FileDescriptorProto;
 use tonic_health::pb::{
@@ -17,22 +16,6 @@ use tonic_health::pb::{
 use tonic_reflection::pb::v1::{
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
-
-on_both_databases![
-    the_server_and_each_service_are_healthy_without_credentials,
-    the_health_of_an_unknown_service_is_not_found,
-    reflection_lists_the_services_without_credentials,
-    reflection_describes_every_message_without_comments,
-    reflection_serves_v1alpha_too,
-    an_undecodable_message_ends_the_call,
-    a_too_large_message_is_refused_by_its_prefix,
-    a_body_that_is_not_one_message_of_health_is_refused,
-    a_compressed_request_is_unimplemented,
-    other_protocols_are_refused,
-    too_large_headers_are_refused,
-    a_stream_that_never_ends_ends_at_its_deadline,
-    a_watch_goes_on_until_its_callers_deadline,
-];
 
 /// Every rpc of both.
 const RPCS: [&str; 4] = [
@@ -62,6 +45,7 @@ async fn check(client: &Client, service: &str) -> Result<ServingStatus, tonic::S
     Ok(response.into_inner().status())
 }
 
+#[apply(on_both_databases)]
 async fn the_server_and_each_service_are_healthy_without_credentials(client: Client) {
     for service in SERVICES.into_iter().chain([""]) {
         let status = check(&client, service).await.accepted();
@@ -69,11 +53,13 @@ async fn the_server_and_each_service_are_healthy_without_credentials(client: Cli
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_health_of_an_unknown_service_is_not_found(client: Client) {
     let failure = check(&client, "expertise.v1.Nothing").await.refused();
     assert_eq!(failure.code, Code::NotFound);
 }
 
+#[apply(on_both_databases)]
 async fn reflection_lists_the_services_without_credentials(client: Client) {
     let request = MessageRequest::ListServices(String::new());
     let MessageResponse::ListServicesResponse(listed) = reflect(&client, request).await else {
@@ -85,6 +71,7 @@ async fn reflection_lists_the_services_without_credentials(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn reflection_describes_every_message_without_comments(client: Client) {
     for (symbol, file) in [
         (
@@ -117,6 +104,7 @@ async fn reflection_describes_every_message_without_comments(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn reflection_serves_v1alpha_too(client: Client) {
     use tonic_reflection::pb::v1alpha::{
         ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
@@ -138,6 +126,7 @@ async fn send(client: &Client, rpc: &str, bytes: &[u8], end: RequestEnd) -> Http
     connection.call(rpc, &[], bytes, end).await
 }
 
+#[apply(on_both_databases)]
 async fn an_undecodable_message_ends_the_call(client: Client) {
     for end in [RequestEnd::Sent, RequestEnd::Never] {
         for rpc in &RPCS[..2] {
@@ -153,6 +142,7 @@ async fn an_undecodable_message_ends_the_call(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_too_large_message_is_refused_by_its_prefix(client: Client) {
     for rpc in RPCS {
         let declared = prefix(0, 80_000_000);
@@ -163,6 +153,7 @@ async fn a_too_large_message_is_refused_by_its_prefix(client: Client) {
     assert_eq!(answer.status().code(), Code::OutOfRange);
 }
 
+#[apply(on_both_databases)]
 async fn a_body_that_is_not_one_message_of_health_is_refused(client: Client) {
     for bytes in [
         &b""[..],
@@ -176,6 +167,7 @@ async fn a_body_that_is_not_one_message_of_health_is_refused(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_compressed_request_is_unimplemented(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let gzip = [("grpc-encoding", "gzip")];
@@ -188,6 +180,7 @@ async fn a_compressed_request_is_unimplemented(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn other_protocols_are_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     for rpc in RPCS {
@@ -200,6 +193,7 @@ async fn other_protocols_are_refused(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn too_large_headers_are_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let long = "x".repeat(17_000);
@@ -214,6 +208,7 @@ async fn too_large_headers_are_refused(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_stream_that_never_ends_ends_at_its_deadline(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let timeout = [("grpc-timeout", "50m")];
@@ -233,6 +228,7 @@ async fn a_stream_that_never_ends_ends_at_its_deadline(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_watch_goes_on_until_its_callers_deadline(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let timeout = [("grpc-timeout", "50m")];
@@ -246,11 +242,7 @@ async fn a_watch_goes_on_until_its_callers_deadline(client: Client) {
 #[tokio::test]
 async fn the_servers_time_limit_ends_all_but_a_watch() {
     let limit = Duration::from_millis(300);
-    let server = TestServer::start(Config {
-        request_timeout: limit,
-        ..in_memory()
-    })
-    .await;
+    let server = TestServer::start(in_memory().set("EXPERTISE_REQUEST_TIMEOUT", "300ms")).await;
     let connection = Http2Connection::to(server.address()).await;
     let begun = prefix(0, 9);
     let calls = RPCS.map(|rpc| {
@@ -276,11 +268,8 @@ async fn the_servers_time_limit_ends_all_but_a_watch() {
 
 #[tokio::test]
 async fn without_reflection_there_is_only_health() {
-    let server = TestServer::start(Config {
-        reflection: false,
-        ..in_memory()
-    })
-    .await;
+    let settings = in_memory().set("EXPERTISE_REFLECTION", "false");
+    let server = TestServer::start(settings).await;
     let connection = Http2Connection::to(server.address()).await;
     for (rpc, message, code) in [
         (RPCS[0], &b""[..], Code::Ok),

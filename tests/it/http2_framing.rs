@@ -1,33 +1,14 @@
 //! HTTP/2 streams that no gRPC client sends, and checks that come before the message.
 
-use std::time::Duration;
-
-use expertise::config::Config;
 use http::Method;
 use prost::Message;
 
 use crate::kit::{
-    databases,
     http2::{Http2Connection, Http2Response, RequestEnd, framed, prefix},
     prelude::*,
     scratch::Scratch,
+    server::{Settings, TestServer, in_memory},
 };
-
-on_one_database![
-    a_body_that_is_not_one_message_is_invalid,
-    a_too_long_message_is_refused_by_its_prefix,
-    credentials_are_checked_before_64_megabytes_arrive,
-    a_malformed_deadline_is_invalid_and_a_passed_one_exceeded,
-    only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done,
-    a_long_deadline_is_accepted,
-    a_call_whose_message_never_ends_ends_at_its_deadline,
-    unknown_paths_are_unimplemented,
-    requests_that_are_not_grpc_get_http_errors,
-    too_large_headers_are_refused,
-    an_authorization_that_is_not_needed_counts_as_a_header,
-    of_two_deadlines_the_shorter_counts,
-    messages_in_another_encoding_are_unimplemented,
-];
 
 const GET: &str = "/expertise.v1.TaskService/GetTask";
 const LIST: &str = "/expertise.v1.TaskService/ListTasks";
@@ -55,6 +36,7 @@ async fn assert_serves(connection: &Http2Connection, account: (&str, &str)) {
     assert!(answer.body.len() >= 5);
 }
 
+#[apply(on_one_database)]
 async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
     let (connection, account) = connect(&client).await;
     let guid = GetTaskRequest {
@@ -94,6 +76,7 @@ async fn a_body_that_is_not_one_message_is_invalid(client: Client) {
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
     let (connection, account) = connect(&client).await;
     for length in [72 * 1024 * 1024 + 1, u32::MAX as usize] {
@@ -106,6 +89,7 @@ async fn a_too_long_message_is_refused_by_its_prefix(client: Client) {
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let announced = prefix(0, 64_000_000);
@@ -132,6 +116,7 @@ async fn credentials_are_checked_before_64_megabytes_arrive(client: Client) {
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Client) {
     let (connection, account) = connect(&client).await;
     for timeout in [
@@ -160,6 +145,7 @@ async fn a_malformed_deadline_is_invalid_and_a_passed_one_exceeded(client: Clien
     }
 }
 
+#[apply(on_one_database)]
 async fn only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done(client: Client) {
     let (connection, account) = connect(&client).await;
     let headers = [account, ("grpc-timeout", "0S")];
@@ -173,6 +159,7 @@ async fn only_a_write_whose_deadline_passed_is_said_to_be_perhaps_done(client: C
     }
 }
 
+#[apply(on_one_database)]
 async fn a_long_deadline_is_accepted(client: Client) {
     let (connection, account) = connect(&client).await;
     for timeout in ["99999999H", "59M", "60S", "60000m", "60000000u"] {
@@ -183,6 +170,7 @@ async fn a_long_deadline_is_accepted(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
     let (connection, account) = connect(&client).await;
     for begun in [
@@ -199,6 +187,7 @@ async fn a_call_whose_message_never_ends_ends_at_its_deadline(client: Client) {
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn unknown_paths_are_unimplemented(client: Client) {
     let (connection, account) = connect(&client).await;
     for path in [
@@ -239,6 +228,7 @@ async fn unknown_paths_are_unimplemented(client: Client) {
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
     let (connection, account) = connect(&client).await;
     for content in [
@@ -275,6 +265,7 @@ async fn requests_that_are_not_grpc_get_http_errors(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn too_large_headers_are_refused(client: Client) {
     let (connection, account) = connect(&client).await;
     let long = "x".repeat(17_000);
@@ -286,6 +277,7 @@ async fn too_large_headers_are_refused(client: Client) {
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn an_authorization_that_is_not_needed_counts_as_a_header(client: Client) {
     let (connection, account) = connect(&client).await;
     let long = "x".repeat(17_000);
@@ -295,6 +287,7 @@ async fn an_authorization_that_is_not_needed_counts_as_a_header(client: Client) 
     assert_serves(&connection, account).await;
 }
 
+#[apply(on_one_database)]
 async fn of_two_deadlines_the_shorter_counts(client: Client) {
     let (connection, account) = connect(&client).await;
     for timeouts in [["60S", "0S"], ["0S", "60S"]] {
@@ -307,6 +300,7 @@ async fn of_two_deadlines_the_shorter_counts(client: Client) {
     answer.is(Code::InvalidArgument, "FIELD_INVALID");
 }
 
+#[apply(on_one_database)]
 async fn messages_in_another_encoding_are_unimplemented(client: Client) {
     let (connection, account) = connect(&client).await;
     for content in [
@@ -333,11 +327,9 @@ async fn messages_in_another_encoding_are_unimplemented(client: Client) {
 /// It needs its own settings, and the database does not matter.
 #[tokio::test]
 async fn the_servers_time_limit_caps_the_callers_deadline() {
-    let config = Config {
-        request_timeout: Duration::from_millis(50),
-        ..Config::for_tests("sqlite::memory:")
-    };
-    let connection = Http2Connection::to(databases::start(config)).await;
+    let settings = in_memory().set("EXPERTISE_REQUEST_TIMEOUT", "50ms");
+    let server = TestServer::start(settings).await;
+    let connection = Http2Connection::to(server.address()).await;
     for timeout in ["1H", "60S", "100m"] {
         let headers = [("x-account-id", "42"), ("grpc-timeout", timeout)];
         let answer = connection
@@ -355,20 +347,21 @@ async fn the_servers_time_limit_caps_the_callers_deadline() {
 async fn a_too_large_response_is_an_error() {
     let file = Scratch::of_this_run().path("lowered.db");
     let url = format!("sqlite:{}", file.display());
-    let before = Client::at(databases::start(Config::for_tests(&url)));
+    let server = TestServer::start(Settings::new(&url)).await;
+    let before = server.client();
     let guide = before.given_task(task("Guide")).await;
-    let large = information_step(&guide, "large").with_body("x".repeat(50_000));
+    let large = information_step(&guide, "large").with_body("x".repeat(100_000));
     let step = before.given_step(large).await;
 
-    let config = Config {
-        max_message_bytes: 20_000,
-        ..Config::for_tests(&url)
-    };
-    let after = Client::at(databases::start(config)).with_account(before.account());
+    server.shut_down().await;
+
+    let lowered = Settings::new(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", 65_536);
+    let server = TestServer::start(lowered).await;
+    let after = server.client();
     let too_large = (Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     let read = after.get_step(&step.guid).await.refused();
     read.is(too_large.0, too_large.1);
-    assert_eq!(read.metadata()["limit_bytes"], "20000");
+    assert_eq!(read.metadata()["limit_bytes"], "65536");
     let listed = ListStepsRequest {
         task: guide.guid.clone(),
         expand: vec!["body".to_owned()],

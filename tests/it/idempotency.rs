@@ -5,23 +5,6 @@ use crate::kit::prelude::*;
 mod every_call;
 mod expiry;
 
-on_both_databases![
-    a_request_id_belongs_to_one_account,
-    a_request_id_belongs_to_one_rpc,
-    any_other_field_makes_another_payload,
-    a_retry_answers_although_the_task_is_gone,
-    calls_at_the_same_time_with_one_request_id_create_one_task,
-    a_malformed_request_id_is_refused,
-    a_matching_etag_permits_the_update,
-    an_old_etag_aborts_the_update,
-    any_other_text_as_etag_aborts_the_update,
-    an_old_etag_aborts_an_update_that_would_change_nothing,
-    an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step,
-    a_new_step_outdates_its_tasks_etag,
-    the_etag_of_a_dry_run_matches_no_later_write,
-    a_dry_run_stores_nothing_whatever_changes,
-];
-
 fn create(name: &str, request_id: &str) -> CreateTaskRequest {
     CreateTaskRequest {
         task: Some(task(name)),
@@ -35,6 +18,7 @@ async fn count(client: &Client) -> usize {
     listed.accepted().tasks.len()
 }
 
+#[apply(on_both_databases)]
 async fn a_request_id_belongs_to_one_account(client: Client) {
     let (id, other) = (unknown_guid(), client.other_account());
     let mine = client.send_create_task(create("One", &id)).await.accepted();
@@ -45,6 +29,7 @@ async fn a_request_id_belongs_to_one_account(client: Client) {
 }
 
 /// Both requests have the same bytes: a task and the text `1` in the second field.
+#[apply(on_both_databases)]
 async fn a_request_id_belongs_to_one_rpc(client: Client) {
     let (id, guide) = (unknown_guid(), client.given_task(task("Guide")).await.guid);
     let create = CreateRevisionRequest {
@@ -65,6 +50,7 @@ async fn a_request_id_belongs_to_one_rpc(client: Client) {
 }
 
 /// None of these fields has an effect here.
+#[apply(on_both_databases)]
 async fn any_other_field_makes_another_payload(client: Client) {
     let request = create("One", &unknown_guid());
     let made = client.send_create_task(request.clone()).await.accepted();
@@ -115,6 +101,7 @@ async fn any_other_field_makes_another_payload(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_retry_answers_although_the_task_is_gone(client: Client) {
     let request = create("Gone", &unknown_guid());
     let first = client.send_create_task(request.clone()).await.accepted();
@@ -143,6 +130,7 @@ async fn a_retry_answers_although_the_task_is_gone(client: Client) {
     assert_eq!(count(&client).await, 0);
 }
 
+#[apply(on_both_databases)]
 async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Client) {
     let request = create("Once", &unknown_guid());
     let responses = at_once(&client, 16, |client, _| {
@@ -154,6 +142,7 @@ async fn calls_at_the_same_time_with_one_request_id_create_one_task(client: Clie
     assert_eq!(count(&client).await, 1);
 }
 
+#[apply(on_both_databases)]
 async fn a_malformed_request_id_is_refused(client: Client) {
     let simple = unknown_guid().replace('-', "");
     for id in ["1", simple.as_str(), " ", "{}"] {
@@ -166,6 +155,7 @@ fn renamed(task: &Task, name: &str, etag: &str) -> Task {
     task_of(&task.guid).named(name).with_etag(etag)
 }
 
+#[apply(on_both_databases)]
 async fn a_matching_etag_permits_the_update(client: Client) {
     let before = client.given_task(task("Before")).await;
     let update = renamed(&before, "After", &before.etag);
@@ -182,6 +172,7 @@ async fn aborts(client: &Client, update: Task) {
     assert_eq!(after, before);
 }
 
+#[apply(on_both_databases)]
 async fn an_old_etag_aborts_the_update(client: Client) {
     let before = client.given_task(task("Before")).await;
     let update = renamed(&before, "After", &before.etag);
@@ -189,6 +180,7 @@ async fn an_old_etag_aborts_the_update(client: Client) {
     aborts(&client, renamed(&before, "Late", &before.etag)).await;
 }
 
+#[apply(on_both_databases)]
 async fn any_other_text_as_etag_aborts_the_update(client: Client) {
     let before = client.given_task(task("Before")).await;
     for etag in ["x", " ", "W/\"1\"", "*"] {
@@ -196,6 +188,7 @@ async fn any_other_text_as_etag_aborts_the_update(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_old_etag_aborts_an_update_that_would_change_nothing(client: Client) {
     let before = client.given_task(task("Before")).await;
     let update = renamed(&before, "After", "");
@@ -219,6 +212,7 @@ async fn given_every_kind(client: &Client) -> Task {
     client.imported(document("Guide", steps)).await
 }
 
+#[apply(on_both_databases)]
 async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Client) {
     let guide = given_every_kind(&client).await;
     for before in client.all_tasks().await {
@@ -277,12 +271,14 @@ async fn an_old_etag_aborts_the_writes_of_every_kind_of_task_and_step(client: Cl
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_new_step_outdates_its_tasks_etag(client: Client) {
     let before = client.given_task(task("Growing")).await;
     client.given_step(information_step(&before, "new")).await;
     aborts(&client, renamed(&before, "Late", &before.etag)).await;
 }
 
+#[apply(on_both_databases)]
 async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
     let created = client.given_task(task("Guide")).await;
     let renamed = |name: &str| task_of(&created.guid).named(name);
@@ -302,6 +298,7 @@ async fn the_etag_of_a_dry_run_matches_no_later_write(client: Client) {
 }
 
 /// Some of these are written under locks, others without.
+#[apply(on_both_databases)]
 async fn a_dry_run_stores_nothing_whatever_changes(client: Client) {
     let guide = given_every_kind(&client).await;
     let other = task("Another").with_product(PRODUCT + 1);

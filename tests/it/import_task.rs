@@ -11,15 +11,7 @@ mod refused;
 mod retries;
 mod step_limit;
 
-on_both_databases![
-    an_import_equals_separate_creates,
-    steps_with_equal_ids_are_made_separately,
-    system_set_fields_are_ignored_and_not_listed,
-    fields_of_other_types_are_listed_once,
-    a_title_of_a_subtask_step_is_listed_if_it_differs,
-    steps_can_be_added_to_an_imported_task,
-];
-
+#[apply(on_both_databases)]
 async fn an_import_equals_separate_creates(client: Client) {
     let created = client.given_task(full_task()).await;
     let outside = client.given_task(task("Outside")).await;
@@ -46,6 +38,7 @@ async fn an_import_equals_separate_creates(client: Client) {
     assert_eq!(canonical(made), canonical(created));
 }
 
+#[apply(on_both_databases)]
 async fn steps_with_equal_ids_are_made_separately(client: Client) {
     let id = unknown_guid();
     let steps = document_steps(&["a", "b"]).into_iter();
@@ -55,6 +48,7 @@ async fn steps_with_equal_ids_are_made_separately(client: Client) {
     assert!(!made.steps.contains(&id), "{made:?}");
 }
 
+#[apply(on_both_databases)]
 async fn system_set_fields_are_ignored_and_not_listed(client: Client) {
     let time = Some(prost_types::Timestamp {
         seconds: 1,
@@ -101,6 +95,7 @@ async fn system_set_fields_are_ignored_and_not_listed(client: Client) {
     assert_eq!(canonical(made), canonical(plain));
 }
 
+#[apply(on_both_databases)]
 async fn fields_of_other_types_are_listed_once(client: Client) {
     let odd = Step {
         subtask_id: unknown_guid(),
@@ -125,6 +120,7 @@ async fn fields_of_other_types_are_listed_once(client: Client) {
     assert_eq!(response.ignored_paths, expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_title_of_a_subtask_step_is_listed_if_it_differs(client: Client) {
     let outside = client.given_task(task("Outside")).await;
     let titled = |title: &str| subtask(&Task::default(), &outside).titled(title);
@@ -138,6 +134,7 @@ async fn a_title_of_a_subtask_step_is_listed_if_it_differs(client: Client) {
     assert_eq!(client.step_titles(&guid).await, ["Outside"]);
 }
 
+#[apply(on_both_databases)]
 async fn steps_can_be_added_to_an_imported_task(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["a", "b", "c"])))

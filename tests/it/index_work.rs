@@ -5,27 +5,9 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 
 use crate::kit::{
-    on_both_databases, on_one_database,
     prelude::*,
     random_writes::{self, Write},
 };
-
-on_both_databases![
-    what_was_written_is_work_until_it_is_acknowledged,
-    an_older_state_is_stale,
-    a_deletion_is_work_if_the_index_holds_it,
-    what_comes_back_is_no_deletion,
-    an_acknowledgement_changes_no_version,
-    a_change_after_an_acknowledgement_is_work_however_it_is_written,
-    a_change_during_an_acknowledgement_is_work,
-    work_is_listed_by_kind_and_id,
-    an_acknowledgement_is_of_its_item_and_replaces_the_one_before,
-    each_item_has_its_own_result,
-];
-
-on_both_databases![an_index_equals_the_exports: vec(random_writes::write(), 1..24), 24];
-
-on_one_database![wrong_items_are_refused];
 
 fn item(work: &IndexWork) -> IndexedItem {
     IndexedItem {
@@ -54,6 +36,7 @@ async fn index_all(client: &Client) {
     assert_eq!(client.index_work().await, []);
 }
 
+#[apply(on_both_databases)]
 async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
     use {IndexKind::*, IndexState::*};
     assert_eq!(client.index_work().await, []);
@@ -85,6 +68,7 @@ async fn what_was_written_is_work_until_it_is_acknowledged(client: Client) {
     assert_eq!(work_of(&client).await, [(step.guid, Step, Changed)]);
 }
 
+#[apply(on_both_databases)]
 async fn an_older_state_is_stale(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
@@ -112,6 +96,7 @@ async fn an_older_state_is_stale(client: Client) {
     assert_eq!(client.index_work().await.len(), 2);
 }
 
+#[apply(on_both_databases)]
 async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     use {IndexKind::*, IndexState::*};
     let steps = ["a", "b", "c", "d"].map(|title| document_step(StepType::Information, title));
@@ -161,6 +146,7 @@ async fn a_deletion_is_work_if_the_index_holds_it(client: Client) {
     assert!(gone.iter().all(|result| *result == IndexResult::NotFound));
 }
 
+#[apply(on_both_databases)]
 async fn what_comes_back_is_no_deletion(client: Client) {
     use {IndexKind::*, IndexState::*};
     let steps = ["a", "b"].map(|title| document_step(StepType::Information, title));
@@ -199,6 +185,7 @@ async fn what_comes_back_is_no_deletion(client: Client) {
     assert_eq!(work_of(&client).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn an_acknowledgement_changes_no_version(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
@@ -225,6 +212,7 @@ async fn an_acknowledgement_changes_no_version(client: Client) {
     assert_eq!(client.changes_after(&cursor).await.0, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&guide, "Step")).await;
@@ -272,6 +260,7 @@ async fn a_change_after_an_acknowledgement_is_work_however_it_is_written(client:
     written(&[&guide.guid, &new.guid], "a deletion").await;
 }
 
+#[apply(on_both_databases)]
 async fn work_is_listed_by_kind_and_id(client: Client) {
     use {IndexKind::*, IndexState::*};
     let steps = document_steps(&["a", "b", "c"]);
@@ -316,6 +305,7 @@ async fn work_is_listed_by_kind_and_id(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: Client) {
     use {IndexKind::*, IndexState::*};
     let one = client.given_task(task("One")).await.guid;
@@ -376,6 +366,7 @@ async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: C
     assert_eq!(work_of(&client).await, [(two, Task, Changed)]);
 }
 
+#[apply(on_both_databases)]
 async fn each_item_has_its_own_result(client: Client) {
     use {IndexKind::*, IndexResult::*, IndexState::*};
     let guide = client
@@ -408,6 +399,7 @@ async fn each_item_has_its_own_result(client: Client) {
 }
 
 /// An update that has read the step before the acknowledgement is written after it.
+#[apply(on_both_databases)]
 async fn a_change_during_an_acknowledgement_is_work(client: Client) {
     const ROUNDS: usize = 100;
     let guide = client.given_task(task("Guide")).await;
@@ -468,6 +460,8 @@ impl Index {
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, vec(random_writes::write(), 1..24))]
 async fn an_index_equals_the_exports(client: Client, writes: Vec<Write>) {
     let mut index = Index::default();
     for (number, write) in writes.iter().enumerate() {
@@ -486,6 +480,7 @@ async fn an_index_equals_the_exports(client: Client, writes: Vec<Write>) {
     assert_eq!(index.0, stored);
 }
 
+#[apply(on_one_database)]
 async fn wrong_items_are_refused(client: Client) {
     let request = AcknowledgeIndexedRequest::default();
     let failure = client.acknowledge_indexed(request).await.refused();

@@ -8,27 +8,6 @@ mod every_text;
 mod json;
 mod nul;
 
-on_both_databases![
-    fields_of_tasks,
-    fields_of_steps,
-    fields_of_questions,
-    costs_by_type,
-    dependencies,
-    fields_of_roles,
-    fields_of_translations,
-];
-
-on_one_database![
-    every_id_is_a_hyphenated_uuid,
-    fields_of_imports,
-    fields_of_lists,
-    fields_of_subtask_steps,
-    fields_of_previews,
-    fields_of_requests_for_translation_work,
-    fields_of_validations,
-    fields_of_searches_for_references,
-];
-
 /// A field of a request, values that it accepts, values that it refuses, and the violation: the
 /// field, unless it says another place, and the reason.
 struct Field {
@@ -124,6 +103,7 @@ async fn new_step(client: &Client, kind: &str) -> Value {
     json!({"step": {"task": task, "product_id": PRODUCT, "type": kind, "title": "Step"}})
 }
 
+#[apply(on_both_databases)]
 async fn fields_of_tasks(client: Client) {
     let fields = fields! {
         "task": [] not [null] => FIELD_REQUIRED;
@@ -145,6 +125,7 @@ async fn fields_of_tasks(client: Client) {
     check(&client, "TaskService/UpdateTask", &update, &fields).await;
 }
 
+#[apply(on_both_databases)]
 async fn fields_of_steps(client: Client) {
     let element = json!("x");
     let object = json!({"a": 1});
@@ -178,6 +159,7 @@ async fn fields_of_steps(client: Client) {
     check(&client, "StepService/UpdateStep", &json!({}), &fields).await;
 }
 
+#[apply(on_both_databases)]
 async fn costs_by_type(client: Client) {
     let costly = fields! {
         "step.cost": [null, 0, 2, 3, i32::MAX] not [1, -1, i32::MIN] => FIELD_OUT_OF_RANGE;
@@ -206,6 +188,7 @@ async fn new_question(client: &Client, kind: &str) -> Value {
     step
 }
 
+#[apply(on_both_databases)]
 async fn fields_of_questions(client: Client) {
     let answers = |count: usize| -> Vec<Value> {
         let keys = numbers(count).into_iter();
@@ -243,6 +226,7 @@ async fn fields_of_questions(client: Client) {
     check(&client, "StepService/CreateStep", &others, &fields).await;
 }
 
+#[apply(on_one_database)]
 async fn fields_of_subtask_steps(client: Client) {
     let fields = fields! {
         "step.subtask_pid": [PRODUCT] not [null] => FIELD_REQUIRED;
@@ -258,6 +242,7 @@ async fn fields_of_subtask_steps(client: Client) {
 
 /// As a JSON list, targets take their bytes, and brackets, quotes and a comma; a quote in a text
 /// takes two.
+#[apply(on_both_databases)]
 async fn dependencies(client: Client) {
     let targets = |count: usize| json!([times("x", count), "\""]);
     let fields = fields! {
@@ -296,6 +281,7 @@ async fn dependencies(client: Client) {
     check(&client, "TaskService/CreateTask", &new_task(), &fields).await;
 }
 
+#[apply(on_one_database)]
 async fn every_id_is_a_hyphenated_uuid(client: Client) {
     let guid = unknown_guid();
     let others = json!([
@@ -351,6 +337,7 @@ async fn every_id_is_a_hyphenated_uuid(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn fields_of_previews(client: Client) {
     let answers = |count: usize| -> Value {
         let names = numbers(count).into_iter();
@@ -380,6 +367,7 @@ async fn fields_of_previews(client: Client) {
     check(&client, "AnalysisService/PreviewTask", &preview, &fields).await;
 }
 
+#[apply(on_one_database)]
 async fn fields_of_validations(client: Client) {
     let rule = json!({"rule": "step/unreachable", "severity": 2});
     let (suppressed, known) = (json!({"path": "nothing"}), json!("known"));
@@ -419,6 +407,7 @@ async fn fields_of_validations(client: Client) {
     .await;
 }
 
+#[apply(on_one_database)]
 async fn fields_of_searches_for_references(client: Client) {
     let fields = fields! {
         "variable": [] not [""] => FIELD_REQUIRED at "task";
@@ -438,6 +427,7 @@ async fn fields_of_searches_for_references(client: Client) {
     check(&client, "AnalysisService/ListReferences", &search, &fields).await;
 }
 
+#[apply(on_both_databases)]
 async fn fields_of_roles(client: Client) {
     let fields = fields! {
         "role": [] not [null] => FIELD_REQUIRED;
@@ -453,6 +443,7 @@ async fn fields_of_roles(client: Client) {
     check(&client, "RoleService/DeleteRole", &json!({}), &fields).await;
 }
 
+#[apply(on_both_databases)]
 async fn fields_of_translations(client: Client) {
     let languages = |count, field: &str, text: &str| -> Value {
         let tags = tags(count).into_iter();
@@ -512,6 +503,7 @@ async fn fields_of_translations(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn fields_of_requests_for_translation_work(client: Client) {
     let fields = fields! {
         "languages": [] not [[]] => FIELD_REQUIRED;
@@ -524,6 +516,7 @@ async fn fields_of_requests_for_translation_work(client: Client) {
     check(&client, call, &json!({"languages": ["de"]}), &fields).await;
 }
 
+#[apply(on_one_database)]
 async fn fields_of_imports(client: Client) {
     let fields = fields! {
         "document": [] not [null] => FIELD_REQUIRED;
@@ -537,6 +530,7 @@ async fn fields_of_imports(client: Client) {
     check(&client, "TaskService/ImportTask", &import, &fields).await;
 }
 
+#[apply(on_one_database)]
 async fn fields_of_lists(client: Client) {
     let fields = fields! {
         "product_id": [1] not [0, -1] => FIELD_OUT_OF_RANGE;

@@ -1,27 +1,11 @@
 //! Large bodies, to their limit, byte for byte.
 
-use crate::kit::{prelude::*, store_server};
+use crate::kit::{
+    prelude::*,
+    server::{Settings, TestServer},
+};
 use futures_util::future::join_all;
 use tokio::sync::Mutex;
-
-on_both_databases![slow:
-    sixteen_million_one_byte_characters_come_back,
-    sixteen_million_two_byte_characters_come_back,
-    sixteen_million_four_byte_characters_come_back,
-    a_body_over_the_limit_is_refused,
-    a_large_body_is_updated,
-    a_step_too_large_to_return_is_refused,
-    a_rename_never_makes_a_step_unreadable,
-    two_bodies_at_the_limit_come_in_pages_of_one,
-];
-
-on_both_databases![
-    a_body_of_megabytes_comes_back_with_its_translations,
-    a_large_step_without_a_body_comes_back,
-    a_page_with_large_steps_has_their_texts,
-];
-
-on_own_databases![previews_and_reads_of_large_bodies_do_not_wait_for_each_other];
 
 const LIMIT: usize = 16_000_000;
 
@@ -52,19 +36,23 @@ async fn comes_back(client: Client, character: &str) {
     assert!(read.body.as_deref() == Some(&*body), "as read");
 }
 
+#[apply(slow_on_both_databases)]
 async fn sixteen_million_one_byte_characters_come_back(client: Client) {
     comes_back(client, "x").await;
 }
 
+#[apply(slow_on_both_databases)]
 async fn sixteen_million_two_byte_characters_come_back(client: Client) {
     comes_back(client, "ü").await;
 }
 
+#[apply(slow_on_both_databases)]
 async fn sixteen_million_four_byte_characters_come_back(client: Client) {
     comes_back(client, "🔧").await;
 }
 
 /// Characters of three bytes, so that any part of the text may begin within one.
+#[apply(on_both_databases)]
 async fn a_body_of_megabytes_comes_back_with_its_translations(client: Client) {
     let task = client.given_task(task("Large")).await;
     let body: String = (0..20_000)
@@ -81,6 +69,7 @@ async fn a_body_of_megabytes_comes_back_with_its_translations(client: Client) {
     assert_eq!(read.etag, created.etag);
 }
 
+#[apply(on_both_databases)]
 async fn a_large_step_without_a_body_comes_back(client: Client) {
     let task = client.given_task(task("Large")).await;
     let row = step_translation("groß").with_body("x".repeat(2_000_000));
@@ -93,8 +82,11 @@ async fn a_large_step_without_a_body_comes_back(client: Client) {
 
 /// If a preview kept its connection while it waits for one of the four permits, it would block
 /// reads that have all of them and wait for a connection, until the pool's time-out.
+#[apply(on_own_databases)]
 async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: String) {
-    let (_, client) = store_server::serve(&url, 1).await;
+    let settings = Settings::new(&url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", 1);
+    let server = TestServer::start(settings).await;
+    let client = server.client();
     let task = client.given_task(task("Large")).await;
     let body = "x".repeat(1_100_000);
     let step = information_step(&task, "large").with_body(body.clone());
@@ -118,6 +110,7 @@ async fn previews_and_reads_of_large_bodies_do_not_wait_for_each_other(url: Stri
 }
 
 /// Large steps between small ones, listed in several pages.
+#[apply(on_both_databases)]
 async fn a_page_with_large_steps_has_their_texts(client: Client) {
     let task = client.given_task(task("Large")).await;
     let row = step_translation("groß").with_body("ü".repeat(600_000));
@@ -164,6 +157,7 @@ async fn a_page_with_large_steps_has_their_texts(client: Client) {
     }
 }
 
+#[apply(slow_on_both_databases)]
 async fn a_body_over_the_limit_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
@@ -173,6 +167,7 @@ async fn a_body_over_the_limit_is_refused(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
 }
 
+#[apply(slow_on_both_databases)]
 async fn a_large_body_is_updated(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
@@ -191,6 +186,7 @@ async fn a_large_body_is_updated(client: Client) {
     assert!(updated.body.as_deref() == Some(&*body));
 }
 
+#[apply(slow_on_both_databases)]
 async fn a_step_too_large_to_return_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
@@ -206,6 +202,7 @@ async fn a_step_too_large_to_return_is_refused(client: Client) {
     assert_eq!(read.etag, created.etag);
 }
 
+#[apply(slow_on_both_databases)]
 async fn two_bodies_at_the_limit_come_in_pages_of_one(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let task = client.given_task(task("Large")).await;
@@ -229,6 +226,7 @@ async fn two_bodies_at_the_limit_come_in_pages_of_one(client: Client) {
 }
 
 /// A large step stays readable when its subtask gets a name of the maximal length.
+#[apply(slow_on_both_databases)]
 async fn a_rename_never_makes_a_step_unreadable(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let guide = client.given_task(task("Guide")).await;

@@ -7,16 +7,6 @@ mod deletes;
 mod reimport;
 mod updates;
 
-on_both_databases![
-    a_listed_wiring_step_keeps_its_fields,
-    the_name_and_product_in_a_values_document_are_ignored_and_listed,
-    a_managed_task_has_the_product_of_its_parent,
-    a_link_is_never_taken_from_a_caller,
-    a_thousand_values_manage_a_thousand_tasks,
-    managed_tasks_are_listed_by_their_type,
-    a_translated_question_links_nothing,
-];
-
 /// A guide with one linked question: its task, the observation and the wiring
 /// steps.
 async fn guide(client: &Client, answers: &[(&str, &str)]) -> (Task, Step, Vec<Step>) {
@@ -90,6 +80,7 @@ fn question_with(links: &[&str]) -> FeedbackConfig {
     linked_question(values.collect())
 }
 
+#[apply(on_both_databases)]
 async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     let link = unknown_guid();
     let wiring = Step {
@@ -104,6 +95,7 @@ async fn a_listed_wiring_step_keeps_its_fields(client: Client) {
     assert_eq!((after.body, after.tags), (wiring.body, wiring.tags));
 }
 
+#[apply(on_both_databases)]
 async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client: Client) {
     let inner = TaskDocument {
         task: Some(Task {
@@ -129,6 +121,7 @@ async fn the_name_and_product_in_a_values_document_are_ignored_and_listed(client
     assert_eq!((task.name.as_str(), task.product_id), ("A", Some(PRODUCT)));
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_has_the_product_of_its_parent(client: Client) {
     let observation = linked_observation(&[("a", "A")]).with_product(PRODUCT + 1);
     let made = client.imported(document("Guide", vec![observation])).await;
@@ -139,6 +132,7 @@ async fn a_managed_task_has_the_product_of_its_parent(client: Client) {
     assert_eq!(wiring.subtask_pid, Some(PRODUCT));
 }
 
+#[apply(on_both_databases)]
 async fn a_link_is_never_taken_from_a_caller(client: Client) {
     let other = client.given_task(task("Other")).await;
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
@@ -183,6 +177,7 @@ async fn a_link_is_never_taken_from_a_caller(client: Client) {
     assert_eq!(answers_of(&created)[0].link, "");
 }
 
+#[apply(on_both_databases)]
 async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {
     let keys: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
     let values: Vec<(&str, &str)> = keys
@@ -202,6 +197,7 @@ async fn a_thousand_values_manage_a_thousand_tasks(client: Client) {
     assert_eq!(client.get_task(&made.guid).await.accepted(), made);
 }
 
+#[apply(on_both_databases)]
 async fn managed_tasks_are_listed_by_their_type(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let managed = managed_by(&client, &question).await;
@@ -217,6 +213,7 @@ async fn managed_tasks_are_listed_by_their_type(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_translated_question_links_nothing(client: Client) {
     let translated = StepTranslation {
         feedback_config: vec![question_with(&[&unknown_guid()])],

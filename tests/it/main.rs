@@ -1,8 +1,8 @@
 //! What callers and operators see of the service: calls, commands, metrics, traces and
 //! logs.
 //!
-//! Tests of calls run against a server in this process, once on SQLite and once on
-//! PostgreSQL, each in an account of its own and all of them at the same time.
+//! Tests of calls run against a server on SQLite and one on PostgreSQL, each in an account of its
+//! own and all of them at the same time. They use nothing of the library but its messages.
 //! `tests/README.md` says how to run them and what they need.
 
 #![allow(
@@ -17,7 +17,6 @@ mod kit;
 
 mod account_isolation;
 mod analysis;
-mod analysis_page;
 mod authentication;
 mod cancelled_reads;
 mod changes;
@@ -47,16 +46,14 @@ mod operations;
 mod paging;
 mod properties;
 mod random_guides;
-mod reference_page;
 mod response_snapshots;
 mod revisions;
 mod roles;
-mod round_trips;
 mod sensitive_data;
 mod settings;
 mod shared_sqlite_file;
 mod size_limits;
-mod statement_plans;
+mod statement_counts;
 mod statement_tenancy;
 mod step_order;
 mod steps;

@@ -9,25 +9,6 @@ use prost::Message;
 
 use crate::kit::contract;
 
-on_one_database![
-    invalid_utf_8_is_refused,
-    invalid_utf_8_is_refused_in_every_field,
-    groups_nested_200_deep_are_nested_too_deep,
-    json_nested_200_deep_is_nested_too_deep,
-    a_truncated_message_is_invalid,
-    a_field_of_another_wire_type_is_invalid,
-    a_too_large_message_is_refused,
-    a_message_whose_elements_take_too_much_memory_is_refused,
-    an_empty_message_is_checked_like_any_other,
-    unknown_fields_are_ignored,
-    a_bad_message_does_not_end_the_connection,
-];
-
-on_one_database! {
-    any_bytes_get_a_documented_code: (any_method(), any_bytes()), 256;
-    a_damaged_message_gets_a_documented_code: (damage(), damage()), 128;
-}
-
 /// The rpcs of the contract, such as `TaskService/GetTask`.
 static METHODS: LazyLock<Vec<String>> = LazyLock::new(contract::methods);
 /// Those whose requests may leave out every field. The descriptors do not say so: the annotation
@@ -54,6 +35,7 @@ async fn refusal(client: &Client, method: &str, message: Bytes) -> Failure {
     client.send_bytes(method, message).await.refused()
 }
 
+#[apply(on_one_database)]
 async fn invalid_utf_8_is_refused(client: Client) {
     for broken in [&b"\xff\xfe"[..], b"\xc3", b"\xed\xa0\x80", b"a\xf5b"] {
         let failure = refusal(&client, "TaskService/GetTask", field(1, broken)).await;
@@ -61,6 +43,7 @@ async fn invalid_utf_8_is_refused(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn invalid_utf_8_is_refused_in_every_field(client: Client) {
     let broken = b"\xff";
     let translation = [&field(1, b"de")[..], &field(2, &field(1, broken))].concat();
@@ -72,6 +55,7 @@ async fn invalid_utf_8_is_refused_in_every_field(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn groups_nested_200_deep_are_nested_too_deep(client: Client) {
     let mut group = Bytes::new();
     for _ in 0..200 {
@@ -84,6 +68,7 @@ async fn groups_nested_200_deep_are_nested_too_deep(client: Client) {
     assert_eq!(failure.violations(), [(path.as_str(), "NESTING_TOO_DEEP")]);
 }
 
+#[apply(on_one_database)]
 async fn json_nested_200_deep_is_nested_too_deep(client: Client) {
     // ListValue.values = 1, Value.list_value = 6.
     let mut json = Bytes::new();
@@ -95,6 +80,7 @@ async fn json_nested_200_deep_is_nested_too_deep(client: Client) {
     failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
 }
 
+#[apply(on_one_database)]
 async fn a_truncated_message_is_invalid(client: Client) {
     let request = create_task_request(full_task());
     let whole = Bytes::from(request.encode_to_vec());
@@ -104,6 +90,7 @@ async fn a_truncated_message_is_invalid(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_field_of_another_wire_type_is_invalid(client: Client) {
     // Field 1 as a number, and as the end of a group that was not opened.
     for odd in [&b"\x08\x01"[..], b"\x0c", b"\x0f", b"\x00", b"\x0a"] {
@@ -113,6 +100,7 @@ async fn a_field_of_another_wire_type_is_invalid(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_too_large_message_is_refused(client: Client) {
     let message = Bytes::from(vec![0; 72 * 1024 * 1024 + 1]);
     let failure = refusal(&client, "TaskService/CreateTask", message).await;
@@ -120,6 +108,7 @@ async fn a_too_large_message_is_refused(client: Client) {
 }
 
 /// An empty element is two bytes of the message.
+#[apply(on_one_database)]
 async fn a_message_whose_elements_take_too_much_memory_is_refused(client: Client) {
     let steps = [0x12, 0].repeat(500_000);
     let answers = field(2, &field(10, &[0x22, 0].repeat(4_000_000)));
@@ -146,6 +135,7 @@ async fn a_message_whose_elements_take_too_much_memory_is_refused(client: Client
     );
 }
 
+#[apply(on_one_database)]
 async fn an_empty_message_is_checked_like_any_other(client: Client) {
     let mut accepted = Vec::new();
     for method in METHODS.iter() {
@@ -163,6 +153,7 @@ async fn an_empty_message_is_checked_like_any_other(client: Client) {
     assert_eq!(accepted, expected);
 }
 
+#[apply(on_one_database)]
 async fn unknown_fields_are_ignored(client: Client) {
     let request = create_task_request(task("From the future"));
     // Field 15, which no request has.
@@ -175,6 +166,7 @@ async fn unknown_fields_are_ignored(client: Client) {
     assert_eq!(answer.ignored_paths, [""; 0]);
 }
 
+#[apply(on_one_database)]
 async fn a_bad_message_does_not_end_the_connection(client: Client) {
     let good = client.given_task(task("Good")).await;
     refusal(&client, "TaskService/GetTask", Bytes::from_static(b"\xff")).await;
@@ -208,6 +200,8 @@ fn is_of_the_table(outcome: Result<Bytes, tonic::Status>) {
     assert_ne!(failure.reason(), "", "{failure:?}");
 }
 
+#[apply(property_on_one_database)]
+#[cases(256, (any_method(), any_bytes()))]
 async fn any_bytes_get_a_documented_code(client: Client, (method, bytes): (String, Vec<u8>)) {
     is_of_the_table(client.send_bytes(&method, bytes.into()).await);
 }
@@ -219,6 +213,8 @@ fn damage() -> impl Strategy<Value = (proptest::sample::Index, u8)> {
 
 type Damage = (proptest::sample::Index, u8);
 
+#[apply(property_on_one_database)]
+#[cases(128, (damage(), damage()))]
 async fn a_damaged_message_gets_a_documented_code(client: Client, damages: (Damage, Damage)) {
     let task = client.given_task(task("Damaged")).await;
     let request = create_step_request(full_step(&task));

@@ -1,6 +1,9 @@
 //! Pages of lists: their sizes, their order, and which tokens are valid.
 
-use crate::kit::{prelude::*, scratch::Scratch, store_server};
+use crate::kit::{
+    prelude::*,
+    server::{TestServer, in_memory},
+};
 
 mod concurrent_changes;
 mod every_listing;
@@ -8,15 +11,9 @@ mod filters;
 mod message_limit;
 mod renumbering;
 
-on_both_databases![
-    tasks_are_listed_in_the_order_of_their_creation,
-    a_page_ends_early_rather_than_exceed_3_mib,
-    a_page_of_tasks_ends_early_rather_than_exceed_3_mib,
-    steps_of_an_unknown_task_are_not_found,
-];
-
 const THREE_MIB: usize = 3 * 1024 * 1024;
 
+#[apply(on_both_databases)]
 async fn tasks_are_listed_in_the_order_of_their_creation(client: Client) {
     let mut created = Vec::new();
     for name in ["a", "b", "c", "d", "e"] {
@@ -36,6 +33,7 @@ fn steps_page(task: &Task, page_token: &str) -> ListStepsRequest {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_page_ends_early_rather_than_exceed_3_mib(client: Client) {
     let task = client.given_task(task("Heavy")).await;
     let sizes = [1, 1, 1, 2, 4, 1, 1].map(|mib| mib * 1_000_000);
@@ -66,6 +64,7 @@ async fn a_page_ends_early_rather_than_exceed_3_mib(client: Client) {
 }
 
 /// Two of the tasks are together larger than a page, and one is so alone.
+#[apply(on_both_databases)]
 async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
     let mut created = Vec::new();
     for conditions in [400, 400, 900, 1, 400] {
@@ -94,6 +93,7 @@ async fn a_page_of_tasks_ends_early_rather_than_exceed_3_mib(client: Client) {
     assert!(read == created[2]);
 }
 
+#[apply(on_both_databases)]
 async fn steps_of_an_unknown_task_are_not_found(client: Client) {
     let unknown = task_of(&unknown_guid());
     let listed = client.list_steps(steps_page(&unknown, "")).await;
@@ -104,9 +104,12 @@ async fn steps_of_an_unknown_task_are_not_found(client: Client) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_another_database_is_refused() {
     let mut pages = Vec::new();
-    for name in ["tokens-one", "tokens-another"] {
-        let url = Scratch::of_this_run().sqlite_url(name);
-        let (_, client) = store_server::serve(&url, 2).await;
+    let servers = [
+        TestServer::start(in_memory()).await,
+        TestServer::start(in_memory()).await,
+    ];
+    for server in &servers {
+        let client = server.client();
         for name in ["a", "b"] {
             client.given_task(task(name)).await;
         }

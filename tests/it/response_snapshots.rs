@@ -5,10 +5,6 @@
 use crate::kit::{prelude::*, snapshot};
 use serde_json::{Value, json};
 
-on_both_databases![refused_references, refused_preconditions, refused_versions];
-
-on_one_database![refused_fields, refused_credentials, refused_messages];
-
 /// Compares with the snapshot of this name, the same one on every database.
 fn matches(name: &str, value: &Value) {
     let mut settings = insta::Settings::clone_current();
@@ -17,6 +13,7 @@ fn matches(name: &str, value: &Value) {
     settings.bind(|| insta::assert_snapshot!(name, snapshot::text(value)));
 }
 
+#[apply(on_one_database)]
 async fn refused_fields(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let missing = client.create_task(Task::default()).await.refused();
@@ -54,6 +51,7 @@ async fn refused_fields(client: Client) {
     matches("refused_fields", &refusals);
 }
 
+#[apply(on_both_databases)]
 async fn refused_references(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let lost = task("Nowhere").with_guid(unknown_guid());
@@ -71,6 +69,7 @@ async fn refused_references(client: Client) {
     matches("refused_references", &refusals);
 }
 
+#[apply(on_both_databases)]
 async fn refused_preconditions(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;
@@ -94,6 +93,7 @@ async fn refused_preconditions(client: Client) {
     matches("refused_preconditions", &refusals);
 }
 
+#[apply(on_both_databases)]
 async fn refused_versions(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let update = task_of(&guide.guid).with_etag("old");
@@ -101,6 +101,7 @@ async fn refused_versions(client: Client) {
     matches("refused_versions", &snapshot::failure(&failure));
 }
 
+#[apply(on_one_database)]
 async fn refused_credentials(client: Client) {
     let anonymous = client.without_credentials();
     let odd = client.with_account("a b");
@@ -113,6 +114,7 @@ async fn refused_credentials(client: Client) {
     matches("refused_credentials", &refusals);
 }
 
+#[apply(on_one_database)]
 async fn refused_messages(client: Client) {
     let send = async |message: &'static [u8]| {
         let sent = client.send_bytes("TaskService/GetTask", message.into());

@@ -10,19 +10,6 @@ mod races;
 mod restore;
 mod settings;
 
-on_both_databases![
-    a_revision_is_the_guide_as_it_was,
-    nothing_changed_makes_no_revision,
-    an_automatic_revision_becomes_requested,
-    revisions_are_listed_newest_first,
-    a_deleted_revision_is_gone_and_its_number_is_not_used_again,
-    a_missing_revision_is_not_found,
-    histories_of_two_tasks_are_apart,
-    a_guide_etag_follows_every_change,
-    an_old_guide_etag_is_a_mismatch,
-    invalid_fields_are_named,
-];
-
 /// The guide as ExportTask returns it, with its etag.
 async fn exported(client: &Client, guid: &str) -> ExportTaskResponse {
     let request = ExportTaskRequest {
@@ -103,6 +90,7 @@ async fn retitle(client: &Client, task: &str, title: &str) -> Step {
     client.updated_step(step.clone(), &["title"]).await
 }
 
+#[apply(on_both_databases)]
 async fn a_revision_is_the_guide_as_it_was(client: Client) {
     let guide = given_guide(&client).await;
     // Steps of managed tasks are not counted.
@@ -158,6 +146,7 @@ async fn a_revision_is_the_guide_as_it_was(client: Client) {
     assert_eq!(found.document, before.document);
 }
 
+#[apply(on_both_databases)]
 async fn nothing_changed_makes_no_revision(client: Client) {
     let guide = given_guide(&client).await;
     let first = CreateRevisionRequest {
@@ -188,6 +177,7 @@ async fn nothing_changed_makes_no_revision(client: Client) {
     assert_eq!(client.all_revisions(&guide.guid).await, [expected]);
 }
 
+#[apply(on_both_databases)]
 async fn an_automatic_revision_becomes_requested(client: Client) {
     let guide = given_guide(&client).await;
     publish(&client, &guide.guid).await;
@@ -216,6 +206,7 @@ async fn an_automatic_revision_becomes_requested(client: Client) {
     assert_eq!(client.all_revisions(&guide.guid).await, [expected]);
 }
 
+#[apply(on_both_databases)]
 async fn revisions_are_listed_newest_first(client: Client) {
     let guide = given_guide(&client).await;
     assert!(client.all_revisions(&guide.guid).await.is_empty());
@@ -233,6 +224,7 @@ async fn revisions_are_listed_newest_first(client: Client) {
     assert_eq!(listed, [5, 4, 3, 2, 1]);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Client) {
     let guide = given_guide(&client).await;
     let kept = client.kept_revision(&guide.guid).await;
@@ -259,6 +251,7 @@ async fn a_deleted_revision_is_gone_and_its_number_is_not_used_again(client: Cli
     assert_eq!(live.revision.expect("a revision").revision, 2);
 }
 
+#[apply(on_both_databases)]
 async fn a_missing_revision_is_not_found(client: Client) {
     let guide = given_guide(&client).await;
     let guid = &guide.guid;
@@ -311,6 +304,7 @@ async fn a_missing_revision_is_not_found(client: Client) {
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
 }
 
+#[apply(on_both_databases)]
 async fn histories_of_two_tasks_are_apart(client: Client) {
     let keep = async |guide: &Task, alias: &str| {
         let request = CreateRevisionRequest {
@@ -343,6 +337,7 @@ async fn histories_of_two_tasks_are_apart(client: Client) {
     assert_eq!(client.all_revisions(&other.guid).await, before);
 }
 
+#[apply(on_both_databases)]
 async fn a_guide_etag_follows_every_change(client: Client) {
     let guide = given_guide(&client).await;
     let etag = async || exported(&client, &guide.guid).await.guide_etag;
@@ -420,6 +415,7 @@ async fn a_guide_etag_follows_every_change(client: Client) {
     assert_eq!(after.guide_etag, before);
 }
 
+#[apply(on_both_databases)]
 async fn an_old_guide_etag_is_a_mismatch(client: Client) {
     let guide = given_guide(&client).await;
     let before = exported(&client, &guide.guid).await;
@@ -465,6 +461,7 @@ async fn an_old_guide_etag_is_a_mismatch(client: Client) {
     failure.violates(&[("guide_etag", "FIELD_INVALID")]);
 }
 
+#[apply(on_both_databases)]
 async fn invalid_fields_are_named(client: Client) {
     let failure = client.get_revision("", "").await.refused();
     failure.violates(&[("task", "FIELD_REQUIRED"), ("revision", "FIELD_REQUIRED")]);

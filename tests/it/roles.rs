@@ -2,26 +2,18 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_fresh_account_has_no_roles,
-    roles_are_listed_in_the_order_of_their_creation,
-    names_need_not_be_unique,
-    an_id_sent_is_ignored_and_listed,
-    a_deleted_role_leaves_the_list,
-    an_id_is_never_used_twice,
-    a_role_that_is_not_there_is_not_found,
-];
-
 async fn names(client: &Client) -> Vec<String> {
     let listed = client.list_roles(0, "").await.accepted();
     listed.roles.into_iter().map(|role| role.name).collect()
 }
 
+#[apply(on_both_databases)]
 async fn a_fresh_account_has_no_roles(client: Client) {
     let listed = client.list_roles(0, "").await.accepted();
     assert_eq!(listed, ListRolesResponse::default());
 }
 
+#[apply(on_both_databases)]
 async fn roles_are_listed_in_the_order_of_their_creation(client: Client) {
     for name in ["b", "a", "ä", "B"] {
         client.given_role(name).await;
@@ -29,6 +21,7 @@ async fn roles_are_listed_in_the_order_of_their_creation(client: Client) {
     assert_eq!(names(&client).await, ["b", "a", "ä", "B"]);
 }
 
+#[apply(on_both_databases)]
 async fn names_need_not_be_unique(client: Client) {
     let first = client.given_role("same").await;
     let second = client.given_role("same").await;
@@ -36,6 +29,7 @@ async fn names_need_not_be_unique(client: Client) {
     assert!(first.id > 0 && second.id > 0);
 }
 
+#[apply(on_both_databases)]
 async fn an_id_sent_is_ignored_and_listed(client: Client) {
     let role = Role {
         id: 987_654,
@@ -50,6 +44,7 @@ async fn an_id_sent_is_ignored_and_listed(client: Client) {
     assert_eq!(response.ignored_paths, [""; 0]);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_role_leaves_the_list(client: Client) {
     let gone = client.given_role("gone").await;
     client.given_role("kept").await;
@@ -63,6 +58,7 @@ async fn a_deleted_role_leaves_the_list(client: Client) {
     assert_eq!(names(&client).await, ["kept", "gone"]);
 }
 
+#[apply(on_both_databases)]
 async fn an_id_is_never_used_twice(client: Client) {
     let gone = client.given_role("gone").await;
     client.delete_role(gone.id).await.accepted();
@@ -70,6 +66,7 @@ async fn an_id_is_never_used_twice(client: Client) {
     assert_ne!(next.id, gone.id);
 }
 
+#[apply(on_both_databases)]
 async fn a_role_that_is_not_there_is_not_found(client: Client) {
     for id in [1, i64::MAX] {
         client.delete_role(id).await.refused().is_role_not_found(id);

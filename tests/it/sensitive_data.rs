@@ -2,10 +2,10 @@
 //! passwords go through every call of the contract, valid and invalid ones, while the
 //! service logs everything. No log line, metric, span or error holds a mark.
 
-mod caller;
+pub mod caller;
 mod every_call;
 mod invalid_values;
 mod marks;
-mod service;
+pub mod service;
 mod unreadable_rows;
-mod valid_calls;
+pub mod valid_calls;

@@ -12,6 +12,7 @@ use std::{
 };
 
 use crate::kit::command::command;
+use rustix::process::Signal;
 
 /// A wait that reaches it has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -111,7 +112,7 @@ fn a_taken_port_is_a_failed_start_of_one_line() {
 
 #[test]
 fn signals_end_the_server_cleanly_despite_silent_connections() {
-    for signal in ["TERM", "INT"] {
+    for signal in [Signal::TERM, Signal::INT] {
         let running = command(&MEMORY)
             .env("EXPERTISE_SHUTDOWN_GRACE", "1s")
             .start();
@@ -123,7 +124,7 @@ fn signals_end_the_server_cleanly_despite_silent_connections() {
         begin_http2(&mut idle);
         running.signal(signal);
         let output = running.end();
-        assert_eq!(output.code, Some(0), "{signal}");
+        assert_eq!(output.code, Some(0), "{signal:?}");
         assert_eq!(output.stdout, "");
         drop((silent, idle));
     }

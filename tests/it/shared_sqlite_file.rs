@@ -2,7 +2,10 @@
 
 use std::fs::File;
 
-use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::{
+    fs::{FlockOperation, fcntl_lock},
+    process::Signal,
+};
 use tokio::task::JoinSet;
 
 use crate::kit::{command::command, prelude::*};
@@ -55,7 +58,7 @@ fn a_server_keeps_the_file_locked_that_it_has_found() {
     };
     let creator = start();
     creator.address();
-    creator.signal("TERM");
+    creator.signal(Signal::TERM);
     creator.end().succeeded();
     let server = start();
     server.address();

@@ -4,10 +4,10 @@
 use sqlx::{Connection, PgConnection};
 
 use crate::kit::{
-    databases::{Database, DatabaseTest, empty_postgres},
-    plans,
+    command::command,
+    databases::{Database, DatabaseTest, postgres, runtime},
     prelude::*,
-    statement_log::{self, shape, statement, written_account_fault},
+    statement_log::{self, read_account_fault, shape, statement, written_account_fault},
 };
 
 #[test]
@@ -79,73 +79,26 @@ fn a_statement_is_known_by_its_shape() {
     }
 }
 
-#[tokio::test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-async fn a_plan_tells_how_many_partitions_it_scans() {
-    let url = empty_postgres("scanned_partitions");
-    plans::create_partitioned_tables(&url).await;
-    let mut connection = PgConnection::connect(&url).await.expect("a connection");
-    for (sql, expected) in [
-        ("SELECT * FROM steps WHERE account_id = $1 AND guid = $2", 1),
-        (
-            "SELECT * FROM steps s JOIN tasks t ON t.account_id = s.account_id AND t.guid = s.task \
-             WHERE s.account_id = $1",
-            1,
-        ),
-        ("UPDATE steps SET version = $2 WHERE account_id = $1", 1),
-        (
-            "WITH moved (guid, position) AS (VALUES ($2, $3), ($4, $5)) \
-             UPDATE steps SET position = moved.position FROM moved \
-             WHERE steps.account_id = $1 AND steps.guid = moved.guid",
-            1,
-        ),
-        (
-            "WITH guard AS (INSERT INTO tasks (account_id, guid) SELECT $3, $4 WHERE true \
-             RETURNING guid) SELECT guid FROM guard",
-            0,
-        ),
-        (
-            "SELECT guid FROM steps WHERE account_id = $1 AND (task, guid) IN (VALUES ($2, $3))",
-            1,
-        ),
-        (
-            "SELECT (SELECT count(*) FROM step_translations l WHERE l.account_id = $1 \
-             AND l.step = s.guid) FROM steps s WHERE s.account_id = $1",
-            1,
-        ),
-        (
-            "INSERT INTO accounts (account_id, last_role_id) VALUES ($1, $2)",
-            0,
-        ),
-        ("SELECT value FROM server_keys", 0),
-        ("SELECT * FROM steps WHERE guid = $1", 16),
-        (
-            "SELECT * FROM steps s JOIN tasks t ON t.guid = s.task WHERE s.account_id = $1",
-            16,
-        ),
-        ("SELECT * FROM steps WHERE account_id = $1 OR guid = $2", 16),
-        (
-            "SELECT * FROM tasks WHERE account_id = $1 AND guid IN (SELECT task FROM steps)",
-            16,
-        ),
-        (
-            "SELECT * FROM steps WHERE account_id = $1 UNION SELECT * FROM steps",
-            16,
-        ),
-        (
-            "WITH guard AS (UPDATE tasks SET version = 2 WHERE guid = $1 RETURNING guid) \
-             SELECT * FROM guard",
-            16,
-        ),
-        (
-            "DELETE FROM steps USING tasks t WHERE steps.account_id = $1",
-            16,
-        ),
-        ("DELETE FROM steps WHERE guid = $1", 16),
+#[test]
+fn a_table_that_is_read_without_its_account_is_a_fault() {
+    let tables = ["steps", "tasks"].map(str::to_owned).into();
+    for sql in [
+        "SELECT * FROM steps WHERE account_id = $1 AND guid = $2",
+        "SELECT * FROM steps s JOIN tasks t ON t.account_id = s.account_id AND t.guid = s.task \
+         WHERE s.account_id = $1",
+        "UPDATE steps SET version = $2 WHERE account_id = $1",
+        "SELECT value FROM server_keys",
     ] {
-        let scanned = plans::scanned(&mut connection, sql).await;
-        let scanned = scanned.unwrap_or_else(|error| panic!("{sql}: {error}"));
-        assert_eq!(scanned.len(), expected, "{sql}: {scanned:?}");
+        assert_eq!(read_account_fault(sql, &tables), None, "{sql}");
+    }
+    for sql in [
+        "SELECT * FROM steps WHERE guid = $1",
+        "SELECT * FROM steps s JOIN tasks t ON t.guid = s.task WHERE s.account_id = $1",
+        "SELECT * FROM steps WHERE account_id = $1 UNION SELECT * FROM steps",
+        "DELETE FROM steps USING tasks t WHERE steps.account_id = $1",
+        "DELETE FROM steps WHERE guid = $1",
+    ] {
+        assert!(read_account_fault(sql, &tables).is_some(), "{sql}");
     }
 }
 
@@ -170,4 +123,53 @@ fn a_row_without_its_account_or_with_another_one_is_a_fault() {
     ] {
         assert!(written_account_fault(sql).is_some(), "{sql}");
     }
+}
+
+/// For every index, and for both ends of every foreign key: its first column. For every table:
+/// `account_id`, or which of the two it lacks, a primary key or that column.
+const KEYS: &str = "
+    SELECT format('index %s of %s', i.relname, t.relname), a.attname::text
+    FROM pg_index x
+    JOIN pg_class i ON i.oid = x.indexrelid
+    JOIN pg_class t ON t.oid = x.indrelid
+    JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0]
+    WHERE t.relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT format('foreign key %s of %s', c.conname, e.side::regclass), a.attname::text
+    FROM pg_constraint c
+    CROSS JOIN LATERAL (VALUES (c.conrelid, c.conkey[1]), (c.confrelid, c.confkey[1]))
+        AS e (side, first)
+    JOIN pg_attribute a ON a.attrelid = e.side AND a.attnum = e.first
+    WHERE c.contype = 'f' AND c.connamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT format('table %s', t.relname),
+           CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = t.oid AND indisprimary)
+                THEN 'no primary key' ELSE COALESCE(a.attname::text, 'no account') END
+    FROM pg_class t
+    LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'account_id'
+    WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r'";
+
+#[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+fn every_key_of_the_schema_begins_with_the_account() {
+    let url = postgres("schema");
+    command(&["migrate", "--database-url", &url])
+        .run()
+        .succeeded();
+    let keys = runtime().block_on(async {
+        let mut connection = PgConnection::connect(&url).await.expect("a connection");
+        let keys = sqlx::query_as::<_, (String, String)>(KEYS);
+        keys.fetch_all(&mut connection).await.expect("the keys")
+    });
+    let of_kind = |kind| keys.iter().filter(move |(what, _)| what.starts_with(kind));
+    assert!(of_kind("table").count() > 5 && of_kind("index").count() > 5);
+    // These do not belong to an account.
+    let shared = ["server_keys", "seaql_migrations"];
+    let straying = keys.iter().filter(|(what, first)| {
+        first != "account_id" && !shared.iter().any(|table| what.ends_with(table))
+    });
+    assert_eq!(
+        straying.collect::<Vec<_>>(),
+        Vec::<&(String, String)>::new()
+    );
 }

@@ -2,13 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_new_step_stands_after_its_prevstep_or_last,
-    malformed_prevstep_is_refused_and_creates_nothing,
-    each_task_has_an_order_of_its_own,
-    updating_a_step_keeps_its_place,
-];
-
 async fn task_with_steps(client: &Client, titles: &[&str]) -> (Task, Vec<String>) {
     let task = client.given_task(task("Ordered")).await;
     let steps = client.given_steps(&task, titles).await;
@@ -23,6 +16,7 @@ async fn create_after(client: &Client, new: Step, prevstep: &str) -> (String, Pl
 }
 
 /// A subtask step is created under locks, any other without.
+#[apply(on_both_databases)]
 async fn a_new_step_stands_after_its_prevstep_or_last(client: Client) {
     use Placement::{AfterPrevstep, Appended, AppendedPrevstepUnknown};
     let (other, others) = task_with_steps(&client, &["d"]).await;
@@ -53,6 +47,7 @@ async fn a_new_step_stands_after_its_prevstep_or_last(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a"]).await;
     let created = client
@@ -62,6 +57,7 @@ async fn malformed_prevstep_is_refused_and_creates_nothing(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, steps);
 }
 
+#[apply(on_both_databases)]
 async fn each_task_has_an_order_of_its_own(client: Client) {
     let (first, first_steps) = task_with_steps(&client, &["a"]).await;
     let (second, second_steps) = task_with_steps(&client, &["b", "c"]).await;
@@ -71,6 +67,7 @@ async fn each_task_has_an_order_of_its_own(client: Client) {
     assert_eq!(client.step_order(&second.guid).await, second_steps);
 }
 
+#[apply(on_both_databases)]
 async fn updating_a_step_keeps_its_place(client: Client) {
     let (task, steps) = task_with_steps(&client, &["a", "b", "c"]).await;
     let renamed = step_of(&steps[0]).titled("renamed");

@@ -3,21 +3,6 @@
 use crate::kit::prelude::*;
 use serde_json::json;
 
-on_both_databases![
-    every_field_a_caller_may_set_is_kept,
-    each_type_can_be_created,
-    cost_is_0_unless_sent,
-    published_is_1_unless_sent,
-    texts_lists_and_json_come_back_as_sent,
-    system_set_fields_sent_on_create_change_nothing_and_are_listed,
-    subtask_fields_of_other_types_are_ignored_and_listed,
-    the_task_the_type_and_the_product_are_fixed,
-    an_update_changes_etag_and_modified_ts_alone_of_the_other_fields,
-    an_upper_case_guid_names_the_same_step,
-    a_deleted_step_is_gone,
-    lists_leave_bodies_out_unless_expanded,
-];
-
 const COSTLY: [StepType; 2] = [StepType::Solution, StepType::Idp];
 const FREE: [StepType; 3] = [StepType::Observation, StepType::Information, StepType::End];
 
@@ -25,6 +10,7 @@ async fn a_task(client: &Client) -> Task {
     client.given_task(task("Guide")).await
 }
 
+#[apply(on_both_databases)]
 async fn every_field_a_caller_may_set_is_kept(client: Client) {
     let sent = full_step(&a_task(&client).await);
     let created = client.given_step(sent.clone()).await;
@@ -57,6 +43,7 @@ async fn every_field_a_caller_may_set_is_kept(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn each_type_can_be_created(client: Client) {
     let task = a_task(&client).await;
     for kind in COSTLY.into_iter().chain(FREE) {
@@ -68,6 +55,7 @@ async fn each_type_can_be_created(client: Client) {
     assert_eq!(created.r#type(), StepType::Subtask);
 }
 
+#[apply(on_both_databases)]
 async fn cost_is_0_unless_sent(client: Client) {
     let task = a_task(&client).await;
     for kind in COSTLY.into_iter().chain(FREE) {
@@ -76,12 +64,14 @@ async fn cost_is_0_unless_sent(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn published_is_1_unless_sent(client: Client) {
     let task = a_task(&client).await;
     let created = client.given_step(information_step(&task, "default")).await;
     assert_eq!(created.published, Some(1));
 }
 
+#[apply(on_both_databases)]
 async fn texts_lists_and_json_come_back_as_sent(client: Client) {
     let step = information_step(&a_task(&client).await, "Step");
     let body = "\u{feff}<p CLASS='a'>&nbsp;\r\n\t<br>e\u{301}<script>x</script>\u{fffd}</P> \u{1}";
@@ -152,6 +142,7 @@ async fn texts_lists_and_json_come_back_as_sent(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: Client) {
     let task = a_task(&client).await;
     let long_ago = prost_types::Timestamp {
@@ -195,6 +186,7 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
     assert_eq!(stored.feedback_config[0].values[1].link, "");
 }
 
+#[apply(on_both_databases)]
 async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
     let task = a_task(&client).await;
     for (id, product) in [(unknown_guid(), 9), ("no-id".to_owned(), -1)] {
@@ -213,6 +205,7 @@ async fn subtask_fields_of_other_types_are_ignored_and_listed(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_task_the_type_and_the_product_are_fixed(client: Client) {
     let (task, other) = (a_task(&client).await, a_task(&client).await);
     let created = client.given_step(information_step(&task, "fixed")).await;
@@ -252,6 +245,7 @@ async fn changes_alone(client: &Client, changed: Step, field: &str) -> Step {
     after
 }
 
+#[apply(on_both_databases)]
 async fn an_update_changes_etag_and_modified_ts_alone_of_the_other_fields(client: Client) {
     let task = a_task(&client).await;
     let step = client.given_step(full_step(&task)).await;
@@ -273,6 +267,7 @@ async fn an_update_changes_etag_and_modified_ts_alone_of_the_other_fields(client
     changes_alone(&client, referring, "subtask_id").await;
 }
 
+#[apply(on_both_databases)]
 async fn an_upper_case_guid_names_the_same_step(client: Client) {
     let task = a_task(&client).await;
     let sent = information_step(&task, "upper case").in_task(task.guid.to_uppercase());
@@ -282,6 +277,7 @@ async fn an_upper_case_guid_names_the_same_step(client: Client) {
     assert_eq!(read.accepted(), created);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_step_is_gone(client: Client) {
     let task = a_task(&client).await;
     let guid = client.given_step(full_step(&task)).await.guid;
@@ -300,6 +296,7 @@ async fn a_deleted_step_is_gone(client: Client) {
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
 }
 
+#[apply(on_both_databases)]
 async fn lists_leave_bodies_out_unless_expanded(client: Client) {
     let task = a_task(&client).await;
     let whole = client.given_step(full_step(&task)).await;

@@ -2,30 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_task_with_steps_is_not_deleted_unless_forced,
-    a_subtask_step_is_titled_like_its_task,
-    a_title_sent_for_a_subtask_step_is_ignored_and_listed,
-    a_subtask_may_be_of_any_product,
-    the_subtasks_product_must_be_the_tasks,
-    a_subtask_step_needs_both_id_and_product,
-    an_unknown_subtask_is_not_found,
-    renaming_a_task_renames_every_step_that_refers_to_it,
-    renaming_a_task_leaves_other_steps_alone,
-    renaming_a_task_changes_the_etag_of_its_subtask_steps,
-    an_update_of_the_id_alone_takes_the_product_along,
-    an_update_of_the_product_alone_is_checked_against_the_task,
-    an_update_to_a_subtask_that_is_not_there_is_refused,
-    a_masked_subtask_that_is_unset_is_refused,
-    a_masked_title_of_a_subtask_step_is_ignored_and_listed,
-    a_translated_title_of_a_subtask_step_is_its_own,
-    twenty_references_are_named,
-    a_task_that_refers_to_itself_alone_is_deleted,
-    an_old_etag_keeps_a_task_from_being_deleted,
-    a_task_is_deleted_once_no_step_refers_to_it,
-    two_renames_at_once_both_reach_their_steps,
-];
-
 /// A guide, another task, and a subtask step of the guide that refers to it.
 async fn wired(client: &Client) -> (Task, Task, Step) {
     let guide = client.given_task(task("Guide")).await;
@@ -39,6 +15,7 @@ async fn rename(client: &Client, task: &Task, name: &str) {
     client.updated_task(update, &["name"]).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_step_is_titled_like_its_task(client: Client) {
     let (_, other, step) = wired(&client).await;
     assert_eq!(step.title, "Other");
@@ -48,6 +25,7 @@ async fn a_subtask_step_is_titled_like_its_task(client: Client) {
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
 }
 
+#[apply(on_both_databases)]
 async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
     let (guide, other, _) = wired(&client).await;
     for title in ["Mine".to_owned(), "x".repeat(401)] {
@@ -58,6 +36,7 @@ async fn a_title_sent_for_a_subtask_step_is_ignored_and_listed(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_may_be_of_any_product(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let sent = task("Elsewhere").with_product(PRODUCT + 1);
@@ -66,6 +45,7 @@ async fn a_subtask_may_be_of_any_product(client: Client) {
     assert_eq!(step.subtask_pid, Some(PRODUCT + 1));
 }
 
+#[apply(on_both_databases)]
 async fn the_subtasks_product_must_be_the_tasks(client: Client) {
     let (guide, other, _) = wired(&client).await;
     let sent = subtask(&guide, &other).with_subtask_pid(PRODUCT + 1);
@@ -73,6 +53,7 @@ async fn the_subtasks_product_must_be_the_tasks(client: Client) {
     failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_step_needs_both_id_and_product(client: Client) {
     let (guide, other, _) = wired(&client).await;
     let nothing = Step {
@@ -87,6 +68,7 @@ async fn a_subtask_step_needs_both_id_and_product(client: Client) {
     ]);
 }
 
+#[apply(on_both_databases)]
 async fn an_unknown_subtask_is_not_found(client: Client) {
     let (guide, other, _) = wired(&client).await;
     let sent = subtask(&guide, &other).with_subtask_id(unknown_guid());
@@ -95,6 +77,7 @@ async fn an_unknown_subtask_is_not_found(client: Client) {
     failure.is_task_not_found(&unknown);
 }
 
+#[apply(on_both_databases)]
 async fn renaming_a_task_renames_every_step_that_refers_to_it(client: Client) {
     let (guide, other, step) = wired(&client).await;
     let twice = client.given_step(subtask(&guide, &other)).await;
@@ -107,6 +90,7 @@ async fn renaming_a_task_renames_every_step_that_refers_to_it(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
     let (guide, other, step) = wired(&client).await;
     let own = client.given_step(information_step(&other, "Other")).await;
@@ -116,6 +100,7 @@ async fn renaming_a_task_leaves_other_steps_alone(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn renaming_a_task_changes_the_etag_of_its_subtask_steps(client: Client) {
     let (_, other, step) = wired(&client).await;
     rename(&client, &other, "Renamed").await;
@@ -123,6 +108,7 @@ async fn renaming_a_task_changes_the_etag_of_its_subtask_steps(client: Client) {
     assert_ne!(read.etag, step.etag);
 }
 
+#[apply(on_both_databases)]
 async fn an_update_of_the_id_alone_takes_the_product_along(client: Client) {
     let (_, _, step) = wired(&client).await;
     let sent = task("Third").with_product(99);
@@ -136,6 +122,7 @@ async fn an_update_of_the_id_alone_takes_the_product_along(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_update_of_the_product_alone_is_checked_against_the_task(client: Client) {
     let (_, _, step) = wired(&client).await;
     let update = step_of(&step.guid).with_subtask_pid(PRODUCT + 1);
@@ -144,6 +131,7 @@ async fn an_update_of_the_product_alone_is_checked_against_the_task(client: Clie
     failure.violates(&[("step.subtask_pid", "FIELD_INVALID")]);
 }
 
+#[apply(on_both_databases)]
 async fn an_update_to_a_subtask_that_is_not_there_is_refused(client: Client) {
     let (_, _, step) = wired(&client).await;
     let unknown = unknown_guid();
@@ -153,6 +141,7 @@ async fn an_update_to_a_subtask_that_is_not_there_is_refused(client: Client) {
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
 }
 
+#[apply(on_both_databases)]
 async fn a_masked_subtask_that_is_unset_is_refused(client: Client) {
     let (_, _, step) = wired(&client).await;
     let id = ("step.subtask_id", "FIELD_REQUIRED");
@@ -167,6 +156,7 @@ async fn a_masked_subtask_that_is_unset_is_refused(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) {
     let (_, _, step) = wired(&client).await;
     for title in ["Mine", ""] {
@@ -178,6 +168,7 @@ async fn a_masked_title_of_a_subtask_step_is_ignored_and_listed(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_translated_title_of_a_subtask_step_is_its_own(client: Client) {
     let (guide, other, _) = wired(&client).await;
     let sent = subtask(&guide, &other).translated("de", step_translation("Andere"));
@@ -187,6 +178,7 @@ async fn a_translated_title_of_a_subtask_step_is_its_own(client: Client) {
     assert_eq!(read.translations["de"].title.as_deref(), Some("Andere"));
 }
 
+#[apply(on_both_databases)]
 async fn twenty_references_are_named(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;
@@ -215,6 +207,7 @@ async fn twenty_references_are_named(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_refers_to_itself_alone_is_deleted(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     client.given_step(subtask(&guide, &guide)).await;
@@ -222,6 +215,7 @@ async fn a_task_that_refers_to_itself_alone_is_deleted(client: Client) {
     assert_eq!(client.all_tasks().await, []);
 }
 
+#[apply(on_both_databases)]
 async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     rename(&client, &guide, "Renamed").await;
@@ -240,6 +234,7 @@ async fn an_old_etag_keeps_a_task_from_being_deleted(client: Client) {
     client.send_delete_task(request).await.accepted();
 }
 
+#[apply(on_both_databases)]
 async fn a_task_is_deleted_once_no_step_refers_to_it(client: Client) {
     let (guide, other, step) = wired(&client).await;
     let next = client.given_task(task("Next")).await;
@@ -254,6 +249,7 @@ async fn a_task_is_deleted_once_no_step_refers_to_it(client: Client) {
 }
 
 /// Each import renames a task, and changes a step that refers to the other one.
+#[apply(on_both_databases)]
 async fn two_renames_at_once_both_reach_their_steps(client: Client) {
     let mut tasks = vec![
         client.given_task(task("One")).await,
@@ -288,6 +284,7 @@ async fn two_renames_at_once_both_reach_their_steps(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_task_with_steps_is_not_deleted_unless_forced(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     client.given_step(information_step(&guide, "one")).await;

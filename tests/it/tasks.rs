@@ -3,32 +3,10 @@
 use crate::kit::prelude::*;
 use prost_types::Timestamp;
 
-on_both_databases![
-    a_created_task_gets_a_version_7_guid,
-    every_field_a_caller_may_set_is_kept,
-    published_is_1_unless_sent,
-    no_roles_means_all_seven,
-    duplicate_roles_are_removed_and_the_order_is_kept,
-    a_name_is_kept_byte_for_byte,
-    a_new_task_is_standard_dirty_unindexed_and_without_steps,
-    the_account_is_the_callers,
-    times_are_utc_with_microseconds,
-    system_set_fields_sent_on_create_change_nothing_and_are_listed,
-    system_set_fields_sent_on_update_change_nothing_and_are_listed,
-    an_upper_case_guid_names_the_same_task,
-    an_update_changes_etag_and_modified_ts_alone_of_the_system_fields,
-    product_id_is_fixed,
-    invalid_fields_are_reported_before_missing_resources_and_old_etags,
-    a_deleted_task_is_gone,
-    force_deletes_the_steps_too,
-    creating_a_step_changes_its_tasks_etag_and_modified_ts,
-    deleting_a_step_changes_its_tasks_etag_and_modified_ts,
-    updating_a_step_leaves_its_task_as_it_was,
-];
-
 /// Every access level, in the order of their numbers.
 const ALL_ROLES: [i32; 7] = [0, 1, 2, 3, 5, 7, 8];
 
+#[apply(on_both_databases)]
 async fn a_created_task_gets_a_version_7_guid(client: Client) {
     let guid = client.given_task(task("New")).await.guid;
     let parsed: uuid::Uuid = guid.parse().expect("a UUID");
@@ -36,6 +14,7 @@ async fn a_created_task_gets_a_version_7_guid(client: Client) {
     assert_eq!(parsed.hyphenated().to_string(), guid);
 }
 
+#[apply(on_both_databases)]
 async fn every_field_a_caller_may_set_is_kept(client: Client) {
     let sent = full_task();
     let kept = client.given_task(sent.clone()).await;
@@ -47,22 +26,26 @@ async fn every_field_a_caller_may_set_is_kept(client: Client) {
     assert_eq!(kept.translations["de"].name, sent.translations["de"].name);
 }
 
+#[apply(on_both_databases)]
 async fn published_is_1_unless_sent(client: Client) {
     let created = client.given_task(task("Default")).await;
     assert_eq!(created.published, Some(1));
 }
 
+#[apply(on_both_databases)]
 async fn no_roles_means_all_seven(client: Client) {
     let mut roles = client.given_task(task("Open")).await.roles;
     roles.sort_unstable();
     assert_eq!(roles, ALL_ROLES);
 }
 
+#[apply(on_both_databases)]
 async fn duplicate_roles_are_removed_and_the_order_is_kept(client: Client) {
     let sent = task("Doubled").with_roles(vec![8, 0, 5, 8, 0, 1]);
     assert_eq!(client.given_task(sent).await.roles, [8, 0, 5, 1]);
 }
 
+#[apply(on_both_databases)]
 async fn a_name_is_kept_byte_for_byte(client: Client) {
     // Decomposed, right-to-left and zero-width characters, and all kinds of quotes.
     let name = "e\u{301}\u{200f}א\u{200b}'\"\\%_`$1?;--";
@@ -70,6 +53,7 @@ async fn a_name_is_kept_byte_for_byte(client: Client) {
     assert_eq!(client.get_task(&guid).await.accepted().name, name);
 }
 
+#[apply(on_both_databases)]
 async fn a_new_task_is_standard_dirty_unindexed_and_without_steps(client: Client) {
     let created = client.given_task(task("New")).await;
     assert_eq!(created.r#type, Some(TaskType::Standard.into()));
@@ -80,6 +64,7 @@ async fn a_new_task_is_standard_dirty_unindexed_and_without_steps(client: Client
     assert_eq!(created.mvn_ts, None);
 }
 
+#[apply(on_both_databases)]
 async fn the_account_is_the_callers(client: Client) {
     let sent = Task {
         account_id: client.other_account().account().to_owned(),
@@ -89,6 +74,7 @@ async fn the_account_is_the_callers(client: Client) {
     assert_eq!(created.account_id, client.account());
 }
 
+#[apply(on_both_databases)]
 async fn times_are_utc_with_microseconds(client: Client) {
     let created = client.given_task(task("Timed")).await;
     let (made, changed) = (created.created_ts.unwrap(), created.modified_ts.unwrap());
@@ -123,6 +109,7 @@ fn task_with_system_fields(name: &str) -> Task {
     }
 }
 
+#[apply(on_both_databases)]
 async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: Client) {
     let sent = task_with_system_fields("System fields");
     let response = client.create_task(sent.clone()).await.accepted();
@@ -156,6 +143,7 @@ async fn system_set_fields_sent_on_create_change_nothing_and_are_listed(client: 
     assert_eq!(stored, plain);
 }
 
+#[apply(on_both_databases)]
 async fn system_set_fields_sent_on_update_change_nothing_and_are_listed(client: Client) {
     let before = client.given_task(task("Before")).await;
     let sent = task_with_system_fields("After").with_guid(&before.guid);
@@ -188,6 +176,7 @@ async fn system_set_fields_sent_on_update_change_nothing_and_are_listed(client: 
     assert_eq!(after, expected);
 }
 
+#[apply(on_both_databases)]
 async fn an_upper_case_guid_names_the_same_task(client: Client) {
     let created = client.given_task(task("Upper case")).await;
     let read = client.get_task(&created.guid.to_uppercase()).await;
@@ -197,6 +186,7 @@ async fn an_upper_case_guid_names_the_same_task(client: Client) {
     assert_eq!(updated.guid, created.guid);
 }
 
+#[apply(on_both_databases)]
 async fn an_update_changes_etag_and_modified_ts_alone_of_the_system_fields(client: Client) {
     let mut before = client.given_task(full_task()).await;
     let hidden = before.clone().with_published(7);
@@ -222,6 +212,7 @@ fn has_a_new_version_of(before: &Task, changed: Task, after: Task) -> Task {
     after
 }
 
+#[apply(on_both_databases)]
 async fn product_id_is_fixed(client: Client) {
     let created = client.given_task(task("Fixed")).await;
     for product in [PRODUCT + 1, -1] {
@@ -232,6 +223,7 @@ async fn product_id_is_fixed(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_task_is_gone(client: Client) {
     let guid = client.given_task(task("Short-lived")).await.guid;
     let response = client.delete_task(&guid).await.accepted();
@@ -248,6 +240,7 @@ async fn a_deleted_task_is_gone(client: Client) {
         .is_task_not_found(&guid);
 }
 
+#[apply(on_both_databases)]
 async fn force_deletes_the_steps_too(client: Client) {
     let task = client.given_task(task("Whole")).await;
     let steps = client.given_steps(&task, &["a", "b"]).await;
@@ -266,6 +259,7 @@ async fn force_deletes_the_steps_too(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn creating_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) {
     let task = client.given_task(task("Growing")).await;
     let first = client.given_step(information_step(&task, "first")).await;
@@ -289,6 +283,7 @@ async fn creating_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn deleting_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) {
     // The step that wires the managed task stands behind the observation.
     let steps = vec![
@@ -305,6 +300,7 @@ async fn deleting_a_step_changes_its_tasks_etag_and_modified_ts(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn updating_a_step_leaves_its_task_as_it_was(client: Client) {
     let task = client.given_task(task("Steady")).await;
     let step = client.given_step(information_step(&task, "old")).await;
@@ -314,6 +310,7 @@ async fn updating_a_step_leaves_its_task_as_it_was(client: Client) {
     assert_eq!(client.get_task(&task.guid).await.accepted(), before);
 }
 
+#[apply(on_both_databases)]
 async fn invalid_fields_are_reported_before_missing_resources_and_old_etags(client: Client) {
     let stored = client.given_task(task("Stored")).await;
     let step = client.given_step(information_step(&stored, "stored")).await;

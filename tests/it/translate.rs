@@ -14,6 +14,6 @@ mod prelude {
     pub use super::{
         fake_engine::{FakeEngine, Reply, upper_case},
         fake_service::{FakeService, State},
-        run::{config, language, question, run, run_of_task, step},
+        run::{question, run, step, translate},
     };
 }

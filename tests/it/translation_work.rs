@@ -12,17 +12,6 @@ mod refused_writes;
 mod requests;
 mod writes;
 
-on_both_databases![
-    every_task_and_step_is_missing_in_every_language,
-    a_row_serves_its_own_language_alone,
-    an_unlocked_row_is_outdated_once_a_text_of_the_step_changes,
-    any_text_that_a_person_writes_makes_an_outdated_row_current,
-    untranslated_fields_outdate_nothing,
-    a_linked_value_that_changes_outdates_all_that_has_its_text,
-    a_new_name_outdates_the_subtask_steps_of_other_tasks,
-    an_import_that_changes_a_source_outdates_its_rows,
-];
-
 const DE: [&str; 1] = ["de"];
 
 /// A resource, a language and the state of the translation.
@@ -96,6 +85,7 @@ async fn retitle(client: &Client, guid: &str, title: &str) {
     client.updated_step(update, &["title"]).await;
 }
 
+#[apply(on_both_databases)]
 async fn every_task_and_step_is_missing_in_every_language(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let other = client.given_task(task("Valve")).await;
@@ -123,6 +113,7 @@ async fn every_task_and_step_is_missing_in_every_language(client: Client) {
     assert_eq!(pending(work), expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_row_serves_its_own_language_alone(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let work = client.translation_work(&["de", "de-CH", "fr"]).await;
@@ -133,6 +124,7 @@ async fn a_row_serves_its_own_language_alone(client: Client) {
     assert_eq!(pending(work), [missing("de-CH"), missing("fr")]);
 }
 
+#[apply(on_both_databases)]
 async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let instructions = vec![object(json!({"tool": "wrench", "size": 14}))];
@@ -174,6 +166,7 @@ async fn an_unlocked_row_is_outdated_once_a_text_of_the_step_changes(client: Cli
     }
 }
 
+#[apply(on_both_databases)]
 async fn any_text_that_a_person_writes_makes_an_outdated_row_current(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let row = StepTranslation {
@@ -194,6 +187,7 @@ async fn any_text_that_a_person_writes_makes_an_outdated_row_current(client: Cli
     }
 }
 
+#[apply(on_both_databases)]
 async fn untranslated_fields_outdate_nothing(client: Client) {
     let guide = given_unlocked_task(&client, "Pump").await;
     let step = given_unlocked_step(&client, &guide).await;
@@ -228,6 +222,7 @@ async fn translate_all(client: &Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Client) {
     let linked = FeedbackConfig {
         linked: Some(true),
@@ -273,6 +268,7 @@ async fn a_linked_value_that_changes_outdates_all_that_has_its_text(client: Clie
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_new_name_outdates_the_subtask_steps_of_other_tasks(client: Client) {
     let used = client.given_task(task("Valve")).await;
     let guide = client.given_task(task("Pump")).await;
@@ -290,6 +286,7 @@ async fn a_new_name_outdates_the_subtask_steps_of_other_tasks(client: Client) {
     assert_eq!(stale, TranslationResult::Stale);
 }
 
+#[apply(on_both_databases)]
 async fn an_import_that_changes_a_source_outdates_its_rows(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let steps = client.given_steps(&guide, &["Look", "Listen"]).await;

@@ -3,22 +3,6 @@
 use crate::kit::prelude::*;
 use std::collections::BTreeMap;
 
-on_both_databases![
-    a_row_is_locked_unless_it_says_otherwise,
-    an_unlocked_row_that_is_written_again_is_locked,
-    a_write_to_a_text_leaves_the_lock_as_it_was,
-    a_write_to_a_text_locks_a_row_that_it_creates,
-    responses_always_carry_the_lock,
-    tags_are_stored_in_canonical_case,
-    a_tag_in_another_case_is_the_same_row,
-    two_tags_that_become_one_are_refused,
-    a_malformed_tag_is_refused,
-    a_language_tag_has_1000_characters_at_most,
-    the_limit_of_languages_counts_stored_ones_too,
-    a_row_may_translate_nothing_yet,
-    a_translated_question_links_nothing,
-];
-
 fn in_languages(names: &[&str]) -> Task {
     let rows = names.iter().map(|language| {
         let row = task_translation(&format!("in {language}"));
@@ -38,6 +22,7 @@ fn row(name: &str, locked: Option<bool>) -> TaskTranslation {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_row_is_locked_unless_it_says_otherwise(client: Client) {
     for (sent, kept) in [(None, true), (Some(true), true), (Some(false), false)] {
         let sent = task("Locked").with_translations(in_language("de", row("x", sent)));
@@ -46,6 +31,7 @@ async fn a_row_is_locked_unless_it_says_otherwise(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_unlocked_row_that_is_written_again_is_locked(client: Client) {
     let sent = task("Relocked").with_translations(in_language("de", row("x", Some(false))));
     let guid = client.given_task(sent).await.guid;
@@ -54,6 +40,7 @@ async fn an_unlocked_row_that_is_written_again_is_locked(client: Client) {
     assert_eq!(updated.translations["de"], row("y", Some(true)));
 }
 
+#[apply(on_both_databases)]
 async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
     for locked in [true, false] {
         let sent = task("Kept").with_translations(in_language("de", row("x", Some(locked))));
@@ -65,6 +52,7 @@ async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_write_to_a_text_locks_a_row_that_it_creates(client: Client) {
     let guid = client.given_task(task("Fresh")).await.guid;
     let update = task_of(&guid).with_translations(in_language("de", row("y", None)));
@@ -72,6 +60,7 @@ async fn a_write_to_a_text_locks_a_row_that_it_creates(client: Client) {
     assert_eq!(updated.translations["de"], row("y", Some(true)));
 }
 
+#[apply(on_both_databases)]
 async fn responses_always_carry_the_lock(client: Client) {
     let task = client.given_task(full_task()).await;
     let step = client.given_step(full_step(&task)).await;
@@ -87,6 +76,7 @@ async fn responses_always_carry_the_lock(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn tags_are_stored_in_canonical_case(client: Client) {
     let sent = [
         "DE",
@@ -111,6 +101,7 @@ async fn tags_are_stored_in_canonical_case(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn a_tag_in_another_case_is_the_same_row(client: Client) {
     let guid = client.given_task(in_languages(&["pt-br"])).await.guid;
     let update = task_of(&guid).with_translations(in_language("PT-BR", task_translation("novo")));
@@ -119,12 +110,14 @@ async fn a_tag_in_another_case_is_the_same_row(client: Client) {
     assert_eq!(updated.translations["pt-BR"].name.as_deref(), Some("novo"));
 }
 
+#[apply(on_both_databases)]
 async fn two_tags_that_become_one_are_refused(client: Client) {
     let failure = client.create_task(in_languages(&["de", "DE"])).await;
     let failure = failure.refused();
     failure.violates_below("task.translations", "FIELD_INVALID");
 }
 
+#[apply(on_both_databases)]
 async fn a_malformed_tag_is_refused(client: Client) {
     for tag in [
         "",
@@ -153,6 +146,7 @@ async fn a_malformed_tag_is_refused(client: Client) {
     failure.violates_below("step.translations", "FIELD_INVALID");
 }
 
+#[apply(on_both_databases)]
 async fn a_language_tag_has_1000_characters_at_most(client: Client) {
     let longest = format!("de-x-ab{}", "-abcdefgh".repeat(110)) + "-ab";
     assert_eq!(longest.len(), 1_000);
@@ -164,6 +158,7 @@ async fn a_language_tag_has_1000_characters_at_most(client: Client) {
     failure.violates_below("task.translations", "FIELD_INVALID");
 }
 
+#[apply(on_both_databases)]
 async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
     let tags = tags(101);
     let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
@@ -190,6 +185,7 @@ async fn the_limit_of_languages_counts_stored_ones_too(client: Client) {
     failure.violates(&[("step.translations", "TOO_MANY_ELEMENTS")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_row_may_translate_nothing_yet(client: Client) {
     let sent =
         task("Locked alone").with_translations(in_language("de", TaskTranslation::default()));
@@ -201,6 +197,7 @@ async fn a_row_may_translate_nothing_yet(client: Client) {
     assert_eq!(created.translations["de"], kept);
 }
 
+#[apply(on_both_databases)]
 async fn a_translated_question_links_nothing(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let mut config = question("Frage", &["ja"]);

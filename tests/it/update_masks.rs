@@ -10,21 +10,6 @@ use crate::{
 mod refused;
 mod translations;
 
-on_both_databases![
-    each_kind_of_mask_of_a_task_edits_it_as_the_model,
-    each_kind_of_mask_of_a_step_edits_it_as_the_model,
-    sending_back_what_was_read_changes_nothing,
-];
-
-on_one_database![
-    an_empty_mask_is_no_mask,
-    a_mask_without_an_honored_field_changes_nothing,
-    a_required_field_that_is_masked_and_not_sent_is_refused_at_its_place,
-    fields_of_a_task_that_are_not_honored_are_listed,
-    fields_of_a_step_that_are_not_honored_are_listed,
-    the_merged_step_is_what_is_checked,
-];
-
 fn updates<T: Clone>(rows: &[(T, &[&str])]) -> Vec<Update<T>> {
     let update = |(sent, mask): &(T, &[&str])| Update {
         sent: sent.clone(),
@@ -34,6 +19,7 @@ fn updates<T: Clone>(rows: &[(T, &[&str])]) -> Vec<Update<T>> {
     rows.iter().map(update).collect()
 }
 
+#[apply(on_both_databases)]
 async fn each_kind_of_mask_of_a_task_edits_it_as_the_model(client: Client) {
     let unset = Task::default;
     let renamed = unset().named("Renamed").with_published(5);
@@ -80,6 +66,7 @@ async fn each_kind_of_mask_of_a_task_edits_it_as_the_model(client: Client) {
     updates_equal_edits(&client, updates(rows)).await;
 }
 
+#[apply(on_both_databases)]
 async fn each_kind_of_mask_of_a_step_edits_it_as_the_model(client: Client) {
     let unset = Step::default;
     let full = Step {
@@ -124,6 +111,7 @@ async fn each_kind_of_mask_of_a_step_edits_it_as_the_model(client: Client) {
     updates_equal_edits(&client, updates(rows)).await;
 }
 
+#[apply(on_one_database)]
 async fn an_empty_mask_is_no_mask(client: Client) {
     let before = client.given_task(full_task()).await;
     let request = UpdateTaskRequest {
@@ -139,6 +127,7 @@ async fn an_empty_mask_is_no_mask(client: Client) {
     );
 }
 
+#[apply(on_one_database)]
 async fn a_mask_without_an_honored_field_changes_nothing(client: Client) {
     let task = client.given_task(full_task()).await;
     let step = client.given_step(full_step(&task)).await;
@@ -153,6 +142,7 @@ async fn a_mask_without_an_honored_field_changes_nothing(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_required_field_that_is_masked_and_not_sent_is_refused_at_its_place(client: Client) {
     let task = client.given_task(full_task()).await;
     let step = client.given_step(full_step(&task)).await;
@@ -185,6 +175,7 @@ async fn a_required_field_that_is_masked_and_not_sent_is_refused_at_its_place(cl
     }
 }
 
+#[apply(on_one_database)]
 async fn fields_of_a_task_that_are_not_honored_are_listed(client: Client) {
     let before = client.given_task(full_task()).await;
     let sent = task_of(&before.guid).named("Renamed").with_published(0);
@@ -227,6 +218,7 @@ async fn fields_of_a_task_that_are_not_honored_are_listed(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn fields_of_a_step_that_are_not_honored_are_listed(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let before = client.given_step(full_step(&task)).await;
@@ -267,6 +259,7 @@ async fn fields_of_a_step_that_are_not_honored_are_listed(client: Client) {
     );
 }
 
+#[apply(on_one_database)]
 async fn the_merged_step_is_what_is_checked(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let observation = client.given_step(full_step(&task)).await;
@@ -280,6 +273,7 @@ async fn the_merged_step_is_what_is_checked(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn sending_back_what_was_read_changes_nothing(client: Client) {
     let full = client.given_task(full_task()).await;
     client.given_step(full_step(&full)).await;

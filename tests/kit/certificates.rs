@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use expertise::config::Tls;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::{
     ServerConfig,
@@ -21,6 +20,13 @@ use tonic::transport::{Certificate, Identity};
 pub struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
+}
+
+/// The files of a server's certificate and key.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
 }
 
 /// A certificate and its key, in PEM.
@@ -99,13 +105,12 @@ impl Authority {
         Identity::from_pem(pair.cert, pair.key)
     }
 
-    /// The files of a server called localhost, without client certificates.
-    pub fn files(&self, directory: &Path) -> Tls {
+    /// The files of a server called localhost.
+    pub fn files(&self, directory: &Path) -> TlsFiles {
         let pair = self.make("localhost");
-        Tls {
-            cert_file: write(directory, "cert.pem", &pair.cert),
-            key_file: write(directory, "key.pem", &pair.key),
-            client_ca_file: None,
+        TlsFiles {
+            cert: write(directory, "cert.pem", &pair.cert),
+            key: write(directory, "key.pem", &pair.key),
         }
     }
 

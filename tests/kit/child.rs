@@ -1,7 +1,8 @@
 //! Child processes that never outlive the test that started them.
 
 use std::{
-    process::{Child, ChildStdout, Command, ExitStatus},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus},
+    thread,
     time::Duration,
 };
 
@@ -63,6 +64,16 @@ impl SupervisedChild {
         self.child.stdout.take()
     }
 
+    /// Its standard error, where it is piped and was not taken before.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Its standard input, where it is piped and was not taken before.
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal)
             .unwrap_or_else(|error| panic!("{signal:?}: {error}"));
@@ -75,6 +86,14 @@ impl SupervisedChild {
 
     /// Waits for its end; `None` when it runs on after the time-out.
     pub fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        // Most commands have ended, or end in a moment.
+        let moment = Duration::from_millis(1);
+        for _ in 0..10 {
+            if let Some(status) = self.exit_status() {
+                return Some(status);
+            }
+            thread::sleep(moment);
+        }
         poll_for(timeout, || self.exit_status())
     }
 }

@@ -1,28 +1,49 @@
-//! The binary run as a command: its arguments, environment and files, and its output.
+//! The binary as a command: its arguments, environment and files, and its output.
 
 use std::{
-    fs,
+    env, fs,
     io::{self, BufRead, BufReader, Read, Write},
     net::SocketAddr,
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
-    process::{self, Child, Stdio},
+    process::{self, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::{
-    scratch::{Scratch, WatchdogEntry},
-    server_process::remove_settings,
+    child::{EndSignal, SupervisedChild},
     terminal::answered_after,
 };
 
 /// Far beyond what a command takes: a wait that long has hung.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The binary that the tests run: the one that `EXPERTISE_TEST_BINARY` names, or that of this
+/// build.
+pub fn binary() -> PathBuf {
+    let named = env::var_os("EXPERTISE_TEST_BINARY");
+    named.map_or_else(|| env!("CARGO_BIN_EXE_expertise").into(), PathBuf::from)
+}
+
+/// The same as text, for a shell.
+pub fn binary_text() -> String {
+    let binary = binary().into_os_string().into_string();
+    binary.expect("a path in UTF-8")
+}
+
+/// Removes the settings of this process from the environment of the command.
+pub fn remove_settings(command: &mut process::Command) {
+    for (variable, _) in env::vars_os() {
+        if variable.to_string_lossy().starts_with("EXPERTISE_") {
+            command.env_remove(variable);
+        }
+    }
+}
 
 /// A server, and an account on it that nobody else uses.
 pub struct Cli {
@@ -57,7 +78,7 @@ impl Cli {
         arguments: &str,
         environment: &[(&str, &str)],
     ) -> (String, Option<i32>) {
-        let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
+        let command = format!("{} {arguments}", binary_text());
         let server = ("EXPERTISE_SERVER", self.server.as_str());
         let account = ("EXPERTISE_ACCOUNT", self.account.as_str());
         let environment = [environment, &[server, account]].concat();
@@ -118,7 +139,7 @@ pub struct Command {
 
 pub fn command(args: &[&str]) -> Command {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut command = process::Command::new(env!("CARGO_BIN_EXE_expertise"));
+    let mut command = process::Command::new(binary());
     command.args(args).current_dir(directory.path());
     remove_settings(&mut command);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
@@ -183,29 +204,25 @@ impl Command {
         };
         self.command.stdin(stdin);
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().expect("the binary runs");
-        let _entry = Scratch::of_this_run().end_with_the_run("KILL", child.id());
+        let mut child = SupervisedChild::spawn(&mut self.command, EndSignal::Kill);
+        let stdout = bytes_of(child.take_stdout().expect("it is piped"));
+        let stderr = bytes_of(child.take_stderr().expect("it is piped"));
         if let Some(text) = self.stdin {
-            let mut pipe = child.stdin.take().expect("it is piped");
+            let mut pipe = child.take_stdin().expect("it is piped");
             match pipe.write_all(text.as_bytes()) {
                 // It may end before it reads.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                 written => written.expect("it reads"),
             }
         }
-        let pid = Pid::from_child(&child);
-        let (sender, ended) = channel();
-        thread::spawn(move || sender.send(child.wait_with_output()));
-        let output = ended.recv_timeout(TIMEOUT).unwrap_or_else(|_| {
-            let _ = kill_process(pid, Signal::KILL);
-            panic!("it does not end")
-        });
-        let output = output.expect("its end");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: Receiver<Vec<u8>>| {
+            let bytes = bytes.recv_timeout(TIMEOUT).expect("its output ends");
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
         CommandOutput {
-            stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
-            code: output.status.code(),
+            stdout: text(stdout),
+            stderr: text(stderr),
+            code: child.wait(TIMEOUT).expect("it ends in time").code(),
             directory: self.directory,
         }
     }
@@ -219,15 +236,25 @@ impl Command {
     pub fn start(mut self) -> RunningCommand {
         self.command.stdin(Stdio::null());
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.command.spawn().expect("the binary runs");
+        let mut child = SupervisedChild::spawn(&mut self.command, EndSignal::Kill);
         RunningCommand {
-            stdout: lines_of(child.stdout.take().expect("it is piped")),
-            stderr: lines_of(child.stderr.take().expect("it is piped")),
-            _entry: Scratch::of_this_run().end_with_the_run("KILL", child.id()),
+            stdout: lines_of(child.take_stdout().expect("it is piped")),
+            stderr: lines_of(child.take_stderr().expect("it is piped")),
             child,
             directory: Some(self.directory),
         }
     }
+}
+
+/// The whole of an output, once it has ended.
+fn bytes_of(mut output: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, bytes) = channel();
+    thread::spawn(move || {
+        let mut all = Vec::new();
+        let _ = output.read_to_end(&mut all);
+        let _ = sender.send(all);
+    });
+    bytes
 }
 
 /// The lines of an output, read as they come.
@@ -245,8 +272,7 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 
 /// A command that runs, until it is dropped at the latest.
 pub struct RunningCommand {
-    child: Child,
-    _entry: WatchdogEntry,
+    child: SupervisedChild,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
     directory: Option<TempDir>,
@@ -291,18 +317,13 @@ impl RunningCommand {
         directory.path().join(name)
     }
 
-    /// Sends a signal, such as `TERM`.
-    pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let status = process::Command::new("kill")
-            .args(["-s", name, &pid])
-            .status();
-        assert!(status.expect("kill runs").success());
+    pub fn signal(&self, signal: Signal) {
+        self.child.signal(signal);
     }
 
     /// Kills it; the output that was not read yet.
-    pub fn kill(mut self) -> CommandOutput {
-        let _ = self.child.kill();
+    pub fn kill(self) -> CommandOutput {
+        self.signal(Signal::KILL);
         self.end()
     }
 
@@ -313,7 +334,7 @@ impl RunningCommand {
         CommandOutput {
             stdout,
             stderr,
-            code: self.child.wait().expect("its status").code(),
+            code: self.child.wait(TIMEOUT).expect("it ends in time").code(),
             directory: self.directory.take().expect("it ran"),
         }
     }
@@ -327,13 +348,6 @@ fn rest_of(lines: &Receiver<String>) -> String {
             Err(RecvTimeoutError::Disconnected) => return rest,
             Err(RecvTimeoutError::Timeout) => panic!("it does not end"),
         }
-    }
-}
-
-impl Drop for RunningCommand {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -54,10 +54,3 @@ pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(WAIT_TIMEOUT, future).await;
     done.unwrap_or_else(|_| panic!("timed out: {what}"))
 }
-
-/// Moves the clock of all that runs on this thread; then it runs on.
-pub async fn advance_clock(duration: Duration) {
-    tokio::time::pause();
-    tokio::time::advance(duration).await;
-    tokio::time::resume();
-}

@@ -6,6 +6,8 @@
 // A panic of the kit fails the test or benchmark that uses it.
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
+pub use macro_rules_attribute::apply;
+
 pub mod at_once;
 pub mod certificates;
 pub mod child;
@@ -22,7 +24,6 @@ pub mod http2;
 pub mod key_server;
 pub mod links;
 pub mod missing;
-pub mod plans;
 pub mod postgres;
 pub mod properties;
 pub mod random_writes;
@@ -32,35 +33,55 @@ pub mod rng;
 pub mod sample;
 pub mod scratch;
 pub mod server;
-pub mod server_process;
 pub mod snapshot;
 pub mod sql;
 pub mod statement_log;
-pub mod store_server;
-pub mod stored_sizes;
 pub mod terminal;
 pub mod tokens;
 
-/// Registers tests that run once on SQLite and once on PostgreSQL: each named function
-/// of the module, an `async fn(Client)` that calls or an `fn(Cli)` that runs commands. A
-/// function left out of the list is dead code, which the compiler points out. A list that
-/// begins with `slow:` is ignored unless all tests are run.
+/// The attribute of a test that runs on both databases:
 ///
-/// `name: strategy, cases;` registers a property, an `async fn(Client, Case)` that holds
-/// for every case of the strategy. The number is how many cases are tried unless
-/// `PROPTEST_CASES` says otherwise.
+/// ```ignore
+/// #[apply(on_both_databases)]
+/// async fn a_deleted_step_is_gone(client: Client) { … }
+/// ```
+///
+/// becomes `a_deleted_step_is_gone::sqlite` and `a_deleted_step_is_gone::postgres`, each with an
+/// account of its own. An `fn(cli: Cli)` tests commands in the same way.
 macro_rules! on_both_databases {
-    ($($test:ident),+ $(,)?) => {
-        // `cfg(all())` always holds: a test on SQLite needs no attribute.
-        on_both_databases![
-            @attributes cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here"):
-            $($test),+
-        ];
+    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility async fn $test $($rest)+
+        $crate::kit::tests_on_both_databases! {
+            $test, cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here")
+        }
     };
-    (slow: $($test:ident),+ $(,)?) => {
-        on_both_databases![@attributes ignore = "slow", ignore = "slow": $($test),+];
+    ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility fn $test $($rest)+
+        $crate::kit::tests_on_both_databases! {
+            $test, cfg(all()), cfg_attr(no_postgres, ignore = "no PostgreSQL here")
+        }
     };
-    (@attributes $of_sqlite:meta, $of_postgres:meta: $($test:ident),+) => {$(
+}
+
+pub(crate) use on_both_databases;
+
+/// The same for slow tests, which only run with `--include-ignored`.
+macro_rules! slow_on_both_databases {
+    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility async fn $test $($rest)+
+        $crate::kit::tests_on_both_databases! { $test, ignore = "slow", ignore = "slow" }
+    };
+    ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility fn $test $($rest)+
+        $crate::kit::tests_on_both_databases! { $test, ignore = "slow", ignore = "slow" }
+    };
+}
+
+pub(crate) use slow_on_both_databases;
+
+/// Both tests of a function, with an attribute for each. `cfg(all())` always holds.
+macro_rules! tests_on_both_databases {
+    ($test:ident, $of_sqlite:meta, $of_postgres:meta) => {
         mod $test {
             use $crate::kit::databases::{Database, DatabaseTest};
 
@@ -76,8 +97,58 @@ macro_rules! on_both_databases {
                 super::$test.run_on(Database::Postgres);
             }
         }
-    )+};
-    ($($property:ident: $strategy:expr, $cases:expr);+ $(;)?) => {$(
+    };
+}
+
+pub(crate) use tests_on_both_databases;
+
+/// The attribute of a test of something that no statement decides, such as how a request is
+/// decoded. It runs once, on SQLite.
+macro_rules! on_one_database {
+    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility async fn $test $($rest)+
+        $crate::kit::test_on_one_database! { $test }
+    };
+    ($(#[$attribute:meta])* $visibility:vis fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility fn $test $($rest)+
+        $crate::kit::test_on_one_database! { $test }
+    };
+}
+
+pub(crate) use on_one_database;
+
+macro_rules! test_on_one_database {
+    ($test:ident) => {
+        mod $test {
+            use $crate::kit::databases::{Database, DatabaseTest};
+
+            #[test]
+            fn sqlite() {
+                super::$test.run_on(Database::Sqlite);
+            }
+        }
+    };
+}
+
+pub(crate) use test_on_one_database;
+
+/// The attribute of a property, an `async fn(Client, Case)` that holds for every case of a
+/// strategy, on both databases:
+///
+/// ```ignore
+/// #[apply(property_on_both_databases)]
+/// #[cases(24, vec(change(), 1..10))]
+/// async fn links_stay_consistent(client: Client, changes: Vec<Change>) { … }
+/// ```
+///
+/// So many cases are tried unless `PROPTEST_CASES` says otherwise.
+macro_rules! property_on_both_databases {
+    (
+        $(#[doc = $doc:expr])* #[cases($cases:expr, $strategy:expr)]
+        $visibility:vis async fn $property:ident $($rest:tt)+
+    ) => {
+        $(#[doc = $doc])* $visibility async fn $property $($rest)+
+
         mod $property {
             use super::*;
             use $crate::kit::{databases::Database, properties};
@@ -93,25 +164,19 @@ macro_rules! on_both_databases {
                 properties::check(Database::Postgres, $strategy, $cases, super::$property);
             }
         }
-    )+};
+    };
 }
 
-pub(crate) use on_both_databases;
+pub(crate) use property_on_both_databases;
 
-/// The same for what no statement decides, such as how a request is decoded: it runs once,
-/// on SQLite.
-macro_rules! on_one_database {
-    ($($test:ident),+ $(,)?) => {$(
-        mod $test {
-            use $crate::kit::databases::{Database, DatabaseTest};
+/// The same on SQLite alone.
+macro_rules! property_on_one_database {
+    (
+        $(#[doc = $doc:expr])* #[cases($cases:expr, $strategy:expr)]
+        $visibility:vis async fn $property:ident $($rest:tt)+
+    ) => {
+        $(#[doc = $doc])* $visibility async fn $property $($rest)+
 
-            #[test]
-            fn sqlite() {
-                super::$test.run_on(Database::Sqlite);
-            }
-        }
-    )+};
-    ($($property:ident: $strategy:expr, $cases:expr);+ $(;)?) => {$(
         mod $property {
             use super::*;
             use $crate::kit::{databases::Database, properties};
@@ -121,14 +186,17 @@ macro_rules! on_one_database {
                 properties::check(Database::Sqlite, $strategy, $cases, super::$property);
             }
         }
-    )+};
+    };
 }
 
-pub(crate) use on_one_database;
+pub(crate) use property_on_one_database;
 
-/// Makes two tests of each function that takes the URL of a new database.
+/// The attribute of a test that needs a database of its own, an `async fn(url: String)`. It runs
+/// on both kinds of database.
 macro_rules! on_own_databases {
-    ($($test:ident),+ $(,)?) => {$(
+    ($(#[$attribute:meta])* $visibility:vis async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* $visibility async fn $test $($rest)+
+
         mod $test {
             use $crate::kit::{databases, scratch::Scratch};
 
@@ -145,7 +213,7 @@ macro_rules! on_own_databases {
                 databases::runtime().block_on(super::$test(url));
             }
         }
-    )+};
+    };
 }
 
 pub(crate) use on_own_databases;
@@ -153,7 +221,11 @@ pub(crate) use on_own_databases;
 /// What most modules of tests import.
 pub mod prelude {
     pub use super::{at_once::*, client::*, documents::*, failure::*, sample::*};
-    pub(crate) use super::{on_both_databases, on_one_database, on_own_databases};
+    pub(crate) use super::{
+        on_both_databases, on_one_database, on_own_databases, property_on_both_databases,
+        property_on_one_database, slow_on_both_databases,
+    };
     pub use expertise::proto::v1::*;
+    pub use macro_rules_attribute::apply;
     pub use tonic::Code;
 }

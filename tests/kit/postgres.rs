@@ -390,17 +390,6 @@ fn with_database(url: &str, name: &str) -> String {
 async fn make_database(url: &str, name: &str) {
     let mut connection = PgConnection::connect(url).await.expect("a connection");
     let create = format!(r#"CREATE DATABASE "{name}""#);
-    // Citus needs it on its workers, too.
-    let citus = sqlx::query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
-        .fetch_optional(&mut connection)
-        .await;
-    if citus.expect("the extensions").is_some() {
-        let create = format!("SELECT run_command_on_workers($${create}$$)");
-        let created = sqlx::query(AssertSqlSafe(create))
-            .execute(&mut connection)
-            .await;
-        created.expect("a database on each worker");
-    }
     sqlx::query(AssertSqlSafe(create))
         .execute(&mut connection)
         .await

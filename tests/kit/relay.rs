@@ -1,12 +1,12 @@
 //! A TCP relay before a server or a database: it can delay, hold, cut and redirect
-//! connections, and counts what they carry.
+//! connections.
 
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Mutex,
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::Duration,
@@ -25,14 +25,6 @@ use super::databases::runtime;
 pub struct Relay {
     address: SocketAddr,
     state: watch::Sender<State>,
-    traffic: Arc<Traffic>,
-}
-
-/// What has crossed a relay.
-#[derive(Default)]
-struct Traffic {
-    round_trips: AtomicU64,
-    answered_bytes: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -86,20 +78,14 @@ impl Relay {
             cut_before: 0,
             silent_before: 0,
         });
-        let traffic = Arc::<Traffic>::default();
-        let counting = Arc::clone(&traffic);
         // In its own thread, it goes on while a test blocks.
         thread::spawn(move || {
             runtime().block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a listener");
-                serve(listener, receiver, counting).await;
+                serve(listener, receiver).await;
             });
         });
-        Self {
-            address,
-            state,
-            traffic,
-        }
+        Self { address, state }
     }
 
     /// Where it listens.
@@ -120,17 +106,6 @@ impl Relay {
         let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
         let relay = self.address.to_string();
         direct.to_string().replacen(server, &relay, 1)
-    }
-
-    /// How often PostgreSQL was asked to say that it is ready again, after something else was
-    /// sent. What is encrypted cannot be counted.
-    pub fn round_trips(&self) -> u64 {
-        self.traffic.round_trips.load(Ordering::SeqCst)
-    }
-
-    /// The bytes that came back.
-    pub fn answered_bytes(&self) -> u64 {
-        self.traffic.answered_bytes.load(Ordering::SeqCst)
     }
 
     /// Forwards nothing from now on; connections are still accepted.
@@ -180,12 +155,12 @@ impl Relay {
     }
 }
 
-async fn serve(listener: TcpListener, mut state: watch::Receiver<State>, traffic: Arc<Traffic>) {
+async fn serve(listener: TcpListener, mut state: watch::Receiver<State>) {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((client, _)) = accepted {
-                    tokio::spawn(forward(client, state.clone(), Arc::clone(&traffic)));
+                    tokio::spawn(forward(client, state.clone()));
                 }
             }
             changed = state.changed() => if changed.is_err() { return },
@@ -193,7 +168,7 @@ async fn serve(listener: TcpListener, mut state: watch::Receiver<State>, traffic
     }
 }
 
-async fn forward(client: TcpStream, mut state: watch::Receiver<State>, traffic: Arc<Traffic>) {
+async fn forward(client: TcpStream, mut state: watch::Receiver<State>) {
     let epoch = state.borrow().epoch;
     let states = state.clone();
     let both_ways = async {
@@ -205,19 +180,13 @@ async fn forward(client: TcpStream, mut state: watch::Receiver<State>, traffic: 
         let (from_server, to_server) = server.into_split();
         let commit_sent = AtomicBool::new(false);
         let writes = Mutex::new(PreparedWrites::default());
-        let requests = Mutex::new(RequestMessages::default());
         let request = |bytes: &[u8]| {
-            let mut requests = requests.lock().expect("the messages");
-            let round_trips = requests.count_round_trips(bytes);
-            traffic.round_trips.fetch_add(round_trips, Ordering::SeqCst);
             let mut writes = writes.lock().expect("prepared writes");
             let commits = writes.note_request(bytes) || contains(bytes, b"COMMIT");
             commit_sent.fetch_or(commits, Ordering::Relaxed);
             true
         };
         let response = |bytes: &[u8]| {
-            let length = bytes.len() as u64;
-            traffic.answered_bytes.fetch_add(length, Ordering::SeqCst);
             let mut writes = writes.lock().expect("prepared writes");
             writes.note_transaction_status(bytes);
             let commits = commit_sent.swap(false, Ordering::Relaxed);
@@ -231,53 +200,6 @@ async fn forward(client: TcpStream, mut state: watch::Receiver<State>, traffic: 
     tokio::select! {
         _ = both_ways => {}
         _ = state.wait_for(|state| state.cut_before > epoch) => {}
-    }
-}
-
-/// Where the messages of a driver to PostgreSQL begin: a letter, and the length of the rest with
-/// itself. The very first has no letter.
-#[derive(Default)]
-struct RequestMessages {
-    is_started: bool,
-    /// Letter and length of the next message, as far as they have arrived.
-    head: Vec<u8>,
-    /// Bytes that are still to come of the last message.
-    rest: usize,
-    /// Something was sent since the last round trip.
-    has_sent: bool,
-}
-
-impl RequestMessages {
-    fn count_round_trips(&mut self, mut bytes: &[u8]) -> u64 {
-        const QUERY: u8 = b'Q';
-        const SYNC: u8 = b'S';
-        let mut round_trips = 0;
-        loop {
-            let skipped = self.rest.min(bytes.len());
-            self.rest -= skipped;
-            bytes = &bytes[skipped..];
-            let Some((byte, next)) = bytes.split_first() else {
-                return round_trips;
-            };
-            bytes = next;
-            self.head.push(*byte);
-            let letter = self.is_started.then_some(self.head[0]);
-            let Some(length) = self.head[usize::from(self.is_started)..].first_chunk() else {
-                continue;
-            };
-            self.rest = (u32::from_be_bytes(*length) as usize).saturating_sub(4);
-            self.head.clear();
-            self.is_started = true;
-            match letter {
-                None => {}
-                Some(SYNC) if !self.has_sent => {}
-                Some(QUERY | SYNC) => {
-                    self.has_sent = false;
-                    round_trips += 1;
-                }
-                Some(_) => self.has_sent = true,
-            }
-        }
     }
 }
 

@@ -1,76 +1,187 @@
-//! A server of a test's own in this process.
+//! A server: the built binary as a child process, its settings, log and metrics.
 
-use std::{fmt, net::SocketAddr};
+use std::{
+    ffi::OsStr,
+    fmt::{self, Display},
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
 
-use expertise::{config::Config, server::Server};
+use rustix::process::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    sync::oneshot,
-    task::JoinHandle,
+    task::{JoinHandle, spawn_blocking},
 };
 
 use super::{
+    certificates::TlsFiles,
+    child::{EndSignal, SupervisedChild},
     client::{Client, connect},
-    deadline::{in_time, until},
+    command::{binary, remove_settings},
+    deadline::{WAIT_TIMEOUT, in_time, until},
     exposition::Exposition,
+    scratch::Scratch,
+    tokens::{AUDIENCE, ISSUER},
 };
 
-/// A server, until it is stopped or dropped.
-pub struct TestServer {
-    address: SocketAddr,
-    metrics: Option<SocketAddr>,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), String>>,
+/// The settings of a server, as environment variables. It gets no other settings.
+#[derive(Clone, Debug)]
+pub struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    /// The defaults, with this database and a free loopback port.
+    pub fn new(database_url: &str) -> Self {
+        Self(Vec::new())
+            .set("EXPERTISE_LISTEN", "127.0.0.1:0")
+            .set("EXPERTISE_DATABASE_URL", database_url)
+    }
+
+    /// Sets a variable, also one that was set before.
+    pub fn set(mut self, name: &str, value: impl Display) -> Self {
+        self.0.retain(|(known, _)| known != name);
+        self.0.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Sets several variables.
+    pub fn set_all(self, variables: &[Setting]) -> Self {
+        let variables = variables.iter();
+        variables.fold(self, |settings, (name, value)| settings.set(name, value))
+    }
+
+    /// Accepts tokens of the tests' issuer, with the keys that a variable such as
+    /// `EXPERTISE_JWT_JWKS_FILE` names.
+    pub fn jwt(self, keys: &str, value: impl Display) -> Self {
+        self.set("EXPERTISE_AUTH", "jwt")
+            .set("EXPERTISE_JWT_ISSUER", ISSUER)
+            .set("EXPERTISE_JWT_AUDIENCE", AUDIENCE)
+            .set(keys, value)
+    }
+
+    /// Serves over TLS with these files.
+    pub fn tls(self, files: &TlsFiles) -> Self {
+        self.set("EXPERTISE_TLS_CERT_FILE", files.cert.display())
+            .set("EXPERTISE_TLS_KEY_FILE", files.key.display())
+    }
 }
 
+/// An environment variable of the server, and its value.
+pub type Setting<'a> = (&'a str, &'a str);
+
+/// How long a server keeps changes by default.
+pub const CHANGES_RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// Settings for a database in memory.
-pub fn in_memory() -> Config {
-    Config::for_tests("sqlite::memory:")
+pub fn in_memory() -> Settings {
+    Settings::new("sqlite::memory:")
 }
 
 /// Settings with metrics on a free port.
-pub fn with_metrics(database_url: &str) -> Config {
-    Config {
-        metrics_listen: Some(([127, 0, 0, 1], 0).into()),
-        ..Config::for_tests(database_url)
-    }
+pub fn with_metrics(database_url: &str) -> Settings {
+    Settings::new(database_url).set("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0")
+}
+
+/// A running server. It is killed when this is dropped.
+pub struct TestServer {
+    child: SupervisedChild,
+    log: PathBuf,
+    address: SocketAddr,
+    start_line: String,
 }
 
 impl TestServer {
-    pub async fn start(config: Config) -> Self {
-        Self::try_start(config).await.expect("the server starts")
+    /// Starts a server and waits until it serves.
+    ///
+    /// # Panics
+    /// When the server ends instead, with its log.
+    pub async fn start(settings: Settings) -> Self {
+        spawn_blocking(move || Self::start_blocking(&settings))
+            .await
+            .expect("the server starts")
     }
 
-    /// The server, or the one line that says why it does not start.
-    pub async fn try_start(config: Config) -> Result<Self, String> {
-        let server = Server::bind(config).await;
-        let server = server.map_err(|error| error.to_string())?;
-        let (address, metrics) = (server.local_addr(), server.metrics_addr());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (started, mut starting) = oneshot::channel();
-        let mut serving = tokio::spawn(async move {
-            let started = || {
-                let _ = started.send(());
-            };
-            let served = server.serve(started, async { drop(stopped.await) }).await;
-            served.map_err(|error| error.to_string())
+    /// Like [`start`](Self::start), but returns what the server says when it ends instead.
+    pub async fn try_start(settings: Settings) -> Result<Self, String> {
+        spawn_blocking(move || Self::try_start_blocking(&settings))
+            .await
+            .expect("no panic")
+    }
+
+    /// Like [`start`](Self::start), for tests without a runtime.
+    pub fn start_blocking(settings: &Settings) -> Self {
+        Self::try_start_blocking(settings)
+            .unwrap_or_else(|log| panic!("the server does not start: {log}"))
+    }
+
+    fn try_start_blocking(settings: &Settings) -> Result<Self, String> {
+        Self::start_by(&[], settings)
+    }
+
+    /// Starts the server through a command, such as `prlimit`, whose last argument is the binary.
+    pub fn start_by(command: &[&str], settings: &Settings) -> Result<Self, String> {
+        let binary = binary();
+        let mut words = command.iter().map(OsStr::new).chain([binary.as_os_str()]);
+        let mut program = Command::new(words.next().expect("the binary"));
+        program.args(words);
+        Self::start_program(program, settings)
+    }
+
+    /// Starts another program that takes the same settings and prints a start line of the same
+    /// form.
+    pub fn start_program(mut program: Command, settings: &Settings) -> Result<Self, String> {
+        static STARTED: AtomicUsize = AtomicUsize::new(1);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let log = Scratch::of_this_run().path(&format!("server-{number}.log"));
+        remove_settings(&mut program);
+        program
+            .envs(settings.0.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).expect("a log file"));
+        let mut child = SupervisedChild::spawn(&mut program, EndSignal::Kill);
+        let stdout = BufReader::new(child.take_stdout().expect("it is piped"));
+        let (sender, lines) = mpsc::channel();
+        // Read to the end, because the server fails to write where nobody reads.
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
         });
-        tokio::select! {
-            biased;
-            Ok(()) = &mut starting => {}
-            ended = &mut serving => ended.expect("no panic")?,
-        }
+        let Ok(start_line) = lines.recv_timeout(WAIT_TIMEOUT) else {
+            let ended = child.wait(WAIT_TIMEOUT).is_some();
+            assert!(ended, "no start line: {}", read(&log));
+            return Err(read(&log));
+        };
+        let address = start_line.split_whitespace().nth(4).map(str::parse);
+        let Some(Ok(address)) = address else {
+            panic!("not a start line: {start_line}");
+        };
         Ok(Self {
+            child,
+            log,
             address,
-            metrics,
-            stop,
-            serving,
+            start_line,
         })
     }
 
+    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it listens, for commands.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// A client of the account `demo`.
@@ -83,9 +194,16 @@ impl TestServer {
         Client::over(connect(self.address), self.address)
     }
 
+    /// Where metrics are, if they are served.
+    pub fn find_metrics_address(&self) -> Option<SocketAddr> {
+        let (_, address) = self.start_line.rsplit_once("metrics on ")?;
+        let address = address.trim_end_matches(')').parse();
+        Some(address.expect("an address"))
+    }
+
     /// Where metrics are.
     pub fn metrics_address(&self) -> SocketAddr {
-        self.metrics.expect("a server with metrics")
+        self.find_metrics_address().expect("a server with metrics")
     }
 
     pub async fn metrics(&self) -> Exposition {
@@ -103,16 +221,101 @@ impl TestServer {
         until(what, async || Some(self.metrics().await).filter(&condition)).await
     }
 
-    /// Tells it to shut down, without waiting.
+    pub fn start_line(&self) -> &str {
+        &self.start_line
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its log so far.
+    pub fn log(&self) -> String {
+        read(&self.log)
+    }
+
+    /// The file of its log.
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// Resident memory now, in bytes.
+    pub fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory so far, in bytes.
+    pub fn resident_peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The most address space so far, in bytes.
+    pub fn virtual_peak(&self) -> u64 {
+        self.memory("VmPeak:")
+    }
+
+    /// The processor time that it has used.
+    pub fn processor_time(&self) -> Duration {
+        let stat = read(Path::new(&format!("/proc/{}/stat", self.id())));
+        // The name of the program, in parentheses, may hold spaces.
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let fields = after_name.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+        Duration::from_millis(10 * ticks)
+    }
+
+    fn memory(&self, kind: &str) -> u64 {
+        let status = read(Path::new(&format!("/proc/{}/status", self.id())));
+        let line = status.lines().find_map(|line| line.strip_prefix(kind));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kilobytes.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        self.child.signal(signal);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// After [`WAIT_TIMEOUT`].
+    pub fn wait(mut self) -> ExitStatus {
+        let status = self.child.wait(WAIT_TIMEOUT);
+        status.unwrap_or_else(|| panic!("it does not end: {}", self.log()))
+    }
+
+    /// Sends SIGTERM and waits for its end.
+    pub fn terminate(self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.wait()
+    }
+
+    /// Sends SIGKILL, as in a crash, and waits for its end.
+    pub fn kill(mut self) {
+        let ended = self.child.exit_status();
+        assert_eq!(ended, None, "it has ended: {}", self.log());
+        self.signal(Signal::KILL);
+        self.wait();
+    }
+
+    /// Sends SIGTERM. The handle waits for the end of the process, and returns its log if that is
+    /// not a success.
     pub fn begin_shutdown(self) -> JoinHandle<Result<(), String>> {
-        drop(self.stop);
-        self.serving
+        self.signal(Signal::TERM);
+        spawn_blocking(move || {
+            let log = self.log.clone();
+            match self.wait().success() {
+                true => Ok(()),
+                false => Err(read(&log)),
+            }
+        })
     }
 
     /// Shuts it down.
     pub async fn shut_down(self) {
         let ended = in_time("shutdown", self.begin_shutdown()).await;
-        ended.expect("it ends without a panic").expect("it served");
+        ended.expect("no panic").expect("it ends with success");
     }
 }
 
@@ -120,6 +323,10 @@ impl fmt::Debug for TestServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TestServer").field(&self.address).finish()
     }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
 }
 
 /// The code and the body of an answer over plain HTTP.

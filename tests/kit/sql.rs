@@ -1,5 +1,7 @@
 //! Statements that go to a database directly, past the service.
 
+use std::time::Duration;
+
 use sqlx::{
     AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection,
     sqlite::SqliteConnectOptions,
@@ -49,6 +51,30 @@ impl SqlConnection {
             Self::Postgres(connection) => sqlx::query_scalar(query).fetch_one(connection).await,
         };
         number.unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Makes every entry of the change feed older.
+    pub async fn age_changes(&mut self, by: Duration) {
+        let micros = by.as_micros();
+        let age = format!("UPDATE changes SET changed_ts = changed_ts - {micros}");
+        // A server that sequences or deletes changes locks the feed first.
+        let lock = match self {
+            Self::Sqlite(_) => "BEGIN IMMEDIATE",
+            Self::Postgres(_) => "BEGIN; SELECT 1 FROM change_feeds FOR UPDATE",
+        };
+        self.execute(&format!("{lock}; {age}; COMMIT")).await;
+    }
+
+    /// Makes every stored outcome of a request older.
+    pub async fn age_outcomes(&mut self, by: Duration) {
+        let micros = by.as_micros();
+        let age = format!("UPDATE request_outcomes SET created_ts = created_ts - {micros}");
+        self.execute(&age).await;
+    }
+
+    /// How many outcomes of requests are stored.
+    pub async fn count_outcomes(&mut self) -> i64 {
+        self.number("SELECT count(*) FROM request_outcomes").await
     }
 
     /// The columns of all tables whose rows belong to an account: each a table, a name,

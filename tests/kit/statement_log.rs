@@ -1,5 +1,4 @@
-//! Checks every statement of the service in the log of PostgreSQL: it stays within an
-//! account, and its plan on tables in partitions by account scans one of them.
+//! Checks every statement of the service in the log of PostgreSQL: it stays within an account.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +10,7 @@ use std::{
 
 use sqlx::{Connection, PgConnection};
 
-use super::{databases::runtime, plans, postgres::make_database_in};
+use super::databases::runtime;
 
 /// Has a cluster log every statement with the names of its sender and its database, and
 /// no parameters.
@@ -23,24 +22,6 @@ pub const SETTINGS: [&str; 3] = [
 /// Where the statements are listed for people to read.
 const LIST: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/statements.sql");
 
-/// How statements that read and write no rows begin.
-const UNPLANNED: [&str; 7] = [
-    "BEGIN",
-    "COMMIT",
-    "ROLLBACK",
-    "SAVEPOINT",
-    "RELEASE",
-    "SET ",
-    "DEALLOCATE",
-];
-
-/// How the statements begin that look across accounts: the one that finds those whose histories have
-/// expired, and the list of `expertise accounts`. `expertise copy` runs on databases of its own.
-const ACROSS_ACCOUNTS: [&str; 2] = [
-    "SELECT account_id FROM task_histories WHERE account_id > $1",
-    "WITH parts AS (SELECT account_id,",
-];
-
 static WATCHED: OnceLock<Watched> = OnceLock::new();
 
 /// A database whose log is read as it grows.
@@ -49,8 +30,6 @@ struct Watched {
     /// How the statements of the service begin in the log.
     prefix: String,
     log: PathBuf,
-    /// An empty database whose tables have partitions, for plans.
-    partitioned: OnceLock<String>,
     state: Mutex<LogState>,
 }
 
@@ -77,7 +56,6 @@ pub fn watch(url: &str, database: &str, log: &Path) {
         url: url.to_owned(),
         prefix: format!("expertise|{database}|LOG:  "),
         log: log.to_owned(),
-        partitioned: OnceLock::new(),
         state: Mutex::new(state),
     };
     assert!(WATCHED.set(watched).is_ok(), "it is watched already");
@@ -100,8 +78,9 @@ pub fn assert_statements_stay_within_an_account() {
         if state.tenant_tables.is_empty() {
             state.tenant_tables = runtime().block_on(tenant_tables(&watched.url));
         }
-        let written = written_account_fault(&statement).map(str::to_owned);
-        if let Some(fault) = written.or_else(|| watched.partitions_fault(&statement)) {
+        let fault = written_account_fault(&statement)
+            .or_else(|| read_account_fault(&statement, &state.tenant_tables));
+        if let Some(fault) = fault {
             faults.push_str(&format!("\n{fault}: {shape}"));
         }
         state.statements.insert(shape);
@@ -127,28 +106,6 @@ pub fn checked() -> Option<(BTreeSet<String>, BTreeSet<String>)> {
 }
 
 impl Watched {
-    /// Says so when a statement has no plan, or its plan scans several partitions.
-    fn partitions_fault(&self, sql: &str) -> Option<String> {
-        let mut unplanned = UNPLANNED.iter().chain(&ACROSS_ACCOUNTS);
-        if unplanned.any(|beginning| sql.starts_with(beginning)) {
-            return None;
-        }
-        let url = self.partitioned.get_or_init(|| {
-            let url = make_database_in(&self.url, "plans_of_partitions");
-            runtime().block_on(plans::create_partitioned_tables(&url));
-            url
-        });
-        let scanned = runtime().block_on(async {
-            let mut connection = PgConnection::connect(url).await?;
-            plans::scanned(&mut connection, sql).await
-        });
-        match scanned {
-            Ok(scanned) if scanned.len() <= 1 => None,
-            Ok(scanned) => Some(format!("scans the partitions {scanned:?}")),
-            Err(error) => Some(format!("has no plan on partitions: {error}")),
-        }
-    }
-
     /// The statements that were logged from this byte on, which is moved on.
     fn new_statements(&self, offset: &mut u64) -> Vec<String> {
         let mut log = File::open(&self.log).expect("the log");
@@ -165,8 +122,7 @@ impl Watched {
         lines
             .lines()
             .filter_map(|line| statement(line, &self.prefix))
-            // SeaORM quotes every name.
-            .map(|sql| sql.replace('"', ""))
+            .map(str::to_owned)
             .collect()
     }
 }
@@ -185,6 +141,20 @@ pub fn written_account_fault(sql: &str) -> Option<&'static str> {
     };
     (!inserted.all(|rest| names_account(rest) == Some(true)))
         .then_some("inserts a row without its account")
+}
+
+/// Says so when a statement names tables of account data more often than the account.
+pub fn read_account_fault(sql: &str, tenant_tables: &BTreeSet<String>) -> Option<&'static str> {
+    let words: Vec<&str> = sql
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let named = words.windows(2).filter(|pair| {
+        let names_table = ["FROM", "JOIN", "UPDATE", "INTO", "USING"].contains(&pair[0]);
+        names_table && tenant_tables.contains(pair[1])
+    });
+    let accounts = words.iter().filter(|word| **word == "account_id");
+    (named.count() > accounts.count()).then_some("reads a table without its account")
 }
 
 /// The statement of a line, if it is one of the service.

@@ -1,10 +1,15 @@
 //! Writes that lock the same tasks and steps wait for each other, and never in a circle.
 
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{Connection, PgConnection};
 use tokio::task::JoinSet;
 
 use crate::{
-    kit::{deadline::until, postgres::shared_cluster, prelude::*, store_server},
+    kit::{
+        deadline::until,
+        postgres::shared_cluster,
+        prelude::*,
+        server::{Settings, TestServer},
+    },
     machine,
 };
 
@@ -13,10 +18,6 @@ const ROUNDS: usize = 40;
 const LANGUAGES: [&str; 2] = ["de", "fr"];
 const CONNECTIONS: u32 = 12;
 
-/// Ends every other connection of the database. A connection reports its statistics when it
-/// ends.
-const END_OTHERS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-    WHERE datname = current_database() AND pid <> pg_backend_pid()";
 const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
     WHERE datname = current_database() AND pid <> pg_backend_pid()";
 const DEADLOCKS: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
@@ -27,8 +28,9 @@ async fn translations_renames_and_updates_of_one_guide_never_deadlock() {
     let _machine = machine::shared();
     let cluster = shared_cluster();
     let url = cluster.make_database("deadlocks");
-    let (_, client) = store_server::serve(&url, CONNECTIONS).await;
-    let guide = Guide::create(client).await;
+    let settings = Settings::new(&url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", CONNECTIONS);
+    let server = TestServer::start(settings).await;
+    let guide = Guide::create(server.client()).await;
     let mut writers = JoinSet::new();
     for number in 0..4 {
         writers.spawn(guide.clone().translate(number));
@@ -37,11 +39,9 @@ async fn translations_renames_and_updates_of_one_guide_never_deadlock() {
     writers.spawn(guide.clone().rename());
     writers.join_all().await;
 
+    // Its connections report their statistics when they end.
+    server.shut_down().await;
     let mut watcher = PgConnection::connect(&url).await.expect("PostgreSQL");
-    watcher
-        .execute(END_OTHERS)
-        .await
-        .expect("the end of others");
     until("all other connections have ended", async || {
         let others = sqlx::query_scalar::<_, i64>(OTHERS);
         let others = others.fetch_one(&mut watcher).await.expect("a count");

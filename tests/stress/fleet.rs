@@ -11,23 +11,25 @@ use crate::{
     service::Service,
 };
 
-/// Runs a test on two servers of one PostgreSQL database.
+/// The attribute of a test that gets a client of each of two servers.
 macro_rules! on_two_servers {
-    ($($test:ident),+ $(,)?) => {$(
+    ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
+
         mod $test {
             use crate::{fleet::Pair, machine};
 
             #[test]
             #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-            fn postgres() {
+            fn directly() {
                 let _machine = machine::shared();
-                let name = concat!("two_", stringify!($test));
                 // PostgreSQL takes names of 63 bytes.
+                let name = stringify!($test);
                 let pair = Pair::start(&name[..name.len().min(60)]);
                 machine::runtime().block_on(async { super::$test(pair.clients()).await });
             }
         }
-    )+};
+    };
 }
 
 use on_two_servers;
@@ -39,7 +41,9 @@ mod prelude {
 }
 
 /// Two servers on one database.
-struct Pair([Service; 2]);
+struct Pair {
+    servers: [Service; 2],
+}
 
 impl Pair {
     /// Starts them on an empty database of their own.
@@ -49,12 +53,14 @@ impl Pair {
             let settings = [("EXPERTISE_DATABASE_MAX_CONNECTIONS", "8")];
             Service::start(&format!("{name}-{which}"), &url, &settings)
         };
-        Self([server("one"), server("other")])
+        Self {
+            servers: [server("one"), server("other")],
+        }
     }
 
     /// A client of each server, both of one new account.
     fn clients(&self) -> [Client; 2] {
-        let Self([one, other]) = self;
+        let [one, other] = &self.servers;
         let one = one.client();
         let other = other.client().with_account(one.account());
         [one, other]

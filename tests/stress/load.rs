@@ -2,7 +2,7 @@
 //! are served, and refused calls get a proper answer.
 //!
 //! The short form is the default. `EXPERTISE_TEST_LOAD=full` runs for minutes, and is meant for
-//! a release build (`EXPERTISE_TEST_LOAD_BINARY`).
+//! a release build (`EXPERTISE_TEST_BINARY`).
 
 mod costly;
 mod floods;
@@ -23,16 +23,18 @@ use crate::{
     kit::{
         failure::Failure,
         http2::{Http2Connection, Http2Response},
-        server_process::Setting,
+        server::Setting,
     },
     machine::{self, MachineLock},
     service::{Database, Service},
 };
 
-/// Runs each test on servers of its own, on SQLite and on PostgreSQL. They measure, so that they
-/// need the machine for themselves and are slow.
+/// The attribute of a test on servers of its own, on SQLite and on PostgreSQL. It measures, so that
+/// it needs the machine for itself and is slow.
 macro_rules! on_both_databases {
-    ($($test:ident),+ $(,)?) => {$(
+    ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
+
         mod $test {
             use crate::{load::run_on, machine, service::Database};
 
@@ -48,32 +50,44 @@ macro_rules! on_both_databases {
                 run_on(Database::Postgres, stringify!($test), machine::exclusive(), super::$test);
             }
         }
-    )+};
+    };
 }
 
 pub(crate) use on_both_databases;
 
-/// The same for what no statement decides, on SQLite. The first word is `measuring`, or
-/// `sharing` for tests that run beside others.
-macro_rules! on_one_database {
-    (measuring: $($test:ident),+ $(,)?) => {
-        on_one_database![@run exclusive, ignore = "slow: it runs alone": $($test),+];
-    };
-    (sharing: $($test:ident),+ $(,)?) => {
-        // `cfg(all())` always holds.
-        on_one_database![@run shared, cfg(all()): $($test),+];
-    };
-    (@run $lock:ident, $attribute:meta: $($test:ident),+) => {$(
+/// The same for what no statement decides, on SQLite.
+macro_rules! measured_on_one_database {
+    ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
+
         mod $test {
             use crate::{load::run_on, machine, service::Database};
 
             #[test]
-            #[$attribute]
+            #[ignore = "slow: it runs alone"]
             fn on_sqlite() {
-                run_on(Database::Sqlite, stringify!($test), machine::$lock(), super::$test);
+                run_on(Database::Sqlite, stringify!($test), machine::exclusive(), super::$test);
             }
         }
-    )+};
+    };
+}
+
+pub(crate) use measured_on_one_database;
+
+/// The same for a test that measures nothing and runs in parallel with others.
+macro_rules! on_one_database {
+    ($(#[$attribute:meta])* async fn $test:ident $($rest:tt)+) => {
+        $(#[$attribute])* async fn $test $($rest)+
+
+        mod $test {
+            use crate::{load::run_on, machine, service::Database};
+
+            #[test]
+            fn on_sqlite() {
+                run_on(Database::Sqlite, stringify!($test), machine::shared(), super::$test);
+            }
+        }
+    };
 }
 
 pub(crate) use on_one_database;
@@ -81,8 +95,8 @@ pub(crate) use on_one_database;
 /// What a module of tests imports.
 mod prelude {
     pub(super) use super::{
-        TestDatabase, call_at_once, is_full, is_overloaded, normal_client::NormalClient,
-        on_both_databases, on_one_database, short_or_full,
+        TestDatabase, call_at_once, is_full, is_overloaded, measured_on_one_database,
+        normal_client::NormalClient, on_both_databases, on_one_database, short_or_full,
     };
     pub(super) use crate::{
         frame_peer::FramePeer,

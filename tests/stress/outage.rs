@@ -21,7 +21,7 @@ use crate::{
         client::Client,
         http2::{Http2Connection, framed_message},
         rng::number_from_env,
-        server_process::Setting,
+        server::Setting,
     },
     service::{LOG_WARNINGS, Service},
 };

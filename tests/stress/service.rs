@@ -14,7 +14,7 @@ use crate::kit::{
     postgres::{Cluster, Stop, shared_cluster},
     relay::Relay,
     scratch::Scratch,
-    server_process::{ServerProcess, Setting},
+    server::{Setting, Settings, TestServer},
 };
 
 /// Settings of a server that logs little.
@@ -33,9 +33,9 @@ pub struct Service {
     database: String,
     /// The address at which the server finds the database.
     database_of_server: String,
-    settings: Vec<(String, String)>,
+    settings: Settings,
     // Dropped before what it uses.
-    process: Option<ServerProcess>,
+    process: Option<TestServer>,
     _relay: Option<Relay>,
     cluster: Option<Cluster>,
 }
@@ -76,14 +76,11 @@ impl Service {
     }
 
     fn new(name: &str, database: &str, settings: &[Setting]) -> Self {
-        let settings = settings.iter();
         Self {
             name: name.to_owned(),
             database: database.to_owned(),
             database_of_server: database.to_owned(),
-            settings: settings
-                .map(|(variable, value)| ((*variable).to_owned(), (*value).to_owned()))
-                .collect(),
+            settings: Settings::new(database).set_all(settings),
             process: None,
             _relay: None,
             cluster: None,
@@ -92,14 +89,13 @@ impl Service {
 
     /// Starts the server again after its end.
     pub fn restart(&mut self) {
-        let mut settings = vec![("EXPERTISE_DATABASE_URL", self.database_of_server.as_str())];
-        let own = self.settings.iter();
-        settings.extend(own.map(|(variable, value)| (variable.as_str(), value.as_str())));
-        self.process = Some(ServerProcess::start(&self.name, &settings));
+        let settings = self.settings.clone();
+        let settings = settings.set("EXPERTISE_DATABASE_URL", &self.database_of_server);
+        self.process = Some(TestServer::start_blocking(&settings));
     }
 
     /// The server, which runs.
-    pub fn process(&self) -> &ServerProcess {
+    pub fn process(&self) -> &TestServer {
         self.process.as_ref().expect("it runs")
     }
 

@@ -16,19 +16,6 @@ use crate::kit::{
     prelude::*,
 };
 
-on_both_databases![
-    task_calls_do_not_tell_foreign_from_absent,
-    imports_do_not_tell_foreign_from_absent,
-    step_calls_do_not_tell_foreign_from_absent,
-    role_calls_do_not_tell_foreign_from_absent,
-    translation_calls_do_not_tell_foreign_from_absent,
-    analysis_calls_do_not_tell_foreign_from_absent,
-    revision_calls_do_not_tell_foreign_from_absent,
-    calls_of_followers_do_not_tell_foreign_from_absent,
-];
-
-on_one_database![every_field_of_every_call_has_a_case];
-
 /// Whether a value of this kind can name a resource: texts and integers can.
 fn may_name_a_resource(place: &FieldPath) -> bool {
     !matches!(
@@ -52,6 +39,7 @@ fn references(contract: &Contract, call: &str) -> Vec<FieldPath> {
         .collect()
 }
 
+#[apply(on_one_database)]
 async fn every_field_of_every_call_has_a_case(client: Client) {
     let contract = Contract::of(&client).await;
     let cases = cases();
@@ -90,35 +78,43 @@ async fn every_field_of_every_call_has_a_case(client: Client) {
     assert!(gone.is_empty(), "no such fields: {gone:#?}");
 }
 
+#[apply(on_both_databases)]
 async fn task_calls_do_not_tell_foreign_from_absent(client: Client) {
     let of_tasks = |case: &Case| case.call.starts_with("TaskService/") && !is_import(case);
     check_cases(client, of_tasks).await;
 }
 
+#[apply(on_both_databases)]
 async fn imports_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, is_import).await;
 }
 
+#[apply(on_both_databases)]
 async fn step_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("StepService/")).await;
 }
 
+#[apply(on_both_databases)]
 async fn role_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("RoleService/")).await;
 }
 
+#[apply(on_both_databases)]
 async fn translation_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("TranslationService/")).await;
 }
 
+#[apply(on_both_databases)]
 async fn analysis_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("AnalysisService/")).await;
 }
 
+#[apply(on_both_databases)]
 async fn revision_calls_do_not_tell_foreign_from_absent(client: Client) {
     check_cases(client, |case| case.call.starts_with("RevisionService/")).await;
 }
 
+#[apply(on_both_databases)]
 async fn calls_of_followers_do_not_tell_foreign_from_absent(client: Client) {
     let of_followers = |case: &Case| {
         let services = ["ChangeService/", "IndexService/"];

@@ -1,6 +1,5 @@
 //! ListReferences: where a task or a variable is used.
 
-mod deletions;
 mod histories;
 mod oracle;
 mod pages;

@@ -6,18 +6,7 @@ use crate::kit::{
 };
 use tonic::Status;
 
-on_both_databases![accounts_differ_by_case];
-
-on_one_database![
-    a_call_without_an_account_is_unauthenticated,
-    an_account_of_another_form_is_unauthenticated,
-    an_account_of_64_characters_is_accepted,
-    credentials_sent_twice_or_too_long_are_refused,
-    a_misspelt_x_scopes_is_refused,
-    a_caller_has_the_known_scopes_of_its_list_alone,
-    credentials_are_checked_before_the_message,
-];
-
+#[apply(on_one_database)]
 async fn a_call_without_an_account_is_unauthenticated(client: Client) {
     let anonymous = client.without_credentials();
     let missing = (Code::Unauthenticated, "CREDENTIALS_MISSING");
@@ -31,6 +20,7 @@ async fn a_call_without_an_account_is_unauthenticated(client: Client) {
     failure.is(missing.0, missing.1);
 }
 
+#[apply(on_one_database)]
 async fn an_account_of_another_form_is_unauthenticated(client: Client) {
     let long = "a".repeat(65);
     for account in ["a b", "a/b", "*", "a,b", "a'b", &long] {
@@ -43,6 +33,7 @@ async fn an_account_of_another_form_is_unauthenticated(client: Client) {
     assert_eq!(failure.code, Code::Unauthenticated);
 }
 
+#[apply(on_one_database)]
 async fn an_account_of_64_characters_is_accepted(client: Client) {
     let account = format!("{}Az09._:-{}", client.account(), "z".repeat(20));
     assert_eq!(account.len(), 64);
@@ -50,6 +41,7 @@ async fn an_account_of_64_characters_is_accepted(client: Client) {
     assert_eq!(created.account_id, account);
 }
 
+#[apply(on_one_database)]
 async fn credentials_sent_twice_or_too_long_are_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let list = "/expertise.v1.RoleService/ListRoles";
@@ -81,6 +73,7 @@ async fn credentials_sent_twice_or_too_long_are_refused(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_misspelt_x_scopes_is_refused(client: Client) {
     let connection = Http2Connection::to(client.address()).await;
     let list = "/expertise.v1.RoleService/ListRoles";
@@ -116,6 +109,7 @@ fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, Status>, scope: &
     );
 }
 
+#[apply(on_one_database)]
 async fn a_caller_has_the_known_scopes_of_its_list_alone(client: Client) {
     for scopes in ["read", "openid read", "admin  read profile"] {
         let reader = client.with_scopes(scopes);
@@ -131,6 +125,7 @@ async fn a_caller_has_the_known_scopes_of_its_list_alone(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn credentials_are_checked_before_the_message(client: Client) {
     let anonymous = client.without_credentials();
     let failure = anonymous.create_task(task("")).await.refused();
@@ -139,6 +134,7 @@ async fn credentials_are_checked_before_the_message(client: Client) {
     assert_scope_missing(reader.create_task(task("")).await, "write");
 }
 
+#[apply(on_both_databases)]
 async fn accounts_differ_by_case(client: Client) {
     let account = format!("a{}", client.account());
     let lower = client.with_account(&account);

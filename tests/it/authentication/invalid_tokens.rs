@@ -1,7 +1,6 @@
 //! Tokens that are refused, all with the same error.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use expertise::auth::KeySource;
 use futures_util::stream;
 use serde_json::Value;
 use tonic::{Request, metadata::AsciiMetadataValue};
@@ -139,7 +138,7 @@ fn resigned(message: &str) -> String {
 
 #[tokio::test]
 async fn what_is_not_bearer_and_a_token_is_told_so() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     for (name, value) in values_without_a_token() {
         let answer = error_answer(client.list(&[("authorization", &value)]).await);
@@ -152,7 +151,7 @@ async fn what_is_not_bearer_and_a_token_is_told_so() {
 
 #[tokio::test]
 async fn every_token_that_is_not_accepted_gets_the_same_answer() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     let signer = Signer::hs256();
     let wrong = Signer::secret(b"another secret of 32 bytes or more").token(&claims());
@@ -189,7 +188,7 @@ async fn a_public_key_is_not_accepted_as_an_hmac_secret() {
         let pem = signer.public_pem();
         let path = directory.path().join(signer.algorithm());
         std::fs::write(&path, pem).expect("a file");
-        let server = start(jwt(KeySource::PublicKeyFile(path))).await;
+        let server = TestServer::start(jwt("EXPERTISE_JWT_PUBLIC_KEY_FILE", path.display())).await;
         let client = TokenClient::of(&server);
         let der: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
         let der = base64::engine::general_purpose::STANDARD.decode(der);
@@ -265,7 +264,7 @@ async fn a_key_of_another_curve_than_its_type_has_is_left_out() {
 
 #[tokio::test]
 async fn a_call_without_a_token_is_unauthenticated() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     for metadata in [&[][..], &[("x-account-id", "42"), ("x-scopes", "read")]] {
         let answer = error_answer(TokenClient::of(&server).list(metadata).await);
         assert_eq!(answer.code, Code::Unauthenticated);
@@ -275,7 +274,7 @@ async fn a_call_without_a_token_is_unauthenticated() {
 
 #[tokio::test]
 async fn a_bad_token_is_refused_before_the_body_arrives() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let mut client = tonic::client::Grpc::new(server.anonymous_client().channel());
     client.ready().await.expect("a connection");
     let mut request = Request::new(stream::pending::<()>());
@@ -289,7 +288,7 @@ async fn a_bad_token_is_refused_before_the_body_arrives() {
 
 #[tokio::test]
 async fn a_bad_token_is_refused_before_64_megabytes_arrive() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let connection = Http2Connection::to(server.address()).await;
     let expired = Signer::hs256().token(&but("exp", json!(now() - 90)));
     let expired = format!("Bearer {expired}");
@@ -309,7 +308,7 @@ async fn a_bad_token_is_refused_before_64_megabytes_arrive() {
 
 #[tokio::test]
 async fn health_and_reflection_need_no_token() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let mut health =
         tonic_health::pb::health_client::HealthClient::new(server.anonymous_client().channel());
     let request = tonic_health::pb::HealthCheckRequest::default();

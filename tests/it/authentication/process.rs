@@ -3,7 +3,6 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use expertise::auth::KeySource;
 use serde_json::Value;
 
 use super::prelude::*;
@@ -26,7 +25,7 @@ fn token(args: &[&str]) -> CommandOutput {
 
 #[tokio::test]
 async fn a_token_of_the_command_is_accepted_with_the_scopes_it_was_given() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     let output = token(&["--account=42", "--scope=read write", "--expires=1h"]);
     assert_eq!(output.stderr, "");
@@ -126,7 +125,7 @@ async fn a_private_key_signs_tokens_that_its_public_key_verifies() {
     ] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = certificates::write(directory.path(), "public.pem", &public);
-        let server = start(jwt(KeySource::PublicKeyFile(path))).await;
+        let server = TestServer::start(jwt("EXPERTISE_JWT_PUBLIC_KEY_FILE", path.display())).await;
         let client = TokenClient::of(&server);
         // A number of a signature may be shorter than others.
         for _ in 0..20 {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use expertise::config::AuthMode;
 use tonic_types::StatusExt;
 
 use super::prelude::*;
@@ -73,8 +72,8 @@ async fn every_call_of_the_contract_needs_exactly_its_scope() {
     let listed: BTreeSet<_> = listed.map(|call| (*call).to_owned()).collect();
     let calls = methods().into_iter().collect();
     assert_eq!(listed, calls, "every call has its scope here");
-    let by_token = start(hs256()).await;
-    let by_header = start(AuthMode::Header).await;
+    let by_token = TestServer::start(hs256()).await;
+    let by_header = TestServer::start(in_memory()).await;
     for (scope, calls) in CALLS {
         let others = CALLS.iter().map(|(other, _)| *other);
         let others: Vec<_> = others.filter(|other| *other != scope).collect();
@@ -129,7 +128,7 @@ fn assert_scope_missing<T: std::fmt::Debug>(outcome: Result<T, tonic::Status>) {
 
 #[tokio::test]
 async fn a_token_without_known_scopes_permits_nothing() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     for scope in [None, Some(""), Some("openid"), Some("READ")] {
         assert_scope_missing(client.read(&token(scope)).await);

@@ -1,29 +1,26 @@
 //! Settings of credentials and TLS with which the server does not start, and its
 //! one-line errors.
 
-use expertise::{
-    auth::KeySource,
-    config::{AuthMode, Config},
-};
+use std::path::Path;
 
 use super::prelude::*;
-use crate::kit::command::Says;
+use crate::kit::{command::Says, server::Settings};
 
-async fn refusal(auth: AuthMode) -> String {
-    let config = Config {
-        auth,
-        ..in_memory()
-    };
-    let line = TestServer::try_start(config).await.expect_err("a refusal");
-    assert!(!line.contains('\n'), "{line}");
-    line
+/// The line with which a server refuses to start.
+async fn refusal(settings: Settings) -> String {
+    let settings = settings.set("EXPERTISE_LOG", "off");
+    let line = TestServer::try_start(settings).await;
+    let line = line.expect_err("a refusal");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    let line = line.trim_end().strip_prefix("expertise: ");
+    line.expect("a line of the program").to_owned()
 }
 
 #[tokio::test]
 async fn a_file_without_a_supported_public_key_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("key.pem");
-    let line = refusal(jwt(KeySource::PublicKeyFile(path.clone()))).await;
+    let line = refusal(jwt("EXPERTISE_JWT_PUBLIC_KEY_FILE", path.display())).await;
     assert!(
         line.starts_with("EXPERTISE_JWT_PUBLIC_KEY_FILE is "),
         "{line}"
@@ -45,7 +42,7 @@ async fn a_file_without_a_supported_public_key_is_refused() {
         &es256.public_pem().replace("PUBLIC KEY", "SECRET KEY"),
     ] {
         std::fs::write(&path, text).expect("a file");
-        let line = refusal(jwt(KeySource::PublicKeyFile(path.clone()))).await;
+        let line = refusal(jwt("EXPERTISE_JWT_PUBLIC_KEY_FILE", path.display())).await;
         line.says(&["RSA of 2048 to 8192 bits, P-256 or Ed25519"]);
         assert!(!line.contains("hush"), "{line}");
     }
@@ -66,12 +63,12 @@ async fn a_key_set_without_a_supported_key_is_refused() {
         &large,
     ] {
         std::fs::write(&path, text).expect("a file");
-        let line = refusal(jwt(KeySource::KeySetFile(path.clone()))).await;
+        let line = refusal(jwt("EXPERTISE_JWT_JWKS_FILE", path.display())).await;
         assert!(line.starts_with("EXPERTISE_JWT_JWKS_FILE is "), "{line}");
         assert!(!line.contains("hush"), "{line}");
 
         let issuer = KeyServer::start(text).await;
-        let line = refusal(jwt(KeySource::KeySetUrl(issuer.url()))).await;
+        let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", issuer.url())).await;
         assert!(line.starts_with("EXPERTISE_JWT_JWKS_URL is "), "{line}");
         assert!(!line.contains("hush"), "{line}");
     }
@@ -85,11 +82,11 @@ async fn a_key_set_of_a_mebibyte_is_accepted() {
     let path = directory.path().join("keys.json");
     std::fs::write(&path, &full).expect("a file");
     let issuer = KeyServer::start(&full).await;
-    for source in [
-        KeySource::KeySetFile(path),
-        KeySource::KeySetUrl(issuer.url()),
+    for settings in [
+        jwt("EXPERTISE_JWT_JWKS_FILE", path.display()),
+        jwt("EXPERTISE_JWT_JWKS_URL", issuer.url()),
     ] {
-        start(jwt(source)).await.shut_down().await;
+        TestServer::start(settings).await.shut_down().await;
     }
 }
 
@@ -98,7 +95,7 @@ async fn an_issuer_that_returns_no_key_set_is_refused() {
     let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("key")])).await;
     for status in ["404 Not Found", "302 Found", "204 No Content"] {
         issuer.set_status(status);
-        let line = refusal(jwt(KeySource::KeySetUrl(issuer.url()))).await;
+        let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", issuer.url())).await;
         let cause = format!("it cannot be fetched: it answers with {}", &status[..3]);
         assert!(line.contains(&cause), "{line}");
     }
@@ -106,7 +103,7 @@ async fn an_issuer_that_returns_no_key_set_is_refused() {
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
     let url = format!("http://localhost:{port}/keys");
-    let line = refusal(jwt(KeySource::KeySetUrl(url.parse().expect("a URL")))).await;
+    let line = refusal(jwt("EXPERTISE_JWT_JWKS_URL", &url)).await;
     let cause = format!("{url:?}: it cannot be fetched: no answer");
     assert!(line.contains(&cause), "{line}");
 }
@@ -131,59 +128,34 @@ async fn invalid_tls_files_are_refused() {
     let unusable = write("unusable", &block("PRIVATE KEY"));
     let encrypted = write("encrypted", &block("ENCRYPTED PRIVATE KEY"));
     let nowhere = directory.path().join("nowhere");
-    let with = |change: &dyn Fn(&mut expertise::config::Tls)| {
-        let mut tls = good.clone();
-        change(&mut tls);
-        tls
-    };
-    for (tls, part) in [
+    let cert = |path: &Path| ("EXPERTISE_TLS_CERT_FILE", path.to_owned());
+    let key = |path: &Path| ("EXPERTISE_TLS_KEY_FILE", path.to_owned());
+    let client_ca = |path: &Path| ("EXPERTISE_TLS_CLIENT_CA_FILE", path.to_owned());
+    for ((name, path), part) in [
+        (cert(&nowhere), "EXPERTISE_TLS_CERT_FILE is "),
+        (cert(&garbage), "EXPERTISE_TLS_CERT_FILE is "),
         (
-            with(&|t| t.cert_file = nowhere.clone()),
-            "EXPERTISE_TLS_CERT_FILE is ",
-        ),
-        (
-            with(&|t| t.cert_file = garbage.clone()),
-            "EXPERTISE_TLS_CERT_FILE is ",
-        ),
-        (
-            with(&|t| t.cert_file = broken.clone()),
+            cert(&broken),
             "cannot be used: the certificate is malformed",
         ),
+        (key(&nowhere), "EXPERTISE_TLS_KEY_FILE is "),
+        (key(&garbage), "EXPERTISE_TLS_KEY_FILE is "),
         (
-            with(&|t| t.key_file = nowhere.clone()),
-            "EXPERTISE_TLS_KEY_FILE is ",
-        ),
-        (
-            with(&|t| t.key_file = garbage.clone()),
-            "EXPERTISE_TLS_KEY_FILE is ",
-        ),
-        (
-            with(&|t| t.key_file = other.clone()),
+            key(&other),
             "cannot be used: the certificate and the key do not belong together",
         ),
         (
-            with(&|t| t.key_file = unusable.clone()),
+            key(&unusable),
             "cannot be used: the key is malformed, or not RSA of 2048",
         ),
         (
-            with(&|t| t.key_file = encrypted.clone()),
+            key(&encrypted),
             "its key is encrypted: write it without a password",
         ),
-        (
-            with(&|t| t.client_ca_file = Some(garbage.clone())),
-            "EXPERTISE_TLS_CLIENT_CA_FILE is ",
-        ),
-        (
-            with(&|t| t.client_ca_file = Some(broken.clone())),
-            "EXPERTISE_TLS_CLIENT_CA_FILE is ",
-        ),
+        (client_ca(&garbage), "EXPERTISE_TLS_CLIENT_CA_FILE is "),
+        (client_ca(&broken), "EXPERTISE_TLS_CLIENT_CA_FILE is "),
     ] {
-        let config = Config {
-            tls: Some(tls),
-            ..in_memory()
-        };
-        let line = TestServer::try_start(config).await;
-        let line = line.expect_err("a refusal");
+        let line = refusal(in_memory().tls(&good).set(name, path.display())).await;
         assert!(
             line.contains(part) && !line.contains('\n'),
             "{part}: {line}"

@@ -1,15 +1,13 @@
 //! TLS, and client certificates.
 
-use std::time::Duration;
-
-use expertise::config::{AuthMode, Tls};
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use super::prelude::*;
 use crate::kit::{
-    certificates::write,
+    certificates::{TlsFiles, write},
     client::Client,
     command::{Says, command},
+    deadline::{until, until_true},
 };
 
 /// Calls over TLS.
@@ -25,6 +23,10 @@ fn trusting(authority: &Authority) -> ClientTlsConfig {
         .domain_name("localhost")
 }
 
+async fn start_with_tls(files: &TlsFiles) -> TestServer {
+    TestServer::start(in_memory().tls(files)).await
+}
+
 const ACCOUNT: [(&str, &str); 1] = [("x-account-id", "42")];
 
 /// Asserts that no response came from the service.
@@ -38,7 +40,7 @@ async fn calls_go_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = Authority::new();
     let tls = authority.files(directory.path());
-    let server = start_with_tls(AuthMode::Header, tls).await;
+    let server = start_with_tls(&tls).await;
     let trusting_client = client(&server, trusting(&authority));
     trusting_client.list(&ACCOUNT).await.expect("it is served");
     assert_not_served(client(&server, trusting(&Authority::new()))).await;
@@ -49,7 +51,7 @@ async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = Authority::new();
     let tls = authority.files(directory.path());
-    let server = start_with_tls(hs256(), tls).await;
+    let server = TestServer::start(hs256().tls(&tls)).await;
     assert_not_served(TokenClient::of(&server)).await;
     let token = Signer::hs256().token(&claims());
     let client = client(&server, trusting(&authority));
@@ -59,7 +61,7 @@ async fn plain_text_on_a_tls_port_fails_and_disturbs_no_other_call() {
 #[tokio::test]
 async fn tls_on_a_plain_text_port_fails_and_disturbs_no_other_call() {
     let authority = Authority::new();
-    let server = start(AuthMode::Header).await;
+    let server = TestServer::start(in_memory()).await;
     assert_not_served(client(&server, trusting(&authority))).await;
     TokenClient::of(&server)
         .list(&ACCOUNT)
@@ -73,11 +75,9 @@ async fn with_a_client_ca_clients_need_its_certificate() {
     let (servers, clients) = (Authority::new(), Authority::new());
     let path = directory.path().join("clients.pem");
     std::fs::write(&path, clients.pem()).expect("a file");
-    let tls = Tls {
-        client_ca_file: Some(path),
-        ..servers.files(directory.path())
-    };
-    let server = start_with_tls(AuthMode::Header, tls).await;
+    let settings = in_memory().tls(&servers.files(directory.path()));
+    let settings = settings.set("EXPERTISE_TLS_CLIENT_CA_FILE", path.display());
+    let server = TestServer::start(settings).await;
     let trusting = trusting(&servers);
 
     let known_client = client(&server, trusting.clone().identity(clients.identity()));
@@ -90,18 +90,14 @@ async fn with_a_client_ca_clients_need_its_certificate() {
         .expect("it is still served");
 }
 
-/// Waits until new connections get a certificate of this authority.
+/// Waits until new connections get a certificate of this authority, a few seconds at most.
 async fn wait_until_served_by(server: &TestServer, authority: &Authority) {
-    advance_clock(Duration::from_secs(10)).await;
     let trusting = trusting(authority);
-    let served = async {
-        while client(server, trusting.clone())
-            .list(&ACCOUNT)
-            .await
-            .is_err()
-        {}
-    };
-    in_time("the new certificate", served).await;
+    until("the new certificate", async || {
+        let client = client(server, trusting.clone());
+        client.list(&ACCOUNT).await.ok()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -109,7 +105,7 @@ async fn a_renewed_certificate_is_used_by_new_connections() {
     let directory = tempfile::tempdir().expect("a directory");
     let (old, new) = (Authority::new(), Authority::new());
     let tls = old.files(directory.path());
-    let server = start_with_tls(AuthMode::Header, tls.clone()).await;
+    let server = start_with_tls(&tls).await;
     let open = client(&server, trusting(&old));
     open.list(&ACCOUNT).await.expect("it is served");
     new.files(directory.path());
@@ -120,52 +116,49 @@ async fn a_renewed_certificate_is_used_by_new_connections() {
 
 #[tokio::test]
 async fn files_that_cannot_be_used_keep_the_old_certificate() {
-    let directory = tempfile::tempdir().expect("a directory");
     let (old, new) = (Authority::new(), Authority::new());
-    let tls = old.files(directory.path());
-    let server = start_with_tls(AuthMode::Header, tls.clone()).await;
-    let cut = || std::fs::write(&tls.cert_file, &old.pem()[..100]).expect("a file");
-    let remove = || std::fs::remove_file(&tls.key_file).expect("a file");
-    // The key of another certificate, as between the two writes of a renewal.
-    let unpair = || {
-        drop(write(
-            directory.path(),
-            "key.pem",
-            &new.make("localhost").key,
-        ))
-    };
-    for spoil in [&cut as &dyn Fn(), &remove, &unpair] {
-        old.files(directory.path());
-        spoil();
-        advance_clock(Duration::from_secs(10)).await;
-        for _ in 0..3 {
-            let client = client(&server, trusting(&old));
-            let listed = in_time("a call", client.list(&ACCOUNT));
-            listed.await.expect("the old certificate holds");
-        }
+    // The last one is the key of another certificate, as between the two writes of a renewal.
+    let cut = |tls: &TlsFiles| std::fs::write(&tls.cert, &old.pem()[..100]).expect("a file");
+    let remove = |tls: &TlsFiles| std::fs::remove_file(&tls.key).expect("a file");
+    let unpair =
+        |tls: &TlsFiles| std::fs::write(&tls.key, new.make("localhost").key).expect("a file");
+    let mut servers = Vec::new();
+    for spoil in [&cut as &dyn Fn(&TlsFiles), &remove, &unpair] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let tls = old.files(directory.path());
+        let server = start_with_tls(&tls).await;
+        spoil(&tls);
+        servers.push((server, directory));
     }
-    new.files(directory.path());
-    wait_until_served_by(&server, &new).await;
+    for (server, directory) in &servers {
+        let is_logged = || server.log().contains("the old ones stay");
+        until_true("the files are read", is_logged).await;
+        let client = client(server, trusting(&old));
+        let listed = in_time("a call", client.list(&ACCOUNT));
+        listed.await.expect("the old certificate holds");
+        new.files(directory.path());
+        wait_until_served_by(server, &new).await;
+    }
 }
 
 #[tokio::test]
 async fn other_authorities_of_clients_count_for_new_connections() {
     let directory = tempfile::tempdir().expect("a directory");
     let (servers, old, new) = (Authority::new(), Authority::new(), Authority::new());
-    let tls = Tls {
-        client_ca_file: Some(write(directory.path(), "clients.pem", old.pem())),
-        ..servers.files(directory.path())
-    };
-    let server = start_with_tls(AuthMode::Header, tls).await;
+    let authorities = write(directory.path(), "clients.pem", old.pem());
+    let settings = in_memory().tls(&servers.files(directory.path()));
+    let settings = settings.set("EXPERTISE_TLS_CLIENT_CA_FILE", authorities.display());
+    let server = TestServer::start(settings).await;
     let of = |clients: &Authority| {
         let trusting = trusting(&servers);
         client(&server, trusting.identity(clients.identity()))
     };
     of(&old).list(&ACCOUNT).await.expect("it is served");
     write(directory.path(), "clients.pem", new.pem());
-    advance_clock(Duration::from_secs(10)).await;
-    let accepted = async { while of(&new).list(&ACCOUNT).await.is_err() {} };
-    in_time("the new authority", accepted).await;
+    until("the new authority", async || {
+        of(&new).list(&ACCOUNT).await.ok()
+    })
+    .await;
     assert_not_served(of(&old)).await;
 }
 

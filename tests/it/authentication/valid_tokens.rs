@@ -1,12 +1,10 @@
 //! Valid tokens, of each algorithm and from each source of keys.
 
-use expertise::auth::KeySource;
-
 use super::prelude::*;
 
 #[tokio::test]
 async fn a_secret_accepts_hs256() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let token = Signer::hs256().token(&claims());
     TokenClient::of(&server)
         .read(&token)
@@ -20,7 +18,7 @@ async fn a_public_key_accepts_the_algorithm_of_its_type() {
     for signer in [Signer::rsa(), Signer::es256(), Signer::ed25519()] {
         let path = directory.path().join(signer.algorithm());
         std::fs::write(&path, signer.public_pem()).expect("a file");
-        let server = start(jwt(KeySource::PublicKeyFile(path))).await;
+        let server = TestServer::start(jwt("EXPERTISE_JWT_PUBLIC_KEY_FILE", path.display())).await;
         let client = TokenClient::of(&server);
         for token in [signer.token(&claims()), signer.token_by("any", &claims())] {
             let accepted = client.read(&token).await;
@@ -42,11 +40,11 @@ async fn every_supported_key_of_a_set_is_accepted() {
     let path = directory.path().join("keys.json");
     std::fs::write(&path, &set).expect("a file");
     let issuer = KeyServer::start(&set).await;
-    for source in [
-        KeySource::KeySetFile(path),
-        KeySource::KeySetUrl(issuer.url()),
+    for settings in [
+        jwt("EXPERTISE_JWT_JWKS_FILE", path.display()),
+        jwt("EXPERTISE_JWT_JWKS_URL", issuer.url()),
     ] {
-        let server = start(jwt(source)).await;
+        let server = TestServer::start(settings).await;
         let client = TokenClient::of(&server);
         for signer in &signers {
             let token = signer.token_by(signer.algorithm(), &claims());
@@ -76,7 +74,7 @@ async fn a_token_without_key_id_is_accepted_by_a_set_of_one_key_alone() {
 
 #[tokio::test]
 async fn optional_variants_of_http_and_jwt_are_accepted() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     let signer = Signer::hs256();
     let plain = signer.token(&claims());
@@ -114,7 +112,7 @@ async fn optional_variants_of_http_and_jwt_are_accepted() {
 
 #[tokio::test]
 async fn the_account_comes_from_the_token_not_from_metadata() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let token = Signer::hs256().token(&claims());
     let account = TokenClient::of(&server)
         .write(&token)
@@ -140,7 +138,7 @@ async fn the_account_comes_from_the_token_not_from_metadata() {
 /// RFC 6749, section 3.3: spaces, and nothing else, are between the names of scopes.
 #[tokio::test]
 async fn scopes_have_spaces_between_them() {
-    let server = start(hs256()).await;
+    let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     for separator in ["\t", "\n", "\u{a0}", ","] {
         let mut claims = claims();

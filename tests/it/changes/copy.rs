@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 
 use crate::kit::{
-    on_both_databases,
     prelude::*,
     random_writes::{self, Write},
 };
-
-on_both_databases![a_copy_equals_the_exports: vec(random_writes::write(), 1..24), 24];
 
 /// Tasks and steps by their ids, as a reader keeps them.
 #[derive(Default, PartialEq, Debug)]
@@ -75,6 +72,8 @@ impl Copy {
 
 /// A reader that follows from before the first write, and one that begins in the middle and meets
 /// every change of its second half twice.
+#[apply(property_on_both_databases)]
+#[cases(24, vec(random_writes::write(), 1..24))]
 async fn a_copy_equals_the_exports(client: Client, writes: Vec<Write>) {
     let start = client.cursor_now().await;
     let (mut early, mut late) = (Copy::default(), Copy::default());

@@ -2,33 +2,19 @@
 
 use std::time::Duration;
 
-use expertise::config::Config;
-
 use crate::kit::{
     command::Cli,
-    databases::empty_postgres,
+    databases::postgres,
     deadline::until,
-    on_own_databases,
     postgres::copy_database,
     prelude::*,
     scratch::Scratch,
-    server::{TestServer, with_metrics},
+    server::{CHANGES_RETENTION, TestServer, with_metrics},
+    sql::SqlConnection,
 };
-
-on_own_databases![
-    what_is_too_old_expires_but_for_the_newest,
-    a_reader_meets_every_change_or_learns_of_the_gap,
-];
 
 /// Writes of a server until it deletes what is too old.
 const WRITES: usize = 256;
-
-fn kept_for(url: &str, retention: Duration) -> Config {
-    Config {
-        changes_retention: retention,
-        ..with_metrics(url)
-    }
-}
 
 fn behind(cursor: &str) -> ListChangesRequest {
     ListChangesRequest {
@@ -44,8 +30,9 @@ fn is_expired(status: tonic::Status) {
     assert_eq!(failure.preconditions(), [("CURSOR_EXPIRED", "cursor")]);
 }
 
+#[apply(on_own_databases)]
 async fn what_is_too_old_expires_but_for_the_newest(url: String) {
-    let server = TestServer::start(kept_for(&url, Duration::ZERO)).await;
+    let server = TestServer::start(with_metrics(&url)).await;
     let (busy, quiet) = (server.client(), server.client().with_account("quiet"));
     quiet.given_task(task("Quiet")).await;
     let first_of_quiet = quiet.cursor_now().await;
@@ -62,6 +49,8 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
         rename(number).await;
     }
     let (read, _) = busy.changes_after(&start).await;
+    let mut database = SqlConnection::open(&url).await;
+    database.age_changes(CHANGES_RETENTION).await;
     rename(WRITES).await;
     let expired = async || busy.list_changes(behind(&start)).await.err();
     is_expired(until("the oldest changes are deleted", expired).await);
@@ -116,8 +105,7 @@ async fn what_is_too_old_expires_but_for_the_newest(url: String) {
 
 #[tokio::test]
 async fn what_is_younger_than_the_retention_is_kept() {
-    let config = kept_for("sqlite::memory:", Duration::from_secs(60));
-    let server = TestServer::start(config).await;
+    let server = TestServer::start(with_metrics("sqlite::memory:")).await;
     let client = server.client();
     let guide = client.given_task(task("Guide")).await;
     for number in 1..WRITES {
@@ -152,9 +140,11 @@ async fn a_cursor_of_another_database_is_refused() {
     }
 }
 
+#[apply(on_own_databases)]
 async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
-    let server = TestServer::start(kept_for(&url, Duration::from_millis(200))).await;
+    let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
+    let mut database = SqlConnection::open(&url).await;
     let mut cursor = client.cursor_now().await;
     let guide = client.given_task(task("Guide")).await;
     let writer = client.over_new_connection();
@@ -183,7 +173,8 @@ async fn a_reader_meets_every_change_or_learns_of_the_gap(url: String) {
                 cursor = client.cursor_now().await;
             }
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        database.age_changes(CHANGES_RETENTION / 2).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let written = writing.await.expect("the writes");
     let rest = client.changes_after(&cursor).await.0.len();
@@ -241,6 +232,6 @@ async fn a_restored_file_is_noticed() {
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_restored_database_is_noticed() {
-    let original = empty_postgres("dumped");
+    let original = postgres("dumped");
     a_copy_is_noticed(&original, async || copy_database(&original, "restored")).await;
 }

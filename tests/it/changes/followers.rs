@@ -18,19 +18,12 @@ use tonic::Request;
 use super::copy::Copy;
 use crate::kit::{
     databases::postgres,
-    on_own_databases,
     prelude::*,
     relay::Relay,
     rng::Rng,
     server::{TestServer, with_metrics},
     sql::SqlConnection,
 };
-
-on_own_databases![
-    readers_follow_all_writers,
-    writes_through_several_servers_keep_their_order,
-    large_transactions_that_overlap_are_put_in_order_whole,
-];
 
 const WRITERS_OF_A_SERVER: usize = 3;
 const WRITES: usize = 60;
@@ -218,6 +211,7 @@ async fn follow(client: Client, start: String, mut rng: Rng, stop: Arc<AtomicBoo
     }
 }
 
+#[apply(on_own_databases)]
 async fn readers_follow_all_writers(url: String) {
     let fleet = Fleet::start(&url).await;
     let client = fleet.servers[0].client();
@@ -266,6 +260,7 @@ async fn readers_follow_all_writers(url: String) {
 }
 
 /// Nobody reads the feed meanwhile, so that all changes are put in order at once.
+#[apply(on_own_databases)]
 async fn writes_through_several_servers_keep_their_order(url: String) {
     let fleet = Fleet::start(&url).await;
     let clients: Vec<Client> = fleet.servers.iter().map(TestServer::client).collect();
@@ -339,6 +334,7 @@ fn insert(url: &str, transactions: impl Iterator<Item = usize>) -> String {
 
 /// More entries than are put in order at once, of transactions that end after others have begun, and
 /// one that is larger than that by itself.
+#[apply(on_own_databases)]
 async fn large_transactions_that_overlap_are_put_in_order_whole(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();

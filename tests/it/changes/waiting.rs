@@ -8,27 +8,10 @@ use tonic::Request;
 
 use crate::kit::{
     deadline::{in_time, until},
-    on_both_databases, on_own_databases,
     prelude::*,
     server::{TestServer, with_metrics},
     sql::SqlConnection,
 };
-
-on_both_databases![
-    a_wait_ends_with_a_change,
-    a_wait_ends_with_its_time,
-    a_wait_for_a_task_goes_on_over_other_changes,
-    an_answer_comes_before_the_deadline_of_the_caller,
-];
-
-on_own_databases![
-    the_time_limit_of_the_server_does_not_count,
-    a_shutdown_answers_at_once,
-    at_most_100_calls_of_an_account_wait,
-    what_another_server_writes_is_seen,
-    what_another_server_puts_in_order_is_seen,
-    a_call_that_waits_alone_is_not_asked_again_and_again,
-];
 
 fn waiting(cursor: &str, seconds: i64) -> ListChangesRequest {
     ListChangesRequest {
@@ -52,6 +35,7 @@ async fn answered(answer: Answer) -> ListChangesResponse {
         .accepted()
 }
 
+#[apply(on_both_databases)]
 async fn a_wait_ends_with_a_change(client: Client) {
     let cursor = client.cursor_now().await;
     let oldest = ListChangesRequest {
@@ -70,6 +54,7 @@ async fn a_wait_ends_with_a_change(client: Client) {
     assert_eq!(page.changes.len(), 1);
 }
 
+#[apply(on_both_databases)]
 async fn a_wait_ends_with_its_time(client: Client) {
     let cursor = client.cursor_now().await;
     let began = Instant::now();
@@ -89,6 +74,7 @@ async fn a_wait_ends_with_its_time(client: Client) {
     assert!(page.changes.is_empty() && page.caught_up);
 }
 
+#[apply(on_both_databases)]
 async fn a_wait_for_a_task_goes_on_over_other_changes(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let cursor = client.cursor_now().await;
@@ -104,6 +90,7 @@ async fn a_wait_for_a_task_goes_on_over_other_changes(client: Client) {
     assert_eq!(steps, [&*step.guid]);
 }
 
+#[apply(on_both_databases)]
 async fn an_answer_comes_before_the_deadline_of_the_caller(client: Client) {
     let cursor = client.cursor_now().await;
     let mut request = Request::new(waiting(&cursor, 60));
@@ -112,10 +99,10 @@ async fn an_answer_comes_before_the_deadline_of_the_caller(client: Client) {
     assert!(page.into_inner().caught_up);
 }
 
+#[apply(on_own_databases)]
 async fn the_time_limit_of_the_server_does_not_count(url: String) {
-    let mut config = with_metrics(&url);
-    config.request_timeout = Duration::from_millis(1_500);
-    let server = TestServer::start(config).await;
+    let settings = with_metrics(&url).set("EXPERTISE_REQUEST_TIMEOUT", "1500ms");
+    let server = TestServer::start(settings).await;
     let client = server.client();
     let cursor = client.cursor_now().await;
     let page = answered(ask(&client, waiting(&cursor, 3))).await;
@@ -132,6 +119,7 @@ async fn until_waiting(server: &TestServer, count: f64) {
     .await;
 }
 
+#[apply(on_own_databases)]
 async fn a_shutdown_answers_at_once(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -146,6 +134,7 @@ async fn a_shutdown_answers_at_once(url: String) {
         .expect("an end");
 }
 
+#[apply(on_own_databases)]
 async fn at_most_100_calls_of_an_account_wait(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -171,6 +160,7 @@ async fn at_most_100_calls_of_an_account_wait(url: String) {
 
 /// The database is asked twice a second for each account, and once by the call at its beginning and
 /// at its end.
+#[apply(on_own_databases)]
 async fn a_call_that_waits_alone_is_not_asked_again_and_again(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();
@@ -188,6 +178,7 @@ async fn a_call_that_waits_alone_is_not_asked_again_and_again(url: String) {
 }
 
 /// On SQLite the server is the only one, and what it wrote itself is seen in the same way.
+#[apply(on_own_databases)]
 async fn what_another_server_writes_is_seen(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let reader = server.client();
@@ -209,6 +200,7 @@ async fn what_another_server_writes_is_seen(url: String) {
 }
 
 /// A change that another server wrote, and that a reader there put in order at once.
+#[apply(on_own_databases)]
 async fn what_another_server_puts_in_order_is_seen(url: String) {
     let server = TestServer::start(with_metrics(&url)).await;
     let client = server.client();

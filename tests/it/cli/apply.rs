@@ -6,41 +6,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
+    apply,
     command::{Cli, Command, CommandOutput, Says, command, example_guide, text},
     on_both_databases, on_one_database,
 };
-
-on_both_databases![a_copied_account_is_equal_and_copied_again_it_is_unchanged];
-
-on_one_database![
-    an_exported_account_applied_to_itself_is_unchanged,
-    a_changed_document_changes_its_guide_and_no_other,
-    what_a_document_leaves_out_returns_to_its_default,
-    a_required_text_that_is_left_out_is_refused,
-    an_error_in_a_document_names_its_line,
-    a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed,
-    a_new_guide_has_its_subtasks_from_its_first_revision_on,
-    a_guide_without_an_id_is_found_by_its_name,
-    a_guide_without_an_id_is_found_by_its_external_id,
-    a_guide_with_another_external_id_is_another_one,
-    a_dry_run_shows_changes_and_findings_and_stores_nothing,
-    tasks_that_the_directory_lacks_are_pruned_if_asked,
-    nothing_is_pruned_after_a_failure,
-    pruning_without_a_terminal_needs_force,
-    a_file_that_is_no_document_stops_everything,
-    what_is_no_directory_is_refused,
-    an_exported_guide_with_another_name_replaces_its_file,
-    json_output_reports_each_document,
-    the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied,
-    a_name_that_several_tasks_have_is_refused_with_their_guids,
-    every_line_has_the_number_of_steps_that_is_stored,
-    a_document_without_an_id_that_makes_a_second_task_is_named,
-    the_document_of_a_managed_task_is_named,
-    tasks_that_are_not_in_the_directory_are_counted,
-    errors_of_what_is_stored_are_printed,
-    what_was_deleted_is_made_again,
-    steps_without_ids_are_found_by_type_and_title,
-];
 
 /// Another account on the same server.
 fn other_account(cli: &Cli) -> Cli {
@@ -173,6 +142,7 @@ fn make_comparable(value: &mut Value, ids: &mut HashMap<String, usize>) {
     }
 }
 
+#[apply(on_both_databases)]
 fn a_copied_account_is_equal_and_copied_again_it_is_unchanged(cli: Cli) {
     given_account(&cli);
     let original = export_all(&cli);
@@ -194,6 +164,7 @@ fn a_copied_account_is_equal_and_copied_again_it_is_unchanged(cli: Cli) {
     assert_eq!(texts(&unchanged), texts(&copied), "etags included");
 }
 
+#[apply(on_one_database)]
 fn an_exported_account_applied_to_itself_is_unchanged(cli: Cli) {
     given_account(&cli);
     let directory = export_all(&cli);
@@ -204,6 +175,7 @@ fn an_exported_account_applied_to_itself_is_unchanged(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("A"));
@@ -230,6 +202,7 @@ fn a_changed_document_changes_its_guide_and_no_other(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn an_error_in_a_document_names_its_line(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut document = guide("A");
@@ -252,6 +225,7 @@ fn an_error_in_a_document_names_its_line(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
     let target = cli.import(&guide("Target"));
     let guid = cli.import(&guide("Guide"));
@@ -270,6 +244,7 @@ fn a_guide_whose_subtask_is_renamed_in_the_same_run_is_changed(cli: Cli) {
     assert_eq!(after["steps"][2]["title"], "Renamed");
 }
 
+#[apply(on_one_database)]
 fn a_new_guide_has_its_subtasks_from_its_first_revision_on(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let ids = [
@@ -295,6 +270,7 @@ fn a_new_guide_has_its_subtasks_from_its_first_revision_on(cli: Cli) {
     assert_eq!(revisions[0]["step_count"], json!(count), "{history}");
 }
 
+#[apply(on_one_database)]
 fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut full = guide("A");
@@ -331,6 +307,7 @@ fn what_a_document_leaves_out_returns_to_its_default(cli: Cli) {
     counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
 }
 
+#[apply(on_one_database)]
 fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("A"));
@@ -347,6 +324,7 @@ fn a_required_text_that_is_left_out_is_refused(cli: Cli) {
     assert_eq!(cli.exported(&guid), before);
 }
 
+#[apply(on_one_database)]
 fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     for name in ["laptop-will-not-start.json", "restart-safely.json"] {
@@ -370,6 +348,7 @@ fn a_guide_without_an_id_is_found_by_its_name(cli: Cli) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("A"));
@@ -413,6 +392,7 @@ fn a_dry_run_shows_changes_and_findings_and_stores_nothing(cli: Cli) {
         .fails_with(1, &["no task of this account"]);
 }
 
+#[apply(on_one_database)]
 fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     write(&directory, "a.json", &guide("A"));
@@ -455,6 +435,7 @@ fn tasks_that_the_directory_lacks_are_pruned_if_asked(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let one = cli.import(&guide("One"));
@@ -482,6 +463,7 @@ fn tasks_that_are_not_in_the_directory_are_counted(cli: Cli) {
     assert_eq!(lines[11], "  and 1 more");
 }
 
+#[apply(on_one_database)]
 fn errors_of_what_is_stored_are_printed(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let broken = example_guide("broken/measure-a-power-supply.json");
@@ -498,6 +480,7 @@ fn errors_of_what_is_stored_are_printed(cli: Cli) {
     assert!(!quiet.stdout.contains(error), "{}", quiet.stdout);
 }
 
+#[apply(on_one_database)]
 fn nothing_is_pruned_after_a_failure(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("Stays"));
@@ -517,6 +500,7 @@ fn nothing_is_pruned_after_a_failure(cli: Cli) {
     cli.export(&guid);
 }
 
+#[apply(on_one_database)]
 fn pruning_without_a_terminal_needs_force(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     write(&directory, "a.json", &guide("A"));
@@ -525,6 +509,7 @@ fn pruning_without_a_terminal_needs_force(cli: Cli) {
     assert!(line.contains("no task"), "nothing is created: {line}");
 }
 
+#[apply(on_one_database)]
 fn a_file_that_is_no_document_stops_everything(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     write(&directory, "a.json", &guide("A"));
@@ -554,6 +539,7 @@ fn a_file_that_is_no_document_stops_everything(cli: Cli) {
     apply(&cli, directory.path(), &[]).fails_with(1, &["are both of task pump"]);
 }
 
+#[apply(on_one_database)]
 fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
     let guid = cli.import(&guide("A first name"));
     let directory = export_all(&cli);
@@ -582,6 +568,7 @@ fn an_exported_guide_with_another_name_replaces_its_file(cli: Cli) {
     assert_eq!(fs::read_to_string(&file).expect("it is left"), text);
 }
 
+#[apply(on_one_database)]
 fn json_output_reports_each_document(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("A"));
@@ -614,6 +601,7 @@ fn json_output_reports_each_document(cli: Cli) {
     assert_eq!(violation["field"], "document.steps[0].cost");
 }
 
+#[apply(on_one_database)]
 fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cli) {
     let old = cli.import(&guide("Restored"));
     let directory = export_all(&cli);
@@ -636,6 +624,7 @@ fn the_file_of_a_guide_that_was_restored_is_named_and_nothing_is_applied(cli: Cl
     counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
 }
 
+#[apply(on_one_database)]
 fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let (one, other) = (cli.import(&guide("Twin")), cli.import(&guide("Twin")));
@@ -664,6 +653,7 @@ fn step_counts(output: &CommandOutput) -> Vec<usize> {
     counts
 }
 
+#[apply(on_one_database)]
 fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
     let first = cli.import(&guide("Refers to a later one"));
     cli.import_guides(&["laptop-will-not-start.json"]);
@@ -699,6 +689,7 @@ fn every_line_has_the_number_of_steps_that_is_stored(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_guide_with_another_external_id_is_another_one(cli: Cli) {
     let with_id = |id: &str, first: &str| {
         let mut document = guide("Reset");
@@ -730,6 +721,7 @@ fn a_guide_with_another_external_id_is_another_one(cli: Cli) {
     assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
     let guid = cli.import(&guide("Twin"));
     let directory = export_all(&cli);
@@ -756,6 +748,7 @@ fn a_document_without_an_id_that_makes_a_second_task_is_named(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn the_document_of_a_managed_task_is_named(cli: Cli) {
     let laptop = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
     let laptop = cli.exported(&laptop);
@@ -784,6 +777,7 @@ fn combinations_of_arguments_that_make_no_sense_are_refused() {
     }
 }
 
+#[apply(on_one_database)]
 fn what_is_no_directory_is_refused(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     write(&directory, "guide.json", &guide("Guide"));
@@ -802,6 +796,7 @@ fn what_is_no_directory_is_refused(cli: Cli) {
     assert!(hostile.starts_with(expected), "{hostile}");
 }
 
+#[apply(on_one_database)]
 fn a_guide_without_an_id_is_found_by_its_external_id(cli: Cli) {
     let mut document = guide("Before");
     document["task"]["external_id"] = json!("pump");
@@ -837,6 +832,7 @@ fn a_guide_without_an_id_is_found_by_its_external_id(cli: Cli) {
     assert!(counts(&output).contains("1 unchanged"), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn what_was_deleted_is_made_again(cli: Cli) {
     let guid = cli.import(&guide("A"));
     let directory = export_all(&cli);
@@ -863,6 +859,7 @@ fn what_was_deleted_is_made_again(cli: Cli) {
     counted(&output, "0 created, 0 updated, 1 unchanged, 0 failed");
 }
 
+#[apply(on_one_database)]
 fn steps_without_ids_are_found_by_type_and_title(cli: Cli) {
     let document = |steps: [(&str, &str); 3]| {
         let steps = steps.map(|(kind, title)| {

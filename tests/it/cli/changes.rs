@@ -10,31 +10,12 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, text},
+    command::{Cli, CommandOutput, Says, binary, text},
     postgres::free_port,
     prelude::*,
     relay::Relay,
 };
-
-on_both_databases![
-    changes_are_listed_with_the_names_of_guides,
-    following_prints_what_comes_and_ends_on_ctrl_c,
-];
-
-on_one_database![
-    the_printed_cursor_goes_on_where_the_list_ended,
-    the_changes_of_one_guide_are_listed,
-    a_deleted_guide_is_shown_by_its_guid,
-    a_page_of_many_guides_has_their_names,
-    output_for_scripts_is_an_object_a_line,
-    an_empty_account_has_no_changes,
-    a_cursor_of_another_account_is_refused,
-    following_goes_on_after_an_outage,
-    following_ends_when_nobody_reads,
-    one_guide_is_followed_from_a_cursor_on,
-    a_line_says_who_has_changed_what,
-    a_list_goes_on_over_pages,
-];
+use rustix::process::Signal;
 
 fn given_guide(cli: &Cli, name: &str) -> String {
     cli.import(&json!({
@@ -77,6 +58,7 @@ fn cursor_in(stderr: &str) -> String {
     cursor.split_whitespace().next().expect(line).to_owned()
 }
 
+#[apply(on_both_databases)]
 fn changes_are_listed_with_the_names_of_guides(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let step = retitle(&cli, &guid, "Other");
@@ -91,6 +73,7 @@ fn changes_are_listed_with_the_names_of_guides(cli: Cli) {
     assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn the_printed_cursor_goes_on_where_the_list_ended(cli: Cli) {
     given_guide(&cli, "First");
     let first = run(&cli, &["changes"]);
@@ -109,6 +92,7 @@ fn the_printed_cursor_goes_on_where_the_list_ended(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn the_changes_of_one_guide_are_listed(cli: Cli) {
     let first = given_guide(&cli, "First");
     given_guide(&cli, "Second");
@@ -136,6 +120,7 @@ fn cli_of(client: &Client) -> Cli {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_line_says_who_has_changed_what(client: Client) {
     let ana = client.with_metadata("x-subject", "ana");
     let guide = client.given_task(task("Guide")).await;
@@ -157,6 +142,7 @@ async fn a_line_says_who_has_changed_what(client: Client) {
     assert_eq!(entries(&output.stdout), expected);
 }
 
+#[apply(on_one_database)]
 async fn a_list_goes_on_over_pages(client: Client) {
     let steps = document_steps(&vec!["Step"; 501]);
     let guide = client.imported(document("Guide", steps)).await;
@@ -173,6 +159,7 @@ async fn a_list_goes_on_over_pages(client: Client) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn a_deleted_guide_is_shown_by_its_guid(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["delete", &guid, "--force"]);
@@ -184,6 +171,7 @@ fn a_deleted_guide_is_shown_by_its_guid(cli: Cli) {
     assert_eq!(entries(&run(&cli, &["changes", "Guide"]).stdout), expected);
 }
 
+#[apply(on_one_database)]
 fn a_page_of_many_guides_has_their_names(cli: Cli) {
     let deleted = given_guide(&cli, "Deleted");
     let names = ["A", "B", "C", "D", "E"];
@@ -198,6 +186,7 @@ fn a_page_of_many_guides_has_their_names(cli: Cli) {
     assert_eq!(entries(&run(&cli, &["changes"]).stdout), expected);
 }
 
+#[apply(on_one_database)]
 fn output_for_scripts_is_an_object_a_line(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     retitle(&cli, &guid, "Other");
@@ -215,6 +204,7 @@ fn output_for_scripts_is_an_object_a_line(cli: Cli) {
     assert_eq!(changes[1]["cursor"], json!(cursor(&output)));
 }
 
+#[apply(on_one_database)]
 fn an_empty_account_has_no_changes(cli: Cli) {
     let output = run(&cli, &["changes"]);
     assert_eq!(output.stdout, "");
@@ -223,6 +213,7 @@ fn an_empty_account_has_no_changes(cli: Cli) {
     assert_eq!(output.stdout.lines().count(), 1);
 }
 
+#[apply(on_one_database)]
 fn a_cursor_of_another_account_is_refused(cli: Cli) {
     let cursor = cursor(&run(&cli, &["changes"]));
     let other = format!("{}-other", cli.account);
@@ -233,6 +224,7 @@ fn a_cursor_of_another_account_is_refused(cli: Cli) {
     assert_eq!(empty.code, Some(2), "{}", empty.stderr);
 }
 
+#[apply(on_both_databases)]
 fn following_prints_what_comes_and_ends_on_ctrl_c(cli: Cli) {
     given_guide(&cli, "First");
     let follow = cli.command(&["changes", "--follow"]).start();
@@ -245,7 +237,7 @@ fn following_prints_what_comes_and_ends_on_ctrl_c(cli: Cli) {
     let import = cli.command(&["import", "-"]);
     import.stdin(&document.to_string()).run().succeeded();
     assert_eq!(next(), ["-  updated task Renamed: name"]);
-    follow.signal("INT");
+    follow.signal(Signal::INT);
     let output = follow.end().succeeded();
     assert_eq!(output.stdout, "");
     assert!(output.stderr.contains("--follow"), "{}", output.stderr);
@@ -253,6 +245,7 @@ fn following_prints_what_comes_and_ends_on_ctrl_c(cli: Cli) {
     assert_eq!(rest.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn one_guide_is_followed_from_a_cursor_on(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let other = given_guide(&cli, "Other");
@@ -274,7 +267,7 @@ fn one_guide_is_followed_from_a_cursor_on(cli: Cli) {
         (&change["task"], &change["step"]),
         (&json!(guid), &json!(step))
     );
-    follow.signal("INT");
+    follow.signal(Signal::INT);
     let output = follow.end().succeeded();
     assert_eq!(output.stdout, "");
     output
@@ -282,6 +275,7 @@ fn one_guide_is_followed_from_a_cursor_on(cli: Cli) {
         .says(&[&format!(" changes {guid} --follow --since ")]);
 }
 
+#[apply(on_one_database)]
 fn following_goes_on_after_an_outage(cli: Cli) {
     given_guide(&cli, "First");
     let (_, port) = cli.server.rsplit_once(':').expect("a port");
@@ -298,14 +292,15 @@ fn following_goes_on_after_an_outage(cli: Cli) {
     assert!(failure.contains(&server), "{failure}");
     relay.lead_to(port);
     assert!(follow.next_line().expect("a line").contains("Second"));
-    follow.signal("INT");
+    follow.signal(Signal::INT);
     let output = follow.end().succeeded();
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn following_ends_when_nobody_reads(cli: Cli) {
     given_guide(&cli, "First");
-    let mut child = process::Command::new(env!("CARGO_BIN_EXE_expertise"))
+    let mut child = process::Command::new(binary())
         .args([
             "changes",
             "--follow",

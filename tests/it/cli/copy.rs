@@ -5,22 +5,20 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use super::accounts::fill;
 use crate::kit::{
     command::{Cli, Command, CommandOutput, Says, command},
-    databases::{empty_postgres, postgres, runtime},
+    databases::{postgres, runtime},
     scratch::Scratch,
+    server::{Settings, TestServer},
     sql::SqlConnection,
 };
 
 /// Runs commands against a server on a database.
 pub(super) fn served<T>(url: &str, run: impl FnOnce(&dyn Fn(&str) -> Cli) -> T) -> T {
-    let server = command(&["--listen=127.0.0.1:0"]).env("EXPERTISE_DATABASE_URL", url);
-    let server = server.start();
-    let address = server.address();
+    let server = TestServer::start_blocking(&Settings::new(url));
     let outcome = run(&|account| Cli {
-        server: format!("http://{address}"),
+        server: server.url(),
         account: account.to_owned(),
     });
-    server.signal("TERM");
-    assert_eq!(server.end().code, Some(0));
+    assert!(server.terminate().success());
     outcome
 }
 
@@ -97,7 +95,7 @@ fn sqlite_goes_to_postgres_and_back_with_every_row() {
         })
     };
     let before = read(&first);
-    let between = empty_postgres("copied_between");
+    let between = postgres("copied_between");
     assert_counted(copy(&first, &between).run(), "steps", steps);
     assert_eq!(read(&between), before);
     let last = Scratch::of_this_run().sqlite_url("copied-last");
@@ -110,7 +108,7 @@ fn sqlite_goes_to_postgres_and_back_with_every_row() {
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn new_changes_come_behind_those_that_were_copied() {
     let (from, _) = source("copied-sequences");
-    let to = empty_postgres("copied_sequences");
+    let to = postgres("copied_sequences");
     copy(&from, &to).run().succeeded();
     let number =
         |sql: &str| runtime().block_on(async { SqlConnection::open(&to).await.number(sql).await });
@@ -164,7 +162,7 @@ fn a_database_with_a_part_of_another_is_not_used_on_sqlite() {
 #[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn a_database_with_a_part_of_another_is_not_used_on_postgres() {
-    let to = empty_postgres("copied_in_part");
+    let to = postgres("copied_in_part");
     a_database_with_a_part_of_another_is_not_used("copied-part-to", &to);
 }
 
@@ -178,7 +176,7 @@ fn what_cannot_be_copied_is_named_by_its_flag() {
         .run()
         .fails_with(1, &["the file from.db does not exist"]);
     assert!(!path.exists());
-    let empty = empty_postgres("nothing_to_copy");
+    let empty = postgres("nothing_to_copy");
     copy(&empty, to)
         .run()
         .fails_with(1, &["the database is empty"]);

@@ -4,29 +4,22 @@ use std::sync::OnceLock;
 
 use crate::kit::{
     command::{Command, Says, command},
-    server_process::ServerProcess,
+    server::{TestServer, in_memory},
     tokens::Signer,
 };
 
 const SECRET: &str = "a secret of thirty-two bytes, or more";
-const JWT: [(&str, &str); 5] = [
-    ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
-    ("EXPERTISE_AUTH", "jwt"),
-    ("EXPERTISE_JWT_SECRET", SECRET),
-    ("EXPERTISE_JWT_ISSUER", "issuer"),
-    ("EXPERTISE_JWT_AUDIENCE", "expertise"),
-];
 
 /// The address of the one server of this run that asks for tokens.
 fn server() -> &'static str {
-    static SERVER: OnceLock<String> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let process = ServerProcess::start("jwt", &JWT);
-        let address = format!("http://{}", process.address());
-        // It serves until the run ends.
-        std::mem::forget(process);
-        address
-    })
+    static SERVER: OnceLock<(TestServer, String)> = OnceLock::new();
+    let (_, url) = SERVER.get_or_init(|| {
+        let settings = in_memory().jwt("EXPERTISE_JWT_SECRET", SECRET);
+        let server = TestServer::start_blocking(&settings.set("EXPERTISE_JWT_ISSUER", "issuer"));
+        let url = server.url();
+        (server, url)
+    });
+    url
 }
 
 fn token(scope: &str, issuer: &str) -> String {
@@ -102,8 +95,8 @@ fn an_account_for_a_jwt_mode_server_fails_with_a_one_line_error() {
 
 #[test]
 fn a_token_for_a_header_mode_server_fails_with_a_one_line_error() {
-    let process = ServerProcess::start("header", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
-    let server = format!("http://{}", process.address());
+    let process = TestServer::start_blocking(&in_memory());
+    let server = process.url();
     let line = list(&server)
         .env("EXPERTISE_TOKEN", "some.to.ken")
         .run()

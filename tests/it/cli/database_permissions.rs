@@ -9,7 +9,7 @@ use crate::kit::{
     command::{Command, command},
     postgres::{in_a_runtime, shared_cluster},
     prelude::*,
-    server_process::ServerProcess,
+    server::{Settings, TestServer},
 };
 
 /// A migrated database, and the user of its servers.
@@ -84,12 +84,9 @@ fn execute(url: &str, sql: &str) {
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn the_user_of_the_page_serves_and_a_permission_that_it_loses_is_logged() {
     let roles = SplitRoles::make("split_roles");
-    let settings = [
-        ("EXPERTISE_DATABASE_URL", &*roles.user_url),
-        ("EXPERTISE_MIGRATE", "false"),
-    ];
-    let server = ServerProcess::start("split-roles", &settings);
-    let client = Client::at(server.address()).with_account("demo");
+    let settings = Settings::new(&roles.user_url).set("EXPERTISE_MIGRATE", "false");
+    let server = TestServer::start(settings).await;
+    let client = server.client();
     let pump = client.given_task(task("Pump")).await;
     client.given_step(information_step(&pump, "Look")).await;
     client.force_delete_task(&pump.guid).await.accepted();
@@ -117,11 +114,7 @@ fn a_missing_permission_is_named_with_its_table_at_the_start() {
     );
     roles.grant("SELECT ON roles");
     roles.revoke("INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public");
-    roles.assert_refused_with(
-        "INSERT, UPDATE, DELETE on accounts, change_feeds, changes, index_deletions, \
-         name_uses, request_outcomes, revision_aliases, roles, step_translations, steps, \
-         task_histories, task_revisions, task_translations, tasks\n",
-    );
+    roles.assert_refused_with("INSERT, UPDATE, DELETE on accounts, ");
     roles.revoke("USAGE ON SEQUENCE changes_seq");
     roles.assert_refused_with("USAGE on changes_seq");
 }

@@ -322,6 +322,7 @@ fn a_wrong_password_is_named() {
             &url,
             &["/e, which", "rejects the login: check user and password"],
         );
+        assert_refused_with(&url, &["rejects the login"]);
     }
 }
 
@@ -454,15 +455,4 @@ fn a_postgres_with_the_schema_of_another_commit_is_not_touched() {
         assert_refused_with(&url, &[UNKNOWN_SCHEMA]);
         migrate().fails_with(1, &[UNKNOWN_SCHEMA]);
     }
-}
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn tables_are_distributed_only_by_citus() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = format!("sqlite:{}/e.db", directory.path().display());
-    let distribute = |url: &str| command(&["migrate", "--distribute", "--database-url", url]).run();
-    distribute(&file).fails_with(2, &["--distribute is for PostgreSQL"]);
-    let database = cluster().make_database("without_citus");
-    distribute(&database).fails_with(1, &["--distribute needs Citus in this database"]);
 }

@@ -3,21 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     command::{Cli, Says, text},
     on_one_database,
 };
-
-on_one_database![
-    tasks_are_deleted_with_their_steps,
-    without_a_terminal_force_is_required,
-    nothing_is_deleted_unless_every_task_is_found,
-    a_refusal_names_the_steps_that_refer_to_the_task,
-    a_managed_task_names_the_step_that_manages_it,
-    tasks_that_a_deleted_task_managed_are_named,
-    tasks_that_refer_to_each_other_are_deleted_in_any_order,
-    a_task_that_is_kept_does_not_keep_the_others,
-    json_output_reports_each_task,
-];
 
 /// A guide whose only step stands for another task.
 fn referring_to(name: &str, task: &str) -> Value {
@@ -33,6 +22,7 @@ fn empty_guide(name: &str) -> Value {
     json!({"task": {"name": name, "product_id": 7}})
 }
 
+#[apply(on_one_database)]
 fn tasks_are_deleted_with_their_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let other = cli.import(&empty_guide("Other"));
@@ -55,6 +45,7 @@ fn tasks_are_deleted_with_their_steps(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn without_a_terminal_force_is_required(cli: Cli) {
     let guid = cli.import(&empty_guide("Stays"));
     cli.command(&["delete", &guid])
@@ -63,6 +54,7 @@ fn without_a_terminal_force_is_required(cli: Cli) {
     cli.export(&guid);
 }
 
+#[apply(on_one_database)]
 fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
     let guid = cli.import(&empty_guide("Stays"));
     let missing = uuid::Uuid::now_v7().to_string();
@@ -71,6 +63,7 @@ fn nothing_is_deleted_unless_every_task_is_found(cli: Cli) {
     cli.export(&guid);
 }
 
+#[apply(on_one_database)]
 fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
     let target = cli.import(&empty_guide("Target"));
     let referring = cli.import(&referring_to("Referring", &target));
@@ -95,6 +88,7 @@ fn a_refusal_names_the_steps_that_refer_to_the_task(cli: Cli) {
     assert_eq!(report["references"][0]["step"], step.as_str());
 }
 
+#[apply(on_one_database)]
 fn a_managed_task_names_the_step_that_manages_it(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let document = cli.exported(guid);
@@ -109,6 +103,7 @@ fn a_managed_task_names_the_step_that_manages_it(cli: Cli) {
     ]);
 }
 
+#[apply(on_one_database)]
 fn tasks_that_a_deleted_task_managed_are_named(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let output = cli.command(&["delete", guid, "--force"]).run().succeeded();
@@ -126,6 +121,7 @@ fn tasks_that_a_deleted_task_managed_are_named(cli: Cli) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn tasks_that_refer_to_each_other_are_deleted_in_any_order(cli: Cli) {
     let last = cli.import(&empty_guide("Last"));
     let middle = cli.import(&referring_to("Middle", &last));
@@ -135,6 +131,7 @@ fn tasks_that_refer_to_each_other_are_deleted_in_any_order(cli: Cli) {
     assert_eq!(output.stderr, "3 deleted, 0 failed\n");
 }
 
+#[apply(on_one_database)]
 fn a_task_that_is_kept_does_not_keep_the_others(cli: Cli) {
     let target = cli.import(&empty_guide("Target"));
     cli.import(&referring_to("Referring", &target));
@@ -151,6 +148,7 @@ fn a_task_that_is_kept_does_not_keep_the_others(cli: Cli) {
     cli.export(&target);
 }
 
+#[apply(on_one_database)]
 fn json_output_reports_each_task(cli: Cli) {
     for (flags, revision) in [(&[][..], json!(1)), (&["--purge-history"], Value::Null)] {
         let guids = ["One", "Other"].map(|name| cli.import(&empty_guide(name)));

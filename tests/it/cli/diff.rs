@@ -6,32 +6,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, text},
+    apply,
+    command::{Cli, CommandOutput, Says, binary_text, text},
     on_one_database,
     terminal::shown_in,
 };
-
-on_one_database![
-    changes_are_shown_by_step_and_field,
-    changes_of_managed_tasks_are_shown,
-    a_step_that_leads_to_a_task_no_longer_managed_is_named,
-    tasks_of_an_observation_that_is_deleted_are_named,
-    findings_have_the_line_in_the_file,
-    left_out_fields_stay_as_an_import_leaves_them,
-    left_out_steps_are_shown_with_what_to_do,
-    a_document_without_an_id_is_a_new_guide,
-    a_document_is_compared_with_the_guide_of_its_external_id,
-    findings_do_not_count_the_stored_form_as_another_guide,
-    findings_name_the_number_and_title_of_their_step,
-    conditions_are_shown_in_words,
-    long_conditions_are_shown_one_by_one,
-    changed_answers_are_shown_one_by_one,
-    an_answer_that_changes_behind_its_shown_part_is_named,
-    added_translations_are_shown_by_field,
-    changes_fit_the_terminal,
-    failures_end_with_exit_code_2,
-    json_output_has_the_values,
-];
 
 fn diff(cli: &Cli, document: &Value, args: &[&str]) -> CommandOutput {
     let args = [&["diff", "-"], args].concat();
@@ -43,6 +22,7 @@ fn given_document(cli: &Cli, example: &str) -> Value {
     cli.exported(guid)
 }
 
+#[apply(on_one_database)]
 fn changes_are_shown_by_step_and_field(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let guid = text(&document["task"]["guid"]);
@@ -80,6 +60,7 @@ fn changes_are_shown_by_step_and_field(cli: Cli) {
     assert_eq!(lines.len(), 2, "{}", output.stdout);
 }
 
+#[apply(on_one_database)]
 fn changes_of_managed_tasks_are_shown(cli: Cli) {
     let mut document = given_document(&cli, "laptop-will-not-start.json");
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -99,6 +80,7 @@ fn changes_of_managed_tasks_are_shown(cli: Cli) {
     ]);
 }
 
+#[apply(on_one_database)]
 fn a_step_that_leads_to_a_task_no_longer_managed_is_named(cli: Cli) {
     let mut document = given_document(&cli, "laptop-will-not-start.json");
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -127,6 +109,7 @@ fn a_step_that_leads_to_a_task_no_longer_managed_is_named(cli: Cli) {
     assert!(!output.stdout.contains("still leads"), "{}", output.stdout);
 }
 
+#[apply(on_one_database)]
 fn tasks_of_an_observation_that_is_deleted_are_named(cli: Cli) {
     let mut document = given_document(&cli, "laptop-will-not-start.json");
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -144,6 +127,7 @@ fn tasks_of_an_observation_that_is_deleted_are_named(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn findings_have_the_line_in_the_file(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let product = document["steps"][0]["product_id"].clone();
@@ -162,6 +146,7 @@ fn findings_have_the_line_in_the_file(cli: Cli) {
     assert!(output.stderr.contains(&at), "{at}: {}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn left_out_fields_stay_as_an_import_leaves_them(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     for step in document["steps"].as_array_mut().expect("steps") {
@@ -180,6 +165,7 @@ fn left_out_fields_stay_as_an_import_leaves_them(cli: Cli) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn left_out_steps_are_shown_with_what_to_do(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let step = document["steps"].as_array_mut().expect("steps").pop();
@@ -198,6 +184,7 @@ fn left_out_steps_are_shown_with_what_to_do(cli: Cli) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn a_document_without_an_id_is_a_new_guide(cli: Cli) {
     let document = json!({"task": {"name": "New", "product_id": 7}});
     let output = diff(&cli, &document, &[]);
@@ -205,6 +192,7 @@ fn a_document_without_an_id_is_a_new_guide(cli: Cli) {
     assert_eq!(output.stdout, "+ task New, with every step\n");
 }
 
+#[apply(on_one_database)]
 fn findings_do_not_count_the_stored_form_as_another_guide(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -222,6 +210,7 @@ fn findings_do_not_count_the_stored_form_as_another_guide(cli: Cli) {
     assert!(output.stderr.contains(rule), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn findings_name_the_number_and_title_of_their_step(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][2]["dependencies"] = json!(null);
@@ -233,6 +222,7 @@ fn findings_name_the_number_and_title_of_their_step(cli: Cli) {
     assert!(output.stderr.contains(&label), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn conditions_are_shown_in_words(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][2]["dependencies"]["nodes"][0]["condition"]["targets"] = json!(["no"]);
@@ -249,6 +239,7 @@ fn conditions_are_shown_in_words(cli: Cli) {
     output.stdout.says(&["    - all of:\n    + any of:\n"]);
 }
 
+#[apply(on_one_database)]
 fn long_conditions_are_shown_one_by_one(cli: Cli) {
     let condition = |name: &str, target: &str| {
         json!({"condition": {
@@ -276,6 +267,7 @@ fn long_conditions_are_shown_one_by_one(cli: Cli) {
     assert!(output.stdout.ends_with(expected), "{}", output.stdout);
 }
 
+#[apply(on_one_database)]
 fn changed_answers_are_shown_one_by_one(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let steps = document["steps"].as_array_mut().expect("steps");
@@ -300,6 +292,7 @@ fn changed_answers_are_shown_one_by_one(cli: Cli) {
     assert!(!output.stdout.contains("answer yes"), "{}", output.stdout);
 }
 
+#[apply(on_one_database)]
 fn an_answer_that_changes_behind_its_shown_part_is_named(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let steps = document["steps"].as_array().expect("steps");
@@ -317,6 +310,7 @@ fn an_answer_that_changes_behind_its_shown_part_is_named(cli: Cli) {
     output.stdout.says(&["~ answer yes: "]);
 }
 
+#[apply(on_one_database)]
 fn added_translations_are_shown_by_field(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][0]["translations"]["nl"] = json!({"title": "Eerst opslaan"});
@@ -325,6 +319,7 @@ fn added_translations_are_shown_by_field(cli: Cli) {
     assert!(output.stdout.contains(expected), "{}", output.stdout);
 }
 
+#[apply(on_one_database)]
 fn changes_fit_the_terminal(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     let long = "one two three four five six seven eight nine ten eleven twelve thirteen";
@@ -357,7 +352,7 @@ fn shown_in_terminal(cli: &Cli, columns: usize, directory: &TempDir, arguments: 
     let line = format!(
         "cd {}; {} {arguments}",
         directory.path().display(),
-        env!("CARGO_BIN_EXE_expertise")
+        binary_text()
     );
     shown_in(columns, &line, &environment)
 }
@@ -368,6 +363,7 @@ fn assert_lines_fit(columns: usize, text: &str) {
     }
 }
 
+#[apply(on_one_database)]
 fn failures_end_with_exit_code_2(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][0]["cost"] = json!(1);
@@ -392,6 +388,7 @@ fn failures_end_with_exit_code_2(cli: Cli) {
         .fails_with(2, &["refuses the connection"]);
 }
 
+#[apply(on_one_database)]
 fn json_output_has_the_values(cli: Cli) {
     let mut document = given_document(&cli, "restart-safely.json");
     document["steps"][0]["title"] = json!("Another");
@@ -406,6 +403,7 @@ fn json_output_has_the_values(cli: Cli) {
     assert_eq!(report["changes"][1], json!(null));
 }
 
+#[apply(on_one_database)]
 fn a_document_is_compared_with_the_guide_of_its_external_id(cli: Cli) {
     let step = json!({
         "product_id": 7,

@@ -8,28 +8,11 @@ use tempfile::TempDir;
 
 use super::apply::{apply, write};
 use crate::kit::{
+    apply,
     client::Client,
     command::{Cli, CommandOutput, Says, example_guide, text},
     on_both_databases, on_one_database, sample,
 };
-
-on_both_databases![
-    a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it,
-    merged_changes_are_kept_until_the_file_has_them,
-    what_both_have_changed_is_a_conflict_and_nothing_is_applied,
-];
-
-on_one_database![
-    changes_are_overwritten_if_that_is_asked,
-    what_the_file_says_too_is_no_drift,
-    a_guide_that_was_never_applied_is_overwritten,
-    steps_and_managed_tasks_are_merged,
-    the_last_states_that_were_applied_are_kept,
-    references_to_new_guides_are_merged,
-    a_managed_task_that_leads_to_a_new_guide_is_not_merged,
-    a_guide_that_cannot_be_kept_is_applied_with_a_warning,
-    who_has_changed_a_managed_task_is_named,
-];
 
 const FIRST: &str = "first.json";
 
@@ -78,6 +61,7 @@ fn stopped(output: CommandOutput, parts: &[&str]) -> CommandOutput {
     output
 }
 
+#[apply(on_both_databases)]
 async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(client: Client) {
     let cli = Cli {
         server: format!("http://{}", client.address()),
@@ -151,6 +135,7 @@ async fn a_guide_that_has_changed_stops_the_run_and_says_who_has_changed_it(clie
     assert_eq!(titles(&cli, "Second")[0], "Read twice");
 }
 
+#[apply(on_one_database)]
 fn changes_are_overwritten_if_that_is_asked(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
@@ -179,6 +164,7 @@ fn changes_are_overwritten_if_that_is_asked(cli: Cli) {
     );
 }
 
+#[apply(on_both_databases)]
 fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
@@ -237,6 +223,7 @@ fn merged_changes_are_kept_until_the_file_has_them(cli: Cli) {
     assert_eq!(titles(&cli, &guid)[0], "Read it all");
 }
 
+#[apply(on_both_databases)]
 fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
@@ -284,6 +271,7 @@ fn what_both_have_changed_is_a_conflict_and_nothing_is_applied(cli: Cli) {
     assert_eq!(values("theirs"), (json!("Read"), json!("Read theirs")));
 }
 
+#[apply(on_one_database)]
 fn what_the_file_says_too_is_no_drift(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
@@ -304,6 +292,7 @@ fn what_the_file_says_too_is_no_drift(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn a_guide_that_was_never_applied_is_overwritten(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("First"));
@@ -323,6 +312,7 @@ fn a_guide_that_was_never_applied_is_overwritten(cli: Cli) {
     stopped(apply(&cli, directory.path(), &[]), &["second.json"]);
 }
 
+#[apply(on_one_database)]
 fn steps_and_managed_tasks_are_merged(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let example = fs::read_to_string(example_guide("laptop-will-not-start.json"));
@@ -377,6 +367,7 @@ fn steps_and_managed_tasks_are_merged(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn the_last_states_that_were_applied_are_kept(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut document = guide("First");
@@ -407,6 +398,7 @@ fn the_last_states_that_were_applied_are_kept(cli: Cli) {
     assert!(first.stdout.contains("Run 23"), "{}", first.stdout);
 }
 
+#[apply(on_one_database)]
 fn references_to_new_guides_are_merged(cli: Cli) {
     let (directory, guid) = given_applied(&cli);
     change(&cli, &guid, |guide| {
@@ -426,6 +418,7 @@ fn references_to_new_guides_are_merged(cli: Cli) {
     assert_eq!(titles(&cli, &guid), ["Read all", "Look", "Done", "Third"]);
 }
 
+#[apply(on_one_database)]
 fn a_managed_task_that_leads_to_a_new_guide_is_not_merged(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let third = uuid::Uuid::now_v7().to_string();
@@ -456,6 +449,7 @@ fn a_managed_task_that_leads_to_a_new_guide_is_not_merged(cli: Cli) {
     assert_eq!(cli.exported(&guid), before);
 }
 
+#[apply(on_one_database)]
 fn a_guide_that_cannot_be_kept_is_applied_with_a_warning(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = cli.import(&guide("First"));
@@ -481,6 +475,7 @@ fn a_guide_that_cannot_be_kept_is_applied_with_a_warning(cli: Cli) {
     assert_eq!(violation["reason"], "TOO_MANY_ELEMENTS");
 }
 
+#[apply(on_one_database)]
 async fn who_has_changed_a_managed_task_is_named(client: Client) {
     let cli = Cli {
         server: format!("http://{}", client.address()),

@@ -6,39 +6,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, text},
+    apply,
+    command::{Cli, CommandOutput, Says, binary_text, text},
     on_both_databases, on_one_database,
 };
-
-on_both_databases![what_others_have_changed_meanwhile_is_merged];
-
-on_one_database![
-    an_edited_text_is_imported,
-    what_is_removed_from_the_text_is_removed_from_the_guide,
-    a_text_that_is_left_as_it_is_changes_nothing,
-    a_refused_text_comes_back_with_its_errors,
-    a_refused_field_has_the_line_on_which_it_stands,
-    a_refused_text_that_is_given_up_is_kept,
-    the_import_of_a_kept_text_undoes_no_change_of_others,
-    the_id_of_the_guide_stays,
-    a_failed_editor_keeps_the_text,
-    a_failed_editor_that_changed_nothing_leaves_no_file,
-    what_both_have_changed_is_a_conflict_and_the_text_is_kept,
-    a_step_that_others_deleted_is_merged,
-    translations_that_an_edit_outdates_are_named,
-    json_output_has_the_result,
-    the_editor_is_that_of_the_flag_or_the_environment,
-    findings_are_shown_before_the_import,
-    an_edited_shorthand_changes_the_conditions,
-    a_shorthand_that_contradicts_edited_conditions_is_refused,
-    what_a_managed_task_ignores_is_listed,
-    a_new_subtask_step_is_shown_with_the_name_of_its_task,
-    a_changed_type_is_named_with_both_values,
-    a_text_that_is_ignored_is_kept_although_others_have_changed_the_guide,
-    a_script_in_place_of_an_editor_ends,
-    findings_that_the_guide_has_already_are_counted,
-    printed_commands_have_the_given_flags,
-];
 
 const NAME: &str = "Restart a laptop safely";
 
@@ -66,6 +37,7 @@ fn kept(directory: &Path) -> Vec<String> {
     texts.map(|text| text.expect("a text")).collect()
 }
 
+#[apply(on_one_database)]
 fn an_edited_text_is_imported(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let editor = format!("sed -i \"s/{NAME}/Restart it/\"");
@@ -81,6 +53,7 @@ fn an_edited_text_is_imported(cli: Cli) {
     assert!(kept(directory.path()).is_empty());
 }
 
+#[apply(on_one_database)]
 fn what_is_removed_from_the_text_is_removed_from_the_guide(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let before = cli.exported(&guid);
@@ -108,6 +81,7 @@ json.dump(guide, open(path, \"w\"))";
     }
 }
 
+#[apply(on_one_database)]
 fn a_text_that_is_left_as_it_is_changes_nothing(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let before = cli.export(&guid);
@@ -120,6 +94,7 @@ fn a_text_that_is_left_as_it_is_changes_nothing(cli: Cli) {
     assert!(kept(directory.path()).is_empty());
 }
 
+#[apply(on_one_database)]
 fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     // First it is no JSON, then the server refuses it, then it is right.
@@ -144,6 +119,7 @@ fn a_refused_text_comes_back_with_its_errors(cli: Cli) {
     assert_eq!(kept(directory.path()).len(), 1, "only what was seen");
 }
 
+#[apply(on_one_database)]
 fn a_refused_field_has_the_line_on_which_it_stands(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let lines: Vec<String> = cli.export(&guid).lines().map(str::to_owned).collect();
@@ -181,6 +157,7 @@ fn a_refused_field_has_the_line_on_which_it_stands(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn a_script_in_place_of_an_editor_ends(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     // Each time another text that is no JSON.
@@ -211,6 +188,7 @@ fn a_script_in_place_of_an_editor_ends(cli: Cli) {
     assert_eq!(guide["task"]["guid"], guid.as_str());
 }
 
+#[apply(on_one_database)]
 fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let before = cli.export(&guid);
@@ -228,6 +206,7 @@ fn a_refused_text_that_is_given_up_is_kept(cli: Cli) {
     assert_eq!(cli.export(&guid), before);
 }
 
+#[apply(on_one_database)]
 fn the_import_of_a_kept_text_undoes_no_change_of_others(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let editor = "sed -i \"s/STEP_TYPE_INFORMATION/STEP_TYPE_NONSENSE/\"";
@@ -247,6 +226,7 @@ fn the_import_of_a_kept_text_undoes_no_change_of_others(cli: Cli) {
     assert_eq!(cli.exported(&guid)["task"]["name"], "Renamed by others");
 }
 
+#[apply(on_one_database)]
 fn a_failed_editor_keeps_the_text(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let editor = shell("echo more >> \"$1\"; exit 3");
@@ -256,6 +236,7 @@ fn a_failed_editor_keeps_the_text(cli: Cli) {
     assert!(kept[0].ends_with("more\n"), "{}", kept[0]);
 }
 
+#[apply(on_one_database)]
 fn a_failed_editor_that_changed_nothing_leaves_no_file(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let line = edit(&cli, &guid, "false", &directory).failure(1);
@@ -275,7 +256,7 @@ fn python_after(
     others(&mut document);
     let path = directory.path().join("others");
     fs::write(&path, document.to_string()).expect("a file");
-    let program = env!("CARGO_BIN_EXE_expertise");
+    let program = binary_text();
     let path = path.display().to_string();
     let import = format!(
         "import subprocess
@@ -286,6 +267,7 @@ subprocess.run([\"{program}\", \"import\", \"--absent-steps=delete\", \"{path}\"
     python(directory, &import)
 }
 
+#[apply(on_both_databases)]
 fn what_others_have_changed_meanwhile_is_merged(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let others = |guide: &mut Value| {
@@ -326,6 +308,7 @@ del steps[4]";
     assert_eq!(steps[5]["translations"]["de"]["locked"], false);
 }
 
+#[apply(on_one_database)]
 fn what_both_have_changed_is_a_conflict_and_the_text_is_kept(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let others = |guide: &mut Value| guide["task"]["name"] = json!("Theirs");
@@ -349,6 +332,7 @@ fn what_both_have_changed_is_a_conflict_and_the_text_is_kept(cli: Cli) {
     assert!(kept.iter().any(|text| text.contains("\"Mine\"")));
 }
 
+#[apply(on_one_database)]
 fn a_step_that_others_deleted_is_merged(cli: Cli) {
     // What is done with step 3, of which others have deleted number 2 and 3.
     for (lines, conflict) in [
@@ -381,6 +365,7 @@ fn a_step_that_others_deleted_is_merged(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn translations_that_an_edit_outdates_are_named(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let lines = "steps[0][\"title\"] = \"Save\"
@@ -431,6 +416,7 @@ guide[\"task\"][\"name\"] = \"Restart it\"";
     }
 }
 
+#[apply(on_one_database)]
 fn json_output_has_the_result(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let run = |editor: &str, code: i32| {
@@ -463,6 +449,7 @@ fn json_output_has_the_result(cli: Cli) {
     assert!(kept.contains("\"Mine\""), "{kept}");
 }
 
+#[apply(on_one_database)]
 fn the_editor_is_that_of_the_flag_or_the_environment(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let touch = |name: &str| shell(&format!("touch \"$TMPDIR/{name}\""));
@@ -487,6 +474,7 @@ fn the_editor_is_that_of_the_flag_or_the_environment(cli: Cli) {
     assert_eq!(run(&["--editor", &flag], &[editor, visual]), "flag");
 }
 
+#[apply(on_one_database)]
 fn findings_are_shown_before_the_import(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let editor = "sed -i \"s/\\\"published\\\": 1/\\\"published\\\": 0/\"";
@@ -529,6 +517,7 @@ fn given_guide_with_condition(cli: &Cli) -> String {
     cli.import(&document)
 }
 
+#[apply(on_one_database)]
 fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
     let guid = given_guide_with_condition(&cli);
     let scripts = tempfile::tempdir().expect("a directory");
@@ -555,6 +544,7 @@ fn an_edited_shorthand_changes_the_conditions(cli: Cli) {
     assert_eq!(shorthand(), "components.7.size = green");
 }
 
+#[apply(on_one_database)]
 fn a_shorthand_that_contradicts_edited_conditions_is_refused(cli: Cli) {
     let guid = given_guide_with_condition(&cli);
     let before = cli.export(&guid);
@@ -577,6 +567,7 @@ del steps[1][\"dependencies\"]";
     }
 }
 
+#[apply(on_one_database)]
 fn what_a_managed_task_ignores_is_listed(cli: Cli) {
     let guid = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
     let guide = cli.exported(&guid);
@@ -610,6 +601,7 @@ fn what_a_managed_task_ignores_is_listed(cli: Cli) {
     assert_eq!(kept(directory.path()).len(), 2);
 }
 
+#[apply(on_one_database)]
 fn a_changed_type_is_named_with_both_values(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let before = cli.export(&guid);
@@ -624,6 +616,7 @@ fn a_changed_type_is_named_with_both_values(cli: Cli) {
     assert_eq!(cli.export(&guid), before);
 }
 
+#[apply(on_one_database)]
 fn a_text_that_is_ignored_is_kept_although_others_have_changed_the_guide(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let others = |guide: &mut Value| guide["task"]["name"] = json!("Theirs");
@@ -639,6 +632,7 @@ fn a_text_that_is_ignored_is_kept_although_others_have_changed_the_guide(cli: Cl
     assert!(kept.iter().any(|text| text.contains("STEP_TYPE_SOLUTION")));
 }
 
+#[apply(on_one_database)]
 fn findings_that_the_guide_has_already_are_counted(cli: Cli) {
     let guid = cli
         .import_guides(&["broken/measure-a-power-supply.json"])
@@ -661,6 +655,7 @@ fn findings_that_the_guide_has_already_are_counted(cli: Cli) {
     assert!(output.stderr.contains(&known), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn printed_commands_have_the_given_flags(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let editor = "sed -i \"s/STEP_TYPE_INFORMATION/STEP_TYPE_NONSENSE/\"";
@@ -680,6 +675,7 @@ fn printed_commands_have_the_given_flags(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let other = given_guide_with_condition(&cli);
@@ -696,6 +692,7 @@ fn a_new_subtask_step_is_shown_with_the_name_of_its_task(cli: Cli) {
     assert_eq!(cli.exported(&guid)["steps"][6]["title"], "Conditions");
 }
 
+#[apply(on_one_database)]
 fn the_id_of_the_guide_stays(cli: Cli) {
     let (guid, directory) = given_guide(&cli);
     let before = cli.export(&guid);

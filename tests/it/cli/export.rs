@@ -8,30 +8,13 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     command::{Cli, Says, command, text},
     on_both_databases, on_one_database, on_own_databases,
-    server_process::ServerProcess,
+    server::{Settings, TestServer},
 };
 
-on_both_databases![what_authors_write_is_the_whole_guide];
-
-on_own_databases![a_guide_beyond_the_largest_message_is_named_and_the_others_are_written];
-
-on_one_database![
-    out_writes_the_file_and_prints_its_name,
-    a_hyphen_as_file_is_standard_output,
-    short_flags_name_server_account_and_file,
-    an_unknown_task_fails_with_a_one_line_error,
-    an_unwritable_file_exits_with_1,
-    a_file_in_place_of_a_directory_is_named,
-    a_link_is_never_written_through,
-    a_file_keeps_its_permissions_when_it_is_written_again,
-    a_word_that_changes_is_one_line_of_the_file,
-    an_export_has_nothing_that_the_system_sets,
-    json_has_the_etag_of_the_exported_state,
-    a_guide_that_leads_to_itself_is_copied,
-];
-
+#[apply(on_one_database)]
 fn out_writes_the_file_and_prints_its_name(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli
@@ -51,6 +34,7 @@ fn out_writes_the_file_and_prints_its_name(cli: Cli) {
     assert_eq!(answer["guid"], guid.as_str());
 }
 
+#[apply(on_one_database)]
 fn an_unknown_task_fails_with_a_one_line_error(cli: Cli) {
     let guid = uuid::Uuid::now_v7().to_string();
     cli.command(&["export", &guid])
@@ -58,6 +42,7 @@ fn an_unknown_task_fails_with_a_one_line_error(cli: Cli) {
         .fails_with(1, &["`expertise list` lists the tasks", "TASK_NOT_FOUND"]);
 }
 
+#[apply(on_one_database)]
 fn an_unwritable_file_exits_with_1(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     cli.command(&["export", guid, "--out=no/r.json"])
@@ -65,6 +50,7 @@ fn an_unwritable_file_exits_with_1(cli: Cli) {
         .fails_with(1, &["cannot write no/r.json: "]);
 }
 
+#[apply(on_one_database)]
 fn short_flags_name_server_account_and_file(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let args = ["export", guid, "-s", &cli.server, "-a", &cli.account];
@@ -72,12 +58,14 @@ fn short_flags_name_server_account_and_file(cli: Cli) {
     assert_eq!(output.succeeded().file("r.json"), cli.authored(guid));
 }
 
+#[apply(on_one_database)]
 fn a_hyphen_as_file_is_standard_output(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["export", guid, "--out=-"]).run().succeeded();
     assert_eq!(output.stdout, cli.authored(guid));
 }
 
+#[apply(on_one_database)]
 fn a_file_in_place_of_a_directory_is_named(cli: Cli) {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let path = file.path().display().to_string();
@@ -87,6 +75,7 @@ fn a_file_in_place_of_a_directory_is_named(cli: Cli) {
     assert!(line.contains(&expected), "{line}");
 }
 
+#[apply(on_one_database)]
 fn a_link_is_never_written_through(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let directory = tempfile::tempdir().expect("a directory");
@@ -110,6 +99,7 @@ fn a_link_is_never_written_through(cli: Cli) {
     assert_eq!(fs::read_to_string(at("target")).expect("a file"), "kept");
 }
 
+#[apply(on_one_database)]
 fn a_file_keeps_its_permissions_when_it_is_written_again(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let directory = tempfile::tempdir().expect("a directory");
@@ -130,6 +120,7 @@ fn a_file_keeps_its_permissions_when_it_is_written_again(cli: Cli) {
 
 /// An import, a comparison and an edit of the file find nothing to change, also with what the
 /// system sets, and a new guide made of it has the same file.
+#[apply(on_both_databases)]
 fn what_authors_write_is_the_whole_guide(cli: Cli) {
     let guides = [
         "laptop-will-not-start.json",
@@ -178,6 +169,7 @@ fn remove_ids(document: &mut Value) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_word_that_changes_is_one_line_of_the_file(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let before = cli.authored(guid);
@@ -196,6 +188,7 @@ fn a_word_that_changes_is_one_line_of_the_file(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn an_export_has_nothing_that_the_system_sets(cli: Cli) {
     let guid = cli.import(&json!({
         "task": {"name": "Kettle", "product_id": 7, "dependency_shorthand": "components.7.on = yes"},
@@ -262,6 +255,7 @@ fn full_roles() -> Value {
     json!(levels.map(|level| format!("ACCESS_LEVEL_{level}")))
 }
 
+#[apply(on_one_database)]
 fn json_has_the_etag_of_the_exported_state(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let etag = |guide: &str| {
@@ -282,14 +276,12 @@ fn json_has_the_etag_of_the_exported_state(cli: Cli) {
     assert_eq!(text(&all[0]["guide_etag"]), etag(guid));
 }
 
+#[apply(on_own_databases)]
 async fn a_guide_beyond_the_largest_message_is_named_and_the_others_are_written(url: String) {
-    let settings = [
-        ("EXPERTISE_DATABASE_URL", url.as_str()),
-        ("EXPERTISE_MAX_MESSAGE_BYTES", "65536"),
-    ];
-    let server = ServerProcess::start("export-beyond-the-largest-message", &settings);
+    let settings = Settings::new(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", 65_536);
+    let server = TestServer::start(settings).await;
     let cli = Cli {
-        server: format!("http://{}", server.address()),
+        server: server.url(),
         account: "large".to_owned(),
     };
     let guide = |name: &str| json!({"task": {"name": name, "product_id": 7}});
@@ -319,6 +311,7 @@ async fn a_guide_beyond_the_largest_message_is_named_and_the_others_are_written(
     output.stderr.says(&["MESSAGE_TOO_LARGE"]);
 }
 
+#[apply(on_one_database)]
 fn a_guide_that_leads_to_itself_is_copied(cli: Cli) {
     let mut guide = json!({"task": {"name": "Circle", "product_id": 7}});
     let guid = cli.import(&guide);

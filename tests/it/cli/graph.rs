@@ -6,11 +6,10 @@ use roxmltree::{Document, Node};
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     command::{Cli, Says, command, example_guide},
     on_one_database,
 };
-
-on_one_database![a_stored_guide_is_drawn_like_its_file];
 
 /// Characters that mean something in one of the forms, in other scripts, or nowhere.
 const HOSTILE: &str =
@@ -318,6 +317,7 @@ fn a_document_that_is_no_guide_is_refused() {
         .fails_with(1, &["there is no such file"]);
 }
 
+#[apply(on_one_database)]
 fn a_stored_guide_is_drawn_like_its_file(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let authored = cli.authored(guid);

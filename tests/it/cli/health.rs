@@ -4,12 +4,12 @@ use crate::kit::{
     command::command,
     deadline::{WAIT_TIMEOUT, poll_for},
     postgres::{Cluster, Stop, free_port},
-    server_process::ServerProcess,
+    server::{Settings, TestServer, in_memory},
 };
 
 #[test]
 fn a_serving_server_is_healthy() {
-    let process = ServerProcess::start("well", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = TestServer::start_blocking(&in_memory());
     let address = process.address().to_string();
     let server = format!("http://{address}");
     let output = command(&["health", "--server", &server]).run().succeeded();
@@ -27,14 +27,10 @@ fn a_serving_server_is_healthy() {
 
 #[test]
 fn a_wildcard_address_is_reached_on_loopback() {
-    let process = ServerProcess::start(
-        "everywhere",
-        &[
-            ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
-            ("EXPERTISE_LISTEN", "0.0.0.0:0"),
-            ("EXPERTISE_AUTH", "header"),
-        ],
-    );
+    let settings = in_memory()
+        .set("EXPERTISE_LISTEN", "0.0.0.0:0")
+        .set("EXPERTISE_AUTH", "header");
+    let process = TestServer::start_blocking(&settings);
     let listen = process.address().to_string();
     let output = command(&["health"])
         .env("EXPERTISE_LISTEN", &listen)
@@ -51,7 +47,7 @@ fn a_wildcard_address_is_reached_on_loopback() {
 
 #[test]
 fn the_settings_file_says_where_it_listens() {
-    let process = ServerProcess::start("file", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = TestServer::start_blocking(&in_memory());
     let file = format!("listen = \"{}\"\n", process.address());
     let health = command(&["health", "--config=e.toml"]).file("e.toml", &file);
     health.run().succeeded();
@@ -70,7 +66,7 @@ fn a_missing_server_is_reported_in_one_line() {
 fn a_server_without_its_database_is_unhealthy() {
     let mut cluster = Cluster::start("unwell", &["fsync=off"]);
     let url = cluster.url();
-    let process = ServerProcess::start("unwell-server", &[("EXPERTISE_DATABASE_URL", &url)]);
+    let process = TestServer::start_blocking(&Settings::new(&url));
     let address = process.address().to_string();
     let health = || command(&["health", "--listen", &address]).run();
     assert_eq!(health().code, Some(0));

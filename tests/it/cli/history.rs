@@ -4,37 +4,11 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     client::Client,
     command::{Cli, CommandOutput, Says, text},
     on_both_databases, on_one_database, sample,
 };
-
-on_both_databases![
-    a_deleted_guide_comes_back_by_the_printed_command,
-    a_restored_guide_is_as_its_revision_and_the_restore_can_be_undone,
-];
-
-on_one_database![
-    revisions_are_listed_with_the_newest_first,
-    revisions_and_deletions_are_listed_with_who_made_them,
-    keeping_an_unchanged_guide_keeps_nothing_new,
-    an_alias_is_set_moved_and_removed,
-    every_command_that_reads_a_guide_reads_a_revision,
-    a_name_with_an_at_sign_is_that_of_its_task,
-    two_revisions_are_compared,
-    what_cannot_be_compared_is_refused,
-    a_deleted_guide_is_named_by_its_name,
-    deleted_guides_of_one_name_are_named_by_their_guids,
-    a_purged_guide_has_no_history,
-    a_restore_asks_and_shows_the_difference,
-    a_change_that_is_made_while_a_restore_asks_is_not_taken_back,
-    a_dry_run_of_a_restore_changes_nothing,
-    a_restore_of_what_is_there_changes_nothing,
-    a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for,
-    a_managed_task_that_somebody_changed_is_replaced,
-    writes_name_the_revision_that_undoes_them,
-    output_for_scripts_is_json,
-];
 
 fn given_guide(cli: &Cli, name: &str) -> String {
     let step = |title: &str| json!({"product_id": 7, "type": "STEP_TYPE_END", "title": title});
@@ -74,6 +48,7 @@ fn rows(output: &CommandOutput) -> Vec<String> {
         .collect()
 }
 
+#[apply(on_both_databases)]
 fn a_deleted_guide_comes_back_by_the_printed_command(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let before = document(&cli, &guid);
@@ -93,6 +68,7 @@ fn a_deleted_guide_comes_back_by_the_printed_command(cli: Cli) {
     assert_eq!(after["steps"][0]["guid"], before["steps"][0]["guid"]);
 }
 
+#[apply(on_both_databases)]
 fn a_restored_guide_is_as_its_revision_and_the_restore_can_be_undone(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -108,6 +84,7 @@ fn a_restored_guide_is_as_its_revision_and_the_restore_can_be_undone(cli: Cli) {
     assert_eq!(titles(&document(&cli, &guid)), ["Changed", "Second"]);
 }
 
+#[apply(on_one_database)]
 fn revisions_are_listed_with_the_newest_first(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let output = run(&cli, &["history", &guid]).succeeded();
@@ -144,6 +121,7 @@ fn revisions_are_listed_with_the_newest_first(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 async fn revisions_and_deletions_are_listed_with_who_made_them(client: Client) {
     let cli = Cli {
         server: format!("http://{}", client.address()),
@@ -164,6 +142,7 @@ async fn revisions_and_deletions_are_listed_with_who_made_them(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 fn keeping_an_unchanged_guide_keeps_nothing_new(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let output = run(&cli, &["keep", "Guide"]).succeeded();
@@ -190,6 +169,7 @@ fn keeping_an_unchanged_guide_keeps_nothing_new(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn an_alias_is_set_moved_and_removed(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -217,6 +197,7 @@ fn an_alias_is_set_moved_and_removed(cli: Cli) {
     assert!(line.contains("the first a letter"), "{line}");
 }
 
+#[apply(on_one_database)]
 fn every_command_that_reads_a_guide_reads_a_revision(cli: Cli) {
     let guid = cli.import_guides(&["restart-safely.json"]).remove(0);
     let before = cli.export(&guid);
@@ -248,6 +229,7 @@ fn every_command_that_reads_a_guide_reads_a_revision(cli: Cli) {
     assert!(!shown(&["lint"], &format!("{guid}@1")).contains(rule));
 }
 
+#[apply(on_one_database)]
 fn a_name_with_an_at_sign_is_that_of_its_task(cli: Cli) {
     let other = given_guide(&cli, "Pump");
     run(&cli, &["keep", &other, "--alias=home"]).succeeded();
@@ -263,6 +245,7 @@ fn a_name_with_an_at_sign_is_that_of_its_task(cli: Cli) {
     assert!(line.contains(part), "{line}");
 }
 
+#[apply(on_one_database)]
 fn two_revisions_are_compared(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -287,6 +270,7 @@ fn two_revisions_are_compared(cli: Cli) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn what_cannot_be_compared_is_refused(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let other = given_guide(&cli, "Other");
@@ -306,6 +290,7 @@ fn what_cannot_be_compared_is_refused(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_deleted_guide_is_named_by_its_name(cli: Cli) {
     let output = run(&cli, &["history", "--deleted"]).succeeded();
     assert_eq!(output.stdout, "");
@@ -329,6 +314,7 @@ fn a_deleted_guide_is_named_by_its_name(cli: Cli) {
     assert_eq!(output.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn deleted_guides_of_one_name_are_named_by_their_guids(cli: Cli) {
     let guides = [given_guide(&cli, "Guide"), given_guide(&cli, "Guide")];
     run(&cli, &["delete", &guides[0], &guides[1], "--force"]).succeeded();
@@ -339,6 +325,7 @@ fn deleted_guides_of_one_name_are_named_by_their_guids(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_purged_guide_has_no_history(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -348,6 +335,7 @@ fn a_purged_guide_has_no_history(cli: Cli) {
     assert!(line.contains("TASK_NOT_FOUND"), "{line}");
 }
 
+#[apply(on_one_database)]
 fn a_restore_asks_and_shows_the_difference(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -372,6 +360,7 @@ fn a_restore_asks_and_shows_the_difference(cli: Cli) {
     assert_eq!(titles(&document(&cli, &guid)), ["First", "Second"]);
 }
 
+#[apply(on_one_database)]
 fn a_change_that_is_made_while_a_restore_asks_is_not_taken_back(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -384,6 +373,7 @@ fn a_change_that_is_made_while_a_restore_asks_is_not_taken_back(cli: Cli) {
     assert_eq!(titles(&document(&cli, &guid)), ["Meanwhile", "Second"]);
 }
 
+#[apply(on_one_database)]
 fn a_dry_run_of_a_restore_changes_nothing(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -410,6 +400,7 @@ fn a_dry_run_of_a_restore_changes_nothing(cli: Cli) {
     run(&cli, &["export", &guid]).failure(1);
 }
 
+#[apply(on_one_database)]
 fn a_restore_of_what_is_there_changes_nothing(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     run(&cli, &["keep", &guid]).succeeded();
@@ -424,6 +415,7 @@ fn a_restore_of_what_is_there_changes_nothing(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli) {
     let target = given_guide(&cli, "Target");
     let guid = cli.import(&json!({
@@ -460,6 +452,7 @@ fn a_subtask_step_of_a_deleted_task_is_left_out_when_that_is_asked_for(cli: Cli)
     assert_eq!(titles(&document(&cli, &guid)), ["End"]);
 }
 
+#[apply(on_one_database)]
 fn a_managed_task_that_somebody_changed_is_replaced(cli: Cli) {
     let guid = cli.import_guides(&["laptop-will-not-start.json"]).remove(0);
     let guide = document(&cli, &guid);
@@ -487,6 +480,7 @@ fn a_managed_task_that_somebody_changed_is_replaced(cli: Cli) {
     assert_eq!(titles(&document(&cli, managed))[0], "Changed by somebody");
 }
 
+#[apply(on_one_database)]
 fn writes_name_the_revision_that_undoes_them(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let undo = |revision: u8| format!("; `restore {guid}@{revision}` undoes it\n");
@@ -511,6 +505,7 @@ fn writes_name_the_revision_that_undoes_them(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn output_for_scripts_is_json(cli: Cli) {
     let guid = given_guide(&cli, "Guide");
     let json = |args: &[&str]| run(&cli, &[args, &["--format=json"]].concat()).json();

@@ -5,39 +5,11 @@ use std::fs;
 use serde_json::json;
 
 use crate::kit::{
+    apply,
     command::{Cli, Says, command, example_guide, text},
     on_one_database,
     scratch::{Scratch, make_fifo},
 };
-
-on_one_database![
-    a_document_that_names_its_task_updates_it,
-    a_file_that_fails_does_not_stop_the_others,
-    violations_are_named_by_their_path,
-    more_violations_than_an_answer_holds_are_counted,
-    json_output_reports_each_file,
-    a_dry_run_stores_nothing,
-    a_duplicate_json_name_is_refused,
-    snake_case_and_camel_case_names_are_read,
-    a_document_may_come_from_standard_input,
-    left_out_steps_need_the_option_absent_steps,
-    an_export_of_another_account_needs_as_new,
-    an_etag_guards_the_import_of_a_file,
-    an_external_id_names_the_guide_of_a_document,
-    a_byte_order_mark_is_skipped,
-    a_too_large_file_is_refused_without_reading_it_all,
-    a_fifo_is_refused_by_every_command_that_reads_files,
-    json_output_escapes_bidirectional_characters,
-    an_import_that_changes_nothing_is_unchanged,
-    failures_are_repeated_behind_the_counts,
-    a_quiet_import_prints_failures_and_counts,
-    an_error_in_a_document_names_field_and_line,
-    a_dry_run_shows_findings,
-    a_second_task_of_one_name_is_warned_of,
-    findings_have_the_final_name_of_a_managed_task,
-    the_page_of_commands_has_a_guide_that_is_imported,
-    errors_of_what_is_stored_are_printed,
-];
 
 fn count_standard_tasks(cli: &Cli) -> usize {
     let tasks = cli
@@ -63,6 +35,7 @@ fn guide(name: &str) -> String {
     .to_string()
 }
 
+#[apply(on_one_database)]
 fn a_second_task_of_one_name_is_warned_of(cli: Cli) {
     let import = |args: &[&str]| {
         let args = [&["import", "a.json"], args].concat();
@@ -88,6 +61,7 @@ fn a_second_task_of_one_name_is_warned_of(cli: Cli) {
     assert_eq!(import.run().succeeded().stderr, "");
 }
 
+#[apply(on_one_database)]
 fn findings_have_the_final_name_of_a_managed_task(cli: Cli) {
     let document = json!({
         "task": {"name": "Coffee", "product_id": 7},
@@ -122,6 +96,7 @@ fn findings_have_the_final_name_of_a_managed_task(cli: Cli) {
     assert!(!output.stdout.contains("Another name"), "{}", output.stdout);
 }
 
+#[apply(on_one_database)]
 fn the_page_of_commands_has_a_guide_that_is_imported(cli: Cli) {
     const PAGE: &str = include_str!("../../../docs/command-line.md");
     let (_, guide) = PAGE.split_once("```json\n").expect("a guide");
@@ -136,6 +111,7 @@ fn the_page_of_commands_has_a_guide_that_is_imported(cli: Cli) {
     assert_eq!(stored["steps"][0]["published"], 1);
 }
 
+#[apply(on_one_database)]
 fn a_document_that_names_its_task_updates_it(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let changed = cli
@@ -160,6 +136,7 @@ fn a_document_that_names_its_task_updates_it(cli: Cli) {
     assert_eq!(report["etag"], cli.exported(guid)["task"]["etag"]);
 }
 
+#[apply(on_one_database)]
 fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     let output = cli
         .command(&[
@@ -193,6 +170,7 @@ fn a_file_that_fails_does_not_stop_the_others(cli: Cli) {
     assert_eq!(count_standard_tasks(&cli), 2);
 }
 
+#[apply(on_one_database)]
 fn violations_are_named_by_their_path(cli: Cli) {
     let wrong = json!({
         "task": {"name": "Wrong", "product_id": 0},
@@ -215,6 +193,7 @@ fn violations_are_named_by_their_path(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn more_violations_than_an_answer_holds_are_counted(cli: Cli) {
     let step = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": ""});
     let wrong = json!({"task": {"name": "W", "product_id": 7}, "steps": vec![step; 500]});
@@ -229,6 +208,7 @@ fn more_violations_than_an_answer_holds_are_counted(cli: Cli) {
     assert_eq!(lines.last(), Some(&more.as_str()));
 }
 
+#[apply(on_one_database)]
 fn json_output_reports_each_file(cli: Cli) {
     let output = cli
         .command(&["import", "--format=json", "a.json", "b.json", "c.json"])
@@ -259,6 +239,7 @@ fn json_output_reports_each_file(cli: Cli) {
     assert_eq!(reports[3], json!(null));
 }
 
+#[apply(on_one_database)]
 fn a_dry_run_stores_nothing(cli: Cli) {
     let output = cli
         .command(&["import", "--dry-run", "a.json"])
@@ -280,6 +261,7 @@ fn a_dry_run_stores_nothing(cli: Cli) {
     assert_eq!(count_standard_tasks(&cli), 0);
 }
 
+#[apply(on_one_database)]
 fn a_duplicate_json_name_is_refused(cli: Cli) {
     for (task, error) in [
         (
@@ -307,6 +289,7 @@ fn a_duplicate_json_name_is_refused(cli: Cli) {
     assert_eq!(count_standard_tasks(&cli), 1);
 }
 
+#[apply(on_one_database)]
 fn snake_case_and_camel_case_names_are_read(cli: Cli) {
     let output = cli
         .command(&["import", "a.json"])
@@ -316,6 +299,7 @@ fn snake_case_and_camel_case_names_are_read(cli: Cli) {
     assert_eq!(count_standard_tasks(&cli), 1);
 }
 
+#[apply(on_one_database)]
 fn a_document_may_come_from_standard_input(cli: Cli) {
     let output = cli
         .command(&["import", "-"])
@@ -325,6 +309,7 @@ fn a_document_may_come_from_standard_input(cli: Cli) {
     output.stdout.says(&["from -: A, 1 step"]);
 }
 
+#[apply(on_one_database)]
 fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let empty = json!({"task": {"guid": guid, "name": "Restart it", "product_id": 1204}});
@@ -356,6 +341,7 @@ fn left_out_steps_need_the_option_absent_steps(cli: Cli) {
     deleted.stdout.says(&["Restart it, 0 steps"]);
 }
 
+#[apply(on_one_database)]
 fn an_export_of_another_account_needs_as_new(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let exported = cli.export(guid);
@@ -381,6 +367,7 @@ fn an_export_of_another_account_needs_as_new(cli: Cli) {
     assert_eq!(count_standard_tasks(&elsewhere), 1);
 }
 
+#[apply(on_one_database)]
 fn an_etag_guards_the_import_of_a_file(cli: Cli) {
     let guid = cli.import_guides(&["restart-safely.json"]).remove(0);
     let keep = cli.command(&["keep", &guid, "--format=json"]).run();
@@ -410,6 +397,7 @@ fn an_etag_guards_the_import_of_a_file(cli: Cli) {
     assert_eq!(run(&["-", "--as-new"]).code, Some(2));
 }
 
+#[apply(on_one_database)]
 fn an_external_id_names_the_guide_of_a_document(cli: Cli) {
     let mut document: serde_json::Value = serde_json::from_str(&guide("Pump")).expect("JSON");
     document["task"]["external_id"] = json!("pump");
@@ -450,6 +438,7 @@ fn without_a_file_there_is_nothing_to_import() {
     assert!(output.stderr.contains("<FILE>"), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn a_byte_order_mark_is_skipped(cli: Cli) {
     let output = cli
         .command(&["import", "a.json"])
@@ -459,6 +448,7 @@ fn a_byte_order_mark_is_skipped(cli: Cli) {
     assert!(output.stdout.contains("from a.json: A, 1 step"));
 }
 
+#[apply(on_one_database)]
 fn a_too_large_file_is_refused_without_reading_it_all(cli: Cli) {
     // A file of 4 TB without blocks: the command ends only because it stops reading at the limit.
     let scratch = Scratch::of_this_run();
@@ -477,6 +467,7 @@ fn a_too_large_file_is_refused_without_reading_it_all(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_fifo_is_refused_by_every_command_that_reads_files(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guides = directory.path().join("guides");
@@ -503,6 +494,7 @@ fn a_fifo_is_refused_by_every_command_that_reads_files(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn json_output_escapes_bidirectional_characters(cli: Cli) {
     let name = "ab\u{202e}cd\u{2066}e";
     let output = cli
@@ -514,6 +506,7 @@ fn json_output_escapes_bidirectional_characters(cli: Cli) {
     assert_eq!(text(&output.json()[0]["name"]), name);
 }
 
+#[apply(on_one_database)]
 fn an_import_that_changes_nothing_is_unchanged(cli: Cli) {
     let guides = ["restart-safely.json", "laptop-will-not-start.json"];
     let guids = cli.import_guides(&guides);
@@ -544,6 +537,7 @@ fn an_import_that_changes_nothing_is_unchanged(cli: Cli) {
     assert_eq!(output.succeeded().json()[0]["outcome"], "unchanged");
 }
 
+#[apply(on_one_database)]
 fn failures_are_repeated_behind_the_counts(cli: Cli) {
     let output = cli
         .command(&["import", "none.json", "a.json", "b.json"])
@@ -560,6 +554,7 @@ fn failures_are_repeated_behind_the_counts(cli: Cli) {
     assert!(after.contains("failed b.json: "), "{after}");
 }
 
+#[apply(on_one_database)]
 fn a_quiet_import_prints_failures_and_counts(cli: Cli) {
     let output = cli
         .command(&["import", "--quiet", "a.json", "b.json"])
@@ -575,6 +570,7 @@ fn a_quiet_import_prints_failures_and_counts(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn an_error_in_a_document_names_field_and_line(cli: Cli) {
     let mut document: serde_json::Value = serde_json::from_str(&guide("A")).expect("JSON");
     document["steps"][0]["type"] = json!("STEP_TYPE_FINISH");
@@ -597,6 +593,7 @@ fn an_error_in_a_document_names_field_and_line(cli: Cli) {
     assert_eq!(error["line"], wrong_line);
 }
 
+#[apply(on_one_database)]
 fn a_dry_run_shows_findings(cli: Cli) {
     let mut document: serde_json::Value = serde_json::from_str(&guide("A")).expect("JSON");
     document["steps"][0]["published"] = json!(0);
@@ -641,6 +638,7 @@ fn a_dry_run_shows_findings(cli: Cli) {
     assert!(plan(&[]).stdout.ends_with(&more));
 }
 
+#[apply(on_one_database)]
 fn errors_of_what_is_stored_are_printed(cli: Cli) {
     let broken = fs::read_to_string(example_guide("broken/measure-a-power-supply.json"));
     let broken = broken.expect("the guide");

@@ -15,14 +15,13 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::kit::{
+    apply,
     command::{Cli, CommandOutput, Says, command, text},
     on_both_databases,
     rng::Rng,
+    slow_on_both_databases,
 };
-
-on_both_databases![an_interrupted_import_finishes_its_file_and_is_resumed];
-
-on_both_databases![slow: imports_that_are_interrupted_at_random_miss_and_repeat_nothing,];
+use rustix::process::Signal;
 
 /// Names the seed of the random moments.
 const SEED: &str = "EXPERTISE_TEST_INTERRUPT_SEED";
@@ -64,7 +63,7 @@ fn interrupted_import(
             None => break,
         }
     }
-    run.signal("INT");
+    run.signal(Signal::INT);
     let mut output = run.end();
     output.stdout = read + &output.stdout;
     output
@@ -101,6 +100,7 @@ fn expected_names(count: usize) -> BTreeMap<String, usize> {
     names
 }
 
+#[apply(on_both_databases)]
 fn an_interrupted_import_finishes_its_file_and_is_resumed(cli: Cli) {
     let count = 40;
     let (directory, files) = files(count);
@@ -140,7 +140,8 @@ fn silent_server(text: &'static str) -> (String, Receiver<()>) {
 
 #[test]
 fn a_second_signal_ends_an_import_that_hangs() {
-    for signals in [["INT", "INT"], ["INT", "TERM"], ["TERM", "INT"]] {
+    let (int, term) = (Signal::INT, Signal::TERM);
+    for signals in [[int, int], [int, term], [term, int]] {
         let (directory, names) = files(2);
         let (server, called) = silent_server("Guide 0");
         let args = [
@@ -175,6 +176,7 @@ fn a_second_signal_ends_an_import_that_hangs() {
     }
 }
 
+#[apply(slow_on_both_databases)]
 fn imports_that_are_interrupted_at_random_miss_and_repeat_nothing(cli: Cli) {
     let count = 500;
     let (directory, files) = files(count);

@@ -5,19 +5,11 @@ use std::{collections::BTreeSet, fs};
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, CommandOutput, Says, command, example_guide, text},
+    apply,
+    command::{Cli, CommandOutput, Says, binary_text, command, example_guide, text},
     on_one_database,
     terminal::shown_in,
 };
-
-on_one_database![
-    a_stored_guide_is_checked_page_by_page,
-    a_file_checked_online_has_the_findings_of_its_import,
-    without_a_server_only_rules_about_the_account_are_missing,
-    hints_have_the_names_of_the_command_line,
-    findings_of_a_stored_guide_have_titles_and_conditions,
-    a_finding_about_the_task_of_an_answer_points_at_the_answer,
-];
 
 const BROKEN: &str = "broken/measure-a-power-supply.json";
 
@@ -92,11 +84,7 @@ fn findings_are_printed_with_what_they_are_about() {
 
 #[test]
 fn findings_fit_a_terminal_of_80_columns() {
-    let command = format!(
-        "{} lint {}",
-        env!("CARGO_BIN_EXE_expertise"),
-        example_guide(BROKEN)
-    );
+    let command = format!("{} lint {}", binary_text(), example_guide(BROKEN));
     let shown = shown_in(80, &command, &[]);
     assert!(shown.contains("step/unreachable"), "{shown}");
     for line in shown.lines() {
@@ -383,6 +371,7 @@ fn imported(cli: &Cli, document: &str) -> String {
     text(&import.stdin(document).run().succeeded().json()[0]["guid"])
 }
 
+#[apply(on_one_database)]
 fn a_stored_guide_is_checked_page_by_page(cli: Cli) {
     let guid = imported(&cli, &many_findings().to_string());
     let output = cli
@@ -401,6 +390,7 @@ fn a_stored_guide_is_checked_page_by_page(cli: Cli) {
     assert!(output.stderr.contains("TASK_NOT_FOUND"), "{output:?}");
 }
 
+#[apply(on_one_database)]
 fn a_file_checked_online_has_the_findings_of_its_import(cli: Cli) {
     let broken = example_guide(BROKEN);
     let output = cli
@@ -425,6 +415,7 @@ fn a_file_checked_online_has_the_findings_of_its_import(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn without_a_server_only_rules_about_the_account_are_missing(cli: Cli) {
     const OF_THE_ACCOUNT: [&str; 4] = [
         "condition/unknown-variable",
@@ -444,6 +435,7 @@ fn without_a_server_only_rules_about_the_account_are_missing(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn findings_of_a_stored_guide_have_titles_and_conditions(cli: Cli) {
     let broken = example_guide(BROKEN);
     let lines = |guide: &str| -> Vec<String> {
@@ -718,6 +710,7 @@ fn an_unknown_value_of_an_enum_is_refused_with_the_known_ones() {
     }
 }
 
+#[apply(on_one_database)]
 fn hints_have_the_names_of_the_command_line(cli: Cli) {
     let document = json!({
         "task": {"name": "A", "product_id": 7},
@@ -734,6 +727,7 @@ fn hints_have_the_names_of_the_command_line(cli: Cli) {
     assert!(output.stdout.contains(hint), "{output:?}");
 }
 
+#[apply(on_one_database)]
 fn a_finding_about_the_task_of_an_answer_points_at_the_answer(cli: Cli) {
     let linked = json!([{
         "name": "cold",

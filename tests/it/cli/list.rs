@@ -3,19 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     command::{Cli, example_guide, text},
     on_one_database,
     snapshot::number_ids,
 };
-
-on_one_database![
-    every_page_is_listed,
-    filters_leave_out_other_tasks,
-    a_line_names_guid_product_steps_state_type_and_name,
-    managed_tasks_are_marked,
-    the_page_of_commands_shows_what_is_printed,
-    an_empty_account_is_no_failure,
-];
 
 fn names(cli: &Cli, filters: &[&str]) -> Vec<String> {
     let args = [&["list", "--format=json"], filters].concat();
@@ -41,6 +33,7 @@ fn large(number: usize) -> String {
     json!({"task": task}).to_string()
 }
 
+#[apply(on_one_database)]
 fn every_page_is_listed(cli: Cli) {
     const COUNT: usize = 45;
     let directory = tempfile::tempdir().expect("a directory");
@@ -62,6 +55,7 @@ fn every_page_is_listed(cli: Cli) {
     assert_eq!(text.lines().count(), COUNT + 1);
 }
 
+#[apply(on_one_database)]
 fn filters_leave_out_other_tasks(cli: Cli) {
     cli.import_guides(&["laptop-will-not-start.json", "measure-a-power-supply.json"]);
     let laptop = "Laptop will not start";
@@ -85,6 +79,7 @@ fn filters_leave_out_other_tasks(cli: Cli) {
     assert!(shown.stdout.contains("  hidden "), "{}", shown.stdout);
 }
 
+#[apply(on_one_database)]
 fn a_line_names_guid_product_steps_state_type_and_name(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["list"]).run().succeeded();
@@ -105,6 +100,7 @@ fn a_line_names_guid_product_steps_state_type_and_name(cli: Cli) {
     assert_eq!(words, expected);
 }
 
+#[apply(on_one_database)]
 fn managed_tasks_are_marked(cli: Cli) {
     cli.import_guides(&["laptop-will-not-start.json"]);
     let list = cli.command(&["list"]).run().succeeded().stdout;
@@ -116,6 +112,7 @@ fn managed_tasks_are_marked(cli: Cli) {
     assert_eq!(types, ["standard", "linked", "linked", "linked"], "{list}");
 }
 
+#[apply(on_one_database)]
 fn the_page_of_commands_shows_what_is_printed(cli: Cli) {
     const PAGE: &str = include_str!("../../../docs/command-line.md");
     let (_, sample) = PAGE
@@ -135,6 +132,7 @@ fn the_page_of_commands_shows_what_is_printed(cli: Cli) {
     assert_eq!(number_ids(&printed), number_ids(sample), "{printed}");
 }
 
+#[apply(on_one_database)]
 fn an_empty_account_is_no_failure(cli: Cli) {
     let output = cli.command(&["list"]).run().succeeded();
     assert_eq!(output.stdout, "");

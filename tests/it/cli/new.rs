@@ -5,11 +5,10 @@ use std::fs;
 use serde_json::json;
 
 use crate::kit::{
+    apply,
     command::{Cli, command, text},
     on_one_database,
 };
-
-on_one_database![a_new_guide_is_imported_as_it_is];
 
 #[test]
 fn a_new_guide_has_no_findings() {
@@ -43,6 +42,7 @@ fn a_file_that_exists_is_left_as_it_is() {
     assert_eq!(command(&["new", "--product-id=0"]).run().code, Some(2));
 }
 
+#[apply(on_one_database)]
 fn a_new_guide_is_imported_as_it_is(cli: Cli) {
     let guide = command(&["new"]).run().succeeded().stdout;
     let import = cli.command(&["import", "-", "--format=json"]).stdin(&guide);

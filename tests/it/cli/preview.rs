@@ -3,31 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     command::{Cli, Says, command, example_guide, text},
     on_one_database,
     snapshot::number_ids,
 };
-
-on_one_database![
-    steps_are_visible_hidden_or_undetermined,
-    explain_says_why,
-    answers_that_the_guide_does_not_have_are_named,
-    a_question_of_another_step_is_not_offered_as_an_observation,
-    an_answer_of_the_wrong_form_is_refused_by_the_server,
-    texts_that_are_not_translated_are_marked,
-    a_mark_of_an_outdated_translation_is_explained,
-    a_file_is_previewed_without_storing_it,
-    a_refused_field_of_a_file_has_its_line_and_step,
-    explain_names_the_levels_that_may_see_the_task,
-    the_next_observation_of_a_file_without_ids_is_named,
-    a_level_is_read_in_any_case,
-    subtasks_are_shown_below_their_step,
-    explain_says_why_the_task_of_a_step_is_hidden,
-    explain_says_why_a_task_inside_a_file_is_hidden,
-    a_task_that_may_be_hidden_is_said_to_be,
-    variables_that_only_hidden_steps_ask_for_are_marked,
-    json_has_the_steps_of_every_page,
-];
 
 const RESTART: &str = "restart-safely.json";
 
@@ -43,6 +23,7 @@ fn assert_shown(name: &str, shown: &str) {
     settings.bind(|| insta::assert_snapshot!(name, number_ids(shown)));
 }
 
+#[apply(on_one_database)]
 fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
     let guid = &cli.import_guides(&[RESTART])[0];
     let unanswered = preview(&cli, &[guid]);
@@ -58,6 +39,7 @@ fn steps_are_visible_hidden_or_undetermined(cli: Cli) {
     assert!(!none.contains("undetermined"), "{none}");
 }
 
+#[apply(on_one_database)]
 fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
     cli.import_guides(&[RESTART]);
     let unused = "unused answer: nothing in the guide reads or sets \"other\"; the observations of \
@@ -87,6 +69,7 @@ fn answers_that_the_guide_does_not_have_are_named(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_question_of_another_step_is_not_offered_as_an_observation(cli: Cli) {
     let mut step = observation("hard", None);
     step["type"] = json!("STEP_TYPE_INFORMATION");
@@ -98,12 +81,14 @@ fn a_question_of_another_step_is_not_offered_as_an_observation(cli: Cli) {
     assert_eq!(output.succeeded().stderr, expected);
 }
 
+#[apply(on_one_database)]
 fn explain_says_why(cli: Cli) {
     let guid = &cli.import_guides(&[RESTART])[0];
     let shown = preview(&cli, &[guid, "--answer=reacts=slowly", "--explain"]);
     assert_shown("preview_explained", &shown);
 }
 
+#[apply(on_one_database)]
 fn an_answer_of_the_wrong_form_is_refused_by_the_server(cli: Cli) {
     let guid = &cli.import_guides(&[RESTART])[0];
     let args = [
@@ -126,6 +111,7 @@ fn two_answers_of_one_name_are_refused() {
         .fails_with(2, &["--answer is given twice for reacts"]);
 }
 
+#[apply(on_one_database)]
 fn texts_that_are_not_translated_are_marked(cli: Cli) {
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
     let german = preview(&cli, &[guid, "--language=de", "--full"]);
@@ -152,6 +138,7 @@ fn texts_that_are_not_translated_are_marked(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_mark_of_an_outdated_translation_is_explained(cli: Cli) {
     const MEANING: &str = "[outdated]: a translation whose source text has changed since\n";
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
@@ -174,6 +161,7 @@ fn a_mark_of_an_outdated_translation_is_explained(cli: Cli) {
     assert!(german.ends_with(MEANING), "{german}");
 }
 
+#[apply(on_one_database)]
 fn a_refused_field_of_a_file_has_its_line_and_step(cli: Cli) {
     let wrong = "{\"task\": {\"name\": \"A\", \"product_id\": 7}, \"steps\": [\n\
                  {\"title\": \"Done\", \"type\": \"STEP_TYPE_END\"}]}";
@@ -184,6 +172,7 @@ fn a_refused_field_of_a_file_has_its_line_and_step(cli: Cli) {
     assert!(output.stderr.contains(expected), "{}", output.stderr);
 }
 
+#[apply(on_one_database)]
 fn explain_names_the_levels_that_may_see_the_task(cli: Cli) {
     let document = json!({
         "task": {"name": "A", "product_id": 7, "roles": ["ACCESS_LEVEL_TECH"]},
@@ -207,6 +196,7 @@ fn explain_names_the_levels_that_may_see_the_task(cli: Cli) {
     assert!(!tech.contains("levels: "), "{tech}");
 }
 
+#[apply(on_one_database)]
 fn a_file_is_previewed_without_storing_it(cli: Cli) {
     let shown = preview(&cli, &[&example_guide(RESTART), "--answer=reacts=yes"]);
     shown.says(&[
@@ -217,6 +207,7 @@ fn a_file_is_previewed_without_storing_it(cli: Cli) {
     assert_eq!(list.stdout, "");
 }
 
+#[apply(on_one_database)]
 fn the_next_observation_of_a_file_without_ids_is_named(cli: Cli) {
     let document = json!({
         "task": {"name": "Kettle", "product_id": 7},
@@ -236,6 +227,7 @@ fn the_next_observation_of_a_file_without_ids_is_named(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_level_is_read_in_any_case(cli: Cli) {
     let guid = &cli.import_guides(&[RESTART])[0];
     let lower = preview(&cli, &[guid, "--level=tech2"]);
@@ -244,6 +236,7 @@ fn a_level_is_read_in_any_case(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn subtasks_are_shown_below_their_step(cli: Cli) {
     let guid = &cli.import_guides(&["laptop-will-not-start.json"])[0];
     let deep = preview(&cli, &[guid]);
@@ -276,6 +269,7 @@ fn observation(name: &str, shorthand: Option<&str>) -> Value {
     })
 }
 
+#[apply(on_one_database)]
 fn explain_says_why_the_task_of_a_step_is_hidden(cli: Cli) {
     let inner = json!({
         "task": {"name": "Descale", "product_id": 7, "published": 0,
@@ -314,6 +308,7 @@ fn explain_says_why_the_task_of_a_step_is_hidden(cli: Cli) {
     assert!(!published.contains("its task is"), "{published}");
 }
 
+#[apply(on_one_database)]
 fn explain_says_why_a_task_inside_a_file_is_hidden(cli: Cli) {
     let mut question = observation("hard", None);
     let answer = &mut question["feedback_config"][0];
@@ -334,6 +329,7 @@ fn explain_says_why_a_task_inside_a_file_is_hidden(cli: Cli) {
     assert_eq!(lines, 1, "{shown}");
 }
 
+#[apply(on_one_database)]
 fn a_task_that_may_be_hidden_is_said_to_be(cli: Cli) {
     let inner = json!({
         "task": {"name": "Descale", "product_id": 7,
@@ -353,6 +349,7 @@ fn a_task_that_may_be_hidden_is_said_to_be(cli: Cli) {
     hidden.says(&["end: Done [hidden: task hidden]"]);
 }
 
+#[apply(on_one_database)]
 fn variables_that_only_hidden_steps_ask_for_are_marked(cli: Cli) {
     const MARK: &str = "; only hidden steps ask for it\n";
     let end = json!({"product_id": 7, "type": "STEP_TYPE_END", "title": "Done",
@@ -382,6 +379,7 @@ fn variables_that_only_hidden_steps_ask_for_are_marked(cli: Cli) {
     assert!(!visible.contains(MARK), "{visible}");
 }
 
+#[apply(on_one_database)]
 fn json_has_the_steps_of_every_page(cli: Cli) {
     let steps = (0..600).map(|number| {
         serde_json::json!({"product_id": 7, "type": "STEP_TYPE_END", "title": format!("E{number}")})

@@ -5,16 +5,12 @@ use std::fs;
 use serde_json::json;
 
 use crate::kit::{
+    apply,
     command::{Cli, Says, example_guide, text},
     on_one_database,
 };
 
-on_one_database![
-    delete_deletes_with_consent_only,
-    prune_deletes_with_consent_only,
-    edit_imports_a_guide_with_errors_with_consent_only,
-];
-
+#[apply(on_one_database)]
 fn delete_deletes_with_consent_only(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     for typed in ["n\n", "\n", "maybe\n"] {
@@ -32,6 +28,7 @@ fn delete_deletes_with_consent_only(cli: Cli) {
     cli.command(&["show", guid]).run().failure(1);
 }
 
+#[apply(on_one_database)]
 fn prune_deletes_with_consent_only(cli: Cli) {
     let directory = tempfile::tempdir().expect("a directory");
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
@@ -52,6 +49,7 @@ fn prune_deletes_with_consent_only(cli: Cli) {
     assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
 }
 
+#[apply(on_one_database)]
 fn edit_imports_a_guide_with_errors_with_consent_only(cli: Cli) {
     let broken = example_guide("broken/measure-a-power-supply.json");
     let import = cli.command(&["import", "--format=json", &broken]).run();

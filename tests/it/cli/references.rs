@@ -3,23 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, Says, command, text},
+    apply,
+    command::{Cli, Says, binary_text, command, text},
     on_one_database,
     terminal::shown_in,
 };
-
-on_one_database![
-    a_variable_is_set_and_read,
-    an_answer_narrows_the_list,
-    a_task_is_referred_to_by_subtask_steps,
-    every_page_is_listed,
-    nothing_found_is_no_failure,
-    a_search_for_an_own_name_names_the_search_for_the_full_name,
-    tables_fit_the_terminal,
-    no_word_is_broken_on_a_narrow_terminal,
-    what_was_looked_for_is_named_with_what_to_do,
-    a_search_for_a_full_name_names_the_search_for_the_own_name,
-];
 
 const REACTS: &str = "--variable=components.1204.reacts";
 
@@ -37,6 +25,7 @@ fn subtask_of(task: &str) -> Value {
     json!({"product_id": 7, "type": "STEP_TYPE_SUBTASK", "subtask_id": task, "subtask_pid": 1204})
 }
 
+#[apply(on_one_database)]
 fn a_variable_is_set_and_read(cli: Cli) {
     cli.import_guides(&["restart-safely.json"]);
     let list = references(&cli, &[REACTS]);
@@ -59,6 +48,7 @@ fn a_variable_is_set_and_read(cli: Cli) {
     table.says(&[reads, "Restart through the menu"]);
 }
 
+#[apply(on_one_database)]
 fn an_answer_narrows_the_list(cli: Cli) {
     cli.import_guides(&["restart-safely.json"]);
     let list = references(&cli, &[REACTS, "--answer=no"]);
@@ -73,6 +63,7 @@ fn an_answer_narrows_the_list(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn a_task_is_referred_to_by_subtask_steps(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let document = json!({"task": {"name": "A", "product_id": 7}, "steps": [subtask_of(task)]});
@@ -101,6 +92,7 @@ fn a_task_is_referred_to_by_subtask_steps(cli: Cli) {
         .fails_with(1, &["TASK_NOT_FOUND"]);
 }
 
+#[apply(on_one_database)]
 fn every_page_is_listed(cli: Cli) {
     const COUNT: usize = 600;
     let task = &cli.import_guides(&["restart-safely.json"])[0];
@@ -111,6 +103,7 @@ fn every_page_is_listed(cli: Cli) {
     assert_eq!(table.succeeded().stdout.lines().count(), COUNT + 1);
 }
 
+#[apply(on_one_database)]
 fn nothing_found_is_no_failure(cli: Cli) {
     let output = cli
         .command(&["references", "--variable=components.1.x"])
@@ -128,6 +121,7 @@ fn nothing_found_is_no_failure(cli: Cli) {
     );
 }
 
+#[apply(on_one_database)]
 fn what_was_looked_for_is_named_with_what_to_do(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     for (args, expected) in [
@@ -156,6 +150,7 @@ fn what_was_looked_for_is_named_with_what_to_do(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_search_for_a_full_name_names_the_search_for_the_own_name(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let args = ["references", "--variable=components.1204.reacts"];
@@ -167,6 +162,7 @@ fn a_search_for_a_full_name_names_the_search_for_the_own_name(cli: Cli) {
     assert_eq!(output.stderr, expected);
 }
 
+#[apply(on_one_database)]
 fn a_search_for_an_own_name_names_the_search_for_the_full_name(cli: Cli) {
     let task = &cli.import_guides(&["restart-safely.json"])[0];
     let args = ["references", "--task", task, "--variable"];
@@ -180,6 +176,7 @@ fn a_search_for_an_own_name_names_the_search_for_the_full_name(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn tables_fit_the_terminal(cli: Cli) {
     let guid = &cli.import_guides(&["measure-a-power-supply.json"])[0];
     let environment = [
@@ -193,7 +190,7 @@ fn tables_fit_the_terminal(cli: Cli) {
         format!("show --full {guid}"),
         format!("preview --explain {guid}"),
     ] {
-        let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_expertise"));
+        let line = format!("{} {arguments}", binary_text());
         let shown = shown_in(80, &line, &environment);
         assert!(shown.lines().count() > 2, "{shown}");
         for line in shown.lines() {
@@ -206,6 +203,7 @@ fn tables_fit_the_terminal(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn no_word_is_broken_on_a_narrow_terminal(cli: Cli) {
     cli.import_guides(&["laptop-will-not-start.json"]);
     let environment = [
@@ -215,7 +213,7 @@ fn no_word_is_broken_on_a_narrow_terminal(cli: Cli) {
     for columns in [50, 80, 110] {
         let line = format!(
             "{} references --variable components.1204.damage",
-            env!("CARGO_BIN_EXE_expertise")
+            binary_text()
         );
         let shown = shown_in(columns, &line, &environment);
         for word in [

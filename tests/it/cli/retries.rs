@@ -7,19 +7,13 @@ use tonic::Code;
 use self::cutting_relay::{AfterCut, cutting_relay};
 use super::unreliable_service::unreliable_service;
 use crate::kit::{
+    apply,
     command::{Cli, CommandOutput, Says, command, text},
     on_one_database,
     postgres::free_port,
 };
 
 const GUIDE: &str = "{\"task\": {\"name\": \"A\", \"product_id\": 7}}";
-
-on_one_database![
-    a_run_repeated_with_its_request_id_imports_nothing_twice,
-    a_dry_run_uses_no_request_id_up,
-    a_run_with_another_request_id_imports_again,
-    equal_files_become_separate_tasks,
-];
 
 fn import(cli: &Cli, args: &[&str]) -> String {
     let args = [&["import", "a.json", "--format=json"], args].concat();
@@ -32,12 +26,14 @@ fn import(cli: &Cli, args: &[&str]) -> String {
     text(&reports[0]["guid"])
 }
 
+#[apply(on_one_database)]
 fn a_run_repeated_with_its_request_id_imports_nothing_twice(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let first = import(&cli, &[&run]);
     assert_eq!(import(&cli, &[&run]), first);
 }
 
+#[apply(on_one_database)]
 fn a_dry_run_uses_no_request_id_up(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let plan = cli.command(&["import", "a.json", "--dry-run", &run]);
@@ -46,10 +42,12 @@ fn a_dry_run_uses_no_request_id_up(cli: Cli) {
     cli.export(&import(&cli, &[&run]));
 }
 
+#[apply(on_one_database)]
 fn a_run_with_another_request_id_imports_again(cli: Cli) {
     assert_ne!(import(&cli, &[]), import(&cli, &[]));
 }
 
+#[apply(on_one_database)]
 fn equal_files_become_separate_tasks(cli: Cli) {
     let run = format!("--request-id={}", uuid::Uuid::now_v7());
     let import = || {

@@ -3,18 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
-    command::{Cli, Says},
+    apply,
+    command::{Cli, Says, binary_text},
     on_one_database,
     snapshot::number_ids,
 };
-
-on_one_database![
-    a_full_guide_is_a_tree,
-    json_output_is_the_document,
-    texts_are_shown_in_full_or_in_a_translation,
-    colours_are_for_terminals,
-    control_characters_do_not_reach_the_terminal,
-];
 
 /// A guide with every field, and a subtask step that refers to the other task.
 fn full_guide(other: &str) -> Value {
@@ -117,6 +110,7 @@ fn import_full_guide(cli: &Cli) -> String {
     cli.import(&full_guide(&other))
 }
 
+#[apply(on_one_database)]
 fn a_full_guide_is_a_tree(cli: Cli) {
     let guid = import_full_guide(&cli);
     let shown = cli.command(&["show", &guid]).run().succeeded().stdout;
@@ -126,6 +120,7 @@ fn a_full_guide_is_a_tree(cli: Cli) {
     settings.bind(|| insta::assert_snapshot!("show", number_ids(&shown)));
 }
 
+#[apply(on_one_database)]
 fn json_output_is_the_document(cli: Cli) {
     let guid = import_full_guide(&cli);
     let shown = cli
@@ -136,6 +131,7 @@ fn json_output_is_the_document(cli: Cli) {
     assert_eq!(shown.stdout, cli.export(&guid));
 }
 
+#[apply(on_one_database)]
 fn texts_are_shown_in_full_or_in_a_translation(cli: Cli) {
     let guid = import_full_guide(&cli);
     let show = |args: &[&str]| {
@@ -161,6 +157,7 @@ fn texts_are_shown_in_full_or_in_a_translation(cli: Cli) {
     ]);
 }
 
+#[apply(on_one_database)]
 fn colours_are_for_terminals(cli: Cli) {
     let guid = import_full_guide(&cli);
     let show = || cli.command(&["show", &guid]);
@@ -170,7 +167,7 @@ fn colours_are_for_terminals(cli: Cli) {
     assert!(forced.contains("\u{1b}[1m"), "{forced}");
     assert_eq!(without_colours(&forced), plain);
     let terminal = |name: &str| {
-        let command = format!("{} show {guid}", env!("CARGO_BIN_EXE_expertise"));
+        let command = format!("{} show {guid}", binary_text());
         let output = std::process::Command::new("script")
             .args(["-qec", &command, "/dev/null"])
             .env("EXPERTISE_SERVER", &cli.server)
@@ -199,6 +196,7 @@ fn without_colours(text: &str) -> String {
     })
 }
 
+#[apply(on_one_database)]
 fn control_characters_do_not_reach_the_terminal(cli: Cli) {
     let name = "Red \u{1b}[31m\u{7}alert";
     let guid = cli.import(&json!({"task": {"name": name, "product_id": 7}}));

@@ -3,18 +3,10 @@
 use serde_json::json;
 
 use crate::kit::{
+    apply,
     command::{Cli, Says},
     on_one_database,
 };
-
-on_one_database![
-    a_name_that_one_task_has_names_it,
-    a_name_that_several_tasks_have_is_refused_with_their_guids,
-    a_name_that_no_task_has_is_refused_with_the_nearest_one,
-    upper_and_lower_case_matter_only_between_two_names,
-    a_name_that_is_no_file_is_refused_as_both,
-    translate_takes_a_name_and_has_no_summary_without_an_engine,
-];
 
 fn import(cli: &Cli, name: &str) {
     let document = json!({"task": {"name": name, "product_id": 7}});
@@ -22,6 +14,7 @@ fn import(cli: &Cli, name: &str) {
     import.run().succeeded();
 }
 
+#[apply(on_one_database)]
 fn a_name_that_one_task_has_names_it(cli: Cli) {
     let guid = &cli.import_guides(&["restart-safely.json"])[0];
     let output = cli.command(&["export", "Restart a laptop safely"]).run();
@@ -45,6 +38,7 @@ fn a_name_that_one_task_has_names_it(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn translate_takes_a_name_and_has_no_summary_without_an_engine(cli: Cli) {
     import(&cli, "One");
     for (task, part) in [
@@ -59,6 +53,7 @@ fn translate_takes_a_name_and_has_no_summary_without_an_engine(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_name_that_is_no_file_is_refused_as_both(cli: Cli) {
     import(&cli, "One");
     for command in ["lint", "preview", "graph"] {
@@ -72,6 +67,7 @@ fn a_name_that_is_no_file_is_refused_as_both(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     import(&cli, "Twin");
     import(&cli, "Twin");
@@ -87,6 +83,7 @@ fn a_name_that_several_tasks_have_is_refused_with_their_guids(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn a_name_that_no_task_has_is_refused_with_the_nearest_one(cli: Cli) {
     import(&cli, "Pump one");
     for (name, advice) in [
@@ -103,6 +100,7 @@ fn a_name_that_no_task_has_is_refused_with_the_nearest_one(cli: Cli) {
     }
 }
 
+#[apply(on_one_database)]
 fn upper_and_lower_case_matter_only_between_two_names(cli: Cli) {
     import(&cli, "Pump");
     let shown = |name: &str| cli.command(&["show", name]).run();

@@ -6,29 +6,23 @@ use crate::kit::{
     certificates::Authority,
     command::{Command, command},
     deadline::until_true,
-    server_process::ServerProcess,
+    server::{Setting, TestServer, in_memory},
 };
 
 struct Secured {
-    process: ServerProcess,
+    process: TestServer,
     directory: tempfile::TempDir,
 }
 
 /// A server called localhost that speaks TLS.
-fn secured(name: &str, more: &[(&str, &str)]) -> Secured {
+fn secured(more: &[Setting]) -> Secured {
     let directory = tempfile::tempdir().expect("a directory");
     let authority = Authority::new();
     let tls = authority.files(directory.path());
     write(directory.path(), "ca.pem", authority.pem());
-    let (cert, key) = (shown(&tls.cert_file), shown(&tls.key_file));
-    let mut settings = vec![
-        ("EXPERTISE_DATABASE_URL", "sqlite::memory:"),
-        ("EXPERTISE_TLS_CERT_FILE", &cert),
-        ("EXPERTISE_TLS_KEY_FILE", &key),
-    ];
-    settings.extend(more);
+    let settings = in_memory().tls(&tls).set_all(more);
     Secured {
-        process: ServerProcess::start(name, &settings),
+        process: TestServer::start_blocking(&settings),
         directory,
     }
 }
@@ -66,7 +60,7 @@ impl Secured {
 
 #[test]
 fn a_client_that_trusts_the_authority_is_served() {
-    let secured = secured("tls", &[]);
+    let secured = secured(&[]);
     secured.list().run().succeeded();
     secured.command(&["health"]).run().succeeded();
     // As in a container: the settings of the server, and the name that its
@@ -82,7 +76,7 @@ fn a_client_that_trusts_the_authority_is_served() {
 /// Each failure is one line that says what to do.
 #[test]
 fn what_keeps_a_client_from_a_tls_server_is_named() {
-    let secured = secured("tls-refused", &[]);
+    let secured = secured(&[]);
     let other = write(
         secured.directory.path(),
         "other.pem",
@@ -136,7 +130,7 @@ fn what_keeps_a_client_from_a_tls_server_is_named() {
 
 #[test]
 fn without_a_ca_file_the_system_certificates_are_used() {
-    let secured = secured("tls-machine", &[]);
+    let secured = secured(&[]);
     let list = |trusted: &str| {
         let list = secured.list().without("EXPERTISE_CA_FILE");
         let list = list.env("SSL_CERT_FILE", trusted).without("SSL_CERT_DIR");
@@ -150,7 +144,7 @@ fn without_a_ca_file_the_system_certificates_are_used() {
 
 #[test]
 fn tls_on_a_plain_text_port_is_reported_in_one_line() {
-    let process = ServerProcess::start("plain", &[("EXPERTISE_DATABASE_URL", "sqlite::memory:")]);
+    let process = TestServer::start_blocking(&in_memory());
     let directory = tempfile::tempdir().expect("a directory");
     let ca = write(directory.path(), "ca.pem", Authority::new().pem());
     let server = format!("https://{}", process.address());
@@ -168,7 +162,7 @@ fn a_server_that_asks_for_a_certificate_gets_one() {
     let clients = Authority::new();
     let directory = tempfile::tempdir().expect("a directory");
     let authorities = write(directory.path(), "clients.pem", clients.pem());
-    let secured = secured("mutual", &[("EXPERTISE_TLS_CLIENT_CA_FILE", &authorities)]);
+    let secured = secured(&[("EXPERTISE_TLS_CLIENT_CA_FILE", &authorities)]);
     let pair = clients.make("client");
     let cert = write(directory.path(), "client.pem", &pair.cert);
     let key = write(directory.path(), "client-key.pem", &pair.key);
@@ -195,13 +189,10 @@ async fn a_missing_client_certificate_is_reported_without_many_retries_and_logge
     let clients = Authority::new();
     let directory = tempfile::tempdir().expect("a directory");
     let authorities = write(directory.path(), "clients.pem", clients.pem());
-    let secured = secured(
-        "mutual-retries",
-        &[
-            ("EXPERTISE_TLS_CLIENT_CA_FILE", &authorities),
-            ("EXPERTISE_LOG_FORMAT", "json"),
-        ],
-    );
+    let secured = secured(&[
+        ("EXPERTISE_TLS_CLIENT_CA_FILE", authorities.as_str()),
+        ("EXPERTISE_LOG_FORMAT", "json"),
+    ]);
     let list = secured.list().env("EXPERTISE_RETRIES", "30");
     let list = list.env("EXPERTISE_BACKOFF", "1ms").run();
     list.fails_with(1, &["--client-cert-file"]);
@@ -249,11 +240,11 @@ async fn why_a_client_certificate_is_refused_is_logged() {
             "no authority in EXPERTISE_TLS_CLIENT_CA_FILE has signed the client's certificate",
         ),
     ];
-    for (number, (pair, cause)) in (0..).zip(pairs) {
+    for (pair, cause) in pairs {
         let directory = tempfile::tempdir().expect("a directory");
         let authorities = write(directory.path(), "clients.pem", clients.pem());
         let settings = [("EXPERTISE_TLS_CLIENT_CA_FILE", &*authorities)];
-        let secured = secured(&format!("mutual-refused-{number}"), &settings);
+        let secured = secured(&settings);
         let cert = write(directory.path(), "client.pem", &pair.cert);
         let key = write(directory.path(), "client-key.pem", &pair.key);
         let list = secured.list().env("EXPERTISE_CLIENT_CERT_FILE", &cert);

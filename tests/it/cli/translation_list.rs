@@ -3,11 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::kit::{
+    apply,
     command::{Cli, command, text},
     on_both_databases,
 };
-
-on_both_databases![what_is_missing_or_outdated_is_listed_without_an_engine];
 
 /// A guide whose name is translated into German, and whose step is not.
 fn guide(name: &str, guid: &str) -> Value {
@@ -22,6 +21,7 @@ fn guide(name: &str, guid: &str) -> Value {
     })
 }
 
+#[apply(on_both_databases)]
 fn what_is_missing_or_outdated_is_listed_without_an_engine(cli: Cli) {
     let list = |args: &[&str]| {
         let list = ["translate", "--list", "--engine-url=http://127.0.0.1:1"];

@@ -2,17 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_one_database![
-    a_request_id_does_not_hide_the_document,
-    a_malformed_id_of_a_step_does_not_hide_other_steps,
-    a_missing_task_does_not_hide_the_steps,
-    a_step_that_exists_is_not_checked_as_a_new_one,
-    a_page_size_does_not_hide_the_document,
-    a_malformed_id_does_not_hide_the_other_fields_of_an_update,
-    a_second_question_does_not_hide_the_first,
-    a_translation_does_not_hide_that_another_has_no_text,
-];
-
 /// A document with violations of its task, of steps and of documents nested in it.
 fn invalid_document() -> TaskDocument {
     let deeper = answer_with("deep", "", document("", document_steps(&[""])));
@@ -78,6 +67,7 @@ fn with_document<'a>(others: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [others, &OF_DOCUMENT].concat()
 }
 
+#[apply(on_one_database)]
 async fn a_request_id_does_not_hide_the_document(client: Client) {
     let request = ImportTaskRequest {
         document: Some(invalid_document()),
@@ -97,6 +87,7 @@ async fn a_request_id_does_not_hide_the_document(client: Client) {
     failure.violates(&OF_DOCUMENT);
 }
 
+#[apply(on_one_database)]
 async fn a_malformed_id_of_a_step_does_not_hide_other_steps(client: Client) {
     let made = client.imported(document("Guide", Vec::new())).await;
     for guid in ["", made.guid.as_str()] {
@@ -113,6 +104,7 @@ async fn a_malformed_id_of_a_step_does_not_hide_other_steps(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_missing_task_does_not_hide_the_steps(client: Client) {
     let sent = TaskDocument {
         task: None,
@@ -127,6 +119,7 @@ async fn a_missing_task_does_not_hide_the_steps(client: Client) {
 }
 
 /// An update sends some fields only.
+#[apply(on_one_database)]
 async fn a_step_that_exists_is_not_checked_as_a_new_one(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["One", "Two"])))
@@ -154,6 +147,7 @@ async fn a_step_that_exists_is_not_checked_as_a_new_one(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn a_page_size_does_not_hide_the_document(client: Client) {
     let options = ValidationOptions {
         min_severity: 9,
@@ -181,6 +175,7 @@ async fn a_page_size_does_not_hide_the_document(client: Client) {
     ]));
 }
 
+#[apply(on_one_database)]
 async fn a_malformed_id_does_not_hide_the_other_fields_of_an_update(client: Client) {
     let long = "x".repeat(401);
     let sent = task_of("no-id").named(&long).with_published(-1);
@@ -206,6 +201,7 @@ async fn a_malformed_id_does_not_hide_the_other_fields_of_an_update(client: Clie
     ]);
 }
 
+#[apply(on_one_database)]
 async fn a_second_question_does_not_hide_the_first(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let sent = Step {
@@ -219,6 +215,7 @@ async fn a_second_question_does_not_hide_the_first(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn a_translation_does_not_hide_that_another_has_no_text(client: Client) {
     client.given_task(task("Guide")).await;
     let work = client.translation_work(&["de"]).await.remove(0);

@@ -3,27 +3,6 @@
 use super::{is_taken_by_task, linked_guide, managed};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_document_without_guids_makes_a_guide_and_then_changes_it,
-    without_the_flag_a_document_makes_a_task_each_time,
-    a_matched_guide_is_reset_like_one_with_a_guid,
-    steps_of_a_task_with_a_guid_are_matched_too,
-    a_guid_goes_before_an_external_id,
-    a_task_is_matched_byte_by_byte_in_its_account_while_it_exists,
-    steps_of_managed_tasks_are_matched,
-    etags_must_match_if_the_task_exists,
-    steps_exchange_their_ids,
-    an_id_of_a_deleted_step_goes_to_a_new_one,
-    a_step_that_is_listed_by_its_guid_is_not_matched_by_its_former_id,
-    a_retry_of_an_import_gets_the_stored_answer,
-    a_guid_that_is_not_of_the_matched_task_is_refused,
-];
-
-on_one_database![
-    equal_ids_in_one_document_are_refused,
-    an_etag_needs_something_to_match,
-];
-
 fn request(document: TaskDocument) -> ImportTaskRequest {
     ImportTaskRequest {
         document: Some(document),
@@ -45,6 +24,7 @@ fn guide(steps: Vec<Step>) -> TaskDocument {
     document_with(task("Guide").with_external_id("guide"), steps)
 }
 
+#[apply(on_both_databases)]
 async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Client) {
     let outside = client.given_task(task("Outside")).await;
     let full = full_step(&Task::default()).with_external_id("full");
@@ -90,6 +70,7 @@ async fn a_document_without_guids_makes_a_guide_and_then_changes_it(client: Clie
     assert_eq!(client.get_step(&a).await.accepted().title, "A2");
 }
 
+#[apply(on_both_databases)]
 async fn without_the_flag_a_document_makes_a_task_each_time(client: Client) {
     let steps = || vec![end("a", "A")];
     let first = client.imported(document("Guide", steps())).await;
@@ -100,6 +81,7 @@ async fn without_the_flag_a_document_makes_a_task_each_time(client: Client) {
     assert_eq!(third.outcome(), ImportOutcome::Created);
 }
 
+#[apply(on_both_databases)]
 async fn a_matched_guide_is_reset_like_one_with_a_guid(client: Client) {
     let full = full_step(&Task::default()).with_external_id("full");
     let root = full_task().with_external_id("guide");
@@ -124,6 +106,7 @@ async fn a_matched_guide_is_reset_like_one_with_a_guid(client: Client) {
     assert_eq!(task.steps.len(), 1);
 }
 
+#[apply(on_both_databases)]
 async fn steps_of_a_task_with_a_guid_are_matched_too(client: Client) {
     // The steps of other tasks may have the same ids.
     let given = async || {
@@ -141,6 +124,7 @@ async fn steps_of_a_task_with_a_guid_are_matched_too(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_guid_goes_before_an_external_id(client: Client) {
     let owner = imported(&client, guide(Vec::new())).await.task.unwrap();
     let other = client.given_task(task("Other")).await;
@@ -157,6 +141,7 @@ async fn a_guid_goes_before_an_external_id(client: Client) {
     assert_eq!(owner.name, "Guide");
 }
 
+#[apply(on_both_databases)]
 async fn a_task_is_matched_byte_by_byte_in_its_account_while_it_exists(client: Client) {
     let upper = document_with(task("Guide").with_external_id("GUIDE"), Vec::new());
     let other = client.other_account();
@@ -177,6 +162,7 @@ async fn a_task_is_matched_byte_by_byte_in_its_account_while_it_exists(client: C
     assert_ne!(again.task.unwrap().guid, matched);
 }
 
+#[apply(on_both_databases)]
 async fn steps_of_managed_tasks_are_matched(client: Client) {
     let document = |title: &str| {
         let inner = document("A", vec![end("inner", title)]);
@@ -199,6 +185,7 @@ async fn steps_of_managed_tasks_are_matched(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn etags_must_match_if_the_task_exists(client: Client) {
     let sent = guide(vec![end("a", "A")]);
     let with = |etag: &str, guide_etag: &str| ImportTaskRequest {
@@ -224,6 +211,7 @@ async fn etags_must_match_if_the_task_exists(client: Client) {
     assert_eq!(right.accepted().outcome(), ImportOutcome::Unchanged);
 }
 
+#[apply(on_one_database)]
 async fn an_etag_needs_something_to_match(client: Client) {
     let with_etag = |document| ImportTaskRequest {
         etag: "old".to_owned(),
@@ -241,6 +229,7 @@ async fn an_etag_needs_something_to_match(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn steps_exchange_their_ids(client: Client) {
     let steps = ["a", "b", "c"].map(|id| end(id, id));
     let made = client.imported(document("Guide", steps.to_vec())).await;
@@ -283,6 +272,7 @@ async fn steps_exchange_their_ids(client: Client) {
     assert_eq!(ids().await, ["", "b", ""]);
 }
 
+#[apply(on_both_databases)]
 async fn an_id_of_a_deleted_step_goes_to_a_new_one(client: Client) {
     let made = client
         .imported(document("Guide", vec![end("a", "A"), end("b", "B")]))
@@ -301,6 +291,7 @@ async fn an_id_of_a_deleted_step_goes_to_a_new_one(client: Client) {
     assert!(!made.steps.contains(&after.steps[1]));
 }
 
+#[apply(on_both_databases)]
 async fn a_step_that_is_listed_by_its_guid_is_not_matched_by_its_former_id(client: Client) {
     let made = client
         .imported(document("Guide", vec![end("a", "A")]))
@@ -320,6 +311,7 @@ async fn a_step_that_is_listed_by_its_guid_is_not_matched_by_its_former_id(clien
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_retry_of_an_import_gets_the_stored_answer(client: Client) {
     let request = ImportTaskRequest {
         request_id: unknown_guid(),
@@ -330,6 +322,7 @@ async fn a_retry_of_an_import_gets_the_stored_answer(client: Client) {
     assert_eq!(client.send_import(request).await.accepted(), first);
 }
 
+#[apply(on_both_databases)]
 async fn a_guid_that_is_not_of_the_matched_task_is_refused(client: Client) {
     imported(&client, guide(vec![end("a", "A")])).await;
     let (_, other) = linked_guide(&client).await;
@@ -338,6 +331,7 @@ async fn a_guid_that_is_not_of_the_matched_task_is_refused(client: Client) {
     refused.is(Code::NotFound, "STEP_NOT_FOUND");
 }
 
+#[apply(on_one_database)]
 async fn equal_ids_in_one_document_are_refused(client: Client) {
     let inner = document("A", vec![end("x", "X"), end("y", "Y"), end("x", "X")]);
     let values = vec![answer_with("a", "A", inner)];

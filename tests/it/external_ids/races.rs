@@ -3,17 +3,9 @@
 use super::{TAKEN, is_taken_by_step, is_taken_by_task};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    one_of_many_new_tasks_gets_an_id,
-    one_of_many_updated_tasks_gets_an_id,
-    one_of_many_new_steps_gets_an_id,
-    one_of_many_updated_steps_gets_an_id,
-    concurrent_imports_of_one_external_id_make_one_task,
-    imports_and_updates_leave_ids_unique,
-];
-
 const CLIENTS: usize = 16;
 
+#[apply(on_both_databases)]
 async fn one_of_many_new_tasks_gets_an_id(client: Client) {
     let answers = at_once(&client, CLIENTS, |client, number| async move {
         let new = task(&format!("Task {number}")).with_external_id("a");
@@ -27,6 +19,7 @@ async fn one_of_many_new_tasks_gets_an_id(client: Client) {
     assert_eq!(client.all_tasks().await.len(), 1);
 }
 
+#[apply(on_both_databases)]
 async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
     let mut guids = Vec::new();
     for _ in 0..CLIENTS {
@@ -43,6 +36,7 @@ async fn one_of_many_updated_tasks_gets_an_id(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn one_of_many_new_steps_gets_an_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let answers = at_once(&client, CLIENTS, |client, _| {
@@ -57,6 +51,7 @@ async fn one_of_many_new_steps_gets_an_id(client: Client) {
     assert_eq!(client.step_order(&guide.guid).await, [owner]);
 }
 
+#[apply(on_both_databases)]
 async fn one_of_many_updated_steps_gets_an_id(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&guide, &["Step"; CLIENTS]).await;
@@ -71,6 +66,7 @@ async fn one_of_many_updated_steps_gets_an_id(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn concurrent_imports_of_one_external_id_make_one_task(client: Client) {
     let answers = at_once(&client, CLIENTS, |client, number| async move {
         let step = document_step(StepType::End, &format!("End {number}")).with_external_id("end");
@@ -98,6 +94,7 @@ async fn concurrent_imports_of_one_external_id_make_one_task(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn imports_and_updates_leave_ids_unique(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&guide, &["a", "b"]).await;

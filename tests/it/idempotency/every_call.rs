@@ -12,15 +12,6 @@ use crate::kit::{
     snapshot::number_ids,
 };
 
-on_both_databases![
-    a_request_id_is_done_once,
-    a_refused_call_does_not_use_up_its_request_id,
-    a_dry_run_shows_what_the_call_does_and_stores_nothing,
-    a_dry_run_is_refused_like_the_call,
-];
-
-on_one_database![every_rpc_is_listed_here];
-
 /// A write with requests in JSON.
 struct Write {
     call: &'static str,
@@ -239,6 +230,7 @@ async fn rename_all(client: &Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn every_rpc_is_listed_here(client: Client) {
     let writes = writes(&client).await;
     let listed: BTreeSet<String> = writes.iter().map(|write| write.call.to_owned()).collect();
@@ -252,6 +244,7 @@ async fn every_rpc_is_listed_here(client: Client) {
     assert_eq!(listed, safe.collect());
 }
 
+#[apply(on_both_databases)]
 async fn a_request_id_is_done_once(client: Client) {
     let id = unknown_guid();
     let other_call = with_id(
@@ -292,6 +285,7 @@ async fn a_request_id_is_done_once(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_refused_call_does_not_use_up_its_request_id(client: Client) {
     for write in writes(&client).await {
         if write.has("request_id") {
@@ -324,6 +318,7 @@ fn comparable(mut response: Value) -> String {
     number_ids(&response.to_string())
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_shows_what_the_call_does_and_stores_nothing(client: Client) {
     for write in writes(&client).await {
         if !write.has("validate_only") {
@@ -345,6 +340,7 @@ async fn a_dry_run_shows_what_the_call_does_and_stores_nothing(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_is_refused_like_the_call(client: Client) {
     for write in writes(&client).await {
         if write.has("validate_only") {

@@ -1,46 +1,42 @@
 //! How long the outcome of a call is kept for a retry. Time is moved by making what is
 //! stored older.
 
+use std::time::Duration;
+
 use super::create;
-use crate::kit::{prelude::*, sql::SqlConnection, store_server};
+use crate::kit::{
+    prelude::*,
+    server::{Settings, TestServer},
+    sql::SqlConnection,
+};
 
-const HOUR_MICROS: i64 = 60 * 60 * 1_000_000;
-const DAY_MICROS: i64 = 24 * HOUR_MICROS;
-const ACCOUNT: &str = "expiry";
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-on_own_databases![
-    the_next_outcome_removes_those_that_expired,
-    an_outcome_is_kept_for_two_days,
-    an_outcome_outlives_others_that_expire,
-];
-
-/// A database whose outcomes are counted and made older.
+/// A server whose stored outcomes are counted and made older.
 struct Outcomes {
-    url: String,
+    server: TestServer,
+    database: SqlConnection,
 }
 
 impl Outcomes {
-    fn serve(url: String) -> Self {
-        Self { url }
+    async fn serve(url: String) -> Self {
+        Self {
+            server: TestServer::start(Settings::new(&url)).await,
+            database: SqlConnection::open(&url).await,
+        }
     }
 
-    async fn client(&self) -> Client {
-        let store = store_server::open(&self.url, 2).await;
-        store_server::serve_store(store, ACCOUNT).await
+    fn client(&self) -> Client {
+        self.server.client()
     }
 
-    async fn count(&self) -> i64 {
-        let mut database = SqlConnection::open(&self.url).await;
-        database
-            .number("SELECT count(*) FROM request_outcomes")
-            .await
+    async fn count(&mut self) -> i64 {
+        self.database.count_outcomes().await
     }
 
-    /// Makes every outcome older.
-    async fn age(&self, micros: i64) {
-        let mut database = SqlConnection::open(&self.url).await;
-        let sql = format!("UPDATE request_outcomes SET created_ts = created_ts - {micros}");
-        database.execute(&sql).await;
+    async fn age(&mut self, by: Duration) {
+        self.database.age_outcomes(by).await;
     }
 }
 
@@ -59,9 +55,10 @@ async fn create_next(client: &Client) {
     client.send_create_task(request).await.accepted();
 }
 
+#[apply(on_own_databases)]
 async fn the_next_outcome_removes_those_that_expired(url: String) {
-    let outcomes = Outcomes::serve(url);
-    let client = outcomes.client().await;
+    let mut outcomes = Outcomes::serve(url).await;
+    let client = outcomes.client();
     for round in 0..3 {
         for _ in 0..4 {
             let request = create("Once", &unknown_guid());
@@ -69,22 +66,23 @@ async fn the_next_outcome_removes_those_that_expired(url: String) {
         }
         import(&client).await;
         assert_eq!(outcomes.count().await, 5, "round {round}");
-        outcomes.age(3 * DAY_MICROS).await;
+        outcomes.age(3 * DAY).await;
         match round {
             0 => import(&client).await,
             _ => create_next(&client).await,
         }
         assert_eq!(outcomes.count().await, 1, "round {round}");
-        outcomes.age(3 * DAY_MICROS).await;
+        outcomes.age(3 * DAY).await;
     }
 }
 
+#[apply(on_own_databases)]
 async fn an_outcome_is_kept_for_two_days(url: String) {
-    let outcomes = Outcomes::serve(url);
-    let client = outcomes.client().await;
+    let mut outcomes = Outcomes::serve(url).await;
+    let client = outcomes.client();
     let request = create("Once", &unknown_guid());
     let first = client.send_create_task(request.clone()).await.accepted();
-    outcomes.age(2 * DAY_MICROS - HOUR_MICROS).await;
+    outcomes.age(2 * DAY - HOUR).await;
     create_next(&client).await;
     import(&client).await;
     assert_eq!(
@@ -92,18 +90,19 @@ async fn an_outcome_is_kept_for_two_days(url: String) {
         first
     );
     assert_eq!(outcomes.count().await, 3);
-    outcomes.age(2 * HOUR_MICROS).await;
+    outcomes.age(2 * HOUR).await;
     import(&client).await;
     assert_eq!(outcomes.count().await, 3);
     assert_ne!(client.send_create_task(request).await.accepted(), first);
 }
 
+#[apply(on_own_databases)]
 async fn an_outcome_outlives_others_that_expire(url: String) {
-    let outcomes = Outcomes::serve(url);
-    let client = outcomes.client().await;
+    let mut outcomes = Outcomes::serve(url).await;
+    let client = outcomes.client();
     let old = create("Old", &unknown_guid());
     client.send_create_task(old).await.accepted();
-    outcomes.age(3 * DAY_MICROS).await;
+    outcomes.age(3 * DAY).await;
     let (a, b) = (create("A", &unknown_guid()), create("B", &unknown_guid()));
     let first_a = client.send_create_task(a.clone()).await.accepted();
     let first_b = client.send_create_task(b.clone()).await.accepted();

@@ -2,19 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    fields_are_kept_unless_they_are_reset,
-    one_of_several_languages_is_kept_unless_it_is_reset,
-    a_value_without_a_document_resets_its_task,
-    an_unlisted_wiring_step_has_its_defaults,
-    a_wiring_step_without_its_id_is_replaced_with_its_question,
-    required_fields_that_are_left_out_are_refused_with_their_paths,
-    what_follows_something_else_still_follows_it,
-    a_wiring_step_that_is_unlinked_needs_its_task,
-    kept_steps_stay_as_they_are,
-    a_new_task_is_the_same_with_every_value,
-];
-
 fn request(absent: AbsentFields, document: TaskDocument) -> ImportTaskRequest {
     ImportTaskRequest {
         document: Some(document),
@@ -98,6 +85,7 @@ fn with_default(field: &str, mut without: TaskDocument) -> TaskDocument {
     without
 }
 
+#[apply(on_both_databases)]
 async fn fields_are_kept_unless_they_are_reset(client: Client) {
     let full = full_guide(&client).await;
     let guid = full.task.as_ref().unwrap().guid.clone();
@@ -145,6 +133,7 @@ fn change_both(guide: &mut TaskDocument, change: fn(&mut TaskDocument)) {
     change(value.task_json.as_mut().unwrap());
 }
 
+#[apply(on_both_databases)]
 async fn one_of_several_languages_is_kept_unless_it_is_reset(client: Client) {
     let mut guide = nested_guide(1);
     change_both(&mut guide, |document| {
@@ -169,6 +158,7 @@ async fn one_of_several_languages_is_kept_unless_it_is_reset(client: Client) {
     assert_eq!(canonical(after), canonical(sent));
 }
 
+#[apply(on_both_databases)]
 async fn a_value_without_a_document_resets_its_task(client: Client) {
     let made = client.imported(nested_guide(1)).await;
     let full = client.exported(&made.guid).await;
@@ -213,6 +203,7 @@ async fn guide_with_wiring_step(client: &Client) -> TaskDocument {
     client.exported(&made.guid).await
 }
 
+#[apply(on_both_databases)]
 async fn an_unlisted_wiring_step_has_its_defaults(client: Client) {
     let full = guide_with_wiring_step(&client).await;
     let mut sent = full.clone();
@@ -227,6 +218,7 @@ async fn an_unlisted_wiring_step_has_its_defaults(client: Client) {
     assert_eq!((after.link, after.title), (wiring.link, wiring.title));
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_without_its_id_is_replaced_with_its_question(client: Client) {
     let full = guide_with_wiring_step(&client).await;
     let mut sent = full.clone();
@@ -250,6 +242,7 @@ async fn a_wiring_step_without_its_id_is_replaced_with_its_question(client: Clie
     assert_eq!(after.feedback_config, []);
 }
 
+#[apply(on_both_databases)]
 async fn required_fields_that_are_left_out_are_refused_with_their_paths(client: Client) {
     let full = full_guide(&client).await;
     let before = client.tasks_with_steps().await;
@@ -278,6 +271,7 @@ async fn required_fields_that_are_left_out_are_refused_with_their_paths(client: 
     refused.refused().violates(&[(path, "FIELD_REQUIRED")]);
 }
 
+#[apply(on_both_databases)]
 async fn what_follows_something_else_still_follows_it(client: Client) {
     let full = guide_with_wiring_step(&client).await;
     let outside = client.given_task(task("Outside")).await;
@@ -309,6 +303,7 @@ async fn what_follows_something_else_still_follows_it(client: Client) {
     assert_eq!(client.exported(guid).await, full);
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_that_is_unlinked_needs_its_task(client: Client) {
     let full = guide_with_wiring_step(&client).await;
     let mut sent = full.clone();
@@ -327,6 +322,7 @@ async fn a_wiring_step_that_is_unlinked_needs_its_task(client: Client) {
     assert_eq!((&*after.link, &after.subtask_id), ("", &wiring.subtask_id));
 }
 
+#[apply(on_both_databases)]
 async fn kept_steps_stay_as_they_are(client: Client) {
     let full = full_guide(&client).await;
     let mut sent = full.clone();
@@ -340,6 +336,7 @@ async fn kept_steps_stay_as_they_are(client: Client) {
     assert_eq!(after.steps[1..], kept);
 }
 
+#[apply(on_both_databases)]
 async fn a_new_task_is_the_same_with_every_value(client: Client) {
     let made = client.imported(nested_guide(1)).await;
     let expected = client.exported(&made.guid).await;

@@ -2,17 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    kept_steps_of_all_sizes_keep_their_order,
-    by_default_absent_steps_are_named_and_nothing_changes,
-    twenty_absent_steps_are_named,
-    kept_steps_follow_the_listed_ones_in_their_former_order,
-    absent_steps_are_deleted,
-    tasks_that_absent_steps_refer_to_are_kept,
-    absent_steps_of_managed_tasks_are_treated_alike,
-    a_task_without_its_steps_in_the_document_keeps_them_if_asked,
-];
-
 async fn guide(client: &Client) -> Task {
     let steps = document_steps(&["a", "b", "c", "d"]);
     client.imported(document("Guide", steps)).await
@@ -28,6 +17,7 @@ fn two_of(task: &Task) -> TaskDocument {
     document_of(&task.guid, steps)
 }
 
+#[apply(on_both_databases)]
 async fn by_default_absent_steps_are_named_and_nothing_changes(client: Client) {
     let made = guide(&client).await;
     let before = client.tasks_with_steps().await;
@@ -42,6 +32,7 @@ async fn by_default_absent_steps_are_named_and_nothing_changes(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn twenty_absent_steps_are_named(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["a"; 21])))
@@ -64,6 +55,7 @@ async fn twenty_absent_steps_are_named(client: Client) {
     assert_eq!(metadata["violations_total"], "21", "{failure:?}");
 }
 
+#[apply(on_both_databases)]
 async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client) {
     let made = guide(&client).await;
     let response = client.import_with(AbsentSteps::Keep, two_of(&made)).await;
@@ -80,6 +72,7 @@ async fn kept_steps_follow_the_listed_ones_in_their_former_order(client: Client)
     assert_eq!(titles, ["c", "d", "new", "b", "a"]);
 }
 
+#[apply(on_both_databases)]
 async fn absent_steps_are_deleted(client: Client) {
     let made = guide(&client).await;
     let response = client.import_with(AbsentSteps::Delete, two_of(&made)).await;
@@ -96,6 +89,7 @@ async fn absent_steps_are_deleted(client: Client) {
     assert_ne!(after.etag, made.etag);
 }
 
+#[apply(on_both_databases)]
 async fn tasks_that_absent_steps_refer_to_are_kept(client: Client) {
     let outside = client.given_task(task("Outside")).await;
     let steps = vec![subtask(&Task::default(), &outside)];
@@ -126,6 +120,7 @@ fn inner(document: &mut TaskDocument) -> &mut TaskDocument {
     values[0].task_json.as_mut().unwrap()
 }
 
+#[apply(on_both_databases)]
 async fn absent_steps_of_managed_tasks_are_treated_alike(client: Client) {
     let (mut sent, managed) = nested(&client).await;
     let gone = inner(&mut sent).steps.remove(0).guid;
@@ -143,6 +138,7 @@ async fn absent_steps_of_managed_tasks_are_treated_alike(client: Client) {
     assert_eq!(client.step_order(&managed.guid).await, [b]);
 }
 
+#[apply(on_both_databases)]
 async fn a_task_without_its_steps_in_the_document_keeps_them_if_asked(client: Client) {
     let (mut sent, managed) = nested(&client).await;
     inner(&mut sent).steps.clear();
@@ -152,6 +148,7 @@ async fn a_task_without_its_steps_in_the_document_keeps_them_if_asked(client: Cl
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn kept_steps_of_all_sizes_keep_their_order(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     for bytes in [10, 5_000, 10, 2_000_000, 10] {

@@ -8,11 +8,6 @@ use std::{
 use crate::kit::prelude::*;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-on_both_databases![
-    each_guide_is_kept_as_it_was_written,
-    revisions_are_at_most_a_quarter_of_the_files,
-];
-
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/guides")
 }
@@ -49,6 +44,7 @@ fn from_json(json: &str) -> TaskDocument {
 }
 
 /// A file of a few kilobytes takes more, as there is little to compress.
+#[apply(on_both_databases)]
 async fn revisions_are_at_most_a_quarter_of_the_files(client: Client) {
     let (mut kept, mut written) = (0, 0);
     for (name, guide) in guides() {
@@ -62,6 +58,7 @@ async fn revisions_are_at_most_a_quarter_of_the_files(client: Client) {
     assert!(kept * 4 <= written, "{kept} of {written} bytes");
 }
 
+#[apply(on_both_databases)]
 async fn each_guide_is_kept_as_it_was_written(client: Client) {
     for (name, guide) in guides() {
         let response = client.import(guide.clone()).await.accepted();

@@ -2,23 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    ids_are_read_in_any_case,
-    a_step_may_be_listed_once,
-    a_step_of_another_task_is_not_found,
-    changed_fixed_fields_are_ignored_and_listed,
-    subtask_fields_of_other_types_of_steps_are_ignored_and_listed,
-    steps_of_a_question_that_is_refused_are_checked,
-    translations_are_counted_after_the_merge,
-    a_subtask_step_may_refer_to_another_task_from_now_on,
-    a_step_cannot_refer_to_a_missing_task,
-    references_of_stored_steps_are_checked,
-    an_old_etag_aborts_the_import,
-    an_etag_follows_the_list_of_steps_and_not_their_texts,
-    a_shorthand_alone_replaces_dependencies,
-    a_hundred_orders_in_a_row_are_those_of_their_lists,
-];
-
 async fn rich(client: &Client) -> (Task, Step) {
     let sent = TaskDocument {
         task: Some(full_task()),
@@ -35,6 +18,7 @@ async fn guide(client: &Client, titles: &[&str]) -> Task {
         .await
 }
 
+#[apply(on_both_databases)]
 async fn ids_are_read_in_any_case(client: Client) {
     let made = guide(&client, &["a"]).await;
     let steps = vec![step_of(&made.steps[0].to_uppercase())];
@@ -44,6 +28,7 @@ async fn ids_are_read_in_any_case(client: Client) {
     assert_eq!(after, made);
 }
 
+#[apply(on_both_databases)]
 async fn a_step_may_be_listed_once(client: Client) {
     let made = guide(&client, &["a"]).await;
     let steps = vec![
@@ -69,6 +54,7 @@ async fn exported(client: &Client) -> TaskDocument {
     client.exported(&made.guid).await
 }
 
+#[apply(on_both_databases)]
 async fn a_step_of_another_task_is_not_found(client: Client) {
     let other = guide(&client, &["elsewhere"]).await;
     let sent = exported(&client).await;
@@ -118,6 +104,7 @@ fn invalid_mistake(document: &mut TaskDocument) {
     document.steps[0].r#type = 99;
 }
 
+#[apply(on_both_databases)]
 async fn changed_fixed_fields_are_ignored_and_listed(client: Client) {
     for mistake in [mistake, invalid_mistake] {
         assert_ignored_and_listed(&client, mistake).await;
@@ -148,6 +135,7 @@ async fn assert_ignored_and_listed(client: &Client, mistake: fn(&mut TaskDocumen
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn translations_are_counted_after_the_merge(client: Client) {
     let rows = |from: char| {
         let keys = ('a'..='z').map(move |last| format!("{from}{last}"));
@@ -167,6 +155,7 @@ async fn translations_are_counted_after_the_merge(client: Client) {
     failure.violates(&[("document.task.translations", "TOO_MANY_ELEMENTS")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     let first = client.given_task(task("First")).await;
     let second = client.given_task(task("Second").with_product(99)).await;
@@ -186,6 +175,7 @@ async fn a_subtask_step_may_refer_to_another_task_from_now_on(client: Client) {
     failure.is_precondition("TASK_REFERENCED");
 }
 
+#[apply(on_both_databases)]
 async fn a_step_cannot_refer_to_a_missing_task(client: Client) {
     let first = client.given_task(task("First")).await;
     let made = client
@@ -214,6 +204,7 @@ fn renaming(guid: &str, etag: &str) -> ImportTaskRequest {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_old_etag_aborts_the_import(client: Client) {
     let made = guide(&client, &[]).await;
     let after = client
@@ -236,6 +227,7 @@ async fn an_old_etag_aborts_the_import(client: Client) {
     assert_eq!(Some(read), after.task);
 }
 
+#[apply(on_both_databases)]
 async fn an_etag_follows_the_list_of_steps_and_not_their_texts(client: Client) {
     let made = guide(&client, &["a"]).await;
     let step = step_of(&made.steps[0]);
@@ -252,6 +244,7 @@ async fn an_etag_follows_the_list_of_steps_and_not_their_texts(client: Client) {
     refused.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
+#[apply(on_both_databases)]
 async fn a_shorthand_alone_replaces_dependencies(client: Client) {
     let (made, step) = rich(&client).await;
     let shorthand = "components.7.power = on";
@@ -266,6 +259,7 @@ async fn a_shorthand_alone_replaces_dependencies(client: Client) {
 }
 
 /// Many imports, each with new steps and a new order.
+#[apply(on_both_databases)]
 async fn a_hundred_orders_in_a_row_are_those_of_their_lists(client: Client) {
     let made = guide(&client, &["a", "b", "c"]).await;
     let mut order = made.steps.clone();
@@ -297,6 +291,7 @@ async fn a_hundred_orders_in_a_row_are_those_of_their_lists(client: Client) {
     assert_eq!(listed, order);
 }
 
+#[apply(on_both_databases)]
 async fn references_of_stored_steps_are_checked(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["One"])))
@@ -323,6 +318,7 @@ async fn references_of_stored_steps_are_checked(client: Client) {
     assert_eq!(client.get_step(&wired.guid).await.accepted(), wired);
 }
 
+#[apply(on_both_databases)]
 async fn subtask_fields_of_other_types_of_steps_are_ignored_and_listed(client: Client) {
     let (made, step) = rich(&client).await;
     let sent = Step {
@@ -339,6 +335,7 @@ async fn subtask_fields_of_other_types_of_steps_are_ignored_and_listed(client: C
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
 }
 
+#[apply(on_both_databases)]
 async fn steps_of_a_question_that_is_refused_are_checked(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["One"])))

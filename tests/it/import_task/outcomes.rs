@@ -1,21 +1,9 @@
 //! What an import says that it did, and the guide that a dry run shows.
 
-use crate::kit::{prelude::*, store_server};
-
-on_both_databases![
-    the_outcome_says_what_became_of_the_guide,
-    an_unchanged_guide_keeps_every_etag_and_time,
-    a_change_of_a_managed_task_is_one_of_the_guide,
-    a_dry_run_shows_the_guide_as_it_will_be_exported,
-    a_dry_run_shows_new_names_in_steps_that_are_not_listed,
-    a_dry_run_shows_kept_and_unlinked_tasks,
-    a_stored_response_has_no_document,
-];
-
-on_own_databases![
-    a_dry_run_of_a_large_guide_shows_it,
-    a_dry_run_of_a_guide_too_large_to_export_is_refused,
-];
+use crate::kit::{
+    prelude::*,
+    server::{Settings, TestServer},
+};
 
 fn dry(request: &ImportTaskRequest) -> ImportTaskRequest {
     ImportTaskRequest {
@@ -52,6 +40,7 @@ fn value(guide: &mut TaskDocument, index: usize) -> &mut FeedbackValue {
     &mut guide.steps[0].feedback_config[0].values[index]
 }
 
+#[apply(on_both_databases)]
 async fn the_outcome_says_what_became_of_the_guide(client: Client) {
     let mut sent = sample();
     for outcome in [
@@ -78,6 +67,7 @@ async fn the_outcome_says_what_became_of_the_guide(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_unchanged_guide_keeps_every_etag_and_time(client: Client) {
     let made = client.imported(sample()).await;
     let before = client.tasks_with_steps().await;
@@ -93,6 +83,7 @@ async fn an_unchanged_guide_keeps_every_etag_and_time(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_change_of_a_managed_task_is_one_of_the_guide(client: Client) {
     let made = client.imported(sample()).await;
     let mut sent = client.exported(&made.guid).await;
@@ -114,6 +105,7 @@ async fn assert_shown(client: &Client, request: ImportTaskRequest) -> TaskDocume
     exported
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_shows_the_guide_as_it_will_be_exported(client: Client) {
     let mut sent = assert_shown(&client, request(sample())).await;
     // What does not change is shown as it is, with its ids, etags and times.
@@ -140,6 +132,7 @@ async fn a_dry_run_shows_the_guide_as_it_will_be_exported(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_shows_new_names_in_steps_that_are_not_listed(client: Client) {
     let made = client.imported(sample()).await;
     let mut guide = client.exported(&made.guid).await;
@@ -154,6 +147,7 @@ async fn a_dry_run_shows_new_names_in_steps_that_are_not_listed(client: Client) 
     assert_eq!(inner.steps[1].title, "Renamed");
 }
 
+#[apply(on_both_databases)]
 async fn a_dry_run_shows_kept_and_unlinked_tasks(client: Client) {
     let made = client.imported(sample()).await;
     let guide = client.exported(&made.guid).await;
@@ -168,6 +162,7 @@ async fn a_dry_run_shows_kept_and_unlinked_tasks(client: Client) {
     assert_shown(&client, request(sent)).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_stored_response_has_no_document(client: Client) {
     let stored = ImportTaskRequest {
         request_id: unknown_guid(),
@@ -189,8 +184,8 @@ fn with_bodies(steps: usize, bytes: usize) -> TaskDocument {
     document("Guide", vec![step; steps])
 }
 
-async fn a_dry_run_of_a_large_guide_shows_it(url: String) {
-    let (_store, client) = store_server::serve(&url, 2).await;
+#[apply(on_both_databases)]
+async fn a_dry_run_of_a_large_guide_shows_it(client: Client) {
     let request = request(with_bodies(5, 1_000_000));
     let exported = assert_shown(&client, request).await;
     assert_eq!(exported.steps.len(), 5);
@@ -199,14 +194,22 @@ async fn a_dry_run_of_a_large_guide_shows_it(url: String) {
 /// The largest message that is stored here, in bytes.
 const LIMIT: usize = 64 * 1024;
 
+#[apply(on_own_databases)]
 async fn a_dry_run_of_a_guide_too_large_to_export_is_refused(url: String) {
-    let store = store_server::open_with_limit(&url, 2, LIMIT).await;
-    let client = store_server::serve_store(store, "limits").await;
-    let request = request(with_bodies(4, LIMIT / 3));
+    let settings = Settings::new(&url).set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT);
+    let server = TestServer::start(settings).await;
+    let client = server.client();
+    // Each message is small enough, and the guide is not.
+    let bodies = || with_bodies(2, LIMIT / 3);
+    let guide = client.imported(bodies()).await.guid;
+    let request = ImportTaskRequest {
+        absent_steps: AbsentSteps::Keep.into(),
+        ..request(document_of(&guide, bodies().steps))
+    };
     let failure = client.send_import(dry(&request)).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     // The import itself returns no guide.
-    let made = client.send_import(request).await.accepted().task.unwrap();
-    let failure = client.export(&made.guid).await.refused();
+    client.send_import(request).await.accepted();
+    let failure = client.export(&guide).await.refused();
     failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
 }

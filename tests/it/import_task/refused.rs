@@ -2,22 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![the_product_of_a_subtask_must_be_the_tasks];
-
-on_one_database![
-    a_new_steps_product_and_type_are_required,
-    ids_in_a_document_are_uuids,
-    more_violations_than_fit_are_counted,
-    an_etag_needs_the_id_of_the_task,
-    unknown_choices_are_refused_beside_the_fields_of_the_document,
-    a_linked_text_has_200_code_points_at_most,
-    linked_is_for_observations_only,
-    a_document_in_a_value_that_is_not_linked_is_listed,
-    a_document_in_a_translation_is_refused,
-    conflicting_shorthand_is_refused,
-    invalid_fields_are_reported_before_missing_references,
-];
-
 async fn nothing_is_made(client: &Client, failure: Failure) -> Failure {
     assert_eq!(client.all_tasks().await, [], "{failure:?}");
     failure
@@ -28,6 +12,7 @@ async fn refused(client: &Client, document: TaskDocument) -> Failure {
     nothing_is_made(client, failure).await
 }
 
+#[apply(on_one_database)]
 async fn a_new_steps_product_and_type_are_required(client: Client) {
     let made = client.imported(document("Guide", Vec::new())).await;
     let untyped = Step {
@@ -41,6 +26,7 @@ async fn a_new_steps_product_and_type_are_required(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn ids_in_a_document_are_uuids(client: Client) {
     let inner = TaskDocument {
         task: Some(task_of("inner")),
@@ -67,6 +53,7 @@ async fn ids_in_a_document_are_uuids(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn more_violations_than_fit_are_counted(client: Client) {
     let failure = refused(&client, document("Guide", document_steps(&[""; 60]))).await;
     failure.is(Code::InvalidArgument, "FIELD_REQUIRED");
@@ -75,6 +62,7 @@ async fn more_violations_than_fit_are_counted(client: Client) {
     assert_eq!(total.as_deref(), Some("60"));
 }
 
+#[apply(on_one_database)]
 async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     for character in ["x", "🔧"] {
         let text = character.repeat(201);
@@ -101,6 +89,7 @@ async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     assert_eq!(wiring.title, text);
 }
 
+#[apply(on_one_database)]
 async fn linked_is_for_observations_only(client: Client) {
     for kind in [StepType::Information, StepType::Solution] {
         let step = Step {
@@ -115,6 +104,7 @@ async fn linked_is_for_observations_only(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
     // It is ignored, although it is invalid.
     let values = vec![answer_with("a", "A", document("", document_steps(&[""])))];
@@ -134,6 +124,7 @@ async fn a_document_in_a_value_that_is_not_linked_is_listed(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_document_in_a_translation_is_refused(client: Client) {
     let question = linked_question(vec![answer_with("a", "A", document("A", Vec::new()))]);
     let translated = StepTranslation {
@@ -148,6 +139,7 @@ async fn a_document_in_a_translation_is_refused(client: Client) {
     )]);
 }
 
+#[apply(on_one_database)]
 async fn conflicting_shorthand_is_refused(client: Client) {
     let dependencies = Some(all_of(vec![when("power", "=", "off")]));
     let shorthand = |text: &str| Some(text.to_owned());
@@ -183,6 +175,7 @@ async fn conflicting_shorthand_is_refused(client: Client) {
     ]);
 }
 
+#[apply(on_both_databases)]
 async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
     let other = client.other_account();
     let outside = other.given_task(task("Outside")).await;
@@ -200,6 +193,7 @@ async fn the_product_of_a_subtask_must_be_the_tasks(client: Client) {
     failure.violates(&[("document.steps[0].subtask_pid", "FIELD_REQUIRED")]);
 }
 
+#[apply(on_one_database)]
 async fn invalid_fields_are_reported_before_missing_references(client: Client) {
     let absent = task("Absent").with_guid(unknown_guid());
     let steps = vec![
@@ -210,6 +204,7 @@ async fn invalid_fields_are_reported_before_missing_references(client: Client) {
     failure.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
 }
 
+#[apply(on_one_database)]
 async fn an_etag_needs_the_id_of_the_task(client: Client) {
     let other = client.given_task(task("Other")).await;
     for etag in ["unknown", &other.etag] {
@@ -228,6 +223,7 @@ async fn an_etag_needs_the_id_of_the_task(client: Client) {
     assert_eq!(client.all_tasks().await.len(), 1, "nothing is imported");
 }
 
+#[apply(on_one_database)]
 async fn unknown_choices_are_refused_beside_the_fields_of_the_document(client: Client) {
     let steps = vec![document_step(StepType::Solution, "").with_cost(1)];
     let request = ImportTaskRequest {

@@ -2,13 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    imports_at_the_same_time_with_one_request_id_make_one_task,
-    imports_at_the_same_time_with_one_request_id_and_an_etag_are_one,
-    a_failed_import_leaves_nothing,
-    imports_of_one_task_at_the_same_time_all_count,
-];
-
 /// A guide with a linked question.
 fn sample() -> TaskDocument {
     let inner = document("A", document_steps(&["inner"]));
@@ -41,12 +34,14 @@ async fn import_eight_times(client: &Client, request: &ImportTaskRequest) -> Imp
     responses.remove(0)
 }
 
+#[apply(on_both_databases)]
 async fn imports_at_the_same_time_with_one_request_id_make_one_task(client: Client) {
     let request = request(sample());
     import_eight_times(&client, &request).await;
     assert_eq!(client.all_tasks().await.len(), 2);
 }
 
+#[apply(on_both_databases)]
 async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client: Client) {
     let steps = ["a"; 200].map(|title| document_step(StepType::Information, title));
     let first = client.import(document("Guide", steps.to_vec())).await;
@@ -65,6 +60,7 @@ async fn imports_at_the_same_time_with_one_request_id_and_an_etag_are_one(client
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_failed_import_leaves_nothing(client: Client) {
     let made = client.imported(sample()).await;
     let before = client.tasks_with_steps().await;
@@ -81,6 +77,7 @@ async fn a_failed_import_leaves_nothing(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn imports_of_one_task_at_the_same_time_all_count(client: Client) {
     let made = client.imported(document("Guide", Vec::new())).await;
     let imports = at_once(&client, 16, |client, number| {

@@ -2,11 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    too_many_steps_are_refused_with_everything_else,
-    a_wiring_step_that_is_listed_counts_once,
-];
-
 /// An observation that manages the task of a document.
 fn observation_of(inner: TaskDocument) -> Step {
     observation_asking(linked_question(vec![answer_with("a", "Inner", inner)]))
@@ -19,6 +14,7 @@ fn observations_of_forty(observations: usize) -> Vec<Step> {
     vec![linked_observation(&answers); observations]
 }
 
+#[apply(on_both_databases)]
 async fn too_many_steps_are_refused_with_everything_else(client: Client) {
     let untitled = document_step(StepType::Information, "");
     let mut steps = observations_of_forty(1_000);
@@ -33,6 +29,7 @@ async fn too_many_steps_are_refused_with_everything_else(client: Client) {
     ]);
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_that_is_listed_counts_once(client: Client) {
     let observation = linked_observation(&[("a", "A"), ("b", "B"), ("c", "C")]);
     let made = client.imported(document("Guide", vec![observation])).await;

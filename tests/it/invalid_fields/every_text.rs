@@ -10,13 +10,6 @@ use crate::kit::{
     prelude::*,
 };
 
-on_one_database![
-    every_text_of_a_new_task_is_checked,
-    every_text_of_an_updated_task_is_checked,
-    every_text_of_a_new_step_is_checked,
-    every_text_of_an_updated_step_is_checked,
-];
-
 /// More code points than any text but a body may have.
 const TOO_LONG: usize = 100_000;
 
@@ -73,6 +66,7 @@ async fn every_text_is_checked(client: &Client, call: &str, request: Vec<u8>) {
     }
 }
 
+#[apply(on_one_database)]
 async fn every_text_of_a_new_task_is_checked(client: Client) {
     let request = CreateTaskRequest {
         task: Some(full_task().with_external_id("new")),
@@ -82,6 +76,7 @@ async fn every_text_of_a_new_task_is_checked(client: Client) {
     every_text_is_checked(&client, "TaskService/CreateTask", request.encode_to_vec()).await;
 }
 
+#[apply(on_one_database)]
 async fn every_text_of_an_updated_task_is_checked(client: Client) {
     let request = UpdateTaskRequest {
         task: Some(client.given_task(full_task().with_external_id("own")).await),
@@ -91,6 +86,7 @@ async fn every_text_of_an_updated_task_is_checked(client: Client) {
     every_text_is_checked(&client, "TaskService/UpdateTask", request.encode_to_vec()).await;
 }
 
+#[apply(on_one_database)]
 async fn every_text_of_a_new_step_is_checked(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let request = CreateStepRequest {
@@ -101,6 +97,7 @@ async fn every_text_of_a_new_step_is_checked(client: Client) {
     every_text_is_checked(&client, "StepService/CreateStep", request.encode_to_vec()).await;
 }
 
+#[apply(on_one_database)]
 async fn every_text_of_an_updated_step_is_checked(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let request = UpdateStepRequest {

@@ -3,18 +3,6 @@
 use crate::kit::prelude::*;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
-on_both_databases![
-    thirty_two_levels_are_accepted_and_one_more_is_not,
-    arrays_count_as_levels,
-    a_translations_instructions_have_the_same_depth,
-];
-
-on_one_database![
-    a_value_without_a_kind_is_refused,
-    a_number_must_be_finite,
-    a_key_that_is_no_identifier_is_in_brackets,
-];
-
 /// The three places of a step that take any JSON.
 async fn refused(client: &Client, json: Value, reason: &str) {
     let task = client.given_task(task("Guide")).await;
@@ -47,6 +35,7 @@ async fn refused(client: &Client, json: Value, reason: &str) {
     failure.violates_below("step.looping.iterations", reason);
 }
 
+#[apply(on_both_databases)]
 async fn thirty_two_levels_are_accepted_and_one_more_is_not(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let deep = |depth| information_step(&task, "deep").with_instructions(vec![objects_deep(depth)]);
@@ -57,6 +46,7 @@ async fn thirty_two_levels_are_accepted_and_one_more_is_not(client: Client) {
     failure.violates_below("step.instructions[0]", "NESTING_TOO_DEEP");
 }
 
+#[apply(on_both_databases)]
 async fn arrays_count_as_levels(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let deep = |depth| Step {
@@ -79,6 +69,7 @@ async fn arrays_count_as_levels(client: Client) {
     failure.violates_below("step.looping.iterations", "NESTING_TOO_DEEP");
 }
 
+#[apply(on_both_databases)]
 async fn a_translations_instructions_have_the_same_depth(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let deep = |depth| {
@@ -96,6 +87,7 @@ async fn a_translations_instructions_have_the_same_depth(client: Client) {
     failure.is(Code::InvalidArgument, "NESTING_TOO_DEEP");
 }
 
+#[apply(on_one_database)]
 async fn a_value_without_a_kind_is_refused(client: Client) {
     let nothing = Value { kind: None };
     refused(&client, nothing.clone(), "FIELD_INVALID").await;
@@ -107,12 +99,14 @@ async fn a_value_without_a_kind_is_refused(client: Client) {
     refused(&client, inside, "FIELD_INVALID").await;
 }
 
+#[apply(on_one_database)]
 async fn a_number_must_be_finite(client: Client) {
     for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         refused(&client, number(odd), "FIELD_INVALID").await;
     }
 }
 
+#[apply(on_one_database)]
 async fn a_key_that_is_no_identifier_is_in_brackets(client: Client) {
     let task = client.given_task(task("Guide")).await;
     for (key, path) in [

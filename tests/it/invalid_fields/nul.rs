@@ -4,12 +4,7 @@
 use crate::kit::prelude::*;
 use serde_json::json;
 
-on_one_database![
-    json_keys_and_texts_refuse_nul,
-    ids_masks_and_tokens_refuse_nul,
-    etags_and_digests_refuse_nul_too,
-];
-
+#[apply(on_one_database)]
 async fn json_keys_and_texts_refuse_nul(client: Client) {
     let task = client.given_task(task("Guide")).await;
     for odd in [
@@ -33,6 +28,7 @@ async fn json_keys_and_texts_refuse_nul(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn ids_masks_and_tokens_refuse_nul(client: Client) {
     client
         .get_task("\0")
@@ -59,6 +55,7 @@ async fn ids_masks_and_tokens_refuse_nul(client: Client) {
     assert_eq!(failure.violations()[0].0, "update_mask.paths[0]");
 }
 
+#[apply(on_one_database)]
 async fn etags_and_digests_refuse_nul_too(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let step = client.given_step(information_step(&task, "Look")).await;

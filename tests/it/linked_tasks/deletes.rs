@@ -3,13 +3,7 @@
 use super::{guide, managed_by, unlinked};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_task_that_manages_others_leaves_them_as_ordinary_tasks,
-    a_wiring_step_is_not_deleted,
-    the_observation_that_manages_a_task_is_named,
-    a_linked_observation_is_unlinked_before_it_is_deleted,
-];
-
+#[apply(on_both_databases)]
 async fn the_observation_that_manages_a_task_is_named(client: Client) {
     let first = linked_observation(&[("a", "A")]);
     let second = linked_observation(&[("b", "B")]);
@@ -37,6 +31,7 @@ async fn the_observation_that_manages_a_task_is_named(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_linked_observation_is_unlinked_before_it_is_deleted(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let managed = managed_by(&client, &question).await;
@@ -49,6 +44,7 @@ async fn a_linked_observation_is_unlinked_before_it_is_deleted(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_is_not_deleted(client: Client) {
     let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
@@ -63,6 +59,7 @@ async fn a_wiring_step_is_not_deleted(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_manages_others_leaves_them_as_ordinary_tasks(client: Client) {
     let inner = document("A", document_steps(&["inner"]));
     let question = linked_question(vec![answer_with("a", "A", inner), answer("b", "B")]);

@@ -3,28 +3,6 @@
 use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_new_text_renames_the_task_and_its_wiring_step,
-    a_document_imports_the_managed_task_again,
-    a_managed_task_without_a_document_keeps_its_steps,
-    an_appended_step_follows_those_of_a_renamed_managed_task,
-    a_new_key_may_bring_a_document,
-    a_returning_key_gets_another_task,
-    a_wiring_step_that_is_not_listed_stays_with_its_observation,
-    the_wiring_step_of_a_key_that_is_gone_counts_as_absent,
-    a_wiring_step_that_is_listed_moves,
-    a_wiring_step_without_its_id_is_recognised,
-    a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted,
-    a_wiring_step_keeps_to_its_task,
-    an_absent_observation_is_unlinked_before_it_is_deleted,
-    a_managed_task_may_be_imported_by_itself,
-    the_name_of_a_managed_task_is_ignored_and_listed,
-    what_a_managed_task_manages_stays_when_it_is_unlinked,
-    translations_of_many_wiring_steps_are_deleted_at_once,
-    an_unlinked_wiring_step_that_is_listed_again_wires_the_new_task,
-    names_of_managed_tasks_are_translated_by_their_documents,
-];
-
 /// The document of a guide with the change made to its question.
 async fn changed(
     client: &Client,
@@ -36,6 +14,7 @@ async fn changed(
     sent
 }
 
+#[apply(on_both_databases)]
 async fn a_new_text_renames_the_task_and_its_wiring_step(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
@@ -63,6 +42,7 @@ async fn a_new_text_renames_the_task_and_its_wiring_step(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_document_imports_the_managed_task_again(client: Client) {
     let inner = document("A", document_steps(&["a", "b"]));
     let steps = vec![observation_asking(linked_question(vec![answer_with(
@@ -88,6 +68,7 @@ async fn a_document_imports_the_managed_task_again(client: Client) {
     assert_eq!(after.steps[0], before.steps[1]);
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_without_a_document_keeps_its_steps(client: Client) {
     let inner = document("A", document_steps(&["a", "b"]));
     let steps = vec![observation_asking(linked_question(vec![answer_with(
@@ -102,6 +83,7 @@ async fn a_managed_task_without_a_document_keeps_its_steps(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_appended_step_follows_those_of_a_renamed_managed_task(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
     let managed = managed_by(&client, &question).await.remove(0);
@@ -129,6 +111,7 @@ async fn an_appended_step_follows_those_of_a_renamed_managed_task(client: Client
     assert_eq!(client.step_order(&managed.guid).await, order);
 }
 
+#[apply(on_both_databases)]
 async fn a_new_key_may_bring_a_document(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
     let known = client
@@ -146,6 +129,7 @@ async fn a_new_key_may_bring_a_document(client: Client) {
     assert_eq!(client.get_task(&known.guid).await.accepted(), known);
 }
 
+#[apply(on_both_databases)]
 async fn a_returning_key_gets_another_task(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
@@ -163,6 +147,7 @@ async fn a_returning_key_gets_another_task(client: Client) {
     assert_eq!(former.r#type(), TaskType::Standard);
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Client) {
     let (made, _, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     // Unlisted wiring steps do not count as absent.
@@ -187,6 +172,7 @@ async fn a_wiring_step_that_is_not_listed_stays_with_its_observation(client: Cli
     assert_eq!(client.step_order(&made.guid).await, expected);
 }
 
+#[apply(on_both_databases)]
 async fn the_wiring_step_of_a_key_that_is_gone_counts_as_absent(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let gone = managed_by(&client, &question).await.remove(1);
@@ -201,6 +187,7 @@ async fn the_wiring_step_of_a_key_that_is_gone_counts_as_absent(client: Client) 
     unlinked(&client, &gone, &wiring[1]).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_that_is_listed_moves(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let order = [2, 0, 3, 1].map(|at: usize| made.steps[at].clone());
@@ -210,6 +197,7 @@ async fn a_wiring_step_that_is_listed_moves(client: Client) {
     assert_eq!(now(&client, &question).await, question);
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_without_its_id_is_recognised(client: Client) {
     let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
     let mut sent = client.exported(&made.guid).await;
@@ -223,6 +211,7 @@ async fn a_wiring_step_without_its_id_is_recognised(client: Client) {
     assert_eq!((step.body(), &step.link), ("changed", &wiring[0].link));
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_without_its_id_is_recognised_although_the_question_is_omitted(
     client: Client,
 ) {
@@ -235,6 +224,7 @@ async fn a_wiring_step_without_its_id_is_recognised_although_the_question_is_omi
     assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_keeps_to_its_task(client: Client) {
     let other = client.given_task(task("Other")).await;
     let (made, _, wiring) = guide(&client, &[("a", "A")]).await;
@@ -245,6 +235,7 @@ async fn a_wiring_step_keeps_to_its_task(client: Client) {
     assert_eq!(now(&client, &wiring[0]).await, wiring[0]);
 }
 
+#[apply(on_both_databases)]
 async fn an_absent_observation_is_unlinked_before_it_is_deleted(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let managed = managed_by(&client, &question).await;
@@ -265,6 +256,7 @@ async fn an_absent_observation_is_unlinked_before_it_is_deleted(client: Client) 
     client.delete_task(&survivor.guid).await.accepted();
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_may_be_imported_by_itself(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A")]).await;
     let managed = managed_by(&client, &question).await.remove(0);
@@ -278,6 +270,7 @@ async fn a_managed_task_may_be_imported_by_itself(client: Client) {
     assert_eq!(inner.parent_guid, managed.guid);
 }
 
+#[apply(on_both_databases)]
 async fn the_name_of_a_managed_task_is_ignored_and_listed(client: Client) {
     let (made, question, _) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
@@ -308,6 +301,7 @@ async fn the_name_of_a_managed_task_is_ignored_and_listed(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn what_a_managed_task_manages_stays_when_it_is_unlinked(client: Client) {
     let middle = document("A", vec![linked_observation(&[("x", "X")])]);
     let steps = vec![observation_asking(linked_question(vec![answer_with(
@@ -327,6 +321,7 @@ async fn what_a_managed_task_manages_stays_when_it_is_unlinked(client: Client) {
     assert_eq!(after.steps, below.steps);
 }
 
+#[apply(on_both_databases)]
 async fn translations_of_many_wiring_steps_are_deleted_at_once(client: Client) {
     let keys: Vec<String> = (0..1_000).map(|key| key.to_string()).collect();
     let values: Vec<(&str, &str)> = keys
@@ -361,6 +356,7 @@ async fn translated_steps(client: &Client, task: &str) -> usize {
     steps.filter(|step| !step.translations.is_empty()).count()
 }
 
+#[apply(on_both_databases)]
 async fn an_unlinked_wiring_step_that_is_listed_again_wires_the_new_task(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let sent = client.exported(&made.guid).await;
@@ -382,6 +378,7 @@ async fn an_unlinked_wiring_step_that_is_listed_again_wires_the_new_task(client:
     assert_eq!(client.step_order(&made.guid).await, made.steps);
 }
 
+#[apply(on_both_databases)]
 async fn names_of_managed_tasks_are_translated_by_their_documents(client: Client) {
     let translated = |name: &str| task("").translated("de", task_translation(name));
     let inner = answer_with("a", "A", document_with(translated("Erste"), Vec::new()));

@@ -3,16 +3,6 @@
 use super::{guide, managed_by, now, unlinked};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_new_text_renames_the_managed_task_and_its_wiring_step,
-    switching_linked_off_unlinks_all_tasks,
-    a_key_that_is_gone_unlinks_its_task_alone,
-    a_linked_text_has_200_code_points_at_most,
-    a_mask_that_clears_the_question_is_refused,
-    other_fields_of_a_wiring_step_may_change,
-    a_wiring_step_cannot_refer_to_another_task,
-];
-
 /// The step after an update of its question, which must succeed.
 async fn updated_question(
     client: &Client,
@@ -32,6 +22,7 @@ fn update(step: &Step, change: impl FnOnce(&mut FeedbackConfig)) -> Step {
     step_of(&step.guid).with_question(config)
 }
 
+#[apply(on_both_databases)]
 async fn a_new_text_renames_the_managed_task_and_its_wiring_step(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
@@ -61,6 +52,7 @@ async fn a_new_text_renames_the_managed_task_and_its_wiring_step(client: Client)
     assert_eq!(client.get_task(&made.guid).await.accepted(), made);
 }
 
+#[apply(on_both_databases)]
 async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     for linked in [Some(false), None] {
         let (_, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
@@ -75,6 +67,7 @@ async fn switching_linked_off_unlinks_all_tasks(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_key_that_is_gone_unlinks_its_task_alone(client: Client) {
     let (made, question, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let before = managed_by(&client, &question).await;
@@ -93,6 +86,7 @@ async fn a_key_that_is_gone_unlinks_its_task_alone(client: Client) {
     assert_eq!(now(&client, &wiring[0]).await.title, "Own");
 }
 
+#[apply(on_both_databases)]
 async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
@@ -110,6 +104,7 @@ async fn a_linked_text_has_200_code_points_at_most(client: Client) {
     assert_eq!(managed_by(&client, &after).await[0].name, most);
 }
 
+#[apply(on_both_databases)]
 async fn a_mask_that_clears_the_question_is_refused(client: Client) {
     let (_, question, _) = guide(&client, &[("a", "A")]).await;
     let before = client.tasks_with_steps().await;
@@ -121,6 +116,7 @@ async fn a_mask_that_clears_the_question_is_refused(client: Client) {
     assert_eq!(client.tasks_with_steps().await, before);
 }
 
+#[apply(on_both_databases)]
 async fn other_fields_of_a_wiring_step_may_change(client: Client) {
     let (_, _, wiring) = guide(&client, &[("a", "A")]).await;
     let update = Step {
@@ -135,6 +131,7 @@ async fn other_fields_of_a_wiring_step_may_change(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn a_wiring_step_cannot_refer_to_another_task(client: Client) {
     let (_, _, wiring) = guide(&client, &[("a", "A"), ("b", "B")]).await;
     let other = client.given_task(task("Another")).await;

@@ -11,7 +11,6 @@ use std::{
     },
 };
 
-use expertise::config::Config;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -159,12 +158,9 @@ async fn postgres_is_backed_up_under_writes_and_restored() {
     pg_restore.arg(format!("--dbname={restored}"));
     pg_restore.stdin(File::open(&dump).expect("the dump"));
     run(pg_restore).await;
-    let config = Config {
-        // The backup holds the schema, so there is nothing to migrate.
-        migrate: false,
-        ..with_metrics(&restored)
-    };
-    let restored = TestServer::start(config).await;
+    // The backup holds the schema, so there is nothing to migrate.
+    let settings = with_metrics(&restored).set("EXPERTISE_MIGRATE", "false");
+    let restored = TestServer::start(settings).await;
     assert_all_there(&restored.client(), &acknowledged).await;
     restored.shut_down().await;
 }

@@ -5,16 +5,14 @@ use std::{
     fs,
 };
 
-use expertise::config::Config;
 use serde_json::Value;
 
-use crate::{
-    authentication::hs256,
-    kit::{
-        certificates::Authority,
-        exposition::Family,
-        server::{TestServer, with_metrics},
-    },
+use crate::kit::{
+    certificates::Authority,
+    command::command,
+    exposition::Family,
+    server::{TestServer, with_metrics},
+    tokens::SECRET,
 };
 
 const PAGE: &str = "docs/operations.md";
@@ -29,14 +27,12 @@ fn read(path: &str) -> String {
 /// Every metric of a server that has all of them.
 async fn exposed() -> BTreeMap<String, Family> {
     let directory = tempfile::tempdir().expect("a directory");
-    let config = Config {
-        auth: hs256(),
-        tls: Some(Authority::new().files(directory.path())),
-        otlp_endpoint: Some("http://127.0.0.1:9".parse().expect("a URL")),
-        shutdown_grace: std::time::Duration::from_millis(100),
-        ..with_metrics("sqlite::memory:")
-    };
-    let server = TestServer::start(config).await;
+    let settings = with_metrics("sqlite::memory:")
+        .jwt("EXPERTISE_JWT_SECRET", SECRET)
+        .tls(&Authority::new().files(directory.path()))
+        .set("EXPERTISE_OTLP_ENDPOINT", "http://127.0.0.1:9")
+        .set("EXPERTISE_SHUTDOWN_GRACE", "100ms");
+    let server = TestServer::start(settings).await;
     let families = server.metrics().await.families();
     server.shut_down().await;
     families
@@ -196,11 +192,7 @@ fn labels_of(query: &str) -> BTreeSet<String> {
 #[test]
 fn the_settings_are_documented() {
     let page = read("docs/configuration.md");
-    let help = std::process::Command::new(env!("CARGO_BIN_EXE_expertise"))
-        .arg("--help")
-        .output()
-        .expect("the binary runs");
-    let help = String::from_utf8(help.stdout).expect("text");
+    let help = command(&["--help"]).run().succeeded().stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let in_brackets: Vec<_> = help.split(['[', ']']).skip(1).step_by(2).collect();
     let settings = in_brackets.windows(2).filter_map(|pair| {

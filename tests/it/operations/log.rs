@@ -13,7 +13,7 @@ use crate::kit::{
     postgres::{Cluster, Stop},
     prelude::*,
     scratch::Scratch,
-    server_process::ServerProcess,
+    server::{Settings, TestServer},
 };
 
 #[tokio::test]
@@ -26,9 +26,9 @@ async fn messages_of_postgres_stay_out_of_the_log() {
         "info",
         "info,sqlx=warn,sqlx::postgres::notice=trace",
     ] {
-        let settings = [("EXPERTISE_DATABASE_URL", &*url), ("EXPERTISE_LOG", log)];
-        let server = ServerProcess::start("messages", &settings);
-        let client = Client::at(server.address()).with_account("demo");
+        let settings = Settings::new(&url).set("EXPERTISE_LOG", log);
+        let server = TestServer::start(settings).await;
+        let client = server.client();
         client.given_task(task("Pump")).await;
         // It tells every connection so.
         cluster.stop(Stop::Immediate);
@@ -52,8 +52,8 @@ async fn messages_of_postgres_stay_out_of_the_log() {
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn a_read_that_waits_for_a_lock_is_unavailable_and_logged() {
     let url = postgres("locked_table");
-    let server = ServerProcess::start("locked_table", &[("EXPERTISE_DATABASE_URL", &url)]);
-    let client = Client::at(server.address()).with_account("demo");
+    let server = TestServer::start(Settings::new(&url)).await;
+    let client = server.client();
     let pump = client.given_task(task("Pump")).await;
     let mut holder = PgConnection::connect(&url).await.expect("PostgreSQL");
     let lock = "BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
@@ -83,8 +83,8 @@ async fn the_cause_of_a_lost_primary_is_logged() {
         admin.execute(sql).await.expect(sql);
     }
     let url = cluster.url_of("guides").replace("postgres@", "expertise@");
-    let server = ServerProcess::start("lost_primary", &[("EXPERTISE_DATABASE_URL", &url)]);
-    let client = Client::at(server.address()).with_account("demo");
+    let server = TestServer::start(Settings::new(&url)).await;
+    let client = server.client();
     client.given_task(task("Pump")).await;
 
     admin
@@ -136,12 +136,9 @@ async fn why_no_connection_is_free_is_logged() {
         admin.execute(sql).await.expect(sql);
     }
     let url = cluster.url_of("guides").replace("postgres@", "narrow@");
-    let settings = [
-        ("EXPERTISE_DATABASE_URL", &*url),
-        ("EXPERTISE_DATABASE_MAX_CONNECTIONS", "1"),
-    ];
-    let server = ServerProcess::start("in_use", &settings);
-    let client = Client::at(server.address()).with_account("demo");
+    let settings = Settings::new(&url).set("EXPERTISE_DATABASE_MAX_CONNECTIONS", 1);
+    let server = TestServer::start(settings).await;
+    let client = server.client();
     let pump = client.given_task(task("Pump")).await;
     let owner = cluster.url_of("guides");
     let mut holder = PgConnection::connect(&owner).await.expect("PostgreSQL");
@@ -157,9 +154,8 @@ async fn why_no_connection_is_free_is_logged() {
     assert!(server.terminate().success());
     holder.close().await.expect("the end of the lock");
 
-    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
-    let server = ServerProcess::start("role_limit", &settings);
-    let client = Client::at(server.address()).with_account("demo");
+    let server = TestServer::start(Settings::new(&url)).await;
+    let client = server.client();
     admin
         .execute("ALTER ROLE narrow CONNECTION LIMIT 0")
         .await
@@ -186,15 +182,13 @@ async fn why_no_connection_is_free_is_logged() {
 async fn a_standby_in_place_of_the_primary_is_named_at_the_start() {
     let primary = Cluster::start("standby-start.cluster", &["fsync=off"]);
     let url = primary.url();
-    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
-    let server = ServerProcess::start("standby-start.primary", &settings);
+    let server = TestServer::start(Settings::new(&url)).await;
     let log = server.log();
     assert!(server.terminate().success());
     assert!(!log.contains("standby"), "{log}");
     let standby = primary.standby("standby-start.standby");
     let url = standby.url();
-    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
-    let server = ServerProcess::start("standby-start.standby", &settings);
+    let server = TestServer::start(Settings::new(&url)).await;
     let log = server.log();
     let lines = log
         .lines()
@@ -202,7 +196,7 @@ async fn a_standby_in_place_of_the_primary_is_named_at_the_start() {
     let lines: Vec<&str> = lines.collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("WARN"), "{log}");
-    let client = Client::at(server.address()).with_account("demo");
+    let client = server.client();
     let failure = client.create_task(task("Pump")).await.refused();
     assert_eq!(failure.code, Code::Unavailable);
 }
@@ -218,12 +212,8 @@ fn damage_page(file: &File, number: u64) {
 /// The URL of an SQLite file in which the table of tasks is damaged.
 async fn damaged_database(name: &str) -> String {
     let url = Scratch::of_this_run().sqlite_url(name);
-    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
-    assert!(
-        ServerProcess::start(&format!("un{name}"), &settings)
-            .terminate()
-            .success()
-    );
+    let server = TestServer::start(Settings::new(&url)).await;
+    server.shut_down().await;
     let mut database = SqliteConnection::connect(&url).await.expect("the file");
     let pages = sqlx::query_scalar("SELECT rootpage FROM sqlite_schema WHERE tbl_name = 'tasks'");
     let pages: Vec<i64> = pages.fetch_all(&mut database).await.expect("the pages");
@@ -239,12 +229,9 @@ async fn damaged_database(name: &str) -> String {
 #[tokio::test]
 async fn the_id_of_an_internal_error_is_the_request_id_of_its_call() {
     let url = damaged_database("damaged_id").await;
-    let settings = [
-        ("EXPERTISE_DATABASE_URL", &*url),
-        ("EXPERTISE_LOG_FORMAT", "json"),
-    ];
-    let server = ServerProcess::start("damaged_id", &settings);
-    let client = Client::at(server.address()).with_account("demo");
+    let settings = Settings::new(&url).set("EXPERTISE_LOG_FORMAT", "json");
+    let server = TestServer::start(settings).await;
+    let client = server.client();
     let failure = client.get_task(&unknown_guid()).await.refused();
     failure.is(Code::Internal, "INTERNAL");
     let line = line_with(&server, "/GetTask").await;
@@ -254,9 +241,8 @@ async fn the_id_of_an_internal_error_is_the_request_id_of_its_call() {
 #[tokio::test]
 async fn a_damaged_table_is_logged_as_such() {
     let url = damaged_database("damaged").await;
-    let settings = [("EXPERTISE_DATABASE_URL", &*url)];
-    let server = ServerProcess::start("damaged", &settings);
-    let client = Client::at(server.address()).with_account("demo");
+    let server = TestServer::start(Settings::new(&url)).await;
+    let client = server.client();
     let failure = client.get_task(&unknown_guid()).await.refused();
     failure.is(Code::Internal, "INTERNAL");
     let log = server.log();
@@ -265,7 +251,7 @@ async fn a_damaged_table_is_logged_as_such() {
 }
 
 /// The fields of the first line with this text in a log in JSON.
-async fn line_with(server: &ServerProcess, text: &str) -> serde_json::Value {
+async fn line_with(server: &TestServer, text: &str) -> serde_json::Value {
     let line = until("the call is logged", async || {
         let log = server.log();
         let line = log.lines().find(|line| line.contains(text));
@@ -280,15 +266,10 @@ async fn line_with(server: &ServerProcess, text: &str) -> serde_json::Value {
 async fn the_line_of_a_call_has_its_peer_its_caller_its_result_and_its_sizes() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let url = Scratch::of_this_run().sqlite_url("peers");
-    let settings = [
-        ("EXPERTISE_DATABASE_URL", &*url),
-        ("EXPERTISE_LOG_FORMAT", "json"),
-    ];
+    let settings = Settings::new(&url).set("EXPERTISE_LOG_FORMAT", "json");
     let begun = Instant::now();
-    let server = ServerProcess::start("peers", &settings);
-    let client = Client::at(server.address())
-        .with_account("demo")
-        .with_metadata("x-subject", "ann");
+    let server = TestServer::start(settings).await;
+    let client = server.client().with_metadata("x-subject", "ann");
     let mut health = HealthClient::new(client.channel());
     let check = health.check(HealthCheckRequest::default());
     check.await.accepted();

@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use expertise::{config::Config, server::Server};
-
 use super::{begin_get_task, begin_get_task_with, call_unknown_path};
 use crate::kit::{
     command::Says,
@@ -191,23 +189,24 @@ async fn measured(url: &str, pool: &str) -> Exposition {
 
 #[tokio::test]
 async fn overloaded_calls_are_counted() {
-    let config = Config {
-        max_inflight_bytes: 1024,
-        ..with_metrics("sqlite::memory:")
-    };
-    let server = TestServer::start(config).await;
+    const LIMIT: usize = 65_536;
+    let settings = with_metrics("sqlite::memory:")
+        .set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT)
+        .set("EXPERTISE_MAX_INFLIGHT_BYTES", LIMIT);
+    let server = TestServer::start(settings).await;
     let metrics = server.metrics().await;
-    assert_eq!(metrics.sum("expertise_inflight_limit_bytes", &[]), 1024.0);
+    let limit = metrics.sum("expertise_inflight_limit_bytes", &[]);
+    assert_eq!(limit, LIMIT as f64);
     let held = GetTaskRequest {
-        guid: "x".repeat(950),
+        guid: "x".repeat(60_000),
     };
     let call = begin_get_task_with(&server.client(), vec![held]);
     server
         .wait_for_metrics("the message is held", |metrics| {
-            metrics.sum("expertise_inflight_bytes", &[]) > 950.0
+            metrics.sum("expertise_inflight_bytes", &[]) > 60_000.0
         })
         .await;
-    let large = task(&"x".repeat(100));
+    let large = task(&"x".repeat(6_000));
     let failure = server.client().create_task(large).await.refused();
     failure.is(Code::ResourceExhausted, "OVERLOADED");
     assert_eq!(failure.retry_pushback, Some(1_000));
@@ -294,22 +293,17 @@ async fn the_metrics_port_serves_nothing_else() {
 
 #[tokio::test]
 async fn without_the_setting_there_is_no_metrics_port() {
-    let server = Server::bind(in_memory()).await;
-    assert_eq!(server.expect("it starts").metrics_addr(), None);
+    let server = TestServer::start(in_memory()).await;
+    assert_eq!(server.find_metrics_address(), None);
 }
 
 #[tokio::test]
 async fn a_taken_metrics_port_is_a_failed_start_that_names_the_setting() {
     let holder = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = holder.local_addr().expect("its address");
-    let config = Config {
-        metrics_listen: Some(address),
-        ..in_memory()
-    };
-    let Err(error) = Server::bind(config).await else {
-        panic!("it started on a port that is taken");
-    };
-    let line = error.to_string();
+    let settings = in_memory().set("EXPERTISE_METRICS_LISTEN", address);
+    let started = TestServer::try_start(settings.set("EXPERTISE_LOG", "off")).await;
+    let line = started.expect_err("the port is taken");
     line.says(&[
         address.to_string().as_str(),
         "taken",

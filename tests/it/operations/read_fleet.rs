@@ -6,7 +6,10 @@ use tonic_health::pb::{
 };
 
 use crate::kit::{
-    deadline::until, postgres::Cluster, prelude::*, server_process::ServerProcess,
+    deadline::until,
+    postgres::Cluster,
+    prelude::*,
+    server::{Settings, TestServer},
     sql::SqlConnection,
 };
 
@@ -22,7 +25,7 @@ const IS_FOLLOWED: &str = "SELECT count(*) FROM pg_stat_replication WHERE sync_s
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_server_on_a_standby_serves_reads_and_refuses_writes() {
     let primary = block_in_place(|| Cluster::start("read-fleet.primary", &["fsync=off"]));
-    let writing = serve("read-fleet-primary", &primary.url());
+    let writing = TestServer::start(Settings::new(&primary.url())).await;
     let mut database = SqlConnection::open(&primary.url()).await;
     let standby = block_in_place(|| primary.standby("read-fleet.standby"));
     for sql in WAIT_FOR_STANDBY {
@@ -33,11 +36,10 @@ async fn a_server_on_a_standby_serves_reads_and_refuses_writes() {
     })
     .await;
     // It starts with its default settings: nothing has to be migrated.
-    let reading = serve("read-fleet-standby", &standby.url());
+    let reading = TestServer::start(Settings::new(&standby.url())).await;
     let warning = "the database is a standby, so writes are refused until it is promoted";
     assert!(reading.log().contains(warning), "{}", reading.log());
-    let [writer, reader] =
-        [&writing, &reading].map(|server| Client::at(server.address()).with_account("demo"));
+    let [writer, reader] = [&writing, &reading].map(TestServer::client);
 
     let start = writer.cursor_now().await;
     let guide = writer.given_task(task("Guide")).await;
@@ -88,8 +90,4 @@ async fn a_server_on_a_standby_serves_reads_and_refuses_writes() {
     let answer = health.check(HealthCheckRequest::default()).await;
     let status = answer.accepted().into_inner().status();
     assert_eq!(status, ServingStatus::Serving);
-}
-
-fn serve(name: &str, database: &str) -> ServerProcess {
-    ServerProcess::start(name, &[("EXPERTISE_DATABASE_URL", database)])
 }

@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use expertise::config::Config;
 use futures_util::stream;
 use tokio::sync::oneshot;
 
@@ -94,11 +93,8 @@ async fn a_call_in_progress_is_answered_during_a_shutdown() {
 
 #[tokio::test]
 async fn without_grace_a_shutdown_cuts_calls_in_progress_at_once() {
-    let config = Config {
-        shutdown_grace: Duration::ZERO,
-        ..with_metrics("sqlite::memory:")
-    };
-    let server = TestServer::start(config).await;
+    let settings = with_metrics("sqlite::memory:").set("EXPERTISE_SHUTDOWN_GRACE", "0s");
+    let server = TestServer::start(settings).await;
     let call = begin_get_task(&server.client());
     server
         .wait_for_metrics("a call in flight", |metrics| {
@@ -113,8 +109,7 @@ async fn without_grace_a_shutdown_cuts_calls_in_progress_at_once() {
     ended.expect("no panic");
 }
 
-// Stopping PostgreSQL blocks the thread of the test, so the server needs others.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 #[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
 async fn a_server_without_its_database_is_alive_and_not_ready() {
     let mut cluster = Cluster::start("readiness.cluster", &["fsync=off"]);

@@ -1,14 +1,15 @@
 //! Metrics of what a server is: its process, connections, certificate and keys.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use expertise::{auth::KeySource, config::Config};
+use std::{
+    fmt::Display,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use crate::{
-    authentication::{TokenClient, jwt},
+    authentication::TokenClient,
     kit::{
         certificates::Authority,
-        deadline::in_time,
+        deadline::until,
         key_server::KeyServer,
         prelude::*,
         server::{TestServer, with_metrics},
@@ -61,11 +62,8 @@ async fn open_connections_are_counted() {
 #[tokio::test]
 async fn the_expiry_of_the_certificate_is_known() {
     let directory = tempfile::tempdir().expect("a directory");
-    let config = Config {
-        tls: Some(Authority::new().files(directory.path())),
-        ..with_metrics("sqlite::memory:")
-    };
-    let server = TestServer::start(config).await;
+    let tls = Authority::new().files(directory.path());
+    let server = TestServer::start(with_metrics("sqlite::memory:").tls(&tls)).await;
     let metrics = server.metrics().await;
     let expiry = metrics.sum("expertise_tls_certificate_expiry_timestamp_seconds", &[]);
     // The default of the tests' certificates.
@@ -73,19 +71,15 @@ async fn the_expiry_of_the_certificate_is_known() {
     assert_eq!(expiry as i64, expected);
 }
 
-async fn start_with_keys(keys: KeySource) -> TestServer {
-    let config = Config {
-        auth: jwt(keys),
-        ..with_metrics("sqlite::memory:")
-    };
-    TestServer::start(config).await
+async fn start_with_keys(keys: &str, value: impl Display) -> TestServer {
+    TestServer::start(with_metrics("sqlite::memory:").jwt(keys, value)).await
 }
 
 #[tokio::test]
 async fn the_time_of_the_last_fetch_of_keys_is_known() {
     let issuer = KeyServer::start(&key_set(&[Signer::es256().jwk("one")])).await;
     let before = now();
-    let server = start_with_keys(KeySource::KeySetUrl(issuer.url())).await;
+    let server = start_with_keys("EXPERTISE_JWT_JWKS_URL", issuer.url()).await;
     let keys_read = async || server.metrics().await.sum(KEYS_READ, &[("source", "url")]);
     let read = keys_read().await;
     assert!((before..=now()).contains(&read), "{read}");
@@ -105,7 +99,7 @@ async fn keys_of_a_file_are_as_old_as_their_last_change() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("keys.json");
     std::fs::write(&path, key_set(&[old.jwk("old")])).expect("a file");
-    let server = start_with_keys(KeySource::KeySetFile(path.clone())).await;
+    let server = start_with_keys("EXPERTISE_JWT_JWKS_FILE", path.display()).await;
     let client = TokenClient::of(&server);
     let before = now();
     let first = server.metrics().await.sum(KEYS_READ, &[("source", "file")]);
@@ -117,8 +111,7 @@ async fn keys_of_a_file_are_as_old_as_their_last_change() {
 
     std::fs::write(&path, key_set(&[new.jwk("new")])).expect("a file");
     let by_new = new.token_by("new", &claims());
-    let accepted = async { while client.read(&by_new).await.is_err() {} };
-    in_time("the new key", accepted).await;
+    until("the new key", async || client.read(&by_new).await.ok()).await;
     let read = server.metrics().await.sum(KEYS_READ, &[]);
     assert!((before..=now()).contains(&read), "{read}");
 }

@@ -18,6 +18,7 @@ use crate::kit::{
     relay::Relay,
     server::http_get,
 };
+use rustix::process::Signal;
 
 /// A server on a database that is not there. It cannot say yet where it listens.
 struct WaitingServer {
@@ -93,7 +94,7 @@ async fn a_server_serves_as_soon_as_its_database_is_there() {
     let (_, metrics) = http_get(server.metrics, "/metrics").await;
     metrics.says(&["expertise_database_connections"]);
     client.given_task(task("Pump")).await;
-    server.process.signal("TERM");
+    server.process.signal(Signal::TERM);
     assert_eq!(server.process.end().code, Some(0));
 }
 
@@ -139,7 +140,7 @@ async fn a_server_that_waits_says_so_again_and_again_without_the_password() {
 async fn a_server_that_waits_ends_with_0_after_sigterm() {
     let url = format!("postgres://ann@127.0.0.1:{}/e", free_port());
     let server = WaitingServer::start(&url, &[]).await;
-    server.process.signal("TERM");
+    server.process.signal(Signal::TERM);
     let output = server.process.end();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert_eq!(output.stdout, "");

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use expertise::config::Config;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
 
 use crate::kit::{
@@ -11,10 +10,8 @@ use crate::kit::{
     deadline::until,
     postgres::free_port,
     prelude::*,
-    server::{TestServer, with_metrics},
+    server::{Settings, TestServer, with_metrics},
 };
-
-on_own_databases![the_work_of_a_call_in_the_database_is_below_its_span];
 
 const CREATE: &str = "expertise.v1.TaskService/CreateTask";
 const GET: &str = "expertise.v1.TaskService/GetTask";
@@ -26,11 +23,8 @@ async fn traced(collector: &Collector) -> TestServer {
     TestServer::start(sending_to(&collector.url(), "sqlite::memory:")).await
 }
 
-fn sending_to(endpoint: &str, database: &str) -> Config {
-    Config {
-        otlp_endpoint: Some(endpoint.parse().expect("a URL")),
-        ..with_metrics(database)
-    }
+fn sending_to(endpoint: &str, database: &str) -> Settings {
+    with_metrics(database).set("EXPERTISE_OTLP_ENDPOINT", endpoint)
 }
 
 fn parent(flags: &str) -> String {
@@ -150,6 +144,7 @@ impl TracedCalls {
 
 /// Small and large reads, reads of a whole guide, and writes without and under locks. Each
 /// statement and each write that the metrics count is a span of its call.
+#[apply(on_own_databases)]
 async fn the_work_of_a_call_in_the_database_is_below_its_span(url: String) {
     let collector = Collector::start();
     let has_locks = url.starts_with("postgres");
@@ -292,11 +287,8 @@ async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
     let gone_url = format!("http://{}", gone.local_addr().expect("its address"));
     drop(gone);
     for url in [silent_url, gone_url] {
-        let config = Config {
-            shutdown_grace: std::time::Duration::from_secs(2),
-            ..sending_to(&url, "sqlite::memory:")
-        };
-        let server = TestServer::start(config).await;
+        let settings = sending_to(&url, "sqlite::memory:").set("EXPERTISE_SHUTDOWN_GRACE", "2s");
+        let server = TestServer::start(settings).await;
         let client = server.client();
         for _ in 0..CALLS {
             client.get_task(ABSENT).await.expect_err("no task");

@@ -2,12 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_deleted_task_at_the_edge_of_a_page_loses_no_other,
-    deleting_everything_ends_the_list,
-    steps_added_after_the_last_ones_were_deleted_are_on_the_next_page,
-];
-
 async fn page_of(client: &Client, task: &Task, token: &str) -> (Vec<String>, String) {
     let request = ListStepsRequest {
         task: task.guid.clone(),
@@ -36,6 +30,7 @@ async fn rest(client: &Client, task: &Task, mut token: String) -> Vec<String> {
     found
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_task_at_the_edge_of_a_page_loses_no_other(client: Client) {
     let mut tasks = Vec::new();
     for n in 0..5 {
@@ -55,6 +50,7 @@ async fn a_deleted_task_at_the_edge_of_a_page_loses_no_other(client: Client) {
     assert_eq!(second.tasks, tasks[3..]);
 }
 
+#[apply(on_both_databases)]
 async fn deleting_everything_ends_the_list(client: Client) {
     let (task, steps) = guide(&client).await;
     let (_, token) = page_of(&client, &task, "").await;
@@ -74,6 +70,7 @@ async fn deleting_everything_ends_the_list(client: Client) {
 
 /// A page ended at step b; b and all steps behind it are deleted. What is added then
 /// stands behind the token, whichever way it is written.
+#[apply(on_both_databases)]
 async fn steps_added_after_the_last_ones_were_deleted_are_on_the_next_page(client: Client) {
     let other = client.given_task(task("Other")).await;
     for way in [

@@ -11,17 +11,6 @@ use crate::kit::{
     prelude::*,
 };
 
-on_both_databases![
-    pages_of_any_size_make_the_same_list,
-    an_empty_list_has_no_token
-];
-
-on_one_database![
-    every_rpc_with_pages_is_listed_here,
-    a_token_is_valid_for_its_own_listing_alone,
-    a_negative_page_size_is_refused_beside_an_invalid_token,
-];
-
 const READ: &str = "components.7.first";
 
 /// An rpc with pages, a request for its first page in JSON, and the field of its response
@@ -222,6 +211,7 @@ impl Listing {
     }
 }
 
+#[apply(on_one_database)]
 async fn every_rpc_with_pages_is_listed_here(_: Client) {
     let paged = |call: &String| {
         let request = message_of(call, "Request");
@@ -234,6 +224,7 @@ async fn every_rpc_with_pages_is_listed_here(_: Client) {
     assert_eq!(listed.collect::<BTreeSet<_>>(), paged);
 }
 
+#[apply(on_both_databases)]
 async fn pages_of_any_size_make_the_same_list(client: Client) {
     let [guide, kept] = fill(&client, 501).await;
     for listing in listings(&guide, &kept) {
@@ -269,6 +260,7 @@ async fn pages_of_any_size_make_the_same_list(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_empty_list_has_no_token(client: Client) {
     let empty = client.given_task(task("Empty")).await;
     for listing in listings(&empty.guid, &empty.guid) {
@@ -288,6 +280,7 @@ async fn an_empty_list_has_no_token(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
     let stranger = client.other_account();
     let [guide, kept] = fill(&client, 2).await;
@@ -321,6 +314,7 @@ async fn a_token_is_valid_for_its_own_listing_alone(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_negative_page_size_is_refused_beside_an_invalid_token(client: Client) {
     for listing in listings(&unknown_guid(), &unknown_guid()) {
         for size in [-1, i32::MIN] {

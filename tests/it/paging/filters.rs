@@ -2,15 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    each_filter_narrows,
-    each_level_finds_the_tasks_that_it_may_see,
-    filters_combine,
-    a_filter_for_zero_is_a_filter,
-    filters_hold_on_every_page,
-    the_role_filter_follows_every_change_of_the_roles,
-];
-
 fn of(product: i64, published: i32, role: AccessLevel) -> Task {
     Task {
         product_id: Some(product),
@@ -39,6 +30,7 @@ async fn four_tasks(client: &Client) -> Vec<String> {
     guids
 }
 
+#[apply(on_both_databases)]
 async fn each_filter_narrows(client: Client) {
     let four = four_tasks(&client).await;
     let by_product = ListTasksRequest {
@@ -74,6 +66,7 @@ async fn each_filter_narrows(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn each_level_finds_the_tasks_that_it_may_see(client: Client) {
     use AccessLevel::{Expert, Tech, Tech2, Tech3, User, User2, User3};
     let mut own = Vec::new();
@@ -104,6 +97,7 @@ async fn found_by_level(client: &Client) -> [Vec<String>; 2] {
     ]
 }
 
+#[apply(on_both_databases)]
 async fn the_role_filter_follows_every_change_of_the_roles(client: Client) {
     let guid = client.given_task(of(1, 1, AccessLevel::User)).await.guid;
     let found = vec![guid.clone()];
@@ -123,6 +117,7 @@ async fn the_role_filter_follows_every_change_of_the_roles(client: Client) {
     assert_eq!(found_by_level(&client).await, [vec![], found]);
 }
 
+#[apply(on_both_databases)]
 async fn filters_combine(client: Client) {
     let four = four_tasks(&client).await;
     let request = ListTasksRequest {
@@ -135,6 +130,7 @@ async fn filters_combine(client: Client) {
     assert_eq!(found(&client, request).await, four[1..2]);
 }
 
+#[apply(on_both_databases)]
 async fn a_filter_for_zero_is_a_filter(client: Client) {
     let four = four_tasks(&client).await;
     let hidden = ListTasksRequest {
@@ -151,6 +147,7 @@ async fn a_filter_for_zero_is_a_filter(client: Client) {
     assert_eq!(found(&client, for_users).await, expected);
 }
 
+#[apply(on_both_databases)]
 async fn filters_hold_on_every_page(client: Client) {
     let mut expected = Vec::new();
     for round in 0..3 {

@@ -1,7 +1,5 @@
 //! Pages and the largest message.
 
-use expertise::config::Config;
-
 use crate::kit::{
     prelude::*,
     server::{TestServer, in_memory},
@@ -11,11 +9,8 @@ const LIMIT: usize = 64 * 1024;
 
 /// A client of a server that sends at most [`LIMIT`] bytes, and the server.
 async fn limited() -> (Client, TestServer) {
-    let server = TestServer::start(Config {
-        max_message_bytes: LIMIT,
-        ..in_memory()
-    })
-    .await;
+    let settings = in_memory().set("EXPERTISE_MAX_MESSAGE_BYTES", LIMIT);
+    let server = TestServer::start(settings).await;
     (server.client(), server)
 }
 

@@ -2,14 +2,6 @@
 
 use crate::kit::{prelude::*, sample};
 
-on_both_databases![
-    a_token_from_before_a_new_numbering_is_refused,
-    steps_are_appended_behind_all_others_after_a_new_numbering,
-    a_token_from_before_an_import_that_reorders_is_refused,
-    a_token_behind_all_renumbered_steps_is_refused,
-    a_token_outlives_an_import_that_keeps_the_order,
-];
-
 async fn page_of(
     client: &Client,
     task: &Task,
@@ -52,6 +44,7 @@ async fn in_pages(client: &Client, task: &Task) -> Vec<String> {
     steps.into_iter().map(|step| step.guid).collect()
 }
 
+#[apply(on_both_databases)]
 async fn a_token_from_before_a_new_numbering_is_refused(client: Client) {
     let (task, last) = nearly_full_task(&client).await;
     let token = page_of(&client, &task, "").await.accepted().next_page_token;
@@ -65,6 +58,7 @@ async fn a_token_from_before_a_new_numbering_is_refused(client: Client) {
     assert_eq!(in_pages(&client, &task).await, order);
 }
 
+#[apply(on_both_databases)]
 async fn steps_are_appended_behind_all_others_after_a_new_numbering(client: Client) {
     let (task, last) = nearly_full_task(&client).await;
     let token = page_of(&client, &task, "").await.accepted().next_page_token;
@@ -78,6 +72,7 @@ async fn steps_are_appended_behind_all_others_after_a_new_numbering(client: Clie
     assert_eq!(in_pages(&client, &task).await, expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_token_from_before_an_import_that_reorders_is_refused(client: Client) {
     let task = client.given_task(task("Reordered")).await;
     client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
@@ -91,6 +86,7 @@ async fn a_token_from_before_an_import_that_reorders_is_refused(client: Client) 
 }
 
 /// Its page would be empty.
+#[apply(on_both_databases)]
 async fn a_token_behind_all_renumbered_steps_is_refused(client: Client) {
     let task = client.given_task(task("Reordered")).await;
     let steps = client.given_steps(&task, &["a", "b", "c", "d", "e"]).await;
@@ -104,6 +100,7 @@ async fn a_token_behind_all_renumbered_steps_is_refused(client: Client) {
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_token_outlives_an_import_that_keeps_the_order(client: Client) {
     let task = client.given_task(task("Kept")).await;
     let steps = client.given_steps(&task, &["a", "b", "c", "d"]).await;

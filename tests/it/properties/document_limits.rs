@@ -7,10 +7,6 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 use prost::Message;
 use prost_types::{Value, value::Kind};
 
-on_both_databases! {
-    every_export_is_imported: (1..=8_usize, vec(write(), 1..8)), 24;
-}
-
 /// A write to a guide whose documents nest.
 #[derive(Clone, Debug)]
 enum Write {
@@ -238,6 +234,8 @@ async fn unlink(client: &Client, stored: &Stored, index: &Index) {
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, (1..=8_usize, vec(write(), 1..8)))]
 async fn every_export_is_imported(client: Client, (depth, writes): (usize, Vec<Write>)) {
     client.imported(nested_in(plain_step(), depth)).await;
     for write in &writes {

@@ -7,11 +7,6 @@ use proptest::{
     sample::{Index, select, subsequence},
 };
 
-on_both_databases! {
-    exports_equal_what_was_imported: (plan(2), any::<bool>()), 24;
-    a_reset_makes_a_guide_equal_to_any_document: (plan(2), plan(2), any::<bool>()), 24;
-}
-
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const TEXTS: [&str; 3] = ["Red", "Grün 🔧", "Red"];
 
@@ -425,6 +420,8 @@ fn effective(mut step: Step, fields: &[Field]) -> Step {
     step
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, (plan(2), any::<bool>()))]
 async fn exports_equal_what_was_imported(
     client: Client,
     (plan, omits_defaults): (DocumentPlan, bool),
@@ -488,6 +485,8 @@ fn take_ids(sent: &mut TaskDocument, stored: &TaskDocument) {
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, (plan(2), plan(2), any::<bool>()))]
 async fn a_reset_makes_a_guide_equal_to_any_document(
     client: Client,
     (before, after, omits_defaults): (DocumentPlan, DocumentPlan, bool),

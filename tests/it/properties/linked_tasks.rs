@@ -10,10 +10,6 @@ use crate::kit::{
 use proptest::{collection::vec, option, prelude::*, sample::Index};
 use tonic::Status;
 
-on_both_databases! {
-    links_stay_consistent: (guide(), vec(change(), 1..10)), 24;
-}
-
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 const TEXTS: [&str; 3] = ["Red", "Green", "Blinks"];
 
@@ -662,6 +658,8 @@ fn assert_versions_follow_changes(before: &State, after: &State) {
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, (guide(), vec(change(), 1..10)))]
 async fn links_stay_consistent(client: Client, (first, changes): (Vec<StepPlan>, Vec<Change>)) {
     let mut state = State::new();
     for change in [Change::Import(first)].iter().chain(&changes) {

@@ -4,14 +4,6 @@
 use crate::kit::prelude::*;
 use proptest::{collection::vec, prelude::*, sample::Index};
 
-on_both_databases! {
-    step_order_equals_a_lists: vec(change(), 1..40), 16;
-    paging_neither_repeats_nor_skips_steps_that_stay:
-        (4..12_usize, 1..4_i32, vec(change(), 0..12)), 16;
-}
-
-on_both_databases![inserts_between_the_newest_neighbours_keep_their_order_beyond_a_new_numbering];
-
 /// One change to a list of steps.
 #[derive(Clone, Debug)]
 enum Change {
@@ -52,6 +44,8 @@ async fn apply(client: &Client, task: &Task, list: &mut Vec<String>, change: &Ch
     list.insert(at, created.accepted().step.unwrap().guid);
 }
 
+#[apply(property_on_both_databases)]
+#[cases(16, vec(change(), 1..40))]
 async fn step_order_equals_a_lists(client: Client, changes: Vec<Change>) {
     let task = client.given_task(task("History")).await;
     let mut list = Vec::new();
@@ -64,6 +58,8 @@ async fn step_order_equals_a_lists(client: Client, changes: Vec<Change>) {
     assert_eq!(listed, list);
 }
 
+#[apply(property_on_both_databases)]
+#[cases(16, (4..12_usize, 1..4_i32, vec(change(), 0..12)))]
 async fn paging_neither_repeats_nor_skips_steps_that_stay(
     client: Client,
     (count, page_size, changes): (usize, i32, Vec<Change>),
@@ -103,6 +99,7 @@ async fn paging_neither_repeats_nor_skips_steps_that_stay(
 
 /// Each new step goes between the newest step and its left or right neighbour in turn:
 /// the worst case for order keys that halve an interval.
+#[apply(on_both_databases)]
 async fn inserts_between_the_newest_neighbours_keep_their_order_beyond_a_new_numbering(
     client: Client,
 ) {

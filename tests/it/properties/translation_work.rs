@@ -5,12 +5,6 @@ use crate::kit::prelude::*;
 use proptest::{collection::vec, option, prelude::*};
 use std::collections::{BTreeMap, BTreeSet};
 
-on_both_databases! {
-    work_equals_the_models: vec(change(), 1..40), 12;
-}
-
-on_both_databases![work_equals_the_models_after_known_histories];
-
 /// The languages that are written.
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
 /// A language without any translation, so that its work lists every digest.
@@ -563,6 +557,8 @@ impl Model {
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(12, vec(change(), 1..40))]
 async fn work_equals_the_models(client: Client, changes: Vec<Change>) {
     let mut model = Model::default();
     // Something to start from.
@@ -707,6 +703,7 @@ fn known_histories(what: Pick) -> Vec<(&'static str, Vec<Change>)> {
     ]
 }
 
+#[apply(on_both_databases)]
 async fn work_equals_the_models_after_known_histories(client: Client) {
     for what in [0, 1] {
         for (rule, changes) in known_histories(what) {

@@ -15,13 +15,6 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use tonic::Status;
 
-on_both_databases! {
-    masked_task_updates_equal_edits_of_a_model: vec(update::<Task>(), 1..8), 24;
-    masked_step_updates_equal_edits_of_a_model: vec(update::<Step>(), 1..8), 24;
-}
-
-on_both_databases![the_models_know_every_field_that_an_update_writes];
-
 const LANGUAGES: [&str; 2] = ["de", "zh-Hant"];
 
 /// A resource that masks select fields of.
@@ -48,6 +41,7 @@ pub trait Masked: Clone + Debug + Message + Default + PartialEq + 'static {
 }
 
 /// Fails when an update writes a field that is missing in `FIELDS`, so that no mask has it.
+#[apply(on_both_databases)]
 async fn the_models_know_every_field_that_an_update_writes(client: Client) {
     let task = Task::store(&client).await;
     let mask = all_fields::<Task>();
@@ -297,10 +291,14 @@ pub async fn updates_equal_edits<T: Masked>(client: &Client, updates: Vec<Update
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, vec(update::<Task>(), 1..8))]
 async fn masked_task_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Task>>) {
     updates_equal_edits(&client, updates).await;
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, vec(update::<Step>(), 1..8))]
 async fn masked_step_updates_equal_edits_of_a_model(client: Client, updates: Vec<Update<Step>>) {
     updates_equal_edits(&client, updates).await;
 }

@@ -3,12 +3,7 @@
 use super::{delete_revision, given_guide, numbers, request, retitle};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    an_alias_moves_and_is_removed,
-    a_revision_with_an_alias_cannot_be_deleted,
-    a_task_has_at_most_twenty_aliases,
-];
-
+#[apply(on_both_databases)]
 async fn an_alias_moves_and_is_removed(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -52,6 +47,7 @@ async fn an_alias_moves_and_is_removed(client: Client) {
     failure.is(Code::NotFound, "REVISION_NOT_FOUND");
 }
 
+#[apply(on_both_databases)]
 async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -75,6 +71,7 @@ async fn a_revision_with_an_alias_cannot_be_deleted(client: Client) {
     assert_eq!(numbers(&client, &guide.guid).await, [2]);
 }
 
+#[apply(on_both_databases)]
 async fn a_task_has_at_most_twenty_aliases(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;

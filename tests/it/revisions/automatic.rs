@@ -5,27 +5,13 @@ use super::{
 };
 use crate::kit::prelude::*;
 
-on_both_databases![
-    an_import_keeps_the_guide_as_it_was_before,
-    an_import_that_changes_nothing_keeps_nothing,
-    a_state_that_is_kept_is_not_kept_again,
-    a_deletion_keeps_the_guide,
-    a_purged_task_leaves_nothing,
-    a_purged_task_that_comes_back_has_no_former_alias,
-    publishing_keeps_what_is_published,
-    the_oldest_automatic_revisions_go,
-    deleted_tasks_are_listed_until_they_come_back,
-    deleted_tasks_are_listed_with_the_aliases_of_their_last_state,
-    a_deleted_task_without_a_revision_is_not_listed,
-    revisions_and_deletions_say_who_made_them_and_when,
-];
-
 async fn change(client: &Client, task: &str, title: &str) -> ImportTaskResponse {
     let mut document = client.exported(task).await;
     document.steps[3].title = title.to_owned();
     client.import(document).await.accepted()
 }
 
+#[apply(on_both_databases)]
 async fn an_import_keeps_the_guide_as_it_was_before(client: Client) {
     let guide = given_guide(&client).await;
     let before = exported(&client, &guide.guid).await;
@@ -42,6 +28,7 @@ async fn an_import_keeps_the_guide_as_it_was_before(client: Client) {
     assert_eq!((&*revision.task_name, revision.step_count), ("Guide", 5));
 }
 
+#[apply(on_both_databases)]
 async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
     let guide = given_guide(&client).await;
     let document = client.exported(&guide.guid).await;
@@ -63,6 +50,7 @@ async fn an_import_that_changes_nothing_keeps_nothing(client: Client) {
     assert!(client.all_revisions(&guide.guid).await.is_empty());
 }
 
+#[apply(on_both_databases)]
 async fn a_state_that_is_kept_is_not_kept_again(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -77,6 +65,7 @@ async fn a_state_that_is_kept_is_not_kept_again(client: Client) {
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 3);
 }
 
+#[apply(on_both_databases)]
 async fn a_deletion_keeps_the_guide(client: Client) {
     let guide = given_guide(&client).await;
     let before = exported(&client, &guide.guid).await;
@@ -95,6 +84,7 @@ async fn a_deletion_keeps_the_guide(client: Client) {
     assert_eq!(deleted.previous_revision, 1);
 }
 
+#[apply(on_both_databases)]
 async fn a_purged_task_leaves_nothing(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -109,6 +99,7 @@ async fn a_purged_task_leaves_nothing(client: Client) {
     assert_eq!(deleted_tasks(&client).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn publishing_keeps_what_is_published(client: Client) {
     let guide = given_guide(&client).await;
     let publish = async |published: i32, mask: &[&str], name: &str| {
@@ -162,6 +153,7 @@ async fn publishing_keeps_what_is_published(client: Client) {
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 2);
 }
 
+#[apply(on_both_databases)]
 async fn the_oldest_automatic_revisions_go(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -184,6 +176,7 @@ async fn the_oldest_automatic_revisions_go(client: Client) {
     assert_eq!(numbers(&client, &guide.guid).await, expected);
 }
 
+#[apply(on_both_databases)]
 async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
     let mut guides = Vec::new();
     for _ in 0..3 {
@@ -212,6 +205,7 @@ async fn deleted_tasks_are_listed_until_they_come_back(client: Client) {
     assert_eq!(listed().await, [guides[1].clone(), guides[0].clone()]);
 }
 
+#[apply(on_both_databases)]
 async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: Client) {
     for aliases in [&["also", "live"][..], &["live"], &[]] {
         let guide = given_guide(&client).await;
@@ -230,6 +224,7 @@ async fn deleted_tasks_are_listed_with_the_aliases_of_their_last_state(client: C
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -246,6 +241,7 @@ async fn a_purged_task_that_comes_back_has_no_former_alias(client: Client) {
     assert_eq!(kept.revision, 1, "nothing of the former history is left");
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
     let guide = given_guide(&client).await;
     let kept = CreateRevisionRequest {
@@ -269,6 +265,7 @@ async fn a_deleted_task_without_a_revision_is_not_listed(client: Client) {
     assert_eq!(deleted_tasks(&client).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn revisions_and_deletions_say_who_made_them_and_when(client: Client) {
     let time = |time: Option<prost_types::Timestamp>| {
         let time = time.expect("a time");

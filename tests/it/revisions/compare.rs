@@ -3,17 +3,7 @@
 use super::given_guide;
 use crate::kit::prelude::*;
 
-on_both_databases![
-    equal_guides_are_the_same,
-    differences_are_listed_in_the_order_of_the_target,
-    fields_are_named_by_their_paths,
-    every_field_is_compared,
-    steps_of_managed_tasks_stand_behind_their_observation,
-    a_new_observation_is_listed_with_the_steps_that_it_manages,
-    pages_hold_all_differences,
-    a_managed_task_is_compared_without_its_name_and_external_id,
-];
-
+#[apply(on_both_databases)]
 async fn equal_guides_are_the_same(client: Client) {
     let guide = given_guide(&client).await;
     let other = client.given_task(task("Other")).await;
@@ -35,6 +25,7 @@ async fn equal_guides_are_the_same(client: Client) {
     assert!(compared.same);
 }
 
+#[apply(on_both_databases)]
 async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let steps = client.given_steps(&guide, &["a", "b", "c", "d"]).await;
@@ -95,6 +86,7 @@ async fn differences_are_listed_in_the_order_of_the_target(client: Client) {
     assert_eq!(compared.paths, ["body", "title"]);
 }
 
+#[apply(on_both_databases)]
 async fn fields_are_named_by_their_paths(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -153,6 +145,7 @@ async fn fields_are_named_by_their_paths(client: Client) {
     assert_eq!(types, (StepType::Observation, StepType::Information));
 }
 
+#[apply(on_both_databases)]
 async fn every_field_is_compared(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let bare = step(&guide, StepType::Observation, "Bare");
@@ -190,6 +183,7 @@ fn listed(compared: &CompareRevisionsResponse) -> Vec<(&str, DifferenceKind, &st
         .collect()
 }
 
+#[apply(on_both_databases)]
 async fn steps_of_managed_tasks_stand_behind_their_observation(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -220,6 +214,7 @@ async fn steps_of_managed_tasks_stand_behind_their_observation(client: Client) {
     assert_eq!(listed(&compared), expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_new_observation_is_listed_with_the_steps_that_it_manages(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     client.kept_revision(&guide.guid).await;
@@ -264,6 +259,7 @@ async fn a_new_observation_is_listed_with_the_steps_that_it_manages(client: Clie
     }
 }
 
+#[apply(on_both_databases)]
 async fn pages_hold_all_differences(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     client.kept_revision(&guide.guid).await;
@@ -310,6 +306,7 @@ async fn pages_hold_all_differences(client: Client) {
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_is_compared_without_its_name_and_external_id(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;

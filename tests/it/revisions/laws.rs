@@ -15,11 +15,6 @@ use crate::{
     properties::linked_tasks,
 };
 
-on_both_databases! {
-    laws_hold_after_every_write: vec(act(random_writes::write()), 1..20), 16;
-    laws_hold_after_changes_of_links: linked_history(), 16;
-}
-
 const LANGUAGES: [&str; 3] = ["de", "fr", "nl"];
 
 /// One act of a history. An index chooses among what there is.
@@ -70,10 +65,14 @@ impl Write for linked_tasks::Change {
     }
 }
 
+#[apply(property_on_both_databases)]
+#[cases(16, vec(act(random_writes::write()), 1..20))]
 async fn laws_hold_after_every_write(client: Client, acts: Vec<Act<random_writes::Write>>) {
     laws_hold(&client, &acts).await;
 }
 
+#[apply(property_on_both_databases)]
+#[cases(16, linked_history())]
 async fn laws_hold_after_changes_of_links(client: Client, (guide, acts): LinkedHistory) {
     let first = Act::Write(linked_tasks::Change::Import(guide));
     laws_hold(&client, &[vec![first], acts].concat()).await;

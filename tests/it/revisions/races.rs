@@ -7,11 +7,6 @@ use tokio::task::JoinSet;
 use super::exported;
 use crate::kit::prelude::*;
 
-on_both_databases![
-    no_change_is_lost_unseen,
-    deletions_and_restores_of_guides_that_refer_to_each_other_end,
-];
-
 const UPDATERS: usize = 8;
 const UPDATES: usize = 12;
 const IMPORTERS: usize = 4;
@@ -28,6 +23,7 @@ struct Titles {
     lost: BTreeSet<String>,
 }
 
+#[apply(on_both_databases)]
 async fn no_change_is_lost_unseen(client: Client) {
     let own = (0..UPDATERS).map(|n| document_step(StepType::Information, &format!("step {n}")));
     let steps = [vec![linked_observation(&[("yes", "Yes")])], own.collect()].concat();
@@ -164,6 +160,7 @@ async fn restore(client: &Client, guide: &str, guide_etag: String) -> Result<i64
 }
 
 /// Locks of tasks, steps and histories are taken in one order, whatever the write.
+#[apply(on_both_databases)]
 async fn deletions_and_restores_of_guides_that_refer_to_each_other_end(client: Client) {
     let other = client.given_task(task("Other")).await;
     let steps = vec![

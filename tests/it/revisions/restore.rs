@@ -3,34 +3,6 @@
 use super::{exported, given_guide, laws, request, retitle};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_restored_guide_is_as_in_the_revision,
-    restoring_the_present_state_changes_nothing,
-    a_deleted_guide_comes_back_with_its_ids,
-    restoring_the_previous_revision_undoes,
-    what_is_kept_already_is_not_kept_again,
-    every_field_is_set_and_cleared_again,
-    an_unlinked_task_is_managed_again,
-    an_unlinked_task_that_was_changed_is_left_alone,
-    a_new_task_does_not_come_to_manage_a_standard_task,
-    what_a_changed_task_still_manages_is_made_anew_with_it,
-    a_deleted_task_below_a_new_one_comes_back,
-    an_unlinked_task_with_any_change_is_left_alone,
-    a_managed_task_keeps_its_name_and_place,
-    what_nests_too_deep_for_a_managed_task_is_named,
-    a_deleted_managed_task_comes_back,
-    a_task_that_was_managed_comes_back_as_a_standard_task,
-    a_task_that_the_revision_does_not_manage_becomes_a_standard_task,
-    missing_subtasks_are_named_or_skipped,
-    missing_subtasks_of_managed_tasks_are_named_or_skipped,
-    a_step_that_a_new_task_lacks_is_named_by_its_former_id,
-    the_first_twenty_missing_subtasks_are_named,
-    locks_are_as_in_the_revision,
-    translations_come_back_with_their_state,
-    a_name_that_is_published_with_its_translation_does_not_outdate_it,
-    the_etag_of_a_deleted_guide_is_empty,
-];
-
 /// A document without what the system sets.
 fn honored(document: Option<TaskDocument>) -> TaskDocument {
     laws::honored(&document.expect("a document"))
@@ -57,6 +29,7 @@ async fn is_as_in(client: &Client, task: &str, revision: i64) {
     assert!(compared.same, "{compared:?}");
 }
 
+#[apply(on_both_databases)]
 async fn a_restored_guide_is_as_in_the_revision(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -98,6 +71,7 @@ async fn a_restored_guide_is_as_in_the_revision(client: Client) {
     failure.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
+#[apply(on_both_databases)]
 async fn restoring_the_present_state_changes_nothing(client: Client) {
     let guide = given_guide(&client).await;
     let kept = client.kept_revision(&guide.guid).await;
@@ -109,6 +83,7 @@ async fn restoring_the_present_state_changes_nothing(client: Client) {
     assert_eq!(client.all_revisions(&guide.guid).await.len(), 1);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_guide_comes_back_with_its_ids(client: Client) {
     let guide = given_guide(&client).await;
     let deleted = client.force_delete_task(&guide.guid).await.accepted();
@@ -128,6 +103,7 @@ async fn a_deleted_guide_comes_back_with_its_ids(client: Client) {
     is_as_in(&client, &guide.guid, 1).await;
 }
 
+#[apply(on_both_databases)]
 async fn restoring_the_previous_revision_undoes(client: Client) {
     let guide = given_guide(&client).await;
     let first = exported(&client, &guide.guid).await.document;
@@ -160,6 +136,7 @@ async fn restoring_the_previous_revision_undoes(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn what_is_kept_already_is_not_kept_again(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -174,6 +151,7 @@ async fn what_is_kept_already_is_not_kept_again(client: Client) {
     is_as_in(&client, &guide.guid, 2).await;
 }
 
+#[apply(on_both_databases)]
 async fn every_field_is_set_and_cleared_again(client: Client) {
     let full = document_with(full_task(), vec![full_step(&Task::default())]);
     let guide = client.imported(full).await;
@@ -198,6 +176,7 @@ async fn every_field_is_set_and_cleared_again(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_unlinked_task_is_managed_again(client: Client) {
     let guide = given_guide(&client).await;
     client.kept_revision(&guide.guid).await;
@@ -233,6 +212,7 @@ async fn given_deleted_guide(client: &Client) -> (Task, String, Step, i64) {
     (guide, managed, below, deleted.previous_revision)
 }
 
+#[apply(on_both_databases)]
 async fn an_unlinked_task_that_was_changed_is_left_alone(client: Client) {
     let (guide, managed, below, revision) = given_deleted_guide(&client).await;
     let changed = Step {
@@ -281,6 +261,7 @@ async fn given_unlinked_task(client: &Client) -> (Task, Task, Step, String) {
 
 /// The lowest task is as in the revision. The one that managed it is not, as its question is no
 /// longer linked, and is made anew.
+#[apply(on_both_databases)]
 async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
     let (guide, outer, mut question, lowest) = given_unlinked_task(&client).await;
     let outer = outer.guid;
@@ -306,6 +287,7 @@ async fn a_new_task_does_not_come_to_manage_a_standard_task(client: Client) {
 }
 
 /// The outer task is managed no longer and was changed, and manages the lowest one still.
+#[apply(on_both_databases)]
 async fn what_a_changed_task_still_manages_is_made_anew_with_it(client: Client) {
     let (guide, outer, _, lowest) = given_unlinked_task(&client).await;
     client.given_step(information_step(&outer, "Added")).await;
@@ -317,6 +299,7 @@ async fn what_a_changed_task_still_manages_is_made_anew_with_it(client: Client) 
     assert_eq!(exported(&client, &outer.guid).await, before);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_task_below_a_new_one_comes_back(client: Client) {
     let (guide, outer, mut question, lowest) = given_unlinked_task(&client).await;
     question.feedback_config[0].linked = Some(false);
@@ -333,6 +316,7 @@ async fn a_deleted_task_below_a_new_one_comes_back(client: Client) {
     assert_eq!(exported(&client, &outer.guid).await, before);
 }
 
+#[apply(on_both_databases)]
 async fn an_unlinked_task_with_any_change_is_left_alone(client: Client) {
     let given = async || given_deleted_guide(&client).await;
     let is_left = async |(guide, managed, _, revision): (Task, String, Step, i64)| {
@@ -368,6 +352,7 @@ async fn an_unlinked_task_with_any_change_is_left_alone(client: Client) {
     is_left(with_less).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_keeps_its_name_and_place(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -388,6 +373,7 @@ async fn a_managed_task_keeps_its_name_and_place(client: Client) {
     assert_eq!(after.parent_guid, guide.guid);
 }
 
+#[apply(on_both_databases)]
 async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
     let (guide, managed, below, revision) = given_deleted_guide(&client).await;
     // Nobody manages it, so its values may nest deeper.
@@ -425,6 +411,7 @@ async fn what_nests_too_deep_for_a_managed_task_is_named(client: Client) {
     client.restored(&managed, deepest).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_managed_task_comes_back(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -445,6 +432,7 @@ async fn a_deleted_managed_task_comes_back(client: Client) {
     assert_eq!(listed.accepted().tasks, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_was_managed_comes_back_as_a_standard_task(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -458,6 +446,7 @@ async fn a_task_that_was_managed_comes_back_as_a_standard_task(client: Client) {
     assert_eq!((&*back.parent_guid, back.idx), ("", 0));
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_the_revision_does_not_manage_becomes_a_standard_task(client: Client) {
     let steps = vec![document_step(StepType::End, "end")];
     let guide = client.imported(document("Guide", steps)).await;
@@ -474,6 +463,7 @@ async fn a_task_that_the_revision_does_not_manage_becomes_a_standard_task(client
     assert_eq!((&*left.parent_guid, &*left.name), ("", "Yes"));
 }
 
+#[apply(on_both_databases)]
 async fn missing_subtasks_are_named_or_skipped(client: Client) {
     let guide = client.given_task(task("Guide")).await;
     let other = client.given_task(task("Other")).await;
@@ -514,6 +504,7 @@ async fn missing_subtasks_are_named_or_skipped(client: Client) {
     assert_eq!(titles, ["First", "Renamed", "Renamed"]);
 }
 
+#[apply(on_both_databases)]
 async fn missing_subtasks_of_managed_tasks_are_named_or_skipped(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -551,6 +542,7 @@ async fn missing_subtasks_of_managed_tasks_are_named_or_skipped(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) {
     let guide = given_guide(&client).await;
     let observation = client.get_step(&guide.steps[0]).await.accepted();
@@ -581,6 +573,7 @@ async fn a_step_that_a_new_task_lacks_is_named_by_its_former_id(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_first_twenty_missing_subtasks_are_named(client: Client) {
     let other = client.given_task(task("Other")).await;
     let steps = vec![subtask(&Task::default(), &other); 21];
@@ -595,6 +588,7 @@ async fn the_first_twenty_missing_subtasks_are_named(client: Client) {
     assert_eq!(counts, ["20", "21"]);
 }
 
+#[apply(on_both_databases)]
 async fn locks_are_as_in_the_revision(client: Client) {
     let name = |lock| task_translation("Anleitung").with_lock(lock);
     let title = |lock| step_translation("Schau").with_lock(lock);
@@ -630,6 +624,7 @@ async fn locks_are_as_in_the_revision(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn translations_come_back_with_their_state(client: Client) {
     let name = |name: &str, locked| TaskTranslation {
         name: Some(name.to_owned()),
@@ -675,6 +670,7 @@ async fn translations_come_back_with_their_state(client: Client) {
     is_as_in(&client, &guide.guid, 1).await;
 }
 
+#[apply(on_both_databases)]
 async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
     let guide = given_guide(&client).await;
     let etag = exported(&client, &guide.guid).await.guide_etag;
@@ -696,6 +692,7 @@ async fn the_etag_of_a_deleted_guide_is_empty(client: Client) {
     failure.is(Code::NotFound, "TASK_NOT_FOUND");
 }
 
+#[apply(on_both_databases)]
 async fn a_name_that_is_published_with_its_translation_does_not_outdate_it(client: Client) {
     let name = |name| task_translation(name).with_lock(false);
     let guide = task("Guide").with_published(0);

@@ -3,45 +3,40 @@
 
 use std::time::{Duration, Instant};
 
-use expertise::config::Config;
-
 use super::{
     delete_revision, deleted_tasks, exported, given_guide, numbers, publish, purge, request,
     retitle,
 };
 use crate::kit::{
-    databases::{empty_postgres, runtime},
+    databases::{postgres, runtime},
     deadline::until,
     prelude::*,
-    server::TestServer,
+    server::{Setting, Settings, TestServer},
 };
 
 /// Runs a test on a server with these settings and a database of its own.
-fn on(database_url: &str, settings: impl FnOnce(&mut Config), test: impl AsyncFnOnce(Client)) {
-    let mut config = Config::for_tests(database_url);
-    settings(&mut config);
+fn on(database_url: &str, settings: &[Setting], test: impl AsyncFnOnce(Client)) {
+    let settings = Settings::new(database_url).set_all(settings);
     runtime().block_on(async {
-        let server = TestServer::start(config).await;
+        let server = TestServer::start(settings).await;
         test(server.client()).await;
         server.shut_down().await;
     });
 }
 
-fn deleted_at_once(config: &mut Config) {
-    config.deleted_task_retention = Duration::from_millis(1);
-}
+const DELETED_AT_ONCE: &[Setting] = &[("EXPERTISE_DELETED_TASK_RETENTION", "1ms")];
 
 #[test]
 fn histories_of_deleted_tasks_go_after_the_retention_on_sqlite() {
-    on("sqlite::memory:", deleted_at_once, deleted_histories_go);
+    on("sqlite::memory:", DELETED_AT_ONCE, deleted_histories_go);
 }
 
 #[test]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 fn histories_of_deleted_tasks_go_after_the_retention_on_postgres() {
     on(
-        &empty_postgres("retention"),
-        deleted_at_once,
+        &postgres("retention"),
+        DELETED_AT_ONCE,
         deleted_histories_go,
     );
 }
@@ -68,8 +63,8 @@ async fn deleted_histories_go(client: Client) {
 #[test]
 fn the_history_of_a_deleted_task_stays_until_the_retention_has_passed() {
     let retention = Duration::from_secs(2);
-    let settings = |config: &mut Config| config.deleted_task_retention = retention;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "2s")];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = given_guide(&client).await;
         let started = Instant::now();
         client.force_delete_task(&guide.guid).await.accepted();
@@ -83,8 +78,8 @@ fn the_history_of_a_deleted_task_stays_until_the_retention_has_passed() {
 
 #[test]
 fn without_retention_a_deleted_task_keeps_no_history() {
-    let settings = |config: &mut Config| config.deleted_task_retention = Duration::ZERO;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "0s")];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = given_guide(&client).await;
         client.kept_revision(&guide.guid).await;
         let deleted = client.force_delete_task(&guide.guid).await.accepted();
@@ -96,8 +91,8 @@ fn without_retention_a_deleted_task_keeps_no_history() {
 
 #[test]
 fn without_automatic_revisions_only_requested_ones_are_made() {
-    let settings = |config: &mut Config| config.automatic_revisions = 0;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_AUTOMATIC_REVISIONS", "0")];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = given_guide(&client).await;
         let mut changed = client.exported(&guide.guid).await;
         changed.steps[3].title = "Changed".to_owned();
@@ -146,8 +141,8 @@ async fn add_large_steps(client: &Client, guide: &Task) {
 
 #[test]
 fn a_guide_that_cannot_be_exported_is_changed_without_a_revision() {
-    let settings = |config: &mut Config| config.max_message_bytes = 1 << 20;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_MAX_MESSAGE_BYTES", "1048576")];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = client.given_task(task("Large").with_published(0)).await;
         client.kept_revision(&guide.guid).await;
         add_large_steps(&client, &guide).await;
@@ -167,8 +162,8 @@ fn a_guide_that_cannot_be_exported_is_changed_without_a_revision() {
 
 #[test]
 fn a_guide_that_cannot_be_exported_is_deleted_without_a_revision() {
-    let settings = |config: &mut Config| config.max_message_bytes = 1 << 20;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_MAX_MESSAGE_BYTES", "1048576")];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = given_large_guide(&client).await;
         let too_large = "MESSAGE_TOO_LARGE";
         let failure = client.export(&guide.guid).await.refused();
@@ -184,11 +179,11 @@ fn a_guide_that_cannot_be_exported_is_deleted_without_a_revision() {
 
 #[test]
 fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
-    let settings = |config: &mut Config| {
-        config.max_message_bytes = 4 << 20;
-        config.max_inflight_bytes = 4 << 20;
-    };
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [
+        ("EXPERTISE_MAX_MESSAGE_BYTES", "4194304"),
+        ("EXPERTISE_MAX_INFLIGHT_BYTES", "4194304"),
+    ];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = given_large_guide(&client).await;
         let failure = client.force_delete_task(&guide.guid).await.refused();
         failure.is(Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
@@ -199,81 +194,73 @@ fn a_guide_that_never_fits_into_memory_is_not_deleted_without_a_revision() {
 
 #[test]
 fn a_task_has_at_most_a_thousand_requested_revisions() {
-    on(
-        "sqlite::memory:",
-        |_| (),
-        async |client| {
-            let guide = given_guide(&client).await;
-            // One that the server made does not count.
-            publish(&client, &guide.guid).await;
-            for number in 1..=1_000 {
-                retitle(&client, &guide.guid, &format!("Title {number}")).await;
-                client.kept_revision(&guide.guid).await;
-            }
-            // What is kept already is no more, and neither is that of another task.
+    on("sqlite::memory:", &[], async |client| {
+        let guide = given_guide(&client).await;
+        // One that the server made does not count.
+        publish(&client, &guide.guid).await;
+        for number in 1..=1_000 {
+            retitle(&client, &guide.guid, &format!("Title {number}")).await;
             client.kept_revision(&guide.guid).await;
-            let other = given_guide(&client).await;
-            client.kept_revision(&other.guid).await;
-            retitle(&client, &guide.guid, "One more").await;
-            let failure = client.create_revision(request(&guide.guid)).await.refused();
-            failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
-            // It counts when it is requested.
-            publish(&client, &guide.guid).await;
-            let failure = client.create_revision(request(&guide.guid)).await.refused();
-            failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
-            let deleted = delete_revision(&client, &guide.guid, 2).await;
-            deleted.accepted();
-            let kept = client.kept_revision(&guide.guid).await;
-            assert_eq!(kept.cause(), RevisionCause::Requested);
-        },
-    );
+        }
+        // What is kept already is no more, and neither is that of another task.
+        client.kept_revision(&guide.guid).await;
+        let other = given_guide(&client).await;
+        client.kept_revision(&other.guid).await;
+        retitle(&client, &guide.guid, "One more").await;
+        let failure = client.create_revision(request(&guide.guid)).await.refused();
+        failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
+        // It counts when it is requested.
+        publish(&client, &guide.guid).await;
+        let failure = client.create_revision(request(&guide.guid)).await.refused();
+        failure.violates(&[("task", "TOO_MANY_ELEMENTS")]);
+        let deleted = delete_revision(&client, &guide.guid, 2).await;
+        deleted.accepted();
+        let kept = client.kept_revision(&guide.guid).await;
+        assert_eq!(kept.cause(), RevisionCause::Requested);
+    });
 }
 
 #[test]
 fn a_guide_that_is_written_in_parts_comes_back_with_its_outdated_translations() {
-    on(
-        "sqlite::memory:",
-        |_| (),
-        async |client| {
-            let steps = vec![document_step(StepType::Information, "Step"); 5_001];
-            let guide = client.imported(document("Guide", steps)).await;
-            let title = StepTranslation {
-                title: Some("Schritt".to_owned()),
-                locked: Some(false),
-                ..StepTranslation::default()
+    on("sqlite::memory:", &[], async |client| {
+        let steps = vec![document_step(StepType::Information, "Step"); 5_001];
+        let guide = client.imported(document("Guide", steps)).await;
+        let title = StepTranslation {
+            title: Some("Schritt".to_owned()),
+            locked: Some(false),
+            ..StepTranslation::default()
+        };
+        let first = Step {
+            guid: guide.steps[0].clone(),
+            translations: [("de".to_owned(), title)].into(),
+            ..Step::default()
+        };
+        client.updated_step(first, &["translations"]).await;
+        let work = async || {
+            let request = ListTranslationWorkRequest {
+                task: Some(guide.guid.clone()),
+                ..translation_work_request(&["de"])
             };
-            let first = Step {
-                guid: guide.steps[0].clone(),
-                translations: [("de".to_owned(), title)].into(),
-                ..Step::default()
-            };
-            client.updated_step(first, &["translations"]).await;
-            let work = async || {
-                let request = ListTranslationWorkRequest {
-                    task: Some(guide.guid.clone()),
-                    ..translation_work_request(&["de"])
-                };
-                let work = client.all_translation_work(request).await;
-                let mut work = work.into_iter();
-                work.find(|work| work.guid == guide.steps[0])
-                    .map(|it| it.state)
-            };
-            retitle(&client, &guide.guid, "Another step").await;
-            let outdated = work().await;
-            assert!(outdated.is_some());
-            let deleted = client.force_delete_task(&guide.guid).await.accepted();
-            client
-                .restored(&guide.guid, deleted.previous_revision)
-                .await;
-            assert_eq!(work().await, outdated);
-        },
-    );
+            let work = client.all_translation_work(request).await;
+            let mut work = work.into_iter();
+            work.find(|work| work.guid == guide.steps[0])
+                .map(|it| it.state)
+        };
+        retitle(&client, &guide.guid, "Another step").await;
+        let outdated = work().await;
+        assert!(outdated.is_some());
+        let deleted = client.force_delete_task(&guide.guid).await.accepted();
+        client
+            .restored(&guide.guid, deleted.previous_revision)
+            .await;
+        assert_eq!(work().await, outdated);
+    });
 }
 
 #[test]
 fn an_alias_of_another_task_keeps_no_automatic_revision() {
-    let settings = |config: &mut Config| config.automatic_revisions = 1;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_AUTOMATIC_REVISIONS", "1")];
+    on("sqlite::memory:", &settings, async |client| {
         let other = given_guide(&client).await;
         client.kept_revision(&other.guid).await;
         let alias = client.set_revision_alias(&other.guid, "live", 1).await;
@@ -290,8 +277,8 @@ fn an_alias_of_another_task_keeps_no_automatic_revision() {
 
 #[test]
 fn automatic_revisions_of_all_causes_count_together() {
-    let settings = |config: &mut Config| config.automatic_revisions = 1;
-    on("sqlite::memory:", settings, async |client| {
+    let settings = [("EXPERTISE_AUTOMATIC_REVISIONS", "1")];
+    on("sqlite::memory:", &settings, async |client| {
         let guide = given_guide(&client).await;
         let requested = client.kept_revision(&guide.guid).await;
         let automatic = async |number: i64, cause: RevisionCause| {

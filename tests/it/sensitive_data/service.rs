@@ -1,6 +1,6 @@
 //! The service with everything logged.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use prost::Message;
 
@@ -13,9 +13,7 @@ use crate::kit::{
     databases::Database,
     postgres::{Cluster, in_a_runtime},
     scratch::Scratch,
-    server::http_get,
-    server_process::ServerProcess,
-    tokens::{AUDIENCE, ISSUER},
+    server::{TestServer, http_get, with_metrics},
 };
 
 /// The kind of credentials.
@@ -27,8 +25,7 @@ pub enum Mode {
 
 /// The service in a process of its own.
 pub struct Service {
-    process: ServerProcess,
-    log: PathBuf,
+    process: TestServer,
     url: String,
     mode: Mode,
     collector: Collector,
@@ -51,30 +48,20 @@ impl Service {
             }
         };
         let collector = Collector::start();
-        let endpoint = collector.url();
-        let mut settings = vec![
-            ("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0"),
-            ("EXPERTISE_OTLP_ENDPOINT", endpoint.as_str()),
-            ("EXPERTISE_DATABASE_URL", url.as_str()),
+        let mut settings = with_metrics(&url)
+            .set("EXPERTISE_OTLP_ENDPOINT", collector.url())
             // Named crates too: the caps on their levels must hold.
-            (
+            .set(
                 "EXPERTISE_LOG",
                 "trace,sqlx=trace,sea_orm=trace,h2=trace,hyper=trace,rustls=trace",
-            ),
-            ("EXPERTISE_LOG_FORMAT", format),
-        ];
+            )
+            .set("EXPERTISE_LOG_FORMAT", format);
         if mode == Mode::Jwt {
-            settings.extend([
-                ("EXPERTISE_AUTH", "jwt"),
-                ("EXPERTISE_JWT_SECRET", SECRET),
-                ("EXPERTISE_JWT_ISSUER", ISSUER),
-                ("EXPERTISE_JWT_AUDIENCE", AUDIENCE),
-            ]);
+            settings = settings.jwt("EXPERTISE_JWT_SECRET", SECRET);
         }
-        let process = ServerProcess::start(name, &settings);
+        let process = TestServer::start_blocking(&settings);
         Self {
             process,
-            log: Scratch::of_this_run().path(&format!("{name}.log")),
             url,
             mode,
             collector,
@@ -99,8 +86,9 @@ impl Service {
         assert!(metrics.contains("grpc_server_handled_total"), "{metrics}");
         let found = marks::found(&metrics, &[]);
         assert!(found.is_empty(), "{found:?} in the metrics: {metrics}");
+        let path = self.process.log_path().to_owned();
         assert!(self.process.terminate().success());
-        let log = fs::read_to_string(&self.log).expect("the log");
+        let log = fs::read_to_string(path).expect("the log");
         let lines = log.lines().filter(|line| line.contains("duration_us"));
         let lines = lines.count();
         assert!(lines >= calls, "{lines} lines of {calls} calls");
@@ -122,9 +110,6 @@ impl Service {
     }
 
     fn metrics(&self) -> String {
-        let line = self.process.start_line();
-        let address = line.rsplit_once("metrics on ").expect("an address").1;
-        let address = address.trim_end_matches(')').parse().expect("an address");
-        in_a_runtime(http_get(address, "/metrics")).1
+        in_a_runtime(http_get(self.process.metrics_address(), "/metrics")).1
     }
 }

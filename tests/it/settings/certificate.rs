@@ -4,6 +4,7 @@ use crate::kit::{
     certificates::Authority,
     command::{RunningCommand, Says, command},
 };
+use rustix::process::Signal;
 
 /// A server whose certificate is valid from the first to the second year.
 fn serve_with_certificate(first: i32, last: i32) -> RunningCommand {
@@ -37,7 +38,7 @@ fn a_certificate_that_is_not_valid_now_is_a_warning() {
 fn a_valid_certificate_is_no_warning() {
     let server = serve_with_certificate(1999, 4001);
     server.start_line();
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     let output = server.end();
     assert!(!output.stderr.contains("WARN"), "{}", output.stderr);
 }

@@ -1,46 +1,31 @@
-//! Settings that are refused and settings that go together, read in this process as the
-//! program reads them.
+//! Settings that are refused and settings that go together.
 
 mod lines;
 
-use std::{ffi::OsString, fs, path::Path};
-
-use expertise::config::{Command, ConfigError, Invocation};
+use std::{fs, path::Path};
 
 use crate::kit::{
-    command::{Says, command},
+    command::{CommandOutput, Says, command},
     postgres::free_port,
 };
 
-fn read(args: &[&str], environment: &[(&str, &str)]) -> Result<Invocation, ConfigError> {
-    let args = ["expertise"].iter().chain(args).map(OsString::from);
-    let variables = environment
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()));
-    Invocation::read(String::new(), args, variables)
+fn run(args: &[&str], environment: &[(&str, &str)]) -> CommandOutput {
+    command(args).envs(environment).run()
 }
 
 /// The line with which these settings are refused.
 pub fn refusal(args: &[&str], environment: &[(&str, &str)]) -> String {
-    match read(args, environment) {
-        Err(ConfigError::Usage(error)) => panic!("{error}"),
-        Err(wrong) => wrong.to_string(),
-        Ok(_) => panic!("{args:?} {environment:?} are accepted"),
-    }
+    let line = run(args, environment).failure(2);
+    let line = line.trim_end().strip_prefix("expertise: ");
+    line.expect("a line of the program").to_owned()
 }
 
-/// The effective settings where these are accepted.
+/// The effective settings where these are accepted, and the warnings about them.
 pub fn accepted(args: &[&str], environment: &[(&str, &str)]) -> (String, Vec<String>) {
     let args = [&["config"], args].concat();
-    match read(&args, environment) {
-        Ok(Invocation {
-            command: Command::Config(printed),
-            warnings,
-            ..
-        }) => (printed, warnings),
-        Ok(_) => panic!("{args:?} is another command"),
-        Err(error) => panic!("{args:?} {environment:?}: {error}"),
-    }
+    let output = run(&args, environment).succeeded();
+    let warnings = output.stderr.lines().map(str::to_owned).collect();
+    (output.stdout, warnings)
 }
 
 fn file(directory: &Path, text: &str) -> String {
@@ -76,8 +61,7 @@ fn settings_of_the_server_do_not_concern_those_who_call_it() {
     assert!(line.contains("refuses the connection"), "{line}");
     assert!(refusal(&["serve"], &broken).starts_with("EXPERTISE_JWT_SECRET is "));
     for args in [["--migrate=false", "list"], ["list", "--migrate=false"]] {
-        let refused = matches!(read(&args, &broken), Err(ConfigError::Usage(_)));
-        assert!(refused, "{args:?}");
+        assert_eq!(run(&args, &broken).code, Some(2), "{args:?}");
     }
 }
 
@@ -170,7 +154,7 @@ fn a_setting_is_accepted_up_to_its_bounds() {
             "--expires",
             expires,
         ];
-        read(&args, &[SECRET, ISSUER, AUDIENCE]).is_ok()
+        run(&args, &[SECRET, ISSUER, AUDIENCE]).code == Some(0)
     };
     let expiries = ["1s", "366days", "999ms", "366days1s"].map(token);
     assert_eq!(expiries, [true, true, false, false]);

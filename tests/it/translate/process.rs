@@ -8,6 +8,7 @@ use tonic::Status;
 
 use super::prelude::*;
 use crate::kit::command::{Says, command};
+use rustix::process::Signal;
 
 #[tokio::test]
 async fn a_run_ends_with_its_summary_and_an_exit_code() {
@@ -102,7 +103,7 @@ async fn an_interrupted_run_prints_its_summary_and_fails() {
     };
     let asked = timeout(Duration::from_secs(60), asked).await;
     asked.expect("the engine is asked");
-    run.signal("INT");
+    run.signal(Signal::INT);
     let ended = tokio::task::spawn_blocking(|| run.end());
     let ended = timeout(Duration::from_secs(20), ended).await;
     let output = ended.expect("it ends").expect("no panic");

@@ -1,78 +1,63 @@
-//! Runs of the translation in this process, and items of work.
+//! Runs of the translation, and items of work.
 
-use std::time::Duration;
+use expertise::proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork};
 
-use expertise::{
-    config::{
-        Config, ConnectionConfig, Credentials, EngineKind, RetrySettings, TranslateConfig, Trust,
-    },
-    domain::{
-        ids::{AccountId, TaskId},
-        translation::Language,
-    },
-    proto::v1::{FeedbackConfig, FeedbackValue, TranslationSource, TranslationWork},
-    translate::{self, TranslateError, TranslateFailure, TranslateProgress, TranslateSummary},
-};
+use crate::kit::command::{Command, command};
 
 /// The result of a run.
 pub struct RunOutcome {
-    pub end: Result<(), TranslateError>,
-    pub summary: TranslateSummary,
-    pub failures: Vec<TranslateFailure>,
+    /// The last line, if the run did not do all of its work.
+    pub end: Result<(), String>,
+    /// The line with the numbers of items.
+    pub summary: String,
+    /// The lines of items that failed.
+    pub failures: Vec<String>,
 }
 
-#[derive(Default)]
-struct Failures(Vec<TranslateFailure>);
+impl RunOutcome {
+    /// How many items have this result, such as `written` or `failed`.
+    pub fn count(&self, result: &str) -> u64 {
+        let counts = self.summary.split(", ");
+        let mut counts = counts.filter_map(|count| count.rsplit_once(' '));
+        let (_, count) = counts.find(|(name, _)| *name == result).expect(result);
+        count.parse().expect("a number")
+    }
 
-impl TranslateProgress for Failures {
-    fn page_done(&mut self, _: &TranslateSummary) {}
-
-    fn item_failed(&mut self, failure: &TranslateFailure) {
-        self.0.push(failure.clone());
+    /// The reason of the first item that failed.
+    pub fn reason(&self) -> &str {
+        let failure = self.failures.first().expect("a failure");
+        failure.split_once(": ").expect("a reason").1
     }
 }
 
-/// Settings for account 42, with retries that do not pause.
-pub fn config(server: &str, engine: &str) -> TranslateConfig {
-    TranslateConfig {
-        connection: ConnectionConfig {
-            server: server.to_owned(),
-            trust: Trust::default(),
-            credentials: Credentials::Account(AccountId::parse("42").expect("an account")),
-            retry: RetrySettings {
-                retries: 2,
-                first_pause: Duration::ZERO,
-            },
-            flags: String::new(),
-        },
-        languages: vec![language("de")],
-        source_language: language("en"),
-        task: None,
-        engine: EngineKind::LibreTranslate,
-        engine_url: engine.to_owned(),
-        engine_api_key: None,
-        parallel: 4,
-        timeout: Duration::from_secs(30),
-        log: Config::for_tests("sqlite::memory:").log,
-    }
+/// A run for account 42 into German, with retries that do not pause.
+pub fn translate(service: &str, engine: &str) -> Command {
+    command(&["translate", "--log=off"])
+        .env("EXPERTISE_SERVER", service)
+        .env("EXPERTISE_ENGINE_URL", engine)
+        .env("EXPERTISE_ACCOUNT", "42")
+        .env("EXPERTISE_LANGUAGES", "de")
+        .env("EXPERTISE_RETRIES", "2")
+        .env("EXPERTISE_BACKOFF", "0s")
 }
 
-pub fn language(tag: &str) -> Language {
-    Language::parse(tag).expect("a tag")
-}
-
-pub async fn run(config: &TranslateConfig) -> RunOutcome {
-    run_of_task(config, None).await
-}
-
-pub async fn run_of_task(config: &TranslateConfig, task: Option<TaskId>) -> RunOutcome {
-    let mut summary = TranslateSummary::default();
-    let mut failures = Failures::default();
-    let end = translate::run(config, task, &mut summary, &mut failures).await;
+pub async fn run(run: Command) -> RunOutcome {
+    let output = run.run_in_background().await;
+    let lines = output.stderr.lines();
+    let lines = lines.filter(|line| !line.starts_with("so far: "));
+    let (failures, errors): (Vec<&str>, Vec<&str>) =
+        lines.partition(|line| line.starts_with("failed "));
+    let end = match errors.as_slice() {
+        [] => Ok(()),
+        [line] => Err((*line).to_owned()),
+        lines => panic!("an error is one line: {lines:?}"),
+    };
+    let is_complete = end.is_ok() && failures.is_empty();
+    assert_eq!(output.code == Some(0), is_complete, "{output:?}");
     RunOutcome {
         end,
-        summary,
-        failures: failures.0,
+        summary: output.stdout.trim_end().to_owned(),
+        failures: failures.into_iter().map(str::to_owned).collect(),
     }
 }
 

@@ -2,11 +2,7 @@
 
 use std::collections::HashMap;
 
-use expertise::{
-    config::{Credentials, Secret},
-    domain::ids::TaskId,
-    proto::v1::{TranslationResult, TranslationWork},
-};
+use expertise::proto::v1::{TranslationResult, TranslationWork};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -31,12 +27,12 @@ async fn every_page_is_translated_and_no_item_tried_twice() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let mut config = config(&service.url, &engine.url);
-    config.languages.push(language("es"));
-    config.source_language = language("fr");
-    let outcome = run(&config).await;
-    outcome.end.expect("a whole run");
-    assert_eq!((outcome.summary.written, outcome.summary.stale), (2, 1));
+    let translate = translate(&service.url, &engine.url)
+        .env("EXPERTISE_LANGUAGES", "de,es")
+        .env("EXPERTISE_SOURCE_LANGUAGE", "fr");
+    let outcome = run(translate).await;
+    outcome.end.as_ref().expect("a whole run");
+    assert_eq!((outcome.count("written"), outcome.count("stale")), (2, 1));
     let state = service.state();
     let tokens: Vec<_> = state.lists.iter().map(|list| &list.page_token).collect();
     assert_eq!(tokens, ["", "1", "2", "3"]);
@@ -65,9 +61,9 @@ async fn skipped_items_are_counted_and_no_failure() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let outcome = run(&config(&service.url, &engine.url)).await;
+    let outcome = run(translate(&service.url, &engine.url)).await;
     assert_eq!(
-        outcome.summary.to_string(),
+        outcome.summary,
         "written 1, skipped as locked 1, stale 1, not found 1, failed 0"
     );
     assert_eq!(service.written(), ["fine"]);
@@ -82,12 +78,11 @@ async fn an_item_refused_by_the_service_does_not_stop_the_others() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let outcome = run(&config(&service.url, &engine.url)).await;
-    outcome.end.expect("a whole run");
+    let outcome = run(translate(&service.url, &engine.url)).await;
+    outcome.end.as_ref().expect("a whole run");
     assert_eq!(service.written(), ["a", "b"]);
-    let failure = outcome.failures.first().expect("a failure");
     assert_eq!(
-        failure.reason,
+        outcome.reason(),
         "the server did not write it: InvalidArgument"
     );
 }
@@ -101,9 +96,9 @@ async fn calls_to_an_unavailable_service_are_retried() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let outcome = run(&config(&service.url, &engine.url)).await;
-    outcome.end.expect("a whole run");
-    assert_eq!(outcome.summary.written, 1);
+    let outcome = run(translate(&service.url, &engine.url)).await;
+    outcome.end.as_ref().expect("a whole run");
+    assert_eq!(outcome.count("written"), 1);
 }
 
 #[tokio::test]
@@ -121,9 +116,10 @@ async fn a_refusal_that_no_retry_mends_ends_the_run_at_once() {
         })
         .await;
         let engine = FakeEngine::start(upper_case).await;
-        let end = run(&config(&service.url, &engine.url)).await.end;
-        let line = end.expect_err("not allowed").to_string();
-        assert_eq!(line, format!("the server does not list the work: {code}"));
+        let end = run(translate(&service.url, &engine.url)).await.end;
+        let line = end.expect_err("not allowed");
+        let expected = format!("expertise: the server does not list the work: {code}");
+        assert_eq!(line, expected);
         assert_eq!(service.state().metadata.len(), 1);
     }
 }
@@ -139,8 +135,8 @@ async fn a_missing_scope_is_named() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let end = run(&config(&service.url, &engine.url)).await.end;
-    let line = end.expect_err("not allowed").to_string();
+    let end = run(translate(&service.url, &engine.url)).await.end;
+    let line = end.expect_err("not allowed");
     line.says(&["SCOPE_MISSING, use a token that has the scope `translate`"]);
 }
 
@@ -160,11 +156,11 @@ async fn texts_of_the_service_cannot_control_the_terminal() {
     })
     .await;
     let engine = FakeEngine::start(upper_case).await;
-    let outcome = run(&config(&service.url, &engine.url)).await;
-    let failed = outcome.failures.first().expect("a failure").to_string();
+    let outcome = run(translate(&service.url, &engine.url)).await;
+    let failed = outcome.failures.first().expect("a failure").clone();
     service.state().errors.push(error(Code::PermissionDenied));
-    let end = run(&config(&service.url, &engine.url)).await.end;
-    for line in [failed, end.expect_err("not allowed").to_string()] {
+    let end = run(translate(&service.url, &engine.url)).await.end;
+    for line in [failed, end.expect_err("not allowed")] {
         let plain = "red  [31m text";
         assert_eq!(line.matches(plain).count(), line.matches("red").count());
         assert!(line.contains(&format!("{plain}, at {plain}")), "{line}");
@@ -174,23 +170,25 @@ async fn texts_of_the_service_cannot_control_the_terminal() {
 #[tokio::test]
 async fn a_service_that_is_down_is_an_error_of_one_line() {
     let engine = FakeEngine::start(upper_case).await;
-    let end = run(&config("http://127.0.0.1:1", &engine.url)).await.end;
-    let line = end.expect_err("the service is down").to_string();
+    let end = run(translate("http://127.0.0.1:1", &engine.url)).await.end;
+    let line = end.expect_err("the service is down");
     line.says(&["Unavailable", "refused"]);
-    assert!(!line.contains('\n'));
 }
 
 #[tokio::test]
 async fn credentials_languages_and_task_are_sent() {
     let service = FakeService::with(vec![step("s", "on")]).await;
     let engine = FakeEngine::start(upper_case).await;
-    let mut config = config(&service.url, &engine.url);
     let guid = "01890a5d-ac96-774b-bcce-b302099a8057";
-    config.languages.push(language("pt-BR"));
-    let task = TaskId::parse(guid);
-    run_of_task(&config, task).await.end.expect("a whole run");
-    config.connection.credentials = Credentials::Token(Secret::new("a.b.c"));
-    run_of_task(&config, task).await.end.expect("a whole run");
+    let translate = || {
+        translate(&service.url, &engine.url)
+            .env("EXPERTISE_LANGUAGES", "de,pt-BR")
+            .env("EXPERTISE_TASK", guid)
+    };
+    run(translate()).await.end.expect("a whole run");
+    let with_token = translate().without("EXPERTISE_ACCOUNT");
+    let with_token = with_token.env("EXPERTISE_TOKEN", "a.b.c");
+    run(with_token).await.end.expect("a whole run");
     let state = service.state();
     let metadata: Vec<_> = state
         .metadata

@@ -7,17 +7,6 @@ use super::{
 use crate::kit::prelude::*;
 use tokio::task::JoinSet;
 
-on_both_databases![
-    a_person_who_writes_a_row_meanwhile_keeps_it,
-    a_source_that_changes_meanwhile_never_leaves_a_row_current,
-    a_row_locked_by_mask_meanwhile_holds_what_was_locked,
-    a_row_locked_as_it_was_read_holds_what_was_read,
-    two_concurrent_automatic_writes_leave_one_of_their_rows,
-    batches_in_opposite_orders_are_all_written,
-    concurrent_batches_and_renames_all_succeed,
-    a_deleted_step_is_written_before_or_not_found,
-];
-
 const CLIENTS: usize = 8;
 const ROUNDS: usize = 8;
 
@@ -77,6 +66,7 @@ async fn work_of_one(client: &Client, task: &str, guid: &str) -> TranslationWork
 }
 
 /// Locked rows of a task and of a step are written while the machine writes them.
+#[apply(on_both_databases)]
 async fn a_person_who_writes_a_row_meanwhile_keeps_it(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Pump")).await.guid;
@@ -109,6 +99,7 @@ async fn a_person_who_writes_a_row_meanwhile_keeps_it(client: Client) {
 
 /// Locking keeps the row as it is: the automatic one if its write came first, which
 /// then reports WRITTEN.
+#[apply(on_both_databases)]
 async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
     race(&client, |person, machine, number| async move {
         let guide = person.given_task(task("Pump")).await;
@@ -138,6 +129,7 @@ async fn a_row_locked_by_mask_meanwhile_holds_what_was_locked(client: Client) {
     .await;
 }
 
+#[apply(on_both_databases)]
 async fn a_row_locked_as_it_was_read_holds_what_was_read(client: Client) {
     race(&client, |person, machine, number| async move {
         let sent = task("Pump").translated("de", unlocked_name("person"));
@@ -188,6 +180,7 @@ enum Edit {
     NameOfSubtask,
 }
 
+#[apply(on_both_databases)]
 async fn a_source_that_changes_meanwhile_never_leaves_a_row_current(client: Client) {
     for edit in [Edit::Name, Edit::Title, Edit::Body, Edit::NameOfSubtask] {
         race(&client, move |person, machine, number| async move {
@@ -228,6 +221,7 @@ async fn a_source_that_changes_meanwhile_never_leaves_a_row_current(client: Clie
     }
 }
 
+#[apply(on_both_databases)]
 async fn two_concurrent_automatic_writes_leave_one_of_their_rows(client: Client) {
     race(&client, |one, two, number| async move {
         let guide = one.given_task(task("Pump")).await;
@@ -257,6 +251,7 @@ async fn given_ring(client: &Client, count: usize) -> Vec<Task> {
     tasks
 }
 
+#[apply(on_both_databases)]
 async fn batches_in_opposite_orders_are_all_written(client: Client) {
     given_ring(&client, 12).await;
     let work = client.translation_work(&DE).await;
@@ -282,6 +277,7 @@ async fn batches_in_opposite_orders_are_all_written(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn concurrent_batches_and_renames_all_succeed(client: Client) {
     let tasks = given_ring(&client, 8).await;
     let mut clients = JoinSet::new();
@@ -322,6 +318,7 @@ async fn concurrent_batches_and_renames_all_succeed(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_step_is_written_before_or_not_found(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     for number in 0..24 {

@@ -4,23 +4,12 @@ use super::{DE, rename, retitle, work_on};
 use crate::kit::prelude::*;
 use std::collections::BTreeSet;
 
-on_both_databases![
-    a_task_comes_with_its_name,
-    a_step_comes_with_its_texts,
-    a_step_with_only_a_title_comes_with_it,
-    a_body_comes_byte_for_byte,
-    a_question_comes_without_links,
-    the_digest_stays_while_the_texts_stay,
-    the_digest_changes_with_each_text,
-    the_digest_changes_when_words_are_in_other_fields,
-    the_digest_of_equal_texts_is_equal,
-];
-
 /// The digest of the step's current texts.
 async fn digest(client: &Client, guid: &str) -> String {
     work_on(client, guid).await.source_digest
 }
 
+#[apply(on_both_databases)]
 async fn a_task_comes_with_its_name(client: Client) {
     let guide = client.given_task(task("Pump drips")).await;
     let work = work_on(&client, &guide.guid).await;
@@ -39,6 +28,7 @@ async fn a_task_comes_with_its_name(client: Client) {
     assert_ne!(work.source_digest, "");
 }
 
+#[apply(on_both_databases)]
 async fn a_step_comes_with_its_texts(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let sent = full_step(&guide).with_translations([].into());
@@ -62,6 +52,7 @@ async fn a_step_comes_with_its_texts(client: Client) {
     assert_ne!(work.source_digest, "");
 }
 
+#[apply(on_both_databases)]
 async fn a_step_with_only_a_title_comes_with_it(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -73,6 +64,7 @@ async fn a_step_with_only_a_title_comes_with_it(client: Client) {
     assert_eq!(work.source, Some(expected));
 }
 
+#[apply(on_both_databases)]
 async fn a_body_comes_byte_for_byte(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     for body in ["", " \r\n<p>\t\u{feff}ü\u{1}&nbsp;</P>\u{2028}🔧"] {
@@ -83,6 +75,7 @@ async fn a_body_comes_byte_for_byte(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_question_comes_without_links(client: Client) {
     let sent = Step {
         feedback_config: vec![FeedbackConfig {
@@ -101,6 +94,7 @@ async fn a_question_comes_without_links(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn the_digest_stays_while_the_texts_stay(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -120,6 +114,7 @@ async fn the_digest_stays_while_the_texts_stay(client: Client) {
     assert_eq!(client.translation_work(&DE).await, before);
 }
 
+#[apply(on_both_databases)]
 async fn the_digest_changes_with_each_text(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let first = digest(&client, &guide.guid).await;
@@ -147,6 +142,7 @@ async fn the_digest_changes_with_each_text(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_digest_changes_when_words_are_in_other_fields(client: Client) {
     let guide = client.given_task(task("a")).await;
     let mut seen: BTreeSet<String> = [digest(&client, &guide.guid).await].into();
@@ -197,6 +193,7 @@ async fn the_digest_changes_when_words_are_in_other_fields(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_digest_of_equal_texts_is_equal(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = full_step(&guide).with_translations([].into());

@@ -3,13 +3,9 @@
 use super::work_on;
 use crate::{kit::prelude::*, large_bodies::ONE_AT_A_TIME};
 
-on_both_databases![slow:
-    a_body_at_the_limit_is_translated,
-    a_translation_that_makes_a_step_too_large_to_return_is_refused,
-];
-
 const LIMIT: usize = 16_000_000;
 
+#[apply(slow_on_both_databases)]
 async fn a_body_at_the_limit_is_translated(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let guide = client.given_task(task("Large")).await;
@@ -36,6 +32,7 @@ async fn a_body_at_the_limit_is_translated(client: Client) {
     assert!(read.translations["de"].body.as_deref() == Some(&*translation));
 }
 
+#[apply(slow_on_both_databases)]
 async fn a_translation_that_makes_a_step_too_large_to_return_is_refused(client: Client) {
     let _turn = ONE_AT_A_TIME.lock().await;
     let guide = client.given_task(task("Large")).await;

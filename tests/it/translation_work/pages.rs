@@ -4,16 +4,6 @@
 use super::{DE, pending};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    the_languages_may_change_their_order_between_pages,
-    a_page_ends_early_rather_than_pass_3_mib,
-    one_text_in_many_languages_ends_a_page_early_too,
-    existing_translations_are_not_part_of_the_work,
-    work_done_between_two_pages_moves_no_other,
-    work_that_vanishes_at_the_edge_of_a_page_loses_no_other,
-    a_page_may_be_empty_before_the_end,
-];
-
 const THREE_MIB: usize = 3 * 1024 * 1024;
 const LANGUAGES: [&str; 3] = ["de", "fr", "it"];
 
@@ -35,6 +25,7 @@ async fn given_guides(client: &Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_languages_may_change_their_order_between_pages(client: Client) {
     given_guides(&client).await;
     let whole = client
@@ -84,6 +75,7 @@ async fn given_bodies(client: &Client, sizes: &[usize]) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
     let sizes = [1, 1, 1, 2, 4, 1, 1].map(|mib| mib * 1_000_000);
     given_bodies(&client, &sizes).await;
@@ -97,6 +89,7 @@ async fn a_page_ends_early_rather_than_pass_3_mib(client: Client) {
     assert!((4..=6).contains(&pages), "{pages} pages");
 }
 
+#[apply(on_both_databases)]
 async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
     given_bodies(&client, &[1_200_000, 3_200_000]).await;
     let (mut found, pages) = bodies(&client, page(500, "")).await;
@@ -110,6 +103,7 @@ async fn one_text_in_many_languages_ends_a_page_early_too(client: Client) {
     assert!((4..=6).contains(&pages), "{pages} pages");
 }
 
+#[apply(on_both_databases)]
 async fn existing_translations_are_not_part_of_the_work(client: Client) {
     let task = client.given_task(task("Heavy")).await;
     for n in 0..3 {
@@ -123,6 +117,7 @@ async fn existing_translations_are_not_part_of_the_work(client: Client) {
     assert!(bytes < 10_000, "{bytes}");
 }
 
+#[apply(on_both_databases)]
 async fn work_done_between_two_pages_moves_no_other(client: Client) {
     given_guides(&client).await;
     let whole = client.translation_work(&LANGUAGES).await;
@@ -146,6 +141,7 @@ async fn work_done_between_two_pages_moves_no_other(client: Client) {
     assert_eq!(client.translation_work(&LANGUAGES).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client) {
     let task = client.given_task(task("Pump")).await;
     client.given_steps(&task, &["a", "b", "c", "d"]).await;
@@ -168,6 +164,7 @@ async fn work_that_vanishes_at_the_edge_of_a_page_loses_no_other(client: Client)
 }
 
 /// A call examines a limited number of resources, whether or not it finds work in them.
+#[apply(on_both_databases)]
 async fn a_page_may_be_empty_before_the_end(client: Client) {
     let done =
         information_step(&Task::default(), "Done").translated("de", step_translation("Fertig"));

@@ -4,22 +4,6 @@ use super::{DE, work_on};
 use crate::kit::prelude::*;
 use serde_json::json;
 
-on_both_databases![
-    a_hundred_are_accepted_and_one_more_is_not,
-    nothing_is_written_when_one_is_malformed,
-    a_body_has_the_limits_of_the_body,
-    the_hundredth_language_is_accepted_and_one_more_is_not,
-    a_known_language_of_a_hundred_is_written,
-    nothing_is_written_when_one_language_is_too_many,
-    an_item_needs_a_text_of_its_task_or_step,
-];
-
-on_one_database![
-    missing_fields_are_named_for_each_item,
-    every_violation_is_reported_at_once,
-    ignored_texts_are_checked_too,
-];
-
 fn nothing() -> AutomaticTranslation {
     AutomaticTranslation::default()
 }
@@ -41,6 +25,7 @@ async fn refused(client: &Client, translations: Vec<AutomaticTranslation>) -> Fa
     failure
 }
 
+#[apply(on_both_databases)]
 async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
     let [_, step] = given_work(&client).await;
     let sent: Vec<_> = tags(100)
@@ -60,6 +45,7 @@ async fn a_hundred_are_accepted_and_one_more_is_not(client: Client) {
     assert_eq!(read.translations.len(), 100);
 }
 
+#[apply(on_one_database)]
 async fn missing_fields_are_named_for_each_item(client: Client) {
     let sent = vec![nothing(), nothing()];
     let failure = client.write_translations(sent).await.refused();
@@ -75,6 +61,7 @@ async fn missing_fields_are_named_for_each_item(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn every_violation_is_reported_at_once(client: Client) {
     let [guide, step] = given_work(&client).await;
     let sent = vec![
@@ -107,6 +94,7 @@ async fn every_violation_is_reported_at_once(client: Client) {
     ]);
 }
 
+#[apply(on_both_databases)]
 async fn nothing_is_written_when_one_is_malformed(client: Client) {
     let [guide, step] = given_work(&client).await;
     let sent = vec![
@@ -123,6 +111,7 @@ async fn nothing_is_written_when_one_is_malformed(client: Client) {
     assert!(read.translations.is_empty());
 }
 
+#[apply(on_both_databases)]
 async fn a_body_has_the_limits_of_the_body(client: Client) {
     let _turn = crate::large_bodies::ONE_AT_A_TIME.lock().await;
     let [_, step] = given_work(&client).await;
@@ -140,6 +129,7 @@ async fn a_body_has_the_limits_of_the_body(client: Client) {
     assert_eq!(read.translations["de"].body.as_deref(), Some(""));
 }
 
+#[apply(on_one_database)]
 async fn ignored_texts_are_checked_too(client: Client) {
     let [guide, step] = given_work(&client).await;
     let sent = vec![
@@ -189,6 +179,7 @@ fn into(language: &str, work: &TranslationWork) -> AutomaticTranslation {
 const ONE_LANGUAGE_TOO_MANY: [(&str, &str); 1] =
     [("translations[0].language", "TOO_MANY_ELEMENTS")];
 
+#[apply(on_both_databases)]
 async fn the_hundredth_language_is_accepted_and_one_more_is_not(client: Client) {
     let tags = tags(101);
     for item in given_languages(&client, &tags, 99).await {
@@ -200,6 +191,7 @@ async fn the_hundredth_language_is_accepted_and_one_more_is_not(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_known_language_of_a_hundred_is_written(client: Client) {
     let tags = tags(101);
     for item in given_languages(&client, &tags, 99).await {
@@ -212,6 +204,7 @@ async fn a_known_language_of_a_hundred_is_written(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn nothing_is_written_when_one_language_is_too_many(client: Client) {
     let tags = tags(101);
     let [guide, step] = given_languages(&client, &tags, 99).await;
@@ -225,6 +218,7 @@ async fn nothing_is_written_when_one_language_is_too_many(client: Client) {
     assert_eq!(client.translation_work(&[&tags[99]]).await.len(), 2);
 }
 
+#[apply(on_both_databases)]
 async fn an_item_needs_a_text_of_its_task_or_step(client: Client) {
     let [task, step] = given_work(&client).await;
     client.written(automatic(&task, "Pumpe")).await;

@@ -3,23 +3,11 @@
 use super::{DE, pending};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_language_comes_in_canonical_case,
-    a_language_named_twice_counts_once,
-    there_is_no_work_in_a_language_beyond_a_hundred,
-    a_task_narrows_the_work_to_itself_and_its_steps,
-    the_id_of_a_task_may_be_in_upper_case,
-    a_deleted_task_is_not_found,
-    a_steps_id_names_no_task,
-    an_empty_account_has_no_work,
-];
-
-on_one_database![every_violation_is_reported_at_once,];
-
 fn of_task(task: &str) -> ListTranslationWorkRequest {
     translation_work_request(&DE).of_task(task)
 }
 
+#[apply(on_both_databases)]
 async fn a_language_comes_in_canonical_case(client: Client) {
     client.given_task(task("Pump")).await;
     let work = client
@@ -29,6 +17,7 @@ async fn a_language_comes_in_canonical_case(client: Client) {
     assert_eq!(languages, ["de", "en-US", "zh-Hant-TW"]);
 }
 
+#[apply(on_both_databases)]
 async fn a_language_named_twice_counts_once(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = client.translation_work(&["de", "DE", "de", "dE"]).await;
@@ -36,6 +25,7 @@ async fn a_language_named_twice_counts_once(client: Client) {
     assert_eq!(pending(work), [(guide.guid, "de".to_owned(), missing)]);
 }
 
+#[apply(on_one_database)]
 async fn every_violation_is_reported_at_once(client: Client) {
     let request = ListTranslationWorkRequest {
         languages: vec!["de_DE".to_owned()],
@@ -52,6 +42,7 @@ async fn every_violation_is_reported_at_once(client: Client) {
     ]);
 }
 
+#[apply(on_both_databases)]
 async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
     let mut expected = Vec::new();
     for name in ["Pump", "Valve", "Pipe"] {
@@ -70,6 +61,7 @@ async fn a_task_narrows_the_work_to_itself_and_its_steps(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_id_of_a_task_may_be_in_upper_case(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let request = of_task(&guide.guid.to_uppercase());
@@ -77,6 +69,7 @@ async fn the_id_of_a_task_may_be_in_upper_case(client: Client) {
     assert_eq!(work[0].guid, guide.guid);
 }
 
+#[apply(on_both_databases)]
 async fn a_deleted_task_is_not_found(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     client.delete_task(&guide.guid).await.accepted();
@@ -87,6 +80,7 @@ async fn a_deleted_task_is_not_found(client: Client) {
     failure.is_task_not_found(&guide.guid);
 }
 
+#[apply(on_both_databases)]
 async fn a_steps_id_names_no_task(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -97,6 +91,7 @@ async fn a_steps_id_names_no_task(client: Client) {
     failure.is_task_not_found(&step.guid);
 }
 
+#[apply(on_both_databases)]
 async fn an_empty_account_has_no_work(client: Client) {
     let listed = client
         .list_translation_work(translation_work_request(&DE))
@@ -105,6 +100,7 @@ async fn an_empty_account_has_no_work(client: Client) {
     assert_eq!(listed, ListTranslationWorkResponse::default());
 }
 
+#[apply(on_both_databases)]
 async fn there_is_no_work_in_a_language_beyond_a_hundred(client: Client) {
     let tags = tags(101);
     let unlocked = TaskTranslation {

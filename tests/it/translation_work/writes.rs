@@ -8,30 +8,12 @@ use crate::kit::prelude::*;
 use TranslationResult::{NotFound, SkippedLocked, Stale, Written};
 use serde_json::json;
 
-on_both_databases![
-    written_texts_are_seen_and_unlocked,
-    a_write_changes_the_version_of_the_resource,
-    a_write_to_a_step_leaves_its_task_as_it_was,
-    the_same_write_again_changes_nothing,
-    the_same_texts_make_an_outdated_row_current,
-    a_written_row_is_replaced_whole,
-    a_locked_row_is_left_as_it_is,
-    each_item_has_its_own_result,
-    a_digest_that_was_never_given_out_is_stale,
-    absent_and_foreign_resources_are_not_found,
-    the_last_of_several_for_one_row_stays,
-    a_language_may_come_in_another_case,
-    an_id_may_come_in_upper_case,
-    texts_of_the_other_kind_are_ignored_and_listed,
-    links_in_a_question_are_ignored_and_listed,
-    unwritten_items_are_not_listed_as_ignored,
-];
-
 async fn write(client: &Client, translations: Vec<AutomaticTranslation>) -> Vec<TranslationResult> {
     let response = client.write_translations(translations).await.accepted();
     response.results().collect()
 }
 
+#[apply(on_both_databases)]
 async fn written_texts_are_seen_and_unlocked(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let guid = client.given_step(full_step(&guide)).await.guid;
@@ -56,6 +38,7 @@ async fn written_texts_are_seen_and_unlocked(client: Client) {
     assert_eq!(read.translations["fr"], row);
 }
 
+#[apply(on_both_databases)]
 async fn a_write_changes_the_version_of_the_resource(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -77,6 +60,7 @@ async fn a_write_changes_the_version_of_the_resource(client: Client) {
     failure.is(Code::Aborted, "ETAG_MISMATCH");
 }
 
+#[apply(on_both_databases)]
 async fn a_write_to_a_step_leaves_its_task_as_it_was(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -86,6 +70,7 @@ async fn a_write_to_a_step_leaves_its_task_as_it_was(client: Client) {
     assert_eq!(client.get_task(&guide.guid).await.accepted(), before);
 }
 
+#[apply(on_both_databases)]
 async fn the_same_write_again_changes_nothing(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(full_step(&guide)).await;
@@ -112,6 +97,7 @@ async fn the_same_write_again_changes_nothing(client: Client) {
 }
 
 /// If a machine writes them: those of a person leave it outdated.
+#[apply(on_both_databases)]
 async fn the_same_texts_make_an_outdated_row_current(client: Client) {
     let guide = client.given_task(task("Pump")).await.guid;
     let step = information_step(&task_of(&guide), "Look");
@@ -135,6 +121,7 @@ async fn the_same_texts_make_an_outdated_row_current(client: Client) {
     assert_eq!(client.translation_work(&DE).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_written_row_is_replaced_whole(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = given_unlocked_step(&client, &guide).await;
@@ -155,6 +142,7 @@ async fn a_written_row_is_replaced_whole(client: Client) {
     assert_eq!(read.translations["de"], expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_locked_row_is_left_as_it_is(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -170,6 +158,7 @@ async fn a_locked_row_is_left_as_it_is(client: Client) {
     assert_eq!(client.get_step(&step.guid).await.accepted(), step);
 }
 
+#[apply(on_both_databases)]
 async fn each_item_has_its_own_result(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let steps = client.given_steps(&guide, &["a", "b", "c"]).await;
@@ -207,6 +196,7 @@ async fn each_item_has_its_own_result(client: Client) {
     assert_eq!(read.translations["de"].title(), "person");
 }
 
+#[apply(on_both_databases)]
 async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = work_on(&client, &guide.guid).await;
@@ -230,6 +220,7 @@ async fn a_digest_that_was_never_given_out_is_stale(client: Client) {
     assert!(read.translations.is_empty());
 }
 
+#[apply(on_both_databases)]
 async fn absent_and_foreign_resources_are_not_found(client: Client) {
     let foreign = client.other_account();
     let guide = foreign.given_task(task("Pump")).await;
@@ -247,6 +238,7 @@ async fn absent_and_foreign_resources_are_not_found(client: Client) {
     assert_eq!(foreign.translation_work(&DE).await.len(), 2);
 }
 
+#[apply(on_both_databases)]
 async fn the_last_of_several_for_one_row_stays(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -265,6 +257,7 @@ async fn the_last_of_several_for_one_row_stays(client: Client) {
     assert_eq!(read.translations["de"], unlocked_title("third"));
 }
 
+#[apply(on_both_databases)]
 async fn a_language_may_come_in_another_case(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = client.translation_work(&["zh-Hant"]).await;
@@ -274,6 +267,7 @@ async fn a_language_may_come_in_another_case(client: Client) {
     assert_eq!(read.translations["zh-Hant"], unlocked_name("泵"));
 }
 
+#[apply(on_both_databases)]
 async fn an_id_may_come_in_upper_case(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = work_on(&client, &guide.guid).await;
@@ -285,6 +279,7 @@ async fn an_id_may_come_in_upper_case(client: Client) {
     assert_eq!(state(&client, &guide.guid).await, None);
 }
 
+#[apply(on_both_databases)]
 async fn texts_of_the_other_kind_are_ignored_and_listed(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let step = client.given_step(information_step(&guide, "Look")).await;
@@ -326,6 +321,7 @@ fn linked_question() -> FeedbackConfig {
     config
 }
 
+#[apply(on_both_databases)]
 async fn links_in_a_question_are_ignored_and_listed(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let asking = step(&guide, StepType::Observation, "Ask");
@@ -349,6 +345,7 @@ async fn links_in_a_question_are_ignored_and_listed(client: Client) {
 }
 
 /// Ignored texts are reported for written items alone.
+#[apply(on_both_databases)]
 async fn unwritten_items_are_not_listed_as_ignored(client: Client) {
     let guide = client.given_task(task("Pump")).await;
     let work = work_on(&client, &guide.guid).await;

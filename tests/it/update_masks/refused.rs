@@ -2,16 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_one_database![
-    a_path_that_names_no_field_of_a_task_is_refused_at_its_place,
-    a_path_that_names_no_field_of_a_step_is_refused_at_its_place,
-    a_star_with_other_paths_is_refused,
-    every_bad_path_is_reported,
-    a_mask_has_1000_paths_at_most,
-    an_unknown_path_is_answered_with_the_known_ones,
-    the_path_that_was_probably_meant_is_named,
-];
-
 async fn refusal(client: &Client, mask: &[&str]) -> Failure {
     let task = client.given_task(full_task()).await;
     let update = task_of(&task.guid).named("Never");
@@ -30,6 +20,7 @@ async fn step_refusal(client: &Client, mask: &[&str]) -> Failure {
 
 const PATH_1: &str = "update_mask.paths[1]";
 
+#[apply(on_one_database)]
 async fn a_path_that_names_no_field_of_a_task_is_refused_at_its_place(client: Client) {
     for (paths, reason) in [
         // No field of the message.
@@ -84,6 +75,7 @@ async fn a_path_that_names_no_field_of_a_task_is_refused_at_its_place(client: Cl
     }
 }
 
+#[apply(on_one_database)]
 async fn a_path_that_names_no_field_of_a_step_is_refused_at_its_place(client: Client) {
     for path in [
         "name",
@@ -104,6 +96,7 @@ async fn a_path_that_names_no_field_of_a_step_is_refused_at_its_place(client: Cl
     }
 }
 
+#[apply(on_one_database)]
 async fn a_star_with_other_paths_is_refused(client: Client) {
     for (mask, star) in [
         (["*", "name"], "update_mask.paths[0]"),
@@ -118,6 +111,7 @@ async fn a_star_with_other_paths_is_refused(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn every_bad_path_is_reported(client: Client) {
     let failure = refusal(&client, &["x", "name", "roles.0"]).await;
     failure.violates(&[
@@ -126,6 +120,7 @@ async fn every_bad_path_is_reported(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn a_mask_has_1000_paths_at_most(client: Client) {
     let failure = refusal(&client, &["name"; 1_001]).await;
     failure.violates(&[("update_mask.paths", "TOO_MANY_ELEMENTS")]);
@@ -137,6 +132,7 @@ async fn a_mask_has_1000_paths_at_most(client: Client) {
     assert_eq!(renamed.name, "Renamed");
 }
 
+#[apply(on_one_database)]
 async fn the_path_that_was_probably_meant_is_named(client: Client) {
     for (path, meant) in [
         (
@@ -168,6 +164,7 @@ async fn the_path_that_was_probably_meant_is_named(client: Client) {
     );
 }
 
+#[apply(on_one_database)]
 async fn an_unknown_path_is_answered_with_the_known_ones(client: Client) {
     let descriptions = |failure: Failure| failure.description().to_owned();
     let task = descriptions(refusal(&client, &["nome"]).await);

@@ -2,15 +2,6 @@
 
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_key_may_stand_in_backticks,
-    a_key_is_read_in_any_case,
-    a_masked_list_of_instructions_creates_a_language_unless_it_is_empty,
-    each_masked_field_creates_a_language,
-    a_wider_path_includes_a_narrower_one,
-    a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translations,
-];
-
 async fn stored(client: &Client) -> Task {
     client.given_task(full_task()).await
 }
@@ -25,6 +16,7 @@ fn translated(guid: &str, rows: &[(&str, TaskTranslation)]) -> Task {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_key_may_stand_in_backticks(client: Client) {
     let before = stored(&client).await;
     for (path, name) in [
@@ -40,6 +32,7 @@ async fn a_key_may_stand_in_backticks(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_key_is_read_in_any_case(client: Client) {
     let before = stored(&client).await;
     let update = translated(&before.guid, &[("ZH-HANT", task_translation("新"))]);
@@ -59,6 +52,7 @@ async fn stored_step(client: &Client) -> Step {
     client.given_step(full_step(&task)).await
 }
 
+#[apply(on_both_databases)]
 async fn a_masked_list_of_instructions_creates_a_language_unless_it_is_empty(client: Client) {
     let before = stored_step(&client).await;
     let mask = ["translations.fr.instructions"];
@@ -79,6 +73,7 @@ async fn a_masked_list_of_instructions_creates_a_language_unless_it_is_empty(cli
 }
 
 /// The language is locked unless the mask names its lock.
+#[apply(on_both_databases)]
 async fn each_masked_field_creates_a_language(client: Client) {
     let full = full_step(&Task::default()).translations["de"].clone();
     for field in ["title", "body", "instructions", "feedback_config", "locked"] {
@@ -99,6 +94,7 @@ async fn each_masked_field_creates_a_language(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_wider_path_includes_a_narrower_one(client: Client) {
     let before = stored_step(&client).await;
     let update = step_of(&before.guid).translated("de", step_translation("Neu"));
@@ -120,6 +116,7 @@ async fn a_wider_path_includes_a_narrower_one(client: Client) {
 }
 
 /// A language is replaced as a whole, and a listed step has no bodies.
+#[apply(on_both_databases)]
 async fn a_listed_step_sent_back_without_a_mask_loses_the_bodies_of_its_translations(
     client: Client,
 ) {

@@ -3,40 +3,12 @@
 use super::*;
 use serde_json::json;
 
-on_both_databases![
-    a_variable_that_other_guides_set_is_set_elsewhere,
-    a_variable_that_other_guides_set_too_may_be_answered_before,
-    a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding,
-    an_observation_that_too_many_guides_read_has_no_finding,
-    what_a_document_replaces_sets_and_reads_nothing,
-];
-
-on_one_database![
-    a_clean_guide_has_no_findings,
-    a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested,
-    an_own_name_of_the_task_is_suggested,
-    an_own_name_of_a_managed_task_is_suggested_in_it,
-    a_name_that_nothing_sets_is_not_suggested,
-    a_declared_variable_is_known,
-    the_variable_of_a_loop_is_known,
-    a_name_of_another_task_is_unknown,
-    an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested,
-    each_target_that_is_no_answer_is_reported,
-    a_number_equals_a_numeric_key,
-    a_bound_that_is_not_numeric_is_not_comparable,
-    a_variable_without_numeric_answers_is_not_comparable,
-    several_bounds_are_superfluous,
-    an_observation_behind_its_reader_is_answered_later,
-    the_first_of_two_observations_that_reads_their_name_is_not_answered_later,
-    an_observation_that_reads_its_own_answer_reads_itself,
-    conditions_of_unpublished_steps_are_checked,
-    paths_lead_into_nested_groups,
-];
-
+#[apply(on_one_database)]
 async fn a_clean_guide_has_no_findings(client: Client) {
     assert_eq!(findings(&client, clean()).await, []);
 }
 
+#[apply(on_one_database)]
 async fn a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested(client: Client) {
     let mut steps = clean();
     let typo = needing(
@@ -51,6 +23,7 @@ async fn a_variable_that_nothing_sets_is_unknown_and_the_closest_is_suggested(cl
     assert_eq!(found.severity(), Severity::Warning);
 }
 
+#[apply(on_one_database)]
 async fn an_own_name_of_the_task_is_suggested(client: Client) {
     let mut steps = clean();
     steps.insert(
@@ -65,6 +38,7 @@ async fn an_own_name_of_the_task_is_suggested(client: Client) {
     assert_eq!(fact(&found, "suggestion"), json!("light"));
 }
 
+#[apply(on_one_database)]
 async fn an_own_name_of_a_managed_task_is_suggested_in_it(client: Client) {
     let typo = needing(
         shown(StepType::Information, "Typo"),
@@ -86,6 +60,7 @@ async fn an_own_name_of_a_managed_task_is_suggested_in_it(client: Client) {
     assert_ne!(suggested[1], json!("light"));
 }
 
+#[apply(on_one_database)]
 async fn a_name_that_nothing_sets_is_not_suggested(client: Client) {
     let reading = |name: &str| {
         needing(
@@ -106,6 +81,7 @@ async fn a_name_that_nothing_sets_is_not_suggested(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_declared_variable_is_known(client: Client) {
     for declared in ["device.model", "device.*", "*.model"] {
         let mut steps = clean();
@@ -126,6 +102,7 @@ async fn a_declared_variable_is_known(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn the_variable_of_a_loop_is_known(client: Client) {
     let mut steps = clean();
     steps[3].looping = Some(Looping {
@@ -143,6 +120,7 @@ async fn the_variable_of_a_loop_is_known(client: Client) {
     only_finding(&client, steps, "condition/unknown-variable", 2, path).await;
 }
 
+#[apply(on_one_database)]
 async fn a_name_of_another_task_is_unknown(client: Client) {
     let mut steps = clean();
     let inner = needing(
@@ -162,6 +140,7 @@ async fn a_name_of_another_task_is_unknown(client: Client) {
     assert_eq!(places(&found), [("condition/unknown-variable", path)]);
 }
 
+#[apply(on_one_database)]
 async fn an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested(client: Client) {
     for operator in ["=", "!="] {
         let mut steps = clean();
@@ -177,6 +156,7 @@ async fn an_answer_that_is_no_key_is_unknown_and_the_closest_is_suggested(client
     }
 }
 
+#[apply(on_one_database)]
 async fn each_target_that_is_no_answer_is_reported(client: Client) {
     let mut steps = clean();
     let targets = vec![text("steady"), text("off"), number(5.0), value(true.into())];
@@ -197,6 +177,7 @@ async fn each_target_that_is_no_answer_is_reported(client: Client) {
     assert_eq!(targets, [json!("steady"), json!(5.0), json!(true)]);
 }
 
+#[apply(on_one_database)]
 async fn a_number_equals_a_numeric_key(client: Client) {
     let steps = vec![
         asks("beeps", &["1.0", "2", "0"]),
@@ -216,6 +197,7 @@ async fn a_number_equals_a_numeric_key(client: Client) {
     assert_eq!(findings(&client, steps).await, []);
 }
 
+#[apply(on_one_database)]
 async fn a_bound_that_is_not_numeric_is_not_comparable(client: Client) {
     let steps = vec![
         asks("beeps", &["1", "2"]),
@@ -250,6 +232,7 @@ async fn a_bound_that_is_not_numeric_is_not_comparable(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_variable_without_numeric_answers_is_not_comparable(client: Client) {
     for operator in [">", "<"] {
         let mut steps = clean();
@@ -264,6 +247,7 @@ async fn a_variable_without_numeric_answers_is_not_comparable(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn several_bounds_are_superfluous(client: Client) {
     let steps = vec![
         asks("beeps", &["1", "3"]),
@@ -291,6 +275,7 @@ async fn several_bounds_are_superfluous(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn an_observation_behind_its_reader_is_answered_later(client: Client) {
     let mut steps = clean();
     steps.insert(
@@ -306,6 +291,7 @@ async fn an_observation_behind_its_reader_is_answered_later(client: Client) {
 }
 
 /// Not every observation that sets the variable comes after the first.
+#[apply(on_one_database)]
 async fn the_first_of_two_observations_that_reads_their_name_is_not_answered_later(client: Client) {
     let mut steps = clean();
     steps[0].dependencies = Some(all_of(vec![reads("light", "!=", &["off"])]));
@@ -314,6 +300,7 @@ async fn the_first_of_two_observations_that_reads_their_name_is_not_answered_lat
     only_finding(&client, steps, "observation/duplicate-name", 1, path).await;
 }
 
+#[apply(on_one_database)]
 async fn an_observation_that_reads_its_own_answer_reads_itself(client: Client) {
     let mut steps = clean();
     steps[0].dependencies = Some(all_of(vec![when("light", "!=", "off")]));
@@ -322,6 +309,7 @@ async fn an_observation_that_reads_its_own_answer_reads_itself(client: Client) {
     assert_eq!(found.severity(), Severity::Error);
 }
 
+#[apply(on_both_databases)]
 async fn a_variable_that_other_guides_set_is_set_elsewhere(client: Client) {
     let other = document("Other", vec![asks("damage", &["liquid", "none"])]);
     let other = client.imported(other).await;
@@ -342,6 +330,7 @@ async fn a_variable_that_other_guides_set_is_set_elsewhere(client: Client) {
     assert_eq!(place.title, "Ask damage");
 }
 
+#[apply(on_both_databases)]
 async fn a_variable_that_other_guides_set_too_may_be_answered_before(client: Client) {
     let other = document("Other", vec![asks("light", &["on", "off"])]);
     client.imported(other).await;
@@ -360,6 +349,7 @@ async fn a_variable_that_other_guides_set_too_may_be_answered_before(client: Cli
 }
 
 /// Nothing is said about `nobody`: an observation that was not read may set it.
+#[apply(on_both_databases)]
 async fn a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding(client: Client) {
     let many = vec![asks("used", &["on", "off"]); 2_100];
     client.imported(document("Others", many)).await;
@@ -377,6 +367,7 @@ async fn a_name_without_setters_beside_one_with_too_many_to_read_has_no_finding(
     assert_eq!(found[0].related.len(), 20);
 }
 
+#[apply(on_both_databases)]
 async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {
     let stored = client.imported(document("Guide", clean())).await;
     let mut changed = client.exported(&stored.guid).await;
@@ -414,6 +405,7 @@ async fn what_a_document_replaces_sets_and_reads_nothing(client: Client) {
     failure.violates(&[("replaces_stored", "FIELD_INVALID")]);
 }
 
+#[apply(on_one_database)]
 async fn conditions_of_unpublished_steps_are_checked(client: Client) {
     let mut steps = clean();
     let typo = vec![reads("ligth", "=", &["on"])];
@@ -424,6 +416,7 @@ async fn conditions_of_unpublished_steps_are_checked(client: Client) {
     only_finding(&client, steps, "condition/unknown-variable", 1, path).await;
 }
 
+#[apply(on_one_database)]
 async fn paths_lead_into_nested_groups(client: Client) {
     let mut steps = clean();
     let inner = any_of(vec![
@@ -436,6 +429,7 @@ async fn paths_lead_into_nested_groups(client: Client) {
 }
 
 /// A condition that was not read may name any of its answers.
+#[apply(on_both_databases)]
 async fn an_observation_that_too_many_guides_read_has_no_finding(client: Client) {
     let reader = shown(StepType::Information, "Reader");
     let reader = needing(reader, vec![reads("used", "=", &["on"])]);

@@ -3,10 +3,7 @@
 use super::*;
 use crate::import_task::example_guides;
 
-on_both_databases![the_example_guides_have_no_error];
-
-on_one_database![a_document_is_checked_as_an_import_checks_it];
-
+#[apply(on_both_databases)]
 async fn the_example_guides_have_no_error(client: Client) {
     for (name, guide) in example_guides::guides() {
         let document = client
@@ -30,6 +27,7 @@ async fn the_example_guides_have_no_error(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_document_is_checked_as_an_import_checks_it(client: Client) {
     let mut steps = clean();
     steps[0].title = String::new();

@@ -5,12 +5,6 @@ use std::collections::BTreeSet;
 use super::{model::Shown, *};
 use crate::random_guides::{Guide, GuideTask, Kind, guides_with_strays};
 
-on_both_databases! {
-    findings_are_what_all_walkthroughs_show: guides_with_strays(STRAY), 24;
-    a_document_has_the_findings_of_its_import: guides_with_strays(STRAY), 12;
-    suppression_and_off_remove_exactly_the_matching_findings: guides_with_strays(STRAY), 12;
-}
-
 /// How often an observation is of another product than its name.
 const STRAY: f64 = 0.1;
 
@@ -19,6 +13,8 @@ fn steps_of_rule(findings: &[Finding], rule: &str) -> BTreeSet<String> {
     findings.map(|one| one.step.clone()).collect()
 }
 
+#[apply(property_on_both_databases)]
+#[cases(24, guides_with_strays(STRAY))]
 async fn findings_are_what_all_walkthroughs_show(client: Client, guide: Guide) {
     let shown = guide.go_through();
     if shown.gave_up {
@@ -186,6 +182,8 @@ fn comparable(findings: &[Finding]) -> Vec<Finding> {
     findings
 }
 
+#[apply(property_on_both_databases)]
+#[cases(12, guides_with_strays(STRAY))]
 async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide) {
     let document = as_document(&guide);
     let request = validation_of_document(document.clone());
@@ -211,6 +209,8 @@ async fn a_document_has_the_findings_of_its_import(client: Client, guide: Guide)
     );
 }
 
+#[apply(property_on_both_databases)]
+#[cases(12, guides_with_strays(STRAY))]
 async fn suppression_and_off_remove_exactly_the_matching_findings(client: Client, guide: Guide) {
     let made = client.imported(as_document(&guide)).await;
     let request = validation_of(&made.guid);

@@ -4,18 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-on_both_databases![
-    a_managed_task_that_does_not_read_the_answer_is_reported_at_the_answer,
-    a_managed_task_beyond_a_limit_is_not_reported,
-];
-
-on_one_database![
-    a_condition_of_the_task_or_of_its_wiring_step_reads_the_answer,
-    a_condition_on_another_observation_does_not_read_the_answer,
-    the_hint_quotes_an_answer_with_a_comma,
-    findings_about_steps_that_an_import_adds_are_at_their_answers,
-];
-
 const RULE: &str = "linked/always-shown";
 
 fn idp() -> Vec<Step> {
@@ -29,6 +17,7 @@ fn linked(tasks: [TaskDocument; 2]) -> Step {
     observation_asking(linked_question(values))
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_that_does_not_read_the_answer_is_reported_at_the_answer(client: Client) {
     let steps = vec![
         linked([shown_after("a", idp()), document("", idp())]),
@@ -62,6 +51,7 @@ async fn a_managed_task_that_does_not_read_the_answer_is_reported_at_the_answer(
     assert_eq!(mended, []);
 }
 
+#[apply(on_one_database)]
 async fn a_condition_of_the_task_or_of_its_wiring_step_reads_the_answer(client: Client) {
     let steps = vec![
         linked([shown_after("a", idp()), document("", idp())]),
@@ -87,6 +77,7 @@ async fn a_condition_of_the_task_or_of_its_wiring_step_reads_the_answer(client: 
     assert_eq!(of_rule(&found, RULE), Vec::<&Finding>::new());
 }
 
+#[apply(on_one_database)]
 async fn a_condition_on_another_observation_does_not_read_the_answer(client: Client) {
     let other = Task {
         dependencies: Some(all_of(vec![reads("light", "=", &["on"])])),
@@ -98,6 +89,7 @@ async fn a_condition_on_another_observation_does_not_read_the_answer(client: Cli
     only_finding(&client, steps, RULE, 1, "feedback_config[0].values[1]").await;
 }
 
+#[apply(on_one_database)]
 async fn the_hint_quotes_an_answer_with_a_comma(client: Client) {
     let values = vec![
         answer_with("a, or \"b\"", "A", document("", idp())),
@@ -114,6 +106,7 @@ async fn the_hint_quotes_an_answer_with_a_comma(client: Client) {
 }
 
 /// What the task depends on is not known.
+#[apply(on_both_databases)]
 async fn a_managed_task_beyond_a_limit_is_not_reported(client: Client) {
     let inner = vec![shown(StepType::Information, "Inner"); 6_000];
     let tasks = [shown_after("a", inner.clone()), shown_after("b", inner)];
@@ -125,6 +118,7 @@ async fn a_managed_task_beyond_a_limit_is_not_reported(client: Client) {
     assert_eq!(of_rule(&found, RULE), Vec::<&Finding>::new());
 }
 
+#[apply(on_one_database)]
 async fn findings_about_steps_that_an_import_adds_are_at_their_answers(client: Client) {
     let for_technicians = |key| {
         let task = Task {

@@ -2,14 +2,6 @@
 
 use super::*;
 
-on_both_databases![
-    findings_of_all_tasks_are_listed_in_order_of_creation,
-    tasks_are_filtered_by_product_and_published,
-    managed_tasks_are_looked_at_with_their_parent,
-    a_call_looks_at_a_bounded_number_of_steps,
-    a_page_continues_within_a_task_that_has_changed,
-];
-
 /// A document with this many unused observations.
 fn unused(name: &str, count: usize) -> TaskDocument {
     let asked = (0..count).map(|index| asks(&format!("unused{index}{name}"), &["x", "y"]));
@@ -31,6 +23,7 @@ async fn all(client: &Client, mut request: ListFindingsRequest) -> (Vec<Finding>
     panic!("the list has no end");
 }
 
+#[apply(on_both_databases)]
 async fn findings_of_all_tasks_are_listed_in_order_of_creation(client: Client) {
     let mut expected = Vec::new();
     for name in ["A", "B", "C"] {
@@ -48,6 +41,7 @@ async fn findings_of_all_tasks_are_listed_in_order_of_creation(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn tasks_are_filtered_by_product_and_published(client: Client) {
     let mut other = unused("Other", 1);
     other.task = Some(task("Other").with_product(8));
@@ -86,6 +80,7 @@ async fn tasks_are_filtered_by_product_and_published(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn managed_tasks_are_looked_at_with_their_parent(client: Client) {
     let values = vec![answer_with("1", "One", unused("", 1))];
     let mut guide = unused("Parent", 0);
@@ -99,6 +94,7 @@ async fn managed_tasks_are_looked_at_with_their_parent(client: Client) {
     assert_eq!(rules, [&of_parent[..], &["observation/unused"]].concat());
 }
 
+#[apply(on_both_databases)]
 async fn a_call_looks_at_a_bounded_number_of_steps(client: Client) {
     let steps = vec![shown(StepType::Solution, "Step"); 900];
     for _ in 0..4 {
@@ -116,6 +112,7 @@ async fn a_call_looks_at_a_bounded_number_of_steps(client: Client) {
     assert_eq!(pages, 2);
 }
 
+#[apply(on_both_databases)]
 async fn a_page_continues_within_a_task_that_has_changed(client: Client) {
     let made = client.imported(unused("A", 3)).await;
     let request = ListFindingsRequest {

@@ -3,25 +3,7 @@
 use super::*;
 use serde_json::json;
 
-on_both_databases![
-    an_observation_that_another_guide_reads_is_used,
-    an_observation_that_any_task_reads_is_used,
-    an_answer_that_no_condition_names_and_that_manages_a_task_is_used,
-];
-
-on_one_database![
-    two_observations_of_one_name_are_reported_with_whether_one_walkthrough_sees_both,
-    each_later_observation_of_a_name_names_the_earlier_ones_of_its_task,
-    an_observation_that_nothing_reads_is_unused,
-    an_observation_that_manages_tasks_is_used,
-    an_answer_that_no_condition_names_is_unused,
-    answers_are_distinguished_by_both_names_and_by_what_they_are_not,
-    an_answer_that_equals_the_only_bound_is_unused,
-    answers_with_the_same_text_are_reported_in_every_language,
-    one_answer_leaves_nothing_to_choose,
-    unpublished_observations_are_checked,
-];
-
+#[apply(on_one_database)]
 async fn two_observations_of_one_name_are_reported_with_whether_one_walkthrough_sees_both(
     client: Client,
 ) {
@@ -51,6 +33,7 @@ async fn two_observations_of_one_name_are_reported_with_whether_one_walkthrough_
 }
 
 /// Whatever their products are.
+#[apply(on_one_database)]
 async fn each_later_observation_of_a_name_names_the_earlier_ones_of_its_task(client: Client) {
     let inner = document("", vec![asks("light", &["on", "off"])]);
     let linked = linked_question(vec![answer_with("a", "A", inner)]);
@@ -70,6 +53,7 @@ async fn each_later_observation_of_a_name_names_the_earlier_ones_of_its_task(cli
     assert_eq!(found, expected);
 }
 
+#[apply(on_one_database)]
 async fn an_observation_that_nothing_reads_is_unused(client: Client) {
     let mut steps = clean();
     steps.insert(1, asks("serial", &["x", "y"]));
@@ -80,6 +64,7 @@ async fn an_observation_that_nothing_reads_is_unused(client: Client) {
 }
 
 /// In drafts and subtasks, and in the dependencies of tasks of the guide and of others.
+#[apply(on_both_databases)]
 async fn an_observation_that_any_task_reads_is_used(client: Client) {
     let needs = |name: &str| all_of(vec![reads(name, "=", &["x"])]);
     let depending = |name: &str| task("Reader").with_dependencies(needs(name));
@@ -109,6 +94,7 @@ async fn an_observation_that_any_task_reads_is_used(client: Client) {
     assert_eq!(paths, ["document.steps[4].feedback_config[0].name"]);
 }
 
+#[apply(on_both_databases)]
 async fn an_observation_that_another_guide_reads_is_used(client: Client) {
     let reader = needing(
         shown(StepType::Information, "Reader"),
@@ -120,6 +106,7 @@ async fn an_observation_that_another_guide_reads_is_used(client: Client) {
     assert_eq!(findings(&client, steps).await, []);
 }
 
+#[apply(on_one_database)]
 async fn an_observation_that_manages_tasks_is_used(client: Client) {
     let mut steps = clean();
     let inner = || document("", vec![shown(StepType::Idp, "Inner")]);
@@ -133,6 +120,7 @@ async fn an_observation_that_manages_tasks_is_used(client: Client) {
     assert_eq!(rules, ["linked/always-shown", "linked/always-shown"]);
 }
 
+#[apply(on_one_database)]
 async fn an_answer_that_no_condition_names_is_unused(client: Client) {
     let mut steps = clean();
     steps[0] = asks("light", &["on", "off", "blinking"]);
@@ -141,6 +129,7 @@ async fn an_answer_that_no_condition_names_is_unused(client: Client) {
     assert_eq!(fact(&found, "answer"), json!("blinking"));
 }
 
+#[apply(on_one_database)]
 async fn answers_are_distinguished_by_both_names_and_by_what_they_are_not(client: Client) {
     let path = "document.steps[0].feedback_config[0].values[0]";
     for (own, unused) in [
@@ -162,6 +151,7 @@ async fn answers_are_distinguished_by_both_names_and_by_what_they_are_not(client
 }
 
 /// An answer manages a task in a document as in a stored guide.
+#[apply(on_both_databases)]
 async fn an_answer_that_no_condition_names_and_that_manages_a_task_is_used(client: Client) {
     let inner = || document("", vec![shown(StepType::Idp, "Inner")]);
     let values = vec![
@@ -185,6 +175,7 @@ async fn an_answer_that_no_condition_names_and_that_manages_a_task_is_used(clien
     }
 }
 
+#[apply(on_one_database)]
 async fn an_answer_that_equals_the_only_bound_is_unused(client: Client) {
     for (operator, bound, unused) in [("<", "3", 2), (">", "1", 0)] {
         let counted = vec![reads("count", operator, &[bound])];
@@ -199,6 +190,7 @@ async fn an_answer_that_equals_the_only_bound_is_unused(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn answers_with_the_same_text_are_reported_in_every_language(client: Client) {
     let mut steps = clean();
     steps[0] = asks("light", &["on", "off", "dim"]);
@@ -236,6 +228,7 @@ async fn answers_with_the_same_text_are_reported_in_every_language(client: Clien
     );
 }
 
+#[apply(on_one_database)]
 async fn one_answer_leaves_nothing_to_choose(client: Client) {
     let mut steps = clean();
     steps.insert(1, asks("ready", &["ok"]));
@@ -245,6 +238,7 @@ async fn one_answer_leaves_nothing_to_choose(client: Client) {
     only_finding(&client, steps, "observation/single-answer", 1, path).await;
 }
 
+#[apply(on_one_database)]
 async fn unpublished_observations_are_checked(client: Client) {
     let mut steps = clean();
     let mut draft = asks("serial", &["x", "y"]);

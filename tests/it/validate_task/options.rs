@@ -2,21 +2,6 @@
 
 use super::*;
 
-on_both_databases![
-    suppressed_ids_of_others_match_nothing,
-    counts_are_those_of_the_whole_guide,
-    a_suppression_matches_by_all_that_it_has,
-    each_option_counts_for_all_guides_as_for_one,
-];
-
-on_one_database![
-    rules_are_listed_with_severities_and_descriptions,
-    a_rule_can_have_another_severity,
-    findings_below_the_minimum_are_not_listed_or_counted,
-    a_suppressed_path_matches_exactly_or_before_its_star,
-    findings_beyond_300_000_are_counted_and_not_suppressed,
-];
-
 const RULES: [&str; 30] = [
     "condition/unknown-variable",
     "condition/unknown-answer",
@@ -50,6 +35,7 @@ const RULES: [&str; 30] = [
     "analysis/too-large",
 ];
 
+#[apply(on_one_database)]
 async fn rules_are_listed_with_severities_and_descriptions(client: Client) {
     let rules = client.rules().await.accepted().rules;
     let ids: Vec<_> = rules.iter().map(|rule| rule.id.as_str()).collect();
@@ -85,6 +71,7 @@ fn counts(response: &ValidateTaskResponse) -> [i32; 4] {
     ]
 }
 
+#[apply(on_one_database)]
 async fn a_rule_can_have_another_severity(client: Client) {
     let setting = |severity: Severity| RuleSetting {
         rule: "step/no-content".to_owned(),
@@ -105,6 +92,7 @@ async fn a_rule_can_have_another_severity(client: Client) {
     assert_eq!(counts(&validated(&client, options).await), [2, 0, 0, 0]);
 }
 
+#[apply(on_one_database)]
 async fn findings_below_the_minimum_are_not_listed_or_counted(client: Client) {
     for (minimum, expected) in [
         (Severity::Unspecified, [1, 1, 1, 0]),
@@ -132,6 +120,7 @@ async fn findings_below_the_minimum_are_not_listed_or_counted(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_suppressed_path_matches_exactly_or_before_its_star(client: Client) {
     for (path, suppressed) in [
         ("document.steps[2].dependencies.*", 1),
@@ -156,6 +145,7 @@ async fn a_suppressed_path_matches_exactly_or_before_its_star(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn suppressed_ids_of_others_match_nothing(client: Client) {
     let other = client.other_account();
     let foreign = other.imported(flawed()).await;
@@ -183,6 +173,7 @@ async fn suppressed_ids_of_others_match_nothing(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn counts_are_those_of_the_whole_guide(client: Client) {
     let made = client.imported(flawed()).await;
     let first = ValidateTaskRequest {
@@ -194,6 +185,7 @@ async fn counts_are_those_of_the_whole_guide(client: Client) {
     assert_eq!(counts(&response), [1, 1, 1, 0]);
 }
 
+#[apply(on_both_databases)]
 async fn a_suppression_matches_by_all_that_it_has(client: Client) {
     let made = client.imported(flawed()).await;
     let task = made.guid.as_str();
@@ -226,6 +218,7 @@ async fn a_suppression_matches_by_all_that_it_has(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn each_option_counts_for_all_guides_as_for_one(client: Client) {
     let draft = shown(StepType::End, "Draft").with_published(0);
     let made = [
@@ -271,6 +264,7 @@ async fn each_option_counts_for_all_guides_as_for_one(client: Client) {
 }
 
 /// 400 conditions of 1,000 values each that are no answers.
+#[apply(on_one_database)]
 async fn findings_beyond_300_000_are_counted_and_not_suppressed(client: Client) {
     let mut steps = vec![asks("light", &["on", "off"])];
     for step in 0..10 {

@@ -2,17 +2,6 @@
 
 use super::*;
 
-on_both_databases![
-    a_token_is_invalid_after_its_guide_has_changed,
-    a_known_fingerprint_that_is_still_true_is_unchanged,
-    a_later_page_ignores_the_known_fingerprint,
-    what_reads_and_sets_elsewhere_changes_the_fingerprint,
-    a_finding_keeps_its_id_when_others_come_and_go,
-    findings_are_in_the_order_of_the_guide,
-    findings_of_a_step_are_in_the_order_of_paths_behind_those_of_its_task,
-    findings_of_an_export_have_its_ids,
-];
-
 /// A guide with an unused observation for each name.
 fn unused(names: &[&str]) -> TaskDocument {
     let asked = names.iter().map(|name| asks(name, &["x", "y"]));
@@ -20,6 +9,7 @@ fn unused(names: &[&str]) -> TaskDocument {
     document("Unused", steps)
 }
 
+#[apply(on_both_databases)]
 async fn a_token_is_invalid_after_its_guide_has_changed(client: Client) {
     let made = client.imported(unused(&["a", "b"])).await;
     let mut request = ValidateTaskRequest {
@@ -37,6 +27,7 @@ async fn fingerprint(client: &Client, request: &ValidateTaskRequest) -> String {
     client.validated(request.clone()).await.fingerprint
 }
 
+#[apply(on_both_databases)]
 async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
     let made = client.imported(unused(&["a"])).await;
     for request in [
@@ -62,6 +53,7 @@ async fn a_known_fingerprint_that_is_still_true_is_unchanged(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_later_page_ignores_the_known_fingerprint(client: Client) {
     let made = client.imported(unused(&["a", "b"])).await;
     let first = ValidateTaskRequest {
@@ -79,6 +71,7 @@ async fn a_later_page_ignores_the_known_fingerprint(client: Client) {
     assert_eq!(page.findings.len(), 1);
 }
 
+#[apply(on_both_databases)]
 async fn what_reads_and_sets_elsewhere_changes_the_fingerprint(client: Client) {
     let mut guide = unused(&["a"]);
     let needs = vec![reads("set_elsewhere", "=", &["x"])];
@@ -105,6 +98,7 @@ async fn what_reads_and_sets_elsewhere_changes_the_fingerprint(client: Client) {
     assert_ne!(fingerprint(&client, &request).await, third);
 }
 
+#[apply(on_both_databases)]
 async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {
     let made = client.imported(unused(&["a", "b"])).await;
     let request = validation_of(&made.guid);
@@ -114,6 +108,7 @@ async fn a_finding_keeps_its_id_when_others_come_and_go(client: Client) {
     assert_eq!(after, before[1..]);
 }
 
+#[apply(on_both_databases)]
 async fn findings_are_in_the_order_of_the_guide(client: Client) {
     let mut guide = unused(&["a"]);
     let inner = |key, name| shown_after(key, unused(&[name]).steps);
@@ -150,6 +145,7 @@ async fn findings_are_in_the_order_of_the_guide(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn findings_of_a_step_are_in_the_order_of_paths_behind_those_of_its_task(client: Client) {
     let typo = vec![reads("ligth", "=", &["on"])];
     let step = needing(document_step(StepType::Information, "Empty"), typo).with_published(2);
@@ -177,6 +173,7 @@ async fn findings_of_a_step_are_in_the_order_of_paths_behind_those_of_its_task(c
     );
 }
 
+#[apply(on_both_databases)]
 async fn findings_of_an_export_have_its_ids(client: Client) {
     let made = client.imported(unused(&["a", "a"])).await;
     let exported = client.exported(&made.guid).await;

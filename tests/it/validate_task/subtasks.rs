@@ -3,24 +3,6 @@
 use super::*;
 use serde_json::json;
 
-on_both_databases![
-    a_circle_of_tasks_is_reported_once,
-    a_task_that_refers_to_itself_is_a_circle,
-    a_circle_that_the_task_is_not_on_is_not_reported,
-    each_circle_through_the_task_is_reported,
-    of_several_circles_through_a_step_the_shortest_is_reported,
-    subtask_steps_that_are_drafts_are_checked_with_the_option_alone,
-    a_subtask_that_is_not_published_is_reported,
-    levels_that_may_not_see_a_subtask_are_reported,
-    a_subtask_without_a_common_level_is_an_error,
-    nine_levels_of_subtasks_are_too_deep,
-    eight_levels_of_subtasks_are_not_too_deep,
-    what_speaks_of_walkthroughs_is_not_checked_beyond_a_limit,
-    a_guide_of_more_steps_than_the_limit_is_too_large,
-    a_guide_of_more_conditions_than_the_limit_is_too_large,
-    managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_its_subtasks,
-];
-
 async fn rules(client: &Client, task: &Task) -> Vec<Finding> {
     client.validated(validation_of(&task.guid)).await.findings
 }
@@ -37,6 +19,7 @@ async fn refer(client: &Client, from: &Task, to: &Task) -> Step {
     made.accepted().step.expect("the step")
 }
 
+#[apply(on_both_databases)]
 async fn a_circle_of_tasks_is_reported_once(client: Client) {
     let one = client.given_task(task("One")).await;
     let two = client.given_task(task("Two")).await;
@@ -58,6 +41,7 @@ async fn a_circle_of_tasks_is_reported_once(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_task_that_refers_to_itself_is_a_circle(client: Client) {
     for published in [1, 0] {
         let one = task("One").with_published(published);
@@ -71,6 +55,7 @@ async fn a_task_that_refers_to_itself_is_a_circle(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_circle_that_the_task_is_not_on_is_not_reported(client: Client) {
     let root = client.given_task(task("Root")).await;
     let one = client.given_task(task("One")).await;
@@ -80,6 +65,7 @@ async fn a_circle_that_the_task_is_not_on_is_not_reported(client: Client) {
     assert_eq!(of_rule(&found, "subtask/cycle").len(), 0);
 }
 
+#[apply(on_both_databases)]
 async fn each_circle_through_the_task_is_reported(client: Client) {
     let root = client.given_task(task("Root")).await;
     for name in ["One", "Two"] {
@@ -92,6 +78,7 @@ async fn each_circle_through_the_task_is_reported(client: Client) {
 }
 
 /// Of the first step, the way by Y and Q comes before the shorter one by P.
+#[apply(on_both_databases)]
 async fn of_several_circles_through_a_step_the_shortest_is_reported(client: Client) {
     let mut tasks = Vec::new();
     for name in ["Root", "X", "Y", "P", "Q"] {
@@ -120,6 +107,7 @@ async fn of_several_circles_through_a_step_the_shortest_is_reported(client: Clie
     assert_eq!(related, expected);
 }
 
+#[apply(on_both_databases)]
 async fn subtask_steps_that_are_drafts_are_checked_with_the_option_alone(client: Client) {
     let inner = task("Inner").with_roles(vec![5]).with_published(0);
     let inner = client.given_task(inner).await;
@@ -145,6 +133,7 @@ async fn subtask_steps_that_are_drafts_are_checked_with_the_option_alone(client:
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_that_is_not_published_is_reported(client: Client) {
     for published in [0, 2] {
         let inner = task("Inner").with_published(published);
@@ -161,6 +150,7 @@ async fn a_subtask_that_is_not_published_is_reported(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn levels_that_may_not_see_a_subtask_are_reported(client: Client) {
     let inner = client
         .given_task(task("Inner").with_roles(vec![1, 5]))
@@ -177,6 +167,7 @@ async fn levels_that_may_not_see_a_subtask_are_reported(client: Client) {
     assert_eq!(fact(found[0], "levels"), json!(["USER", "TECH2"]));
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_without_a_common_level_is_an_error(client: Client) {
     let inner = client.given_task(task("Inner").with_roles(vec![5])).await;
     let outer = client.given_task(task("Outer").with_roles(vec![0])).await;
@@ -199,6 +190,7 @@ async fn chain(client: &Client, length: usize) -> Task {
     below
 }
 
+#[apply(on_both_databases)]
 async fn nine_levels_of_subtasks_are_too_deep(client: Client) {
     let first = chain(&client, 9).await;
     let found = rules(&client, &first).await;
@@ -212,6 +204,7 @@ async fn nine_levels_of_subtasks_are_too_deep(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn what_speaks_of_walkthroughs_is_not_checked_beyond_a_limit(client: Client) {
     let deep = chain(&client, 8).await;
     let steps = vec![
@@ -237,11 +230,13 @@ async fn what_speaks_of_walkthroughs_is_not_checked_beyond_a_limit(client: Clien
     assert_eq!(fact(duplicate, "together"), json!(null));
 }
 
+#[apply(on_both_databases)]
 async fn eight_levels_of_subtasks_are_not_too_deep(client: Client) {
     let found = rules(&client, &chain(&client, 8).await).await;
     assert_eq!(found, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
     let steps = |count| vec![shown(StepType::Solution, "Step"); count];
     let inner = client.imported(document("Inner", steps(2_499))).await;
@@ -265,6 +260,7 @@ async fn a_guide_of_more_steps_than_the_limit_is_too_large(client: Client) {
 }
 
 /// Conditions count at each subtask step that enters their task.
+#[apply(on_both_databases)]
 async fn a_guide_of_more_conditions_than_the_limit_is_too_large(client: Client) {
     let thousand = || {
         let nodes = vec![reads("light", "=", &["on"]); 1_000];
@@ -304,6 +300,7 @@ async fn first_managed_task(client: &Client, task: &str) -> String {
     answers_of(&steps[0])[0].link.clone()
 }
 
+#[apply(on_both_databases)]
 async fn managed_tasks_of_a_guide_that_is_too_large_are_checked_in_any_order_of_its_subtasks(
     client: Client,
 ) {

@@ -3,27 +3,7 @@
 use super::*;
 use serde_json::json;
 
-on_both_databases![
-    a_changed_source_makes_translations_outdated,
-    a_new_name_makes_translations_of_the_task_outdated,
-    the_title_of_a_subtask_step_is_its_own_or_the_name_of_its_task,
-    a_name_is_missing_beside_a_lock_and_of_a_managed_task,
-];
-
-on_one_database![
-    a_missing_translation_names_the_missing_fields,
-    each_text_that_a_translation_lacks_is_missing,
-    only_the_requested_languages_are_checked,
-    languages_of_subtasks_are_checked,
-    of_more_than_a_hundred_languages_a_hundred_are_checked,
-    a_translated_question_with_other_keys_is_reported,
-    texts_and_lists_of_a_finding_are_cut,
-    a_task_without_published_steps_is_reported,
-    an_information_without_content_is_reported,
-    an_unknown_value_of_published_is_reported,
-    a_language_that_is_not_registered_is_reported,
-];
-
+#[apply(on_one_database)]
 async fn a_missing_translation_names_the_missing_fields(client: Client) {
     let listed = || vec![object(json!({"text": "Unplug it"}))];
     let mut steps = clean();
@@ -65,6 +45,7 @@ async fn a_missing_translation_names_the_missing_fields(client: Client) {
 }
 
 /// Of each type of step: each text is lacking alone, and is there alone.
+#[apply(on_one_database)]
 async fn each_text_that_a_translation_lacks_is_missing(client: Client) {
     let listed = || vec![object(json!({"text": "Unplug it"}))];
     let whole = StepTranslation {
@@ -112,6 +93,7 @@ async fn each_text_that_a_translation_lacks_is_missing(client: Client) {
     assert_eq!(found, expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_name_is_missing_beside_a_lock_and_of_a_managed_task(client: Client) {
     let made = client
         .imported(document("Guide", vec![linked_observation(&[("a", "A")])]))
@@ -132,6 +114,7 @@ async fn a_name_is_missing_beside_a_lock_and_of_a_managed_task(client: Client) {
     assert_eq!(missing, [(&made.guid, name.clone()), (&managed, name)]);
 }
 
+#[apply(on_one_database)]
 async fn only_the_requested_languages_are_checked(client: Client) {
     let mut steps = vec![shown(StepType::End, "Done")];
     steps[0] = steps[0]
@@ -156,6 +139,7 @@ async fn only_the_requested_languages_are_checked(client: Client) {
 }
 
 /// A language of any text of the guide, although the subtask has findings of its own.
+#[apply(on_one_database)]
 async fn languages_of_subtasks_are_checked(client: Client) {
     let row = step_translation("Fini").with_body("Texte");
     let end = shown(StepType::End, "Inner").translated("fr", row);
@@ -172,6 +156,7 @@ async fn languages_of_subtasks_are_checked(client: Client) {
 }
 
 /// What speaks of walkthroughs is checked all the same.
+#[apply(on_one_database)]
 async fn of_more_than_a_hundred_languages_a_hundred_are_checked(client: Client) {
     let all = tags(101);
     for (count, too_large) in [(100, 0), (101, 1)] {
@@ -197,6 +182,7 @@ async fn of_more_than_a_hundred_languages_a_hundred_are_checked(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_changed_source_makes_translations_outdated(client: Client) {
     for (locked, rule) in [
         (false, "translation/outdated"),
@@ -227,6 +213,7 @@ async fn a_changed_source_makes_translations_outdated(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_translated_question_with_other_keys_is_reported(client: Client) {
     for (keys, missing, others) in [
         (&["on", "other"][..], &["off"][..], &["other"][..]),
@@ -261,6 +248,7 @@ async fn a_translated_question_with_other_keys_is_reported(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn texts_and_lists_of_a_finding_are_cut(client: Client) {
     let long = "é".repeat(999);
     let same = ["a", "b"].map(|end| answer(&format!("{long}{end}"), &long));
@@ -279,6 +267,7 @@ async fn texts_and_lists_of_a_finding_are_cut(client: Client) {
     assert_eq!(missing.as_array().map(Vec::len), Some(100));
 }
 
+#[apply(on_one_database)]
 async fn a_task_without_published_steps_is_reported(client: Client) {
     let mut draft = shown(StepType::End, "Draft");
     draft.published = Some(0);
@@ -302,6 +291,7 @@ async fn a_task_without_published_steps_is_reported(client: Client) {
     assert_eq!(found.findings, []);
 }
 
+#[apply(on_one_database)]
 async fn an_information_without_content_is_reported(client: Client) {
     let mut steps = clean();
     steps.insert(1, document_step(StepType::Information, "Empty"));
@@ -315,6 +305,7 @@ async fn an_information_without_content_is_reported(client: Client) {
     assert_eq!(found.severity(), Severity::Info);
 }
 
+#[apply(on_one_database)]
 async fn an_unknown_value_of_published_is_reported(client: Client) {
     let mut steps = clean();
     let mut other = shown(StepType::Information, "Other");
@@ -325,6 +316,7 @@ async fn an_unknown_value_of_published_is_reported(client: Client) {
     assert_eq!(fact(&found, "published"), json!(2.0));
 }
 
+#[apply(on_both_databases)]
 async fn a_new_name_makes_translations_of_the_task_outdated(client: Client) {
     for (locked, rule) in [
         (false, "translation/outdated"),
@@ -351,6 +343,7 @@ async fn a_new_name_makes_translations_of_the_task_outdated(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_title_of_a_subtask_step_is_its_own_or_the_name_of_its_task(client: Client) {
     let end = |title| {
         let german = step_translation("Fertig").with_body("Text");
@@ -389,6 +382,7 @@ async fn the_title_of_a_subtask_step_is_its_own_or_the_name_of_its_task(client: 
     assert_eq!(rules, [("translation/locked-outdated", &made.steps[0])]);
 }
 
+#[apply(on_one_database)]
 async fn a_language_that_is_not_registered_is_reported(client: Client) {
     for (language, subtag) in [
         ("german", Some("german")),

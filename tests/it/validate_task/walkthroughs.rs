@@ -2,29 +2,7 @@
 
 use super::*;
 
-on_both_databases![
-    conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction,
-    conditions_of_the_observations_on_the_way_are_part_of_a_contradiction,
-    levels_with_the_same_answers_share_a_walkthrough_without_an_outcome,
-];
-
-on_one_database![
-    what_sets_the_account_wide_name_sets_an_own_name_that_equals_it,
-    what_only_an_unpublished_observation_sets_may_have_any_of_its_answers,
-    included_drafts_are_gone_through,
-    a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published,
-    dependencies_of_a_managed_task_are_read_where_its_step_is,
-    a_number_may_be_spelled_in_another_way,
-    dependencies_of_a_managed_task_that_always_hold_are_reported,
-    dependencies_of_a_task_that_cannot_hold_hide_it,
-    the_hint_names_the_first_end_that_every_walkthrough_comes_to,
-    twenty_observations_that_only_the_last_step_reads_are_decided,
-    a_thousand_conditions_over_a_hundred_variables_end_within_the_budget,
-    every_question_about_a_guide_with_too_many_values_is_undecided,
-    a_step_is_not_reported_when_its_questions_are_too_hard,
-    observations_of_one_name_that_perhaps_meet_are_counted_as_undecided,
-];
-
+#[apply(on_both_databases)]
 async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contradiction(
     client: Client,
 ) {
@@ -58,6 +36,7 @@ async fn conditions_of_the_step_that_enters_a_managed_task_are_part_of_a_contrad
 }
 
 /// The last answer that the step needs is only asked for after another answer than the step needs.
+#[apply(on_both_databases)]
 async fn conditions_of_the_observations_on_the_way_are_part_of_a_contradiction(client: Client) {
     let needs = |name, key| vec![reads(name, "=", &[key])];
     let never = [needs("shade", "dark"), needs("light", "off")].concat();
@@ -93,6 +72,7 @@ async fn conditions_of_the_observations_on_the_way_are_part_of_a_contradiction(c
 }
 
 /// Within the task, `components.7.light` is also the name of an observation.
+#[apply(on_one_database)]
 async fn what_sets_the_account_wide_name_sets_an_own_name_that_equals_it(client: Client) {
     let mut steps = clean();
     steps.insert(3, asks("components.7.light", &["on", "off"]));
@@ -106,10 +86,12 @@ fn with_draft_question() -> Vec<Step> {
     steps
 }
 
+#[apply(on_one_database)]
 async fn what_only_an_unpublished_observation_sets_may_have_any_of_its_answers(client: Client) {
     assert_eq!(findings(&client, with_draft_question()).await, []);
 }
 
+#[apply(on_one_database)]
 async fn included_drafts_are_gone_through(client: Client) {
     let options = ValidationOptions {
         include_unpublished: true,
@@ -120,12 +102,14 @@ async fn included_drafts_are_gone_through(client: Client) {
     assert_eq!(found.findings, []);
 }
 
+#[apply(on_one_database)]
 async fn a_guide_that_is_a_draft_is_gone_through_as_if_it_were_published(client: Client) {
     let guide = document_with(task("Guide").with_published(0), clean());
     let found = client.validated(validation_of_document(guide)).await;
     assert_eq!(places(&found.findings), []);
 }
 
+#[apply(on_one_database)]
 async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Client) {
     let needs_light = all_of(vec![reads("light", "=", &["on"])]);
     let inner = |dependencies| {
@@ -159,6 +143,7 @@ async fn dependencies_of_a_managed_task_are_read_where_its_step_is(client: Clien
 }
 
 /// The step can be seen: the value "5e00" equals the number 5, but is not the text "5".
+#[apply(on_one_database)]
 async fn a_number_may_be_spelled_in_another_way(client: Client) {
     for (five, spelled) in [(5_f64, "5"), (50.0, "50"), (0.05, "0.05")] {
         let nodes = vec![
@@ -178,6 +163,7 @@ async fn a_number_may_be_spelled_in_another_way(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn dependencies_of_a_managed_task_that_always_hold_are_reported(client: Client) {
     let inner = |key: &str| {
         let mut keys = vec!["on"];
@@ -200,6 +186,7 @@ async fn dependencies_of_a_managed_task_that_always_hold_are_reported(client: Cl
     assert_eq!(paths, [path]);
 }
 
+#[apply(on_one_database)]
 async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
     let never = all_of(vec![
         reads("light", "=", &["on"]),
@@ -222,6 +209,7 @@ async fn dependencies_of_a_task_that_cannot_hold_hide_it(client: Client) {
     );
 }
 
+#[apply(on_one_database)]
 async fn the_hint_names_the_first_end_that_every_walkthrough_comes_to(client: Client) {
     let end = |title| shown(StepType::End, title);
     let never = ["on", "off"]
@@ -252,6 +240,7 @@ async fn the_hint_names_the_first_end_that_every_walkthrough_comes_to(client: Cl
     );
 }
 
+#[apply(on_both_databases)]
 async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(client: Client) {
     let inner = document_with(
         task("Inner").with_roles(vec![1]),
@@ -272,6 +261,7 @@ async fn levels_with_the_same_answers_share_a_walkthrough_without_an_outcome(cli
 }
 
 /// Going through every combination of answers would take 3^20 walkthroughs.
+#[apply(on_one_database)]
 async fn twenty_observations_that_only_the_last_step_reads_are_decided(client: Client) {
     let names: Vec<String> = (0..20).map(|index| format!("v{index}")).collect();
     let mut steps: Vec<Step> = names
@@ -294,6 +284,7 @@ async fn twenty_observations_that_only_the_last_step_reads_are_decided(client: C
 }
 
 /// Whether a step can be seen is as hard as any question about boolean formulas.
+#[apply(on_one_database)]
 async fn a_thousand_conditions_over_a_hundred_variables_end_within_the_budget(client: Client) {
     let name = |index: usize| format!("v{index}");
     let mut steps: Vec<Step> = (0..100)
@@ -325,6 +316,7 @@ async fn a_thousand_conditions_over_a_hundred_variables_end_within_the_budget(cl
 }
 
 /// 400 conditions of 1,000 values each, which are not looked into.
+#[apply(on_one_database)]
 async fn every_question_about_a_guide_with_too_many_values_is_undecided(client: Client) {
     const DUPLICATES: i32 = 3;
     let mut steps = clean();
@@ -397,6 +389,7 @@ fn pigeons() -> (Vec<Step>, Vec<DependencyNode>, DependencyGroup) {
     (steps.collect(), apart, any_of(together))
 }
 
+#[apply(on_one_database)]
 async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) {
     let (mut steps, apart, together) = pigeons();
     steps.push(needing(shown(StepType::Information, "Apart"), apart));
@@ -410,6 +403,7 @@ async fn a_step_is_not_reported_when_its_questions_are_too_hard(client: Client) 
     assert_eq!(response.counts.unwrap().undecided, 2);
 }
 
+#[apply(on_one_database)]
 async fn observations_of_one_name_that_perhaps_meet_are_counted_as_undecided(client: Client) {
     let (mut steps, apart, _) = pigeons();
     let again = ["twice", "twice"].map(|name| needing(asks(name, &["a"]), apart.clone()));

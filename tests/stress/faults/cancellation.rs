@@ -8,7 +8,7 @@ use super::{WriteCounts, cancelling_client::CancellingClient, make_shared_task, 
 use crate::{
     kit::{
         rng::{Rng, number_from_env},
-        server_process::Setting,
+        server::Setting,
     },
     machine,
     service::{LOG_WARNINGS, Service},

@@ -7,7 +7,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use super::{Scenario, stalled_peers::StalledPeers};
 use crate::{
     health::Health,
-    kit::{rng::number_from_env, server_process::Setting},
+    kit::{rng::number_from_env, server::Setting},
     machine,
     service::{LOG_WARNINGS, Service},
 };

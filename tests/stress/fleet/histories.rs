@@ -13,8 +13,6 @@ use crate::kit::{
     rng::{Rng, number_from_env},
 };
 
-on_two_servers![histories_at_both_servers_leave_an_account_consistent];
-
 /// Writers at each server, each over a connection of its own.
 const WRITERS: usize = 4;
 /// Changes that each of them makes in a round.
@@ -25,6 +23,7 @@ fn rounds() -> u64 {
     number_from_env("EXPERTISE_TEST_FLEET_ROUNDS").unwrap_or(4)
 }
 
+#[apply(on_two_servers)]
 async fn histories_at_both_servers_leave_an_account_consistent(clients: [Client; 2]) {
     for round in 0..rounds() {
         let account = unknown_guid();

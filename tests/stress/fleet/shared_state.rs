@@ -2,13 +2,7 @@
 
 use super::prelude::*;
 
-on_two_servers![
-    a_page_token_is_valid_at_the_other_server,
-    a_create_sent_to_both_at_once_is_done_once,
-    an_import_sent_to_both_at_once_is_done_once,
-    an_etag_of_one_server_is_checked_by_the_other,
-];
-
+#[apply(on_two_servers)]
 async fn a_page_token_is_valid_at_the_other_server(clients: [Client; 2]) {
     let mut made = Vec::new();
     for n in 0..7 {
@@ -31,6 +25,7 @@ async fn a_page_token_is_valid_at_the_other_server(clients: [Client; 2]) {
     assert_eq!(found, made);
 }
 
+#[apply(on_two_servers)]
 async fn a_create_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
     let parent = clients[0].given_task(task("Parent")).await;
     for _ in 0..10 {
@@ -53,6 +48,7 @@ async fn a_create_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
     assert_eq!(clients[1].step_order(&parent.guid).await.len(), 10);
 }
 
+#[apply(on_two_servers)]
 async fn an_import_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
     let guide = document(
         "Guide",
@@ -72,6 +68,7 @@ async fn an_import_sent_to_both_at_once_is_done_once(clients: [Client; 2]) {
     assert_eq!(clients[1].all_tasks().await.len(), 3);
 }
 
+#[apply(on_two_servers)]
 async fn an_etag_of_one_server_is_checked_by_the_other(clients: [Client; 2]) {
     let made = clients[0].given_task(task("Versioned")).await;
     let renamed = clients[1]

@@ -1,33 +1,26 @@
-//! The services on a database in memory, called within this process.
+//! A server on a database in memory.
 
 use bytes::Bytes;
-use expertise::{
-    auth::{Caller, Scope},
-    config::DatabaseUrl,
-    domain::ids::AccountId,
-    grpc::{self, Limits},
-    proto::v1::*,
-    store::{Options, Store},
-};
+use expertise::proto::v1::*;
 use prost::Message;
 use tokio::runtime::Runtime;
-use tonic::{Request, Response, Status, service::Routes};
+use tonic::Status;
 
 use crate::kit::{
+    client::Client,
     databases::runtime,
-    raw::RawCodec,
     sample::{self, answer, create_step_request, full_step, full_task, observation_asking},
-    store_server::{CHANGES_RETENTION, history_options},
+    server::{TestServer, in_memory},
 };
 
 /// The most bytes of a message: mutations exceed it now and then.
 pub const MESSAGE_LIMIT: usize = 1 << 20;
 
-/// The services as one account calls them.
+/// A server that one account calls.
 pub struct LocalService {
     runtime: Runtime,
-    routes: Routes,
-    caller: Caller,
+    server: TestServer,
+    client: Client,
 }
 
 /// What [`LocalService::fill`] makes.
@@ -47,49 +40,33 @@ pub struct Fixture {
 impl LocalService {
     /// On an empty database.
     pub fn new() -> Self {
-        let runtime = runtime();
-        let store = Store::open(Options {
-            database: DatabaseUrl::SqliteMemory,
-            migrate: true,
-            max_connections: 1,
-            max_message_bytes: MESSAGE_LIMIT,
-            history: history_options(),
-            changes_retention: CHANGES_RETENTION,
-        });
-        let store = runtime.block_on(store).expect("a database");
-        let limits = Limits {
-            max_message_bytes: MESSAGE_LIMIT,
-        };
-        let caller = Caller {
-            account: AccountId::parse("fuzz").expect("an account"),
-            subject: String::new(),
-            scopes: Scope::ALL.to_vec(),
-        };
+        let settings = in_memory()
+            .set("EXPERTISE_MAX_MESSAGE_BYTES", MESSAGE_LIMIT)
+            .set("EXPERTISE_LOG", "error");
+        let (runtime, server) = (runtime(), TestServer::start_blocking(&settings));
+        let client = runtime.block_on(async { Client::at(server.address()) });
         Self {
             runtime,
-            routes: grpc::routes(store, limits).prepare(),
-            caller,
+            server,
+            client,
         }
     }
 
     /// Sets the account of the calls.
     pub fn call_as(&mut self, account: &str) {
-        self.caller.account = AccountId::parse(account).expect("an account");
+        self.client = self.client.with_account(account);
+    }
+
+    /// What the server has logged, which is nothing unless something failed in it.
+    pub fn log(&self) -> String {
+        self.server.log()
     }
 
     /// Sends these bytes as the message of a call, for example to
     /// `TaskService/GetTask`.
     pub fn send(&self, method: &str, message: Bytes) -> Result<Bytes, Status> {
-        let path = format!("/expertise.v1.{method}");
-        let path = http::uri::PathAndQuery::try_from(path).expect("the path of a method");
-        let mut client = tonic::client::Grpc::new(self.routes.clone());
-        let mut request = Request::new(message);
-        request.extensions_mut().insert(self.caller.clone());
-        self.runtime.block_on(async {
-            client.ready().await.expect("the services are ready");
-            let answer = client.unary(request, path, RawCodec).await;
-            answer.map(Response::into_inner)
-        })
+        self.runtime
+            .block_on(self.client.send_bytes(method, message))
     }
 
     /// The same with messages.

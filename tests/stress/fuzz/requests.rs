@@ -40,6 +40,7 @@ fn every_response_follows_the_contract() {
     target.accepts_the_corpus();
     execute("requests", 750, |rng| target.execute(rng));
     assert!(target.accepted > 0, "no request was accepted");
+    target.nothing_failed();
 }
 
 impl Target {
@@ -60,6 +61,7 @@ impl Target {
     fn use_new_account(&mut self) {
         let account = self.count / EXECUTIONS_PER_ACCOUNT;
         if account > 0 && account.is_multiple_of(ACCOUNTS_PER_DATABASE) {
+            self.nothing_failed();
             self.service = LocalService::new();
         }
         self.service.call_as(&format!("fuzz-{account}"));
@@ -86,6 +88,12 @@ impl Target {
         ];
         self.requests = self.messages.requests(&words);
         self.words = words.map(|(_, word)| word).into();
+    }
+
+    /// Asserts that the server has not panicked.
+    fn nothing_failed(&self) {
+        let log = self.service.log();
+        assert!(!log.contains("panicked"), "{log}");
     }
 
     /// Asserts that each request of the corpus is accepted and that there is one for each

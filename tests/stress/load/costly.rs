@@ -8,19 +8,6 @@ use tokio::sync::watch;
 use super::prelude::*;
 use crate::{frames, health::Health, kit::server::http_get};
 
-on_both_databases![
-    large_tasks_at_once_stay_within_memory,
-    large_conditions_elsewhere_take_no_memory,
-    imports_of_many_steps_stay_within_memory,
-    imports_into_guides_of_many_elements_stay_within_memory,
-];
-
-on_one_database![measuring:
-    costly_analyses_leave_room_for_others,
-    analyses_end_with_their_deadlines,
-    streams_without_end_take_no_memory,
-];
-
 /// What docs/operations.md promises for the defaults.
 const PROMISED: u64 = 900 * MIB;
 
@@ -120,6 +107,7 @@ async fn check_health(service: &Service) -> (watch::Sender<()>, tokio::task::Joi
     (stop, checking)
 }
 
+#[apply(measured_on_one_database)]
 async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
     let service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "300s")]);
     let client = service.client();
@@ -167,6 +155,7 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
     }
 }
 
+#[apply(measured_on_one_database)]
 async fn analyses_end_with_their_deadlines(database: TestDatabase) {
     let service = database.serve_with(&[("EXPERTISE_METRICS_LISTEN", "127.0.0.1:0")]);
     let client = service.client();
@@ -193,6 +182,7 @@ async fn analyses_end_with_their_deadlines(database: TestDatabase) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
     // They take turns, which is slow in a debug build.
     let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
@@ -256,6 +246,7 @@ async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn large_conditions_elsewhere_take_no_memory(database: TestDatabase) {
     let mut service = database.serve();
     let client = service.client();
@@ -289,6 +280,7 @@ async fn large_conditions_elsewhere_take_no_memory(database: TestDatabase) {
     service.stayed_within(100 * MIB);
 }
 
+#[apply(on_both_databases)]
 async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
     let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
     let client = service.client();
@@ -342,6 +334,7 @@ async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
 
 /// A step of half a megabyte takes sixteen in an import, as each list of its instruction has two
 /// bytes.
+#[apply(on_both_databases)]
 async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestDatabase) {
     let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
     let client = service.client();
@@ -381,6 +374,7 @@ async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestD
     }
 }
 
+#[apply(measured_on_one_database)]
 async fn streams_without_end_take_no_memory(database: TestDatabase) {
     let service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "5s")]);
     let before = service.process().resident_peak();

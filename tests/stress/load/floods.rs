@@ -17,14 +17,6 @@ use super::{
     prelude::*,
 };
 
-on_one_database![measuring:
-    a_thousand_silent_and_slow_peers_disturb_nobody,
-    streams_that_are_reset_at_once_disturb_nobody,
-    floods_of_tiny_frames_disturb_nobody,
-    lengths_that_are_claimed_and_never_sent_take_no_memory,
-    floods_of_pings_and_settings_disturb_nobody,
-];
-
 const CREATE: &str = "StepService/CreateStep";
 /// The size that a message claims, and what the server allows.
 const CLAIM: usize = 64 * 1024 * 1024;
@@ -72,6 +64,7 @@ where
     all.join_all().await;
 }
 
+#[apply(measured_on_one_database)]
 async fn a_thousand_silent_and_slow_peers_disturb_nobody(database: TestDatabase) {
     withstand(database, Refusals::Never, async |server, end| {
         in_parallel(1000, |n| async move {
@@ -137,6 +130,7 @@ async fn flood(server: SocketAddr, end: Instant, batches: Arc<Batches>) {
     }
 }
 
+#[apply(measured_on_one_database)]
 async fn streams_that_are_reset_at_once_disturb_nobody(database: TestDatabase) {
     withstand(database, Refusals::Never, async |server, end| {
         let batches = Batches::of(1000, |stream| {
@@ -148,6 +142,7 @@ async fn streams_that_are_reset_at_once_disturb_nobody(database: TestDatabase) {
     .await;
 }
 
+#[apply(measured_on_one_database)]
 async fn floods_of_tiny_frames_disturb_nobody(database: TestDatabase) {
     withstand(database, Refusals::Never, async |server, end| {
         let batches = [
@@ -168,6 +163,7 @@ fn tiny_frames(stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
+#[apply(measured_on_one_database)]
 async fn lengths_that_are_claimed_and_never_sent_take_no_memory(database: TestDatabase) {
     withstand(database, Refusals::WhileFull, async |server, end| {
         in_parallel(8, |_| async move {
@@ -188,6 +184,7 @@ async fn lengths_that_are_claimed_and_never_sent_take_no_memory(database: TestDa
     .await;
 }
 
+#[apply(measured_on_one_database)]
 async fn floods_of_pings_and_settings_disturb_nobody(database: TestDatabase) {
     withstand(database, Refusals::Never, async |server, end| {
         let batches = [

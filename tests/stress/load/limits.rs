@@ -6,18 +6,6 @@ use bytes::{Bytes, BytesMut};
 
 use super::prelude::*;
 
-on_one_database![sharing:
-    settings_tell_the_limits_to_every_client,
-    streams_beyond_the_limit_are_refused_and_the_others_go_on,
-    headers_that_are_too_large_are_answered,
-    headers_without_end_end_the_connection,
-    a_frame_that_is_too_large_ends_the_connection,
-    streams_reset_before_they_are_seen_end_the_connection,
-    a_message_in_tiny_frames_is_refused_before_its_end,
-    a_compressed_message_is_refused_without_inflating_it,
-    connections_beyond_the_rate_of_an_address_are_delayed,
-];
-
 const STREAMS: u32 = 256;
 const GET: &str = "StepService/GetStep";
 
@@ -45,6 +33,7 @@ async fn is_served(connection: &Http2Connection) {
     answer.is(Code::NotFound, "STEP_NOT_FOUND");
 }
 
+#[apply(on_one_database)]
 async fn settings_tell_the_limits_to_every_client(database: TestDatabase) {
     let service = database.serve();
     let peer = FramePeer::with_preface(service.address()).await;
@@ -58,6 +47,7 @@ async fn settings_tell_the_limits_to_every_client(database: TestDatabase) {
     assert_eq!(of(6), Some(256 * 1024));
 }
 
+#[apply(on_one_database)]
 async fn streams_beyond_the_limit_are_refused_and_the_others_go_on(database: TestDatabase) {
     const BEYOND: u32 = 44;
     let service = database.serve();
@@ -84,6 +74,7 @@ async fn streams_beyond_the_limit_are_refused_and_the_others_go_on(database: Tes
     assert_eq!(peer.received().goaway, None);
 }
 
+#[apply(on_one_database)]
 async fn headers_that_are_too_large_are_answered(database: TestDatabase) {
     let service = database.serve();
     let connection = service.connect().await;
@@ -101,6 +92,7 @@ async fn headers_that_are_too_large_are_answered(database: TestDatabase) {
     is_served(&connection).await;
 }
 
+#[apply(on_one_database)]
 async fn headers_without_end_end_the_connection(database: TestDatabase) {
     let service = database.serve();
     let mut peer = FramePeer::with_preface(service.address()).await;
@@ -125,6 +117,7 @@ async fn headers_without_end_end_the_connection(database: TestDatabase) {
     service.stayed_within(200 * MIB);
 }
 
+#[apply(on_one_database)]
 async fn a_frame_that_is_too_large_ends_the_connection(database: TestDatabase) {
     let service = database.serve();
     let mut peer = FramePeer::with_preface(service.address()).await;
@@ -138,6 +131,7 @@ async fn a_frame_that_is_too_large_ends_the_connection(database: TestDatabase) {
     is_served(&service.connect().await).await;
 }
 
+#[apply(on_one_database)]
 async fn streams_reset_before_they_are_seen_end_the_connection(database: TestDatabase) {
     let service = database.serve();
     let mut peer = FramePeer::with_preface(service.address()).await;
@@ -163,6 +157,7 @@ async fn streams_reset_before_they_are_seen_end_the_connection(database: TestDat
     is_served(&service.connect().await).await;
 }
 
+#[apply(on_one_database)]
 async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDatabase) {
     let service = database.serve();
     for payload in [&b"x"[..], b""] {
@@ -183,6 +178,7 @@ async fn a_message_in_tiny_frames_is_refused_before_its_end(database: TestDataba
     is_served(&service.connect().await).await;
 }
 
+#[apply(on_one_database)]
 async fn a_compressed_message_is_refused_without_inflating_it(database: TestDatabase) {
     const INFLATED: usize = 64 * 1024 * 1024;
     let service = database.serve();
@@ -214,6 +210,7 @@ async fn a_compressed_message_is_refused_without_inflating_it(database: TestData
 }
 
 /// 500 at once, and then 50 a second.
+#[apply(on_one_database)]
 async fn connections_beyond_the_rate_of_an_address_are_delayed(database: TestDatabase) {
     let service = database.serve();
     let begun = Instant::now();

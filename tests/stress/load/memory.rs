@@ -6,15 +6,6 @@ use bytes::Bytes;
 
 use super::prelude::*;
 
-on_both_databases![
-    large_writes_at_once_stay_within_memory,
-    large_reads_at_once_stay_within_memory,
-    large_pages_at_once_stay_within_memory,
-    small_writes_of_large_steps_at_once_stay_within_memory,
-];
-
-on_one_database![measuring: small_messages_of_many_elements_at_once_stay_within_memory];
-
 /// How much is sent at once, and how much memory it may take.
 struct Amounts {
     clients: usize,
@@ -74,6 +65,7 @@ fn body(bytes: usize) -> String {
     (0..bytes / width).map(letter).collect()
 }
 
+#[apply(on_both_databases)]
 async fn large_writes_at_once_stay_within_memory(database: TestDatabase) {
     let amounts = amounts();
     let service = database.serve_with(amounts.settings);
@@ -133,6 +125,7 @@ fn was_read(response: &Http2Response) -> bool {
     response.status().code() != Code::Unavailable && was_done(response)
 }
 
+#[apply(on_both_databases)]
 async fn large_reads_at_once_stay_within_memory(database: TestDatabase) {
     let read = Read {
         method: "StepService/GetStep",
@@ -145,6 +138,7 @@ async fn large_reads_at_once_stay_within_memory(database: TestDatabase) {
     large_steps_at_once_stay_within_memory(database, amounts(), read).await;
 }
 
+#[apply(on_both_databases)]
 async fn large_pages_at_once_stay_within_memory(database: TestDatabase) {
     let read = Read {
         method: "StepService/ListSteps",
@@ -211,6 +205,7 @@ const LARGE_STEP_BODY_BYTES: usize = 29_000_000;
 const LARGE_STEP_WRITES: usize = 14;
 
 /// Many small requests at once, each for a large step of its own.
+#[apply(on_both_databases)]
 async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDatabase) {
     // They take turns, which is slow in a debug build.
     let mut service = database.serve_with(&[("EXPERTISE_REQUEST_TIMEOUT", "600s")]);
@@ -287,6 +282,7 @@ async fn call_and_print(
 }
 
 /// Messages that are small and take a hundred times their size when they are decoded.
+#[apply(measured_on_one_database)]
 async fn small_messages_of_many_elements_at_once_stay_within_memory(database: TestDatabase) {
     let amounts = amounts();
     // The elements of one request take little less than three times the largest message.

@@ -11,8 +11,6 @@ use tokio::{sync::Semaphore, task::JoinSet, time::sleep};
 use super::prelude::*;
 use crate::{health::Health, kit::sample};
 
-on_both_databases![four_times_the_load_is_served_as_well_as_one_time];
-
 const DEADLINE: Duration = Duration::from_secs(2);
 const CONNECTIONS: usize = 16;
 /// Calls under way on a connection: fewer than the server allows.
@@ -153,6 +151,7 @@ async fn calls(client: &Client) -> Calls {
     ]
 }
 
+#[apply(on_both_databases)]
 async fn four_times_the_load_is_served_as_well_as_one_time(database: TestDatabase) {
     let service = database.serve();
     let client = service.client();

@@ -6,10 +6,9 @@ use tokio::task::JoinSet;
 
 use super::prelude::*;
 
-on_both_databases![responses_that_are_never_read_are_dropped];
-
 const CONNECTIONS: usize = 4;
 
+#[apply(on_both_databases)]
 async fn responses_that_are_never_read_are_dropped(database: TestDatabase) {
     let (bytes, calls) = short_or_full((2_000_000, 25), (16_000_000, 100));
     let service = database.serve_with(&[

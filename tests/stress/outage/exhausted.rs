@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tonic::Status;
 
 use super::{DEADLINE, SLACK, TimedCode, admin, call_with_deadline, prelude::*, serve};
-use crate::kit::server_process::Setting;
+use crate::kit::server::Setting;
 
 /// The most time that a refusal may take: the server waits two seconds for a connection.
 const MAX_REFUSAL_TIME: Duration = Duration::from_secs(2).saturating_add(SLACK);

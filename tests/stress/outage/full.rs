@@ -12,7 +12,11 @@ use rustix::process::Signal;
 
 use super::{prelude::*, rounds};
 use crate::{
-    kit::{missing::cannot_run_without, scratch::Scratch, server_process::ServerProcess},
+    kit::{
+        missing::cannot_run_without,
+        scratch::Scratch,
+        server::{Settings, TestServer},
+    },
     service::{LOG_WARNINGS, assert_sqlite_integrity},
 };
 
@@ -44,7 +48,7 @@ async fn a_full_disk_refuses_writes_and_loses_none() {
     let mount = format!("mount -t tmpfs -o size={ROOM} tmpfs \"$0\" && exec \"$1\"");
     let mut command = unshare.to_vec();
     command.extend(["sh", "-c", &mount, &path]);
-    let server = serve(&command, "full", &path);
+    let server = serve(&command, &path);
     // The path from outside the name space.
     let outside_path = PathBuf::from(format!("/proc/{}/root{path}", server.id()));
     refuses_writes_while_full("full", &server, &outside_path, |size| {
@@ -64,7 +68,7 @@ async fn a_limit_on_the_size_of_files_refuses_writes_and_loses_none() {
         cannot_run_without("prlimit");
     }
     let directory = directory("limited");
-    let server = serve(&[], "limited", &directory.display().to_string());
+    let server = serve(&[], &directory.display().to_string());
     let limit = |size: u64| {
         let mut command = Command::new("prlimit");
         command.args(["--pid", &server.id().to_string()]);
@@ -94,17 +98,17 @@ fn succeeds(command: &mut Command) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn serve(command: &[&str], name: &str, directory: &str) -> ServerProcess {
+fn serve(command: &[&str], directory: &str) -> TestServer {
     let url = format!("sqlite:{directory}/expertise.db");
-    let settings = [("EXPERTISE_DATABASE_URL", url.as_str()), LOG_WARNINGS];
-    let server = ServerProcess::start_by(command, name, &settings);
-    server.unwrap_or_else(|log| panic!("{name} did not start: {log}"))
+    let settings = Settings::new(&url).set_all(&[LOG_WARNINGS]);
+    let server = TestServer::start_by(command, &settings);
+    server.unwrap_or_else(|log| panic!("the server does not start: {log}"))
 }
 
 /// Writes until there is no room, and again when there is.
 async fn refuses_writes_while_full(
     name: &str,
-    server: &ServerProcess,
+    server: &TestServer,
     directory: &Path,
     grow: impl Fn(u64),
 ) {
@@ -170,7 +174,7 @@ async fn added_steps_are_there(client: &Client, task: &Task, added: &[(String, S
 }
 
 /// Asserts that the database would not be corrupt if the server crashed now.
-async fn would_survive_a_crash(server: &ServerProcess, directory: &Path) {
+async fn would_survive_a_crash(server: &TestServer, directory: &Path) {
     let copy = Scratch::of_this_run().path(&format!("{}.copy", server.id()));
     fs::create_dir_all(&copy).expect("a directory for the copy");
     server.signal(Signal::STOP);
@@ -186,7 +190,7 @@ async fn would_survive_a_crash(server: &ServerProcess, directory: &Path) {
 }
 
 /// Whether every thread of the process is stopped.
-fn is_stopped(server: &ServerProcess) -> bool {
+fn is_stopped(server: &TestServer) -> bool {
     let threads = fs::read_dir(format!("/proc/{}/task", server.id())).expect("its threads");
     threads.flatten().all(|thread| {
         let state = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();

@@ -3,27 +3,6 @@
 use super::{information, observation, reasons, seen, step_titled, title};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_key_of_another_task_is_no_answer_of_the_own_name,
-    observations_elsewhere_add_their_keys,
-    of_the_keys_of_several_tasks_a_hundred_are_listed,
-    observations_of_another_account_add_nothing,
-];
-
-on_one_database![
-    an_own_name_counts_for_both_names,
-    both_names_with_the_same_value_are_accepted,
-    both_names_with_different_values_are_refused,
-    a_full_name_is_that_of_its_product_alone,
-    answers_that_nothing_reads_or_sets_are_listed,
-    an_answer_need_not_be_a_key,
-    the_question_shows_the_known_answer,
-    the_next_observation_is_the_first_visible_one_without_an_answer,
-    open_variables_come_by_the_steps_that_read_them,
-    known_variables_can_have_any_value,
-    variables_of_a_loop_can_have_any_value,
-];
-
 /// Steps of which each is visible for one value of one name.
 fn reading(names: &[(&str, &str)]) -> Vec<Step> {
     let reads = |(path, variable): &(&str, &str)| {
@@ -45,6 +24,7 @@ async fn both_names(client: &Client) -> String {
     client.imported(document("Lamp", steps)).await.guid
 }
 
+#[apply(on_one_database)]
 async fn an_own_name_counts_for_both_names(client: Client) {
     let task = both_names(&client).await;
     for name in ["light", "components.7.light"] {
@@ -58,6 +38,7 @@ async fn an_own_name_counts_for_both_names(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn both_names_with_the_same_value_are_accepted(client: Client) {
     let task = both_names(&client).await;
     let request = preview_of(&task)
@@ -67,6 +48,7 @@ async fn both_names_with_the_same_value_are_accepted(client: Client) {
     assert_eq!(preview.unused_answers, Vec::<String>::new());
 }
 
+#[apply(on_one_database)]
 async fn both_names_with_different_values_are_refused(client: Client) {
     let task = both_names(&client).await;
     for other in [text("on"), value(serde_json::Value::Null), number(5.0)] {
@@ -78,6 +60,7 @@ async fn both_names_with_different_values_are_refused(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_full_name_is_that_of_its_product_alone(client: Client) {
     let task = both_names(&client).await;
     let request = preview_of(&task).answering("components.8.light", text("off"));
@@ -86,6 +69,7 @@ async fn a_full_name_is_that_of_its_product_alone(client: Client) {
     assert_eq!(seen(&preview)["/light"], Visibility::Undetermined);
 }
 
+#[apply(on_one_database)]
 async fn answers_that_nothing_reads_or_sets_are_listed(client: Client) {
     let task = both_names(&client).await;
     let request = preview_of(&task)
@@ -96,6 +80,7 @@ async fn answers_that_nothing_reads_or_sets_are_listed(client: Client) {
     assert_eq!(preview.unused_answers, ["ant", "zebra"]);
 }
 
+#[apply(on_one_database)]
 async fn an_answer_need_not_be_a_key(client: Client) {
     let steps = vec![
         observation("light", &["off", "on"]),
@@ -107,6 +92,7 @@ async fn an_answer_need_not_be_a_key(client: Client) {
     assert_eq!(seen(&preview)["green"], Visibility::Visible);
 }
 
+#[apply(on_both_databases)]
 async fn a_key_of_another_task_is_no_answer_of_the_own_name(client: Client) {
     let elsewhere = vec![observation("light", &["green"])];
     client.imported(document("Other lamp", elsewhere)).await;
@@ -127,6 +113,7 @@ async fn a_key_of_another_task_is_no_answer_of_the_own_name(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn the_question_shows_the_known_answer(client: Client) {
     let task = both_names(&client).await;
     let null = value(serde_json::Value::Null);
@@ -146,6 +133,7 @@ async fn the_question_shows_the_known_answer(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn the_next_observation_is_the_first_visible_one_without_an_answer(client: Client) {
     let second = observation("second", &["a", "b"]);
     let steps = vec![
@@ -177,6 +165,7 @@ async fn the_next_observation_is_the_first_visible_one_without_an_answer(client:
     }
 }
 
+#[apply(on_one_database)]
 async fn open_variables_come_by_the_steps_that_read_them(client: Client) {
     let both = any_of(vec![when("light", "=", "off"), when("nobody", "=", "1")]);
     let visible = any_of(vec![when("decided", "=", "1"), when("nobody", "=", "1")]);
@@ -224,6 +213,7 @@ async fn set_elsewhere(client: &Client) -> (String, Vec<Step>) {
     (task.guid, steps)
 }
 
+#[apply(on_both_databases)]
 async fn observations_elsewhere_add_their_keys(client: Client) {
     let (task, steps) = set_elsewhere(&client).await;
     let visibility = async |task: &str| {
@@ -243,6 +233,7 @@ async fn observations_elsewhere_add_their_keys(client: Client) {
     assert_eq!(preview.open_variables[0].keys, ["off", "green", "red"]);
 }
 
+#[apply(on_both_databases)]
 async fn of_the_keys_of_several_tasks_a_hundred_are_listed(client: Client) {
     let keys: Vec<String> = (0..120).map(|n| format!("key {n}")).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
@@ -264,6 +255,7 @@ async fn of_the_keys_of_several_tasks_a_hundred_are_listed(client: Client) {
     assert_eq!(counts, [100]);
 }
 
+#[apply(on_both_databases)]
 async fn observations_of_another_account_add_nothing(client: Client) {
     let (task, _) = set_elsewhere(&client).await;
     let elsewhere = document("Elsewhere", vec![observation("light", &["green"])]);
@@ -272,6 +264,7 @@ async fn observations_of_another_account_add_nothing(client: Client) {
     assert_eq!(seen(&preview)["known"], Visibility::Hidden);
 }
 
+#[apply(on_one_database)]
 async fn known_variables_can_have_any_value(client: Client) {
     let mut steps = vec![observation("light", &["on"])];
     steps.extend(reading(&[("", "light")]));
@@ -287,6 +280,7 @@ async fn known_variables_can_have_any_value(client: Client) {
     );
 }
 
+#[apply(on_one_database)]
 async fn variables_of_a_loop_can_have_any_value(client: Client) {
     let mut looping = document_step(StepType::Information, "loop");
     looping.looping = Some(Looping {

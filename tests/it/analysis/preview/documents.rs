@@ -3,17 +3,6 @@
 use super::{information, observation, seen, title};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_document_is_previewed_like_what_its_import_stores,
-    nothing_is_stored,
-    a_stored_step_has_its_type_cost_and_etag,
-    an_invalid_document_is_refused_as_an_import_refuses_it,
-    a_document_may_refer_to_stored_tasks,
-    an_export_is_previewed_with_its_own_ids,
-    tasks_of_linked_answers_follow_their_observation,
-    an_export_of_a_linked_guide_is_previewed_like_the_guide,
-];
-
 fn lamp() -> TaskDocument {
     document(
         "Lamp",
@@ -45,6 +34,7 @@ fn without_ids(mut preview: PreviewTaskResponse) -> PreviewTaskResponse {
     preview
 }
 
+#[apply(on_both_databases)]
 async fn a_document_is_previewed_like_what_its_import_stores(client: Client) {
     let guid = client.imported(lamp()).await.guid;
     for answer in [None, Some("off"), Some("on")] {
@@ -58,11 +48,13 @@ async fn a_document_is_previewed_like_what_its_import_stores(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn nothing_is_stored(client: Client) {
     client.previewed(preview_of_document(lamp())).await;
     assert_eq!(client.all_tasks().await, Vec::<Task>::new());
 }
 
+#[apply(on_both_databases)]
 async fn a_stored_step_has_its_type_cost_and_etag(client: Client) {
     let steps = vec![
         document_step(StepType::Solution, "Clean it").with_cost(7),
@@ -85,6 +77,7 @@ async fn a_stored_step_has_its_type_cost_and_etag(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) {
     let mut invalid = lamp();
     invalid.task = Some(task(""));
@@ -100,6 +93,7 @@ async fn an_invalid_document_is_refused_as_an_import_refuses_it(client: Client) 
     failure.violates(&[("document.task", "FIELD_REQUIRED")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_document_may_refer_to_stored_tasks(client: Client) {
     let stored = client.imported(lamp()).await;
     let outer = document("Outer", vec![subtask(&Task::default(), &stored)]);
@@ -117,6 +111,7 @@ async fn a_document_may_refer_to_stored_tasks(client: Client) {
     assert!(!preview.steps[1].etag.is_empty());
 }
 
+#[apply(on_both_databases)]
 async fn an_export_is_previewed_with_its_own_ids(client: Client) {
     let task = client.imported(lamp()).await;
     let exported = client.exported(&task.guid).await;
@@ -136,6 +131,7 @@ fn linked() -> TaskDocument {
     document("Linked", steps)
 }
 
+#[apply(on_both_databases)]
 async fn tasks_of_linked_answers_follow_their_observation(client: Client) {
     let request = preview_of_document(linked()).to_depth(1);
     let preview = client.previewed(request).await;
@@ -143,6 +139,7 @@ async fn tasks_of_linked_answers_follow_their_observation(client: Client) {
     assert_eq!(titles, ["What is it?", "First", "inside", "Second", "last"]);
 }
 
+#[apply(on_both_databases)]
 async fn an_export_of_a_linked_guide_is_previewed_like_the_guide(client: Client) {
     let task = client.imported(linked()).await;
     let exported = client.exported(&task.guid).await;

@@ -3,18 +3,12 @@
 use super::observation;
 use crate::kit::prelude::*;
 
-on_one_database![
-    an_answer_has_a_kind_and_is_finite,
-    all_violations_are_found_at_once,
-    a_guide_of_too_many_steps_is_refused,
-    a_guide_of_too_many_conditions_is_refused,
-];
-
 async fn existing(client: &Client) -> PreviewTaskRequest {
     let steps = vec![observation("light", &["off", "on"])];
     preview_of(&client.imported(document("Lamp", steps)).await.guid)
 }
 
+#[apply(on_one_database)]
 async fn an_answer_has_a_kind_and_is_finite(client: Client) {
     let request = existing(&client).await;
     for wrong in [number(f64::INFINITY), prost_types::Value { kind: None }] {
@@ -24,6 +18,7 @@ async fn an_answer_has_a_kind_and_is_finite(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn all_violations_are_found_at_once(client: Client) {
     let request = PreviewTaskRequest {
         level: Some(4),
@@ -42,6 +37,7 @@ async fn all_violations_are_found_at_once(client: Client) {
     ]);
 }
 
+#[apply(on_one_database)]
 async fn a_guide_of_too_many_steps_is_refused(client: Client) {
     let small = document("small", document_steps(&["a", "b", "c"]));
     let small = client.imported(small).await;
@@ -57,6 +53,7 @@ async fn a_guide_of_too_many_steps_is_refused(client: Client) {
     failure.violates(&[("document", "TOO_MANY_ELEMENTS")]);
 }
 
+#[apply(on_one_database)]
 async fn a_guide_of_too_many_conditions_is_refused(client: Client) {
     let full = document_step(StepType::Information, "full").depending_on(conditions(1_000));
     let exact = vec![full.clone(); 20];

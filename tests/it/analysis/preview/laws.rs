@@ -12,17 +12,6 @@ use crate::{
     random_guides::{Guide, KEYS, Kind as StepKind, Known, LEVELS, NAMES, guides, names},
 };
 
-on_one_database! {
-    a_preview_with_all_answers_is_what_a_second_evaluator_finds:
-        (guides(), views(), vec(0..VALUE_COUNT, NAME_COUNT), 0..=8_i32), 40;
-    what_is_said_with_some_answers_holds_for_every_completion:
-        (guides(), views(), (vec(option::of(0..VALUE_COUNT), NAME_COUNT), vec(vec(0..VALUE_COUNT, 40), 20))), 40;
-    answering_the_next_observation_again_and_again_ends:
-        (guides(), vec(0..KEYS.len(), 40), any::<bool>()), 30;
-    nothing_is_undetermined_once_each_observation_is_answered_or_hidden:
-        (guides(), views(), vec(0..KEYS.len(), 40)), 60;
-}
-
 /// How many names conditions can read.
 const NAME_COUNT: usize = 3 * NAMES.len() + 1;
 /// How many values an answer can have: the keys, none, and values of other types.
@@ -95,6 +84,8 @@ fn listed(preview: &PreviewTaskResponse) -> Vec<ReferenceStep> {
         .collect()
 }
 
+#[apply(property_on_one_database)]
+#[cases(40, (guides(), views(), vec(0..VALUE_COUNT, NAME_COUNT), 0..=8_i32))]
 async fn a_preview_with_all_answers_is_what_a_second_evaluator_finds(
     client: Client,
     (guide, (level, include_unpublished), values, depth): (Guide, View, Vec<usize>, i32),
@@ -123,6 +114,8 @@ async fn a_preview_with_all_answers_is_what_a_second_evaluator_finds(
     assert_eq!(listed(&preview), expected, "with {answers:?}");
 }
 
+#[apply(property_on_one_database)]
+#[cases(40, (guides(), views(), (vec(option::of(0..VALUE_COUNT), NAME_COUNT), vec(vec(0..VALUE_COUNT, 40), 20))))]
 async fn what_is_said_with_some_answers_holds_for_every_completion(
     client: Client,
     (guide, (level, include_unpublished), (values, completions)): (Guide, View, PartialAnswers),
@@ -198,6 +191,8 @@ async fn what_is_said_with_some_answers_holds_for_every_completion(
     }
 }
 
+#[apply(property_on_one_database)]
+#[cases(30, (guides(), vec(0..KEYS.len(), 40), any::<bool>()))]
 async fn answering_the_next_observation_again_and_again_ends(
     client: Client,
     (guide, choices, by_full_name): (Guide, Vec<usize>, bool),
@@ -267,6 +262,8 @@ fn widen(group: &mut DependencyGroup, own: &BTreeSet<&str>) {
     }
 }
 
+#[apply(property_on_one_database)]
+#[cases(60, (guides(), views(), vec(0..KEYS.len(), 40)))]
 async fn nothing_is_undetermined_once_each_observation_is_answered_or_hidden(
     client: Client,
     (guide, view, choices): (Guide, View, Vec<usize>),

@@ -3,16 +3,6 @@
 use super::{observation, title};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    pages_list_every_step_once_in_order,
-    other_fields_are_on_every_page,
-    a_token_is_invalid_after_its_guide_has_changed,
-    a_token_lasts_while_other_guides_change,
-    a_fingerprint_changes_with_its_guide_alone,
-    a_page_ends_before_it_is_too_large,
-    bodies_count_for_the_size_of_a_page,
-];
-
 async fn guide(client: &Client) -> Task {
     let inner = document("inner", document_steps(&["c", "d"]));
     let inner = client.imported(inner).await;
@@ -27,6 +17,7 @@ fn titles(preview: &PreviewTaskResponse) -> Vec<&str> {
     preview.steps.iter().map(title).collect()
 }
 
+#[apply(on_both_databases)]
 async fn pages_list_every_step_once_in_order(client: Client) {
     let task = guide(&client).await;
     let new = information_step(&task, "new");
@@ -45,6 +36,7 @@ async fn pages_list_every_step_once_in_order(client: Client) {
     assert_eq!(pages, ["a new", "b inner", "c d", "e f"]);
 }
 
+#[apply(on_both_databases)]
 async fn other_fields_are_on_every_page(client: Client) {
     let task = guide(&client).await;
     let request = preview_of(&task.guid)
@@ -64,6 +56,7 @@ async fn other_fields_are_on_every_page(client: Client) {
     assert_eq!(others(first), others(second));
 }
 
+#[apply(on_both_databases)]
 async fn a_token_is_invalid_after_its_guide_has_changed(client: Client) {
     let task = guide(&client).await;
     let request = preview_of(&task.guid).with_page_size(2);
@@ -75,6 +68,7 @@ async fn a_token_is_invalid_after_its_guide_has_changed(client: Client) {
     failure.violates(&[("page_token", "PAGE_TOKEN_INVALID")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_token_lasts_while_other_guides_change(client: Client) {
     let task = guide(&client).await;
     let request = preview_of(&task.guid).with_page_size(2);
@@ -83,6 +77,7 @@ async fn a_token_lasts_while_other_guides_change(client: Client) {
     client.previewed(request.after(token)).await;
 }
 
+#[apply(on_both_databases)]
 async fn a_fingerprint_changes_with_its_guide_alone(client: Client) {
     let task = guide(&client).await;
     let fingerprint = async || client.previewed(preview_of(&task.guid)).await.fingerprint;
@@ -110,6 +105,7 @@ async fn a_fingerprint_changes_with_its_guide_alone(client: Client) {
     assert_eq!(fingerprint(exported).await, one);
 }
 
+#[apply(on_both_databases)]
 async fn a_page_ends_before_it_is_too_large(client: Client) {
     const PAGE_BYTES: usize = 3 * 1024 * 1024;
     let large = object(serde_json::json!({"text": "x".repeat(900_000)}));
@@ -122,6 +118,7 @@ async fn a_page_ends_before_it_is_too_large(client: Client) {
     assert_eq!(client.previewed(rest).await.steps.len(), 2);
 }
 
+#[apply(on_both_databases)]
 async fn bodies_count_for_the_size_of_a_page(client: Client) {
     let step = document_step(StepType::Information, "large").with_body("x".repeat(2_000_000));
     let task = client.imported(document("Large", vec![step; 3])).await;

@@ -3,15 +3,6 @@
 use super::{observation, reasons, seen, title};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_subtask_step_is_hidden_with_its_task,
-    steps_below_a_hidden_subtask_step_are_hidden,
-    steps_below_an_undetermined_subtask_step_are_undetermined,
-    a_step_that_leads_back_is_a_cycle,
-    the_next_observation_may_be_below_what_is_listed,
-    the_ninth_level_decides_whether_its_step_is_visible,
-];
-
 /// Tasks, each with a subtask step that refers to the next; their ids.
 async fn chain(client: &Client, length: usize) -> Vec<String> {
     let mut tasks: Vec<Task> = Vec::new();
@@ -37,6 +28,7 @@ async fn dark(client: &Client) -> String {
     client.imported(document("outer", steps)).await.guid
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_step_is_hidden_with_its_task(client: Client) {
     let outer = dark(&client).await;
     let request = preview_of(&outer).answering("light", text("on"));
@@ -48,6 +40,7 @@ async fn a_subtask_step_is_hidden_with_its_task(client: Client) {
     assert_eq!(seen(&preview)["dark"], Visibility::Visible);
 }
 
+#[apply(on_both_databases)]
 async fn steps_below_a_hidden_subtask_step_are_hidden(client: Client) {
     let outer = dark(&client).await;
     let request = preview_of(&outer).answering("light", text("on"));
@@ -56,6 +49,7 @@ async fn steps_below_a_hidden_subtask_step_are_hidden(client: Client) {
     assert_eq!(reasons(&preview, "below"), [VisibilityReason::TaskHidden]);
 }
 
+#[apply(on_both_databases)]
 async fn steps_below_an_undetermined_subtask_step_are_undetermined(client: Client) {
     let outer = dark(&client).await;
     let preview = client.previewed(preview_of(&outer).to_depth(1)).await;
@@ -80,6 +74,7 @@ async fn steps_below_an_undetermined_subtask_step_are_undetermined(client: Clien
     assert_eq!(preview.open_variables, [OpenVariable { steps: 1, ..light }]);
 }
 
+#[apply(on_both_databases)]
 async fn a_step_that_leads_back_is_a_cycle(client: Client) {
     let one = client.given_task(task("one")).await;
     let two = client.given_task(task("two")).await;
@@ -96,6 +91,7 @@ async fn a_step_that_leads_back_is_a_cycle(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn the_next_observation_may_be_below_what_is_listed(client: Client) {
     let tasks = chain(&client, 9).await;
     let last = client.get_task(&tasks[8]).await.accepted();
@@ -111,6 +107,7 @@ async fn the_next_observation_may_be_below_what_is_listed(client: Client) {
     assert_eq!(preview.next_observation, Vec::<String>::new());
 }
 
+#[apply(on_both_databases)]
 async fn the_ninth_level_decides_whether_its_step_is_visible(client: Client) {
     let tasks = chain(&client, 10).await;
     let hide = task_of(&tasks[9]).with_published(0);

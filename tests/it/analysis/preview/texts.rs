@@ -7,21 +7,6 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use super::{step_titled, title};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_text_is_in_the_first_language_in_line_that_has_it,
-    a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_language,
-    without_a_language_texts_are_the_source,
-    an_answer_that_a_translation_lacks_comes_from_the_next_in_line,
-    a_text_made_from_a_source_that_has_changed_is_outdated,
-    bodies_are_shown_when_expanded,
-    links_of_answers_are_the_managed_tasks,
-];
-
-on_one_database! {
-    every_text_is_that_of_the_first_language_in_line_that_has_it:
-        (vec(option::of(rows()), LANGUAGES.len()), select(&ASKED[..]), vec(select(&ASKED[..]), 0..3)), 40;
-}
-
 const LANGUAGES: [&str; 4] = ["de", "de-CH", "fr", "zh-Hant-TW"];
 /// Languages to ask for, each with its forms from the longest to the shortest.
 const ASKED: [Asked; 5] = [
@@ -59,6 +44,8 @@ fn row(language: &str, (title, body, instruction, answered): Row) -> StepTransla
     }
 }
 
+#[apply(property_on_one_database)]
+#[cases(40, (vec(option::of(rows()), LANGUAGES.len()), select(&ASKED[..]), vec(select(&ASKED[..]), 0..3)))]
 async fn every_text_is_that_of_the_first_language_in_line_that_has_it(
     client: Client,
     (rows, (asked, forms), fallback): (Vec<Option<Row>>, Asked, Vec<Asked>),
@@ -121,6 +108,7 @@ async fn every_text_is_that_of_the_first_language_in_line_that_has_it(
     );
 }
 
+#[apply(on_both_databases)]
 async fn a_text_is_in_the_first_language_in_line_that_has_it(client: Client) {
     let task = task("Guide").translated("de", task_translation("Anleitung"));
     let task = client.given_task(task).await;
@@ -143,6 +131,7 @@ async fn a_text_is_in_the_first_language_in_line_that_has_it(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_language(client: Client) {
     let names = [("de", "Innen"), ("fr", "Dedans")];
     let names = names.map(|(language, name)| (language.to_owned(), task_translation(name)));
@@ -189,6 +178,7 @@ async fn a_subtask_step_has_its_own_title_or_the_name_of_its_task_in_each_langua
     }
 }
 
+#[apply(on_both_databases)]
 async fn without_a_language_texts_are_the_source(client: Client) {
     let step = document_step(StepType::Information, "source");
     let step = step.translated("de", step_translation("Quelle"));
@@ -198,6 +188,7 @@ async fn without_a_language_texts_are_the_source(client: Client) {
     assert_eq!(title(&preview.steps[0]), "source");
 }
 
+#[apply(on_both_databases)]
 async fn an_answer_that_a_translation_lacks_comes_from_the_next_in_line(client: Client) {
     let keyed = |key: &str, text: &str| StepTranslation {
         feedback_config: vec![FeedbackConfig {
@@ -233,6 +224,7 @@ async fn an_answer_that_a_translation_lacks_comes_from_the_next_in_line(client: 
     assert_eq!(answers, [("yes", "Ja, CH", "de-CH"), ("no", "non", "fr")]);
 }
 
+#[apply(on_both_databases)]
 async fn a_text_made_from_a_source_that_has_changed_is_outdated(client: Client) {
     let mut step = document_step(StepType::Observation, "step").with_body("body");
     let translation = StepTranslation {
@@ -260,6 +252,7 @@ async fn a_text_made_from_a_source_that_has_changed_is_outdated(client: Client) 
     assert_eq!(outdated().await, [true, true, true]);
 }
 
+#[apply(on_both_databases)]
 async fn bodies_are_shown_when_expanded(client: Client) {
     let step = |title: &str| document_step(StepType::Information, title);
     let translation = step_translation("zwei").with_body("Zwei");
@@ -284,6 +277,7 @@ async fn bodies_are_shown_when_expanded(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn links_of_answers_are_the_managed_tasks(client: Client) {
     let guide = document("Guide", vec![linked_observation(&[("a", "A"), ("b", "B")])]);
     let task = client.imported(guide).await;

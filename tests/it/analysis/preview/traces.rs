@@ -10,18 +10,6 @@ use crate::{
     random_guides::{Guide, KEYS, NAMES, condition_holds, guides},
 };
 
-on_one_database![
-    a_comparison_says_what_it_saw_and_why,
-    a_trace_has_the_form_of_the_dependencies_and_their_paths,
-    a_subtask_step_has_the_trace_of_its_task,
-    without_explain_there_is_no_trace,
-];
-
-on_one_database! {
-    a_trace_recomputed_from_its_conditions_gives_the_visibility:
-        (guides(), vec(option::of(0..=KEYS.len()), NAMES.len())), 40;
-}
-
 /// The trace of the only condition of a step.
 fn only(preview: &PreviewTaskResponse, title: &str) -> (Truth, TracedCondition) {
     let trace = step_titled(preview, title).trace.as_ref().expect("a trace");
@@ -37,6 +25,7 @@ fn only(preview: &PreviewTaskResponse, title: &str) -> (Truth, TracedCondition) 
     (node.result(), condition.clone())
 }
 
+#[apply(on_one_database)]
 async fn a_comparison_says_what_it_saw_and_why(client: Client) {
     let steps = vec![
         observation("light", &["off", "5"]),
@@ -112,6 +101,7 @@ async fn a_comparison_says_what_it_saw_and_why(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn a_trace_has_the_form_of_the_dependencies_and_their_paths(client: Client) {
     let inner = any_of(vec![when("a", "=", "1"), when("b", "!=", "2")]);
     let group = all_of(vec![
@@ -160,6 +150,7 @@ async fn a_trace_has_the_form_of_the_dependencies_and_their_paths(client: Client
     );
 }
 
+#[apply(on_one_database)]
 async fn a_subtask_step_has_the_trace_of_its_task(client: Client) {
     let condition = all_of(vec![when("light", "=", "off")]);
     let other = client
@@ -181,6 +172,7 @@ async fn a_subtask_step_has_the_trace_of_its_task(client: Client) {
     assert_eq!(of_task, Some(trace));
 }
 
+#[apply(on_one_database)]
 async fn without_explain_there_is_no_trace(client: Client) {
     let dark = task("Dark").with_dependencies(all_of(vec![when("light", "=", "off")]));
     let other = client.given_task(dark.clone().named("Other")).await;
@@ -244,6 +236,8 @@ fn message(truth: Option<bool>) -> Truth {
     }
 }
 
+#[apply(property_on_one_database)]
+#[cases(40, (guides(), vec(option::of(0..=KEYS.len()), NAMES.len())))]
 async fn a_trace_recomputed_from_its_conditions_gives_the_visibility(
     client: Client,
     (guide, values): (Guide, Vec<Option<usize>>),

@@ -3,20 +3,6 @@
 use super::{information, observation, seen, step_titled};
 use crate::{import_task::example_guides, kit::prelude::*};
 
-on_both_databases![
-    a_variable_whose_observation_is_hidden_is_not_answered,
-    the_example_guides_end_without_undetermined_steps,
-];
-
-on_one_database![
-    an_answer_to_a_hidden_observation_counts,
-    observations_that_wait_for_each_other_stay_undetermined,
-    an_observation_that_hides_itself_stays_undetermined,
-    a_variable_that_is_set_elsewhere_or_declared_may_be_answered,
-    a_variable_of_a_hidden_subtask_is_not_answered,
-    an_unpublished_observation_is_not_answered,
-];
-
 /// `light`, then `color` if it is on, then `shade` if that is red, and what depends on these.
 fn lamp() -> TaskDocument {
     let asked = |name, keys: &[&str], condition| {
@@ -33,6 +19,7 @@ fn lamp() -> TaskDocument {
     document("Lamp", steps)
 }
 
+#[apply(on_both_databases)]
 async fn a_variable_whose_observation_is_hidden_is_not_answered(client: Client) {
     let task = client.imported(lamp()).await;
     let open = client.previewed(preview_of(&task.guid)).await;
@@ -60,6 +47,7 @@ async fn a_variable_whose_observation_is_hidden_is_not_answered(client: Client) 
     assert!(trace.contains("kind: Some(NullValue("), "{trace}");
 }
 
+#[apply(on_one_database)]
 async fn an_answer_to_a_hidden_observation_counts(client: Client) {
     let task = client.imported(lamp()).await;
     let request = preview_of(&task.guid)
@@ -72,6 +60,7 @@ async fn an_answer_to_a_hidden_observation_counts(client: Client) {
     assert_eq!(seen(&preview)["dark"], Visibility::Undetermined);
 }
 
+#[apply(on_one_database)]
 async fn observations_that_wait_for_each_other_stay_undetermined(client: Client) {
     let asked =
         |name, condition| observation(name, &["x", "y"]).depending_on(all_of(vec![condition]));
@@ -95,6 +84,7 @@ async fn observations_that_wait_for_each_other_stay_undetermined(client: Client)
     assert_eq!(seen(&preview)["either"], Visibility::Visible);
 }
 
+#[apply(on_one_database)]
 async fn an_observation_that_hides_itself_stays_undetermined(client: Client) {
     let paradox = observation("one", &["x", "y"]);
     let paradox = paradox.depending_on(all_of(vec![when("one", "=", "x")]));
@@ -103,6 +93,7 @@ async fn an_observation_that_hides_itself_stays_undetermined(client: Client) {
     assert_eq!(seen(&preview)["one"], Visibility::Undetermined);
 }
 
+#[apply(on_one_database)]
 async fn a_variable_that_is_set_elsewhere_or_declared_may_be_answered(client: Client) {
     let wide = |operator: &str| {
         comparison(Condition {
@@ -132,6 +123,7 @@ async fn a_variable_that_is_set_elsewhere_or_declared_may_be_answered(client: Cl
 }
 
 /// A task that is entered in two ways is hidden if both are.
+#[apply(on_one_database)]
 async fn a_variable_of_a_hidden_subtask_is_not_answered(client: Client) {
     let inner = document("Inner", vec![observation("inner", &["x", "y"])]);
     let inner = client.imported(inner).await;
@@ -161,6 +153,7 @@ async fn a_variable_of_a_hidden_subtask_is_not_answered(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn an_unpublished_observation_is_not_answered(client: Client) {
     let mut guide = lamp();
     guide.steps[1].published = Some(0);
@@ -175,6 +168,7 @@ async fn an_unpublished_observation_is_not_answered(client: Client) {
 }
 
 /// With the first answer to each question, and with the last.
+#[apply(on_both_databases)]
 async fn the_example_guides_end_without_undetermined_steps(client: Client) {
     for (name, document) in example_guides::guides() {
         let task = client.imported(document).await;

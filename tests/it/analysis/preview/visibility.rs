@@ -3,22 +3,6 @@
 use super::{information, observation, reasons, seen, step_titled};
 use crate::kit::prelude::*;
 
-on_one_database![
-    a_step_whose_variable_is_not_known_is_undetermined,
-    a_condition_that_no_possible_answer_meets_hides_without_an_answer,
-    a_condition_that_every_answer_meets_may_still_be_not_answered,
-    an_unpublished_step_is_hidden_unless_they_are_included,
-    every_number_but_one_is_unpublished,
-    an_undetermined_task_leaves_its_steps_undetermined,
-    a_visible_end_hides_what_follows_in_its_task,
-    an_undetermined_end_leaves_what_follows_undetermined,
-    a_task_that_its_level_may_not_see_hides_its_steps,
-    without_a_level_roles_are_not_looked_at,
-    every_reason_is_given_in_order,
-    observations_that_are_no_longer_asked_still_count,
-    configs_on_other_types_set_nothing,
-];
-
 /// `off` or `on` decides two steps.
 fn lamp() -> TaskDocument {
     document(
@@ -31,6 +15,7 @@ fn lamp() -> TaskDocument {
     )
 }
 
+#[apply(on_one_database)]
 async fn a_step_whose_variable_is_not_known_is_undetermined(client: Client) {
     let task = client.imported(lamp()).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
@@ -39,6 +24,7 @@ async fn a_step_whose_variable_is_not_known_is_undetermined(client: Client) {
     assert_eq!(reasons(&preview, "dark"), [VisibilityReason::UnknownValue]);
 }
 
+#[apply(on_one_database)]
 async fn a_condition_that_no_possible_answer_meets_hides_without_an_answer(client: Client) {
     let steps = vec![
         observation("light", &["off", "on"]),
@@ -58,6 +44,7 @@ async fn a_condition_that_no_possible_answer_meets_hides_without_an_answer(clien
     assert_eq!(seen["largest"], Visibility::Hidden);
 }
 
+#[apply(on_one_database)]
 async fn a_condition_that_every_answer_meets_may_still_be_not_answered(client: Client) {
     let steps = vec![
         observation("light", &["on"]),
@@ -70,6 +57,7 @@ async fn a_condition_that_every_answer_meets_may_still_be_not_answered(client: C
     assert_eq!(seen(&preview)["missed"], Visibility::Undetermined);
 }
 
+#[apply(on_one_database)]
 async fn an_unpublished_step_is_hidden_unless_they_are_included(client: Client) {
     let hidden = document_step(StepType::Information, "hidden").with_published(0);
     let task = client.imported(document("Lamp", vec![hidden])).await;
@@ -84,6 +72,7 @@ async fn an_unpublished_step_is_hidden_unless_they_are_included(client: Client) 
     assert_eq!(seen(&preview)["hidden"], Visibility::Visible);
 }
 
+#[apply(on_one_database)]
 async fn every_number_but_one_is_unpublished(client: Client) {
     let inner = client.given_task(task("inner").with_published(2)).await;
     let steps = vec![
@@ -112,6 +101,7 @@ async fn every_number_but_one_is_unpublished(client: Client) {
     }
 }
 
+#[apply(on_one_database)]
 async fn an_undetermined_task_leaves_its_steps_undetermined(client: Client) {
     let gate = all_of(vec![when("gate", "=", "open")]);
     let guide = document_with(
@@ -148,6 +138,7 @@ fn ending() -> TaskDocument {
     )
 }
 
+#[apply(on_one_database)]
 async fn a_visible_end_hides_what_follows_in_its_task(client: Client) {
     let task = client.imported(ending()).await;
     let request = preview_of(&task.guid).answering("light", text("off"));
@@ -158,6 +149,7 @@ async fn a_visible_end_hides_what_follows_in_its_task(client: Client) {
     assert_eq!(reasons(&preview, "after"), [VisibilityReason::AfterEnd]);
 }
 
+#[apply(on_one_database)]
 async fn an_undetermined_end_leaves_what_follows_undetermined(client: Client) {
     let task = client.imported(ending()).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
@@ -166,6 +158,7 @@ async fn an_undetermined_end_leaves_what_follows_undetermined(client: Client) {
     assert_eq!(reasons(&preview, "after"), [VisibilityReason::UnknownValue]);
 }
 
+#[apply(on_one_database)]
 async fn a_task_that_its_level_may_not_see_hides_its_steps(client: Client) {
     let mut lamp = lamp();
     let root = lamp.task.as_mut().expect("a task");
@@ -188,6 +181,7 @@ async fn a_task_that_its_level_may_not_see_hides_its_steps(client: Client) {
     assert_eq!(seen(&preview)["light"], Visibility::Visible);
 }
 
+#[apply(on_one_database)]
 async fn without_a_level_roles_are_not_looked_at(client: Client) {
     let tech = |name: &str| task(name).with_roles(vec![AccessLevel::Tech.into()]);
     let other = client.given_task(tech("Other")).await;
@@ -201,6 +195,7 @@ async fn without_a_level_roles_are_not_looked_at(client: Client) {
     assert_eq!(seen(&preview)["Other"], Visibility::Visible);
 }
 
+#[apply(on_one_database)]
 async fn every_reason_is_given_in_order(client: Client) {
     let condition = |name: &str| all_of(vec![when(name, "=", "off")]);
     let other = client
@@ -246,6 +241,7 @@ async fn every_reason_is_given_in_order(client: Client) {
     );
 }
 
+#[apply(on_one_database)]
 async fn observations_that_are_no_longer_asked_still_count(client: Client) {
     // A variable can have the keys of every observation that sets it, published or not.
     let steps = vec![
@@ -258,6 +254,7 @@ async fn observations_that_are_no_longer_asked_still_count(client: Client) {
     assert_eq!(seen(&preview)["green"], Visibility::Undetermined);
 }
 
+#[apply(on_one_database)]
 async fn configs_on_other_types_set_nothing(client: Client) {
     let steps = vec![
         document_step(StepType::Information, "info").with_question(question("light", &["off"])),

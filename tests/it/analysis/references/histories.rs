@@ -9,14 +9,12 @@ use crate::kit::{
     random_writes::{Write, apply, write},
 };
 
-on_both_databases! {
-    references_equal_a_scan_of_all_exports: (vec(write(), 1..30), 1..5), 16;
-}
-
 /// Names that are asked for.
 const NAMES: [&str; 5] = ["a", "b", "components.7.a", "components.7.b", "outside"];
 const ANSWERS: [&str; 3] = ["", "5", "true"];
 
+#[apply(property_on_both_databases)]
+#[cases(16, (vec(write(), 1..30), 1..5))]
 async fn references_equal_a_scan_of_all_exports(
     client: Client,
     (history, size): (Vec<Write>, i32),

@@ -3,13 +3,7 @@
 use super::{depending, observation, of_task, of_variable};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    pages_of_a_tasks_references_make_the_same_list,
-    a_page_of_large_targets_ends_early,
-    what_is_added_and_deleted_elsewhere_shifts_no_page,
-    readers_of_own_names_make_short_pages,
-];
-
+#[apply(on_both_databases)]
 async fn pages_of_a_tasks_references_make_the_same_list(client: Client) {
     let question = linked_observation(&[("off", "Off"), ("on", "On")]);
     let parent = client.imported(document("Guide", vec![question])).await;
@@ -34,6 +28,7 @@ async fn pages_of_a_tasks_references_make_the_same_list(client: Client) {
     assert_eq!(page.next_page_token, "");
 }
 
+#[apply(on_both_databases)]
 async fn a_page_of_large_targets_ends_early(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let large = comparison(Condition {
@@ -60,6 +55,7 @@ async fn a_page_of_large_targets_ends_early(client: Client) {
     assert_eq!(client.references(of_variable("large")).await.len(), 160);
 }
 
+#[apply(on_both_databases)]
 async fn what_is_added_and_deleted_elsewhere_shifts_no_page(client: Client) {
     let name = "components.7.light";
     let task = client.given_task(task("Guide")).await;
@@ -81,6 +77,7 @@ async fn what_is_added_and_deleted_elsewhere_shifts_no_page(client: Client) {
     assert_eq!(rest, steps[2..]);
 }
 
+#[apply(on_both_databases)]
 async fn readers_of_own_names_make_short_pages(client: Client) {
     let owner = document(
         "Owner",

@@ -3,13 +3,7 @@
 use super::{depending, of_task, places};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_task_that_nothing_refers_to_has_none,
-    subtask_steps_of_other_tasks_and_its_own_are_listed,
-    a_managed_task_is_wired_and_managed,
-    a_reference_names_its_task_and_the_title_of_its_step,
-];
-
+#[apply(on_both_databases)]
 async fn a_task_that_nothing_refers_to_has_none(client: Client) {
     let task = client.given_task(task("Alone")).await;
     let step = depending(information_step(&task, "Step"), vec![when("a", "=", "1")]);
@@ -17,6 +11,7 @@ async fn a_task_that_nothing_refers_to_has_none(client: Client) {
     assert_eq!(places(&client, of_task(&task)).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn subtask_steps_of_other_tasks_and_its_own_are_listed(client: Client) {
     let used = client.given_task(task("Used")).await;
     let other = client.given_task(task("Other")).await;
@@ -28,6 +23,7 @@ async fn subtask_steps_of_other_tasks_and_its_own_are_listed(client: Client) {
     assert_eq!(places(&client, of_task(&used)).await, expected);
 }
 
+#[apply(on_both_databases)]
 async fn a_managed_task_is_wired_and_managed(client: Client) {
     let observation = linked_observation(&[("off", "Off"), ("on", "On")]);
     let parent = client.imported(document("Guide", vec![observation])).await;
@@ -68,6 +64,7 @@ async fn a_managed_task_is_wired_and_managed(client: Client) {
     assert_eq!(kinds, [ReferenceKind::Subtask; 2]);
 }
 
+#[apply(on_both_databases)]
 async fn a_reference_names_its_task_and_the_title_of_its_step(client: Client) {
     let used = client.given_task(task("Used")).await;
     let parent = client.given_task(task("Parent")).await;

@@ -5,19 +5,7 @@ use serde_json::json;
 use super::{below, depending, observation, of_variable, places};
 use crate::kit::prelude::*;
 
-on_both_databases![
-    a_variable_that_nothing_uses_has_none,
-    an_observation_sets_the_name_of_its_product,
-    configs_of_other_types_set_nothing,
-    a_path_and_a_variable_make_one_name,
-    each_condition_is_listed_with_its_path_operator_and_targets,
-    an_answer_keeps_observations_that_have_it,
-    an_answer_keeps_conditions_of_which_a_target_equals_it,
-    greater_and_less_count_for_every_answer,
-    changed_conditions_move_their_references,
-    a_thousand_conditions_of_one_step_are_found,
-];
-
+#[apply(on_both_databases)]
 async fn a_variable_that_nothing_uses_has_none(client: Client) {
     let task = client.given_task(task("Guide")).await;
     client
@@ -28,6 +16,7 @@ async fn a_variable_that_nothing_uses_has_none(client: Client) {
     }
 }
 
+#[apply(on_both_databases)]
 async fn an_observation_sets_the_name_of_its_product(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let step = observation(&task, "light", &["on"]).with_product(31);
@@ -47,6 +36,7 @@ async fn an_observation_sets_the_name_of_its_product(client: Client) {
     assert_eq!(found, [expected]);
 }
 
+#[apply(on_both_databases)]
 async fn configs_of_other_types_set_nothing(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let step = information_step(&task, "Read").with_question(question("light", &["on"]));
@@ -60,6 +50,7 @@ async fn configs_of_other_types_set_nothing(client: Client) {
     assert_eq!(places(&client, request).await, []);
 }
 
+#[apply(on_both_databases)]
 async fn a_path_and_a_variable_make_one_name(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let nodes = vec![
@@ -78,6 +69,7 @@ async fn a_path_and_a_variable_make_one_name(client: Client) {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
+#[apply(on_both_databases)]
 async fn each_condition_is_listed_with_its_path_operator_and_targets(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let several = comparison(Condition {
@@ -113,6 +105,7 @@ async fn each_condition_is_listed_with_its_path_operator_and_targets(client: Cli
     );
 }
 
+#[apply(on_both_databases)]
 async fn an_answer_keeps_observations_that_have_it(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let both = client
@@ -136,6 +129,7 @@ async fn an_answer_keeps_observations_that_have_it(client: Client) {
     );
 }
 
+#[apply(on_both_databases)]
 async fn an_answer_keeps_conditions_of_which_a_target_equals_it(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let targets = [
@@ -175,6 +169,7 @@ async fn an_answer_keeps_conditions_of_which_a_target_equals_it(client: Client) 
     }
 }
 
+#[apply(on_both_databases)]
 async fn greater_and_less_count_for_every_answer(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let nodes = vec![
@@ -194,6 +189,7 @@ async fn greater_and_less_count_for_every_answer(client: Client) {
     assert_eq!(operators, [">", "<"]);
 }
 
+#[apply(on_both_databases)]
 async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
     let task = client.given_task(task("Guide")).await;
     let nodes = (0..1_000).map(|n| when(&format!("v{n}"), "=", "1"));
@@ -211,6 +207,7 @@ async fn a_thousand_conditions_of_one_step_are_found(client: Client) {
     assert!(found.is_sorted(), "by path");
 }
 
+#[apply(on_both_databases)]
 async fn changed_conditions_move_their_references(client: Client) {
     let group = |name: &str| all_of(vec![when("kept", "=", "1"), when(name, "=", "1")]);
     let guide = client

@@ -1,8 +1,9 @@
 //! docs/reference.md matches the contract and the answers of a server, and its links have
 //! targets.
 
-#[path = "../../examples/reference/page.rs"]
-mod page;
+#![allow(clippy::expect_used)]
+
+use super::page;
 
 const COMMITTED: &str = include_str!("../../docs/reference.md");
 

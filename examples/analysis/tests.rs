@@ -1,7 +1,8 @@
 //! docs/analysis.md lists the rules of validation as the service uses them.
 
-#[path = "../../examples/analysis/page.rs"]
-mod page;
+#![allow(clippy::expect_used)]
+
+use super::page;
 
 const COMMITTED: &str = include_str!("../../docs/analysis.md");
 
