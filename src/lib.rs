@@ -20,6 +20,7 @@
 //! | [`grpc`] | one file per service: decode, one store call, encode; [`grpc::status`] makes the errors |
 //! | [`auth`] | credentials become an [`auth::Caller`] |
 //! | [`server`] | listener, connections, middleware, health, metrics, shutdown |
+//! | `analysis_threads` | work on guides that takes more than a millisecond |
 //! | `call_context` | task-local context of the current call: id, deadline, cancellation, trace |
 //! | [`config`], [`telemetry`] | settings; log and traces |
 //! | [`client`] | calls of commands to a running server |
@@ -60,6 +61,7 @@
 //! # Ok::<(), shorthand::ShorthandError>(())
 //! ```
 
+mod analysis_threads;
 pub mod auth;
 mod call_context;
 pub mod cli;

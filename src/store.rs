@@ -1,6 +1,6 @@
 //! The database: reads and writes of accounts, on SeaORM.
 //!
-//! *Invariants:* every statement on account data goes through a [`Scope`], which filters by the account
+//! *Invariants:* every statement on account data goes through a `Scope`, which filters by the account
 //! (except for commands in `whole_database.rs`). A write is one transaction, and all writes take the way
 //! that `write.rs` describes.
 
@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use crate::{
+    analysis_threads::AnalysisThreads,
     config::DatabaseUrl,
     domain::{
         history::GuideCodec,
@@ -34,14 +35,13 @@ use crate::{
 use connect::{ConnectMessage, ConnectOptions, Connections};
 use feed_waits::FeedWaits;
 use metrics::StoreMetrics;
-use read::AnalysisThreads;
 use write::Writers;
 
 pub use account::Account;
 pub use connect::{OpenError, SchemaChange, check, migrate, migrate_distributed};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
-    ValidationCall, ValidationPage, run_by_weight,
+    ValidationCall, ValidationPage,
 };
 pub use schema::newest_migration as schema;
 pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};

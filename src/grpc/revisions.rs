@@ -16,6 +16,7 @@ use super::{
     page, status,
 };
 use crate::{
+    analysis_threads::run_by_weight,
     call_context::{CallContext, WorkMemory},
     domain::{
         Error, Result, SizedResource,
@@ -40,7 +41,7 @@ use crate::{
     },
     store::{
         Account, CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision,
-        WriteOutcome, run_by_weight,
+        WriteOutcome,
     },
 };
 

@@ -112,7 +112,7 @@ impl StepService for Services {
             let (steps, next_page_token) = page::encode(
                 page,
                 &tokens,
-                |(_, cursor)| cursor.clone(),
+                |(_, cursor)| *cursor,
                 |(step, _)| encode::step(step),
             );
             Ok(ListStepsResponse {

@@ -1,5 +1,5 @@
-//! The data of one account. All statements on account data are built here, so that each filters by the
-//! account: clippy rejects `Entity::find` and its like elsewhere.
+//! Access to the data of one account. Statements on account data are built here, so each one filters by
+//! the account. Clippy rejects `Entity::find` and similar calls elsewhere.
 #![allow(clippy::disallowed_methods)]
 
 use std::{future::Future, sync::Arc};
@@ -14,15 +14,16 @@ use tracing::Instrument;
 
 use super::{
     HistoryOptions, Store, entity::AccountEntity, error::StoreError, feed_waits::FeedWaits,
-    metrics::StoreMetrics, read::AnalysisThreads,
+    metrics::StoreMetrics,
 };
 use crate::{
+    analysis_threads::AnalysisThreads,
     call_context::{CallContext, CallSpans},
     domain::{self, Error, ids::AccountId},
 };
 
-/// How many KiB of large resources and pages are read concurrently, including those that writes read.
-/// Each takes several copies while it is read. A larger one is read alone.
+/// The KiB of large resources and pages that reads and writes may read concurrently. While one is read,
+/// memory holds several copies of it. A larger one is read alone.
 const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
 
 /// Limits how many bytes of large rows are read at a time.
@@ -115,7 +116,7 @@ impl Account {
         Self { subject, ..self }
     }
 
-    /// For single statements that read.
+    /// For reads of a single statement.
     pub(super) fn reader(&self) -> Scope<'_, DatabaseConnection> {
         Scope {
             db: &self.store.inner.connections.reader,
@@ -139,8 +140,8 @@ impl Account {
         })
     }
 
-    /// Runs a read in a task of its own, which ends even if the caller goes away. The call's permits are
-    /// kept until then.
+    /// Runs a read in its own task, which completes even if the caller goes away. The call keeps its
+    /// permits until then.
     pub(super) async fn run_to_end<T: Send + 'static>(
         read: impl Future<Output = domain::Result<T>> + Send + 'static,
     ) -> domain::Result<T> {
@@ -173,12 +174,11 @@ impl Account {
         self.store.inner.max_message_bytes
     }
 
-    /// Waits until a large resource or page of so many bytes may be read, and reserves memory for
-    /// it in the response. Others wait until the permit is dropped; the memory is reserved until
-    /// the call ends. Fails with [`Error::Overloaded`] if the memory of all calls does not suffice.
+    /// Waits until a large resource or page of this size may be read, and reserves memory for it in the
+    /// response until the call ends. Fails with [`Error::Overloaded`] if there is not enough memory.
     ///
-    /// *Invariant:* a call that waits for a permit holds no connection or lock, as whoever has a permit
-    /// may wait for these.
+    /// *Invariant:* a call that waits for a permit holds no connection or lock, because the holder of
+    /// the permit may be waiting for one.
     pub(super) async fn large_read_permit(
         &self,
         bytes: usize,

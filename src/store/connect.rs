@@ -88,13 +88,13 @@ async fn check_postgres(
 
 /// How a database is opened.
 pub struct ConnectOptions {
-    /// Most connections to PostgreSQL.
+    /// The maximum number of connections to PostgreSQL.
     pub max_connections: u32,
     /// Whether to bring the schema up to date, or to refuse an old one.
     pub migrate: bool,
     /// Whether calls are served, so that the user needs permissions on all tables.
     pub serves: bool,
-    /// How long to wait for a PostgreSQL that cannot be reached; `None` is without end.
+    /// How long to wait for a PostgreSQL that cannot be reached; `None` waits forever.
     pub max_wait: Option<Duration>,
     /// Records the use of the connections.
     pub metrics: Arc<StoreMetrics>,
@@ -176,8 +176,8 @@ fn pool_size(db: &DatabaseConnection) -> PoolSize {
     }
 }
 
-/// Connects to a database and brings its schema up to date, or refuses an old one. While
-/// PostgreSQL cannot be reached, the log says so and it is tried again.
+/// Connects to a database and brings its schema up to date, or refuses an old one. While PostgreSQL
+/// cannot be reached, this logs a warning and retries.
 pub async fn connect(
     database: &DatabaseUrl,
     options: &ConnectOptions,
@@ -194,7 +194,7 @@ pub async fn connect(
             Err(error @ (OpenError::Unreachable { .. } | OpenError::Lost)) => error,
             result => {
                 if logged.is_some() && result.is_ok() {
-                    info!("the database is there");
+                    info!("the database can be reached again");
                 }
                 return result;
             }
@@ -238,7 +238,7 @@ async fn open_postgres(
     Ok(Connections {
         writer: pool.clone(),
         reader: pool.clone(),
-        // Reads go on while writes wait for locks.
+        // One connection is left for reads while writes wait for locks.
         max_writes: (*max_connections as usize).saturating_sub(1).max(1),
         refusals: Some(refusals),
         probe: HealthProbe::postgres(options, pool),
@@ -248,7 +248,8 @@ async fn open_postgres(
     })
 }
 
-/// Reads the secret that signs page tokens.
+/// Reads the secret that signs page tokens, which belongs to no account.
+#[allow(clippy::disallowed_methods)]
 pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
     server_key::Entity::find_by_id(PAGE_KEY)
         .one(db)

@@ -20,8 +20,8 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub enum StoreError {
     /// An error for the caller.
     Domain(domain::Error),
-    /// A concurrent transaction was in the way. A write can be retried; a read has waited
-    /// for a lock as long as it may.
+    /// A concurrent transaction conflicted. A write is retried; a read has waited for a lock as long as
+    /// allowed.
     Conflict,
     /// Another transaction held a lock for longer than this one waits. It is retried like a
     /// conflict.
@@ -34,9 +34,8 @@ pub enum StoreError {
     Database(DbErr),
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
-    /// The call would read this many bytes of a large step, or of the bodies of a page, and has no
-    /// permit for that. It waits for one and runs again. See
-    /// [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
+    /// The call would read this many bytes of large rows and has no permit for that. It waits for one
+    /// and is retried. See [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
     NeedsLargeReadPermit(usize),
 }
 
@@ -104,7 +103,7 @@ impl From<StoreError> for domain::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Domain(err) => err,
-            // Of a read: after its last attempt a write returns `WriteConflict` itself.
+            // From a read. A write returns `WriteConflict` itself after its last attempt.
             StoreError::Conflict | StoreError::Locked => {
                 warn_at_intervals(READ_LOCKED);
                 Self::Unavailable(Outage::Locked)
@@ -161,7 +160,7 @@ fn outage_message(outage: Outage) -> &'static str {
     }
 }
 
-/// Logs a warning, at most once in [`LOG_INTERVAL`], as every call meets the same outage.
+/// Logs a warning at most once per [`LOG_INTERVAL`], because every call meets the same outage.
 fn warn_at_intervals(message: &str) {
     static LOGGED: Mutex<Vec<(String, Instant)>> = Mutex::new(Vec::new());
     let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +173,7 @@ fn warn_at_intervals(message: &str) {
 
 /// How an error of the database is treated.
 enum ErrorClass {
-    /// A concurrent transaction was in the way.
+    /// A concurrent transaction conflicted.
     Conflict,
     /// A lock was held for too long.
     Locked,

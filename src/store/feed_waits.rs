@@ -1,4 +1,4 @@
-//! Calls that wait for changes: woken by what this server writes at once, and by what others write
+//! Calls that wait for changes. Writes of this server wake them immediately, and writes of other servers
 //! within [`POLL_INTERVAL`].
 
 use std::{
@@ -19,21 +19,20 @@ use tokio::{
 use super::{Account, Store, entity::change_feed, error::StoreError, read::has_new_changes};
 use crate::domain::{Error, Result, ids::AccountId};
 
-/// How often the database is asked for what other servers wrote, once for each account that
-/// somebody waits for.
+/// How often the database is polled for writes of other servers, once per account with waiting calls.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a call that was woken waits for further changes, so that one answer has several.
+/// How long a woken call waits for further changes, so that one response can contain several.
 const GATHER_TIME: Duration = Duration::from_millis(50);
-/// The most calls of all accounts that wait.
+/// The maximum number of waiting calls of all accounts.
 const MAX_WAITING: usize = 1_000;
-/// The most calls of one account that wait.
+/// The maximum number of waiting calls of one account.
 const MAX_WAITING_OF_ACCOUNT: usize = 100;
 
 /// The calls of this server that wait for changes.
 #[derive(Default)]
 pub struct FeedWaits {
     accounts: Mutex<HashMap<AccountId, Watched>>,
-    /// Whether no call may wait any more.
+    /// Whether calls may no longer wait.
     ended: AtomicBool,
     writes: AtomicU64,
     /// Held while old changes of an account are deleted.
@@ -46,7 +45,7 @@ struct Watched {
     wake: watch::Sender<()>,
     watching: usize,
     waiting: usize,
-    /// The newest position that a waiting call knows of.
+    /// The newest position that a waiting call knows.
     head: i64,
 }
 
@@ -110,8 +109,8 @@ pub struct FeedWatch {
 }
 
 impl FeedWatch {
-    /// Waits until there may be something behind the position `head`. `None` at shutdown, when
-    /// every call is answered at once. Fails if too many calls wait.
+    /// Waits until there may be entries after the position `head`. `None` at shutdown, when every call
+    /// returns immediately. Fails if too many calls wait.
     pub fn wait(mut self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + 'static>> {
         if !self.begin(head)? {
             return Ok(None);
@@ -136,7 +135,7 @@ impl FeedWatch {
         if watched.head != head {
             watched.head = head;
             if watched.waiting > 0 {
-                // Those that wait already may know of less; this one does not.
+                // Calls that wait already may know only older positions. This one does not.
                 let is_woken = self.woken.has_changed().unwrap_or(true);
                 watched.wake.send_replace(());
                 if !is_woken {
@@ -171,7 +170,7 @@ impl Account {
 }
 
 impl Store {
-    /// Wakes calls that wait for what other servers write, until it is dropped.
+    /// Wakes calls that wait for writes of other servers, until it is dropped.
     pub async fn follow_changes(self) {
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -199,7 +198,7 @@ impl Store {
         }
     }
 
-    /// Answers every call that waits, and lets none wait from now on.
+    /// Ends the wait of every call, and lets none wait from now on.
     pub fn end_waits(&self) {
         let waits = &self.inner.feed_waits;
         let mut accounts = waits.accounts();
@@ -209,8 +208,8 @@ impl Store {
 }
 
 impl Account {
-    /// The newest position, and whether entries have none yet. That is read first, so that entries which
-    /// are sequenced in between are seen by their position.
+    /// The newest position, and whether there are entries without one. The latter is read first: entries
+    /// that are sequenced in between then show up in the position.
     async fn feed_head(&self) -> Result<(i64, bool), StoreError> {
         let scope = self.reader();
         let has_new = has_new_changes(scope).await?;

@@ -1,6 +1,6 @@
 //! A column with JSON text.
 //!
-//! The type of the column is text on both databases: `jsonb` would change numbers such as −0.0, and
+//! The column is of type text on both databases, because `jsonb` would change numbers such as −0.0, and
 //! the order of keys.
 
 use sea_orm::{

@@ -13,7 +13,7 @@ use prometheus_client::{
 };
 use sea_orm::DatabaseConnection;
 
-/// Upper bounds in seconds: from a read of a cached row to the longest wait for a lock.
+/// Upper bounds in seconds, from the read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 15.0,
@@ -87,7 +87,7 @@ impl StoreMetrics {
         );
         registry.register(
             "sequenced_changes",
-            "Changes that had no place in the feed yet when a reader of this server came",
+            "Changes that this server sequenced",
             self.sequenced_changes.clone(),
         );
         registry.register(
@@ -123,7 +123,7 @@ impl StoreMetrics {
         );
         registry.register(
             "connections_max",
-            "Most connections of a pool",
+            "Maximum connections of a pool",
             self.connections_max.clone(),
         );
     }
@@ -144,7 +144,7 @@ impl StoreMetrics {
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// From now on records the statements of a connection.
+    /// Records the statements of a connection from now on.
     pub fn measure(self: &Arc<Self>, db: &mut DatabaseConnection) {
         let metrics = Arc::clone(self);
         db.set_metric_callback(move |info| {
@@ -228,7 +228,7 @@ impl StatementKind {
     pub fn of(sql: &str) -> Self {
         let verbs = ["INSERT INTO ", "UPDATE ", "DELETE FROM "];
         let writes = || verbs.iter().any(|verb| sql.contains(verb));
-        if sql.ends_with("FOR UPDATE") {
+        if sql.contains(" FOR UPDATE") {
             Self::Lock
         } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && !writes()) {
             Self::Read

@@ -1,13 +1,12 @@
 //! Reads. Each shows one state of the database: it is one statement, or several in a [`Snapshot`].
 //!
-//! A statement reads small rows only. Where rows may be large, their sizes are read first, and the rows
-//! under a permit.
+//! Without a permit, statements read only small rows. Where rows may be large, their sizes are read
+//! first.
 
 mod change_feed;
 mod guide;
 mod index_work;
 mod named;
-mod off_runtime;
 mod outside;
 mod preview;
 pub mod references;
@@ -28,17 +27,15 @@ use crate::domain::{
     page::{PAGE_BYTES, PageSize},
 };
 
-
 pub use change_feed::has_new_changes;
 pub use guide::GuideSource;
-pub use off_runtime::{AnalysisThreads, check_call, run_by_weight};
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
 /// Which rows a read may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
-    /// Those that are not large; it fails with [`StoreError::NeedsLargeReadPermit`] if there are others.
+    /// Only small ones. The read fails with [`StoreError::NeedsLargeReadPermit`] if others are needed.
     Small,
     /// All, under a permit.
     All,

@@ -1,8 +1,7 @@
 //! The schema, the same for both databases.
 //!
-//! *Invariant:* every primary and foreign key of an account's table begins with
-//! `account_id`. So no reference across accounts can be stored, and a distributed
-//! PostgreSQL can shard the tables by account.
+//! *Invariant:* every primary and foreign key of an account's table begins with `account_id`. So no
+//! reference across accounts can be stored, and Citus can shard the tables by account.
 
 mod m0001;
 
@@ -11,7 +10,7 @@ use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 use crate::{config::TableLayout, domain::sha256::Sha256};
 
 tokio::task_local! {
-    /// How a migration lays out the tables of account data that it creates.
+    /// The layout of the tables of account data that a migration creates.
     static LAYOUT: TableLayout;
 }
 
@@ -33,8 +32,8 @@ impl MigratorTrait for Migrator {
 /// The sequence that the `seq` of changes is drawn from, on PostgreSQL.
 pub const CHANGES_SEQUENCE: &str = "changes_seq";
 
-/// A digest of what the first migrations, so many of them, create. It tells the schema from one with
-/// the same name that another commit makes. How the statements are broken into lines is no part.
+/// A digest of the statements of the first `migrations` migrations. It distinguishes schemas of the same
+/// name that different commits create. Line breaks do not affect it.
 pub fn digest(migrations: usize) -> [u8; 32] {
     let statements = [m0001::statements().collect::<Vec<_>>()];
     let statements = statements.iter().take(migrations).flatten();

@@ -1,4 +1,4 @@
-//! Commands on a whole database, which need no server: list and delete accounts, and copy the database.
+//! Commands on a whole database that need no server: list and delete accounts, and copy the database.
 //!
 //! *Invariant:* except for the list of accounts and the copy, every statement belongs to an account.
 
@@ -40,7 +40,7 @@ pub enum WholeDatabaseError {
     DistributedSource,
     /// A statement failed.
     #[error(
-        "the database failed: {0}; repeat the command when the cause is gone, a copy into a new database"
+        "the database failed: {0}; fix the cause and repeat the command, for a copy with a new database"
     )]
     Database(String),
     /// The target of a copy has rows already.
@@ -48,8 +48,8 @@ pub enum WholeDatabaseError {
     NotEmpty(&'static str),
     /// The copy of a table has a different number of rows.
     #[error(
-        "the table {table} should have {expected} rows after the copy and has {found}: let no server \
-         run on the new database, and repeat the copy into an empty one"
+        "the table {table} should have {expected} rows after the copy and has {found}: stop all \
+         servers on the new database, and repeat the copy into an empty one"
     )]
     OtherCount {
         /// The table.

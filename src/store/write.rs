@@ -3,11 +3,11 @@
 //! Every write is an [`Operation`], and runs as one transaction in a task of its own: BEGIN, lock and
 //! read rows, decide, apply the changes, COMMIT.
 //!
-//! Rows are locked in one order: tasks by id, then steps by id. On SQLite the transaction itself is
-//! the lock. A transaction that loses against another one is rolled back and runs again.
+//! Rows are locked in one order: tasks by id, then steps by id. On SQLite the transaction itself is the
+//! lock. A transaction that conflicts with another one is rolled back and retried.
 //!
-//! A write that needs to read a large step gives up its connection and its locks, waits for a permit,
-//! and runs again.
+//! A write that needs to read a large step releases its connection and its locks, waits for a permit,
+//! and is retried.
 
 mod apply;
 mod batch;
@@ -48,7 +48,7 @@ type LargeReadPermit = Arc<OwnedSemaphorePermit>;
 
 /// A write: locks and reads rows, then decides.
 trait Operation: Send + Sync + 'static {
-    /// What is stored, as far as the decision needs it.
+    /// The stored state that the decision needs.
     type Snapshot: Send;
     /// The result for the caller.
     type Answer: Send + 'static;
@@ -79,7 +79,7 @@ trait Operation: Send + Sync + 'static {
     ) -> Result<(Changes, Self::Answer)>;
 }
 
-/// An operation, and how it is to be run.
+/// An operation and how to run it.
 struct Write<O: Operation> {
     operation: O,
     mode: WriteMode,
@@ -97,8 +97,8 @@ impl<O: Operation> Write<O> {
             return Ok(WriteOutcome::Replayed(earlier));
         }
         match self.decide_and_apply(tx).await {
-            // The first call may have ended while this one waited for its locks, and what it has
-            // changed is then the reason of the refusal.
+            // The first call may have committed while this one waited for locks. Then its changes may be
+            // the reason for the refusal.
             Err(StoreError::Domain(refusal)) => match retry.find_stored_outcome(tx).await? {
                 Some(earlier) => Ok(WriteOutcome::Replayed(earlier)),
                 None => Err(refusal.into()),
@@ -164,7 +164,7 @@ impl Account {
         let writers = &self.store.inner.writers;
         let outcome = match writers.run(self, &write, None).await {
             Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                // Before the write, as what is written must be returned.
+                // Taken before the write, because the response contains what was written.
                 let permit = self.large_read_permit(bytes).await?;
                 writers.run(self, &write, Some(Arc::new(permit))).await
             }

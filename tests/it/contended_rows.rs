@@ -420,12 +420,11 @@ async fn reads_go_on_while_writes_of_several_accounts_wait() {
     reads_go_on_beside_writes(&contended, &[other], 4, 7).await;
 }
 
-/// An account may have six of the eight connections, and one of the six is kept free of its writes.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
 async fn reads_of_an_account_go_on_while_its_own_writes_wait() {
     let contended = Contended::start("contended_own_reads").await;
-    reads_go_on_beside_writes(&contended, &[], 8, 5).await;
+    reads_go_on_beside_writes(&contended, &[], 8, 7).await;
 }
 
 /// Writes of `contended` and of other accounts, so many each, wait for a row; `waiting` of them have

@@ -22,6 +22,10 @@ pub const SETTINGS: [&str; 3] = [
 /// Where the statements are listed for people to read.
 const LIST: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/statements.sql");
 
+/// How the statement begins that finds the next account whose histories have expired: the only one of a
+/// server that looks across accounts.
+const NEXT_EXPIRED: &str = "SELECT task_histories.account_id FROM task_histories";
+
 static WATCHED: OnceLock<Watched> = OnceLock::new();
 
 /// A database whose log is read as it grows.
@@ -72,7 +76,7 @@ pub fn assert_statements_stay_within_an_account() {
     let before = state.statements.len();
     for statement in watched.new_statements(&mut state.offset) {
         let shape = shape(&statement);
-        if state.statements.contains(&shape) {
+        if state.statements.contains(&shape) || statement.starts_with(NEXT_EXPIRED) {
             continue;
         }
         if state.tenant_tables.is_empty() {
@@ -122,7 +126,8 @@ impl Watched {
         lines
             .lines()
             .filter_map(|line| statement(line, &self.prefix))
-            .map(str::to_owned)
+            // SeaORM quotes every name.
+            .map(|sql| sql.replace('"', ""))
             .collect()
     }
 }
@@ -143,18 +148,19 @@ pub fn written_account_fault(sql: &str) -> Option<&'static str> {
         .then_some("inserts a row without its account")
 }
 
-/// Says so when a statement names tables of account data more often than the account.
+/// Says so when a statement reads or changes more tables of account data than it has conditions on the
+/// account.
 pub fn read_account_fault(sql: &str, tenant_tables: &BTreeSet<String>) -> Option<&'static str> {
     let words: Vec<&str> = sql
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| !word.is_empty())
         .collect();
     let named = words.windows(2).filter(|pair| {
-        let names_table = ["FROM", "JOIN", "UPDATE", "INTO", "USING"].contains(&pair[0]);
+        let names_table = ["FROM", "JOIN", "UPDATE", "USING"].contains(&pair[0]);
         names_table && tenant_tables.contains(pair[1])
     });
-    let accounts = words.iter().filter(|word| **word == "account_id");
-    (named.count() > accounts.count()).then_some("reads a table without its account")
+    (named.count() > sql.matches("account_id = ").count())
+        .then_some("reads a table without its account")
 }
 
 /// The statement of a line, if it is one of the service.

@@ -22,7 +22,7 @@ use crate::{
 
 /// The name of the digest of the schema, in `server_keys`.
 const SCHEMA_DIGEST: &str = "schema";
-/// The name of a row of `server_keys` that is there while another database is copied into this one.
+/// The name of the row of `server_keys` that exists while another database is copied into this one.
 const UNFINISHED_COPY: &str = "unfinished_copy";
 
 /// Key of the PostgreSQL advisory lock that a server holds while it migrates.
@@ -31,7 +31,7 @@ const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
 /// What opening a database has done to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaChange {
-    /// Nothing: it was that of this version.
+    /// Nothing: it was current.
     Current,
     /// The database had none.
     Created,
@@ -77,8 +77,8 @@ pub async fn prepare_schema(
     })
 }
 
-/// What [`prepare_schema`] would do. That a missing schema can be created is tried, and rolled
-/// back.
+/// What [`prepare_schema`] would do. A missing schema is created and rolled back, to check that this
+/// works.
 pub async fn check_schema(
     db: &DatabaseConnection,
     old: OldSchemaPolicy,
@@ -97,7 +97,7 @@ async fn needed_change(
     old: OldSchemaPolicy,
 ) -> Result<SchemaChange, OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
-    // Another server may migrate meanwhile: the migrations and the digest are of one state.
+    // One transaction reads the migrations and the digest, because another server may migrate meanwhile.
     let is_postgres = db.get_database_backend() == DbBackend::Postgres;
     let transaction = db.begin_with_options(TransactionOptions {
         isolation_level: is_postgres.then_some(IsolationLevel::RepeatableRead),
@@ -131,8 +131,8 @@ async fn needed_change(
     }
 }
 
-/// Runs the migrations that are missing: tables are created in the layout that the others have.
-/// Returns the open transaction, and how many there were.
+/// Runs the missing migrations. New tables get the layout of the existing ones. Returns the open
+/// transaction, and the number of these migrations.
 async fn run_migrations(
     db: &DatabaseConnection,
 ) -> Result<(DatabaseTransaction, usize), OpenError> {
@@ -145,13 +145,13 @@ async fn run_migrations(
     Ok((transaction, pending))
 }
 
-/// Runs the migrations that are missing, in a layout, and notes the digest.
+/// Runs the missing migrations in a layout, and stores the digest.
 async fn migrate(transaction: &DatabaseTransaction, layout: TableLayout) -> Result<(), DbErr> {
     with_layout(layout, Migrator::up(transaction, None)).await?;
     write_digest(transaction).await
 }
 
-/// Notes the digest of the schema, which is that of this version.
+/// Stores the digest of this version's schema.
 async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
     let digest = server_key::ActiveModel {
         name: Set(SCHEMA_DIGEST.to_owned()),
@@ -164,8 +164,8 @@ async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
     insert.exec_without_returning(db).await.map(drop)
 }
 
-/// Checks that the database is whole, and its schema the one that this version makes by so many
-/// migrations. Where no key is left at all, that is found later.
+/// Checks that no copy is unfinished, and that the schema is what the first `migrations` migrations of
+/// this version create. A later check reports a database without any keys.
 fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenError> {
     let find = |name| keys.iter().find(|key| key.name == name);
     if find(UNFINISHED_COPY).is_some() {
@@ -224,8 +224,8 @@ async fn has_citus(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
     Ok(db.query_one_raw(statement).await?.is_some())
 }
 
-/// How the table of tasks is laid out, as each table of account data is. `None` if there is no
-/// table at all, and on SQLite.
+/// The layout of the table of tasks, which all tables of account data share. `None` if there is no
+/// table, and on SQLite.
 async fn layout_of_tables(db: &impl ConnectionTrait) -> Result<Option<TableLayout>, DbErr> {
     if db.get_database_backend() == DbBackend::Sqlite {
         return Ok(None);
@@ -250,8 +250,8 @@ async fn layout_of_tables(db: &impl ConnectionTrait) -> Result<Option<TableLayou
     }))
 }
 
-/// Begins the transaction of migrations. When several servers start at once, one migrates
-/// while the others wait for it here.
+/// Begins the transaction of migrations. When several servers start together, one migrates while the
+/// others wait here.
 async fn begin_migrations(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     let transaction = db.begin_with_options(TransactionOptions {
         sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
@@ -267,7 +267,7 @@ async fn begin_migrations(db: &DatabaseConnection) -> Result<DatabaseTransaction
     Ok(transaction)
 }
 
-/// How many migrations the database lacks.
+/// The number of migrations that the database lacks.
 async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
     let pending = Migrator::get_pending_migrations_read_only(db).await?;
     Ok(pending.len())

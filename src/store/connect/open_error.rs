@@ -48,7 +48,7 @@ pub enum OpenError {
     },
     /// The database has another encoding than UTF-8.
     #[error(
-        "the database has the encoding {found}, in which not every text can be stored: create one with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`, and set EXPERTISE_DATABASE_URL to it"
+        "the database has the encoding {found}, which cannot store every text: create one with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`, and set EXPERTISE_DATABASE_URL to it"
     )]
     Encoding {
         /// Its encoding.
@@ -57,14 +57,14 @@ pub enum OpenError {
     /// The connection was lost before the schema had been read.
     #[error("the connection to the database was lost: check that it runs and can be reached")]
     Lost,
-    /// The schema has migrations that this version does not know.
+    /// The schema has unknown migrations.
     #[error(
         "the database has a schema that this version does not know: run the version that created it, or set EXPERTISE_DATABASE_URL to another database"
     )]
     UnknownSchema,
-    /// It has a part of another database.
+    /// A copy into the database did not finish.
     #[error(
-        "EXPERTISE_DATABASE_URL names a database into which a copy did not end, so that it has only a part of the other one: copy into a new database"
+        "EXPERTISE_DATABASE_URL names a database with an unfinished copy, so it has only a part of the data: copy into a new database"
     )]
     UnfinishedCopy,
     /// The SQLite file does not exist, and migrating is switched off.
@@ -86,7 +86,7 @@ pub enum OpenError {
         /// How many migrations are missing.
         pending: usize,
     },
-    /// The user of PostgreSQL may not do with the tables what a server does.
+    /// The user of PostgreSQL lacks permissions that a server needs.
     #[error("the user of EXPERTISE_DATABASE_URL lacks permissions: grant it {missing}")]
     Permissions {
         /// What is missing on which tables, as GRANT has it.
@@ -99,10 +99,10 @@ pub enum OpenError {
     DistributedSqlite,
     /// The database has tables that are not distributed.
     #[error(
-        "--distribute is for an empty database, and the tables of this one were made without it, which cannot be changed: use an empty database, or leave out --distribute"
+        "--distribute is for an empty database, and this one has tables that were created without it: use an empty database, or leave out --distribute"
     )]
     NotDistributed,
-    /// Citus is not there.
+    /// Citus is not installed.
     #[error(
         "--distribute needs Citus in this database: run CREATE EXTENSION citus there, or leave out --distribute"
     )]

@@ -25,7 +25,7 @@ use crate::config::PostgresUrl;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection is used. After a failover, older ones lead to the former primary.
+/// How long a connection is used. After a failover, older ones still lead to the former primary.
 const MAX_LIFETIME: Duration = Duration::from_secs(60);
 /// A write that waits longer than `lock_timeout` is retried while its caller waits. Without
 /// `idle_in_transaction_session_timeout`, locks would stay for hours after the network is cut.
@@ -34,7 +34,7 @@ const MAX_LIFETIME: Duration = Duration::from_secs(60);
 const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
     SET default_transaction_isolation = 'read committed'";
-/// How long a connection that was not used is trusted.
+/// How long an idle connection is used without a check.
 const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
 /// How long the check of an idle connection may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);

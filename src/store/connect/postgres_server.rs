@@ -1,5 +1,5 @@
-//! Whether a PostgreSQL and its database can hold what is stored, and what its user may do with the
-//! tables.
+//! Checks of the PostgreSQL server: its version, the encoding of the database, and the permissions of
+//! the user.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::{OpenError, message};
 use crate::store::schema;
 
 /// The minimum `server_version_num`.
-const LEAST_VERSION: i32 = 120_000;
-/// The encoding of what is stored, as PostgreSQL names it.
+const MIN_VERSION: i32 = 120_000;
+/// PostgreSQL's name of the required encoding.
 const ENCODING: &str = "UTF8";
 
 /// The permissions on tables, and on the sequence of changes, that a connection needs.
@@ -50,8 +50,7 @@ impl NeededPermissions {
     }
 }
 
-/// Fails if the server is too old or the database has another encoding, in which not every
-/// text could be stored.
+/// Fails if the server is too old, or if the database has an encoding that cannot store every text.
 pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
     let failed = |err: DbErr| message::schema_error(&err);
     let sql = "SELECT current_setting('server_version_num')::int, \
@@ -62,7 +61,7 @@ pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
     };
     let version: i32 = row.try_get_by_index(0).map_err(failed)?;
     let encoding: String = row.try_get_by_index(1).map_err(failed)?;
-    if version < LEAST_VERSION {
+    if version < MIN_VERSION {
         let found = row.try_get_by_index(2).map_err(failed)?;
         return Err(OpenError::OldServer { found });
     }
@@ -72,9 +71,9 @@ pub async fn check_server(db: &impl ConnectionTrait) -> Result<(), OpenError> {
     }
 }
 
-/// Fails if the user lacks one of the permissions on a table that exists, or may use no
-/// schema. PostgreSQL hides tables from users without permissions, so a table that may not
-/// be read would be taken for one that is missing.
+/// Fails if the user lacks one of the permissions on a table that exists, or may use no schema.
+/// PostgreSQL hides tables from users without permissions, so an unreadable table would look like a
+/// missing one.
 pub async fn check_permissions(
     db: &impl ConnectionTrait,
     needed: NeededPermissions,
@@ -90,7 +89,7 @@ pub async fn check_permissions(
         ));
     }
     let missing = Statement::from_string(db.get_database_backend(), missing_permissions(needed));
-    // Tables by the permissions that they lack, which are written as in a GRANT.
+    // Tables by their missing permissions, which are written as in a GRANT.
     let mut tables = BTreeMap::<String, Vec<String>>::new();
     for row in db.query_all_raw(missing).await.map_err(failed)? {
         let table = row.try_get_by_index(0).map_err(failed)?;
@@ -131,8 +130,8 @@ pub async fn warn_if_read_only(db: &impl ConnectionTrait) -> Result<(), OpenErro
     Ok(())
 }
 
-/// A query of the tables and what the user may not do with them. A table that does not
-/// exist is in no row.
+/// A query for the tables on which the user lacks permissions, and which. Tables that do not exist are
+/// not returned.
 fn missing_permissions(needed: NeededPermissions) -> String {
     let tables = needed.tables();
     let rows = tables.iter().flat_map(|(table, permissions)| {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use sea_orm::{DatabaseConnection, EntityTrait};
+use sea_orm::DatabaseConnection;
 use sqlx::{
     Connection, Executor, PgConnection,
     postgres::{PgConnectOptions, PgDatabaseError},
@@ -15,10 +15,9 @@ use sqlx::{
 use tokio::{sync::Mutex, time::timeout};
 
 use super::{
-    PAGE_KEY,
     message::{self, ConnectMessage},
+    page_key,
 };
-use crate::store::entity::server_key;
 
 /// How long the database may take to answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,8 +26,8 @@ const UNREADABLE_FILE: &str = "its file cannot be read: check the file and its d
 const REPLACED_FILE: &str = "its file was removed, moved or replaced, and the server still writes to it: \
     stop the server before a file is moved or restored";
 
-/// Checks whether the database answers, on a connection of its own, so that calls which
-/// hold all others do not make the database seem down.
+/// Checks whether the database answers. The check has its own connection, so the database does not seem
+/// down when calls use all others.
 pub enum HealthProbe {
     /// A connection to PostgreSQL, opened when needed. One that does not answer in time
     /// is dropped.
@@ -38,7 +37,7 @@ pub enum HealthProbe {
         /// Used when PostgreSQL has no connection left for the check.
         pool: DatabaseConnection,
     },
-    /// A pool for checks alone and the file, or the only connection of a database in memory.
+    /// A pool only for checks and the file, or the only connection of an in-memory database.
     Sqlite {
         pool: DatabaseConnection,
         file: Option<OpenedFile>,
@@ -61,7 +60,7 @@ impl OpenedFile {
         })
     }
 
-    /// Whether it is still there, as far as can be told.
+    /// Whether it is still there; true if that cannot be determined.
     async fn is_there(&self) -> bool {
         match tokio::fs::metadata(&self.path).await {
             Ok(found) => identity(&found) == self.identity,
@@ -162,6 +161,5 @@ async fn answers_in_time(pool: &DatabaseConnection) -> bool {
 }
 
 async fn read_key(db: &DatabaseConnection) -> bool {
-    let key = server_key::Entity::find_by_id(PAGE_KEY).one(db).await;
-    matches!(key, Ok(Some(_)))
+    page_key(db).await.is_ok()
 }

@@ -20,30 +20,29 @@ use super::{
 };
 use crate::store::metrics::StoreMetrics;
 
-/// Connections that read from SQLite.
-const MAX_READERS: u32 = 4;
-/// How many rows SQLite's thread reads ahead. If a page of a list had more, the thread would
-/// stop and be woken again within it.
+/// The maximum number of connections that read from SQLite.
+const MAX_READERS: u32 = 8;
+/// How many rows SQLite's thread reads ahead. If it were fewer than a page of a list, the thread would
+/// pause within the page.
 const ROW_BUFFER: usize = 1_024;
-/// The same for a command that reads whole tables, where each row may have a large body.
+/// The same for commands that read whole tables, where every row may have a large body.
 const ROW_BUFFER_OF_COMMANDS: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// The pages that SQLite's writing connection keeps at most, as kibibytes below zero. By default
-/// it keeps 2 MB, and reads most pages of a larger file again for each write. With many more, commits
-/// take longer: after a page was split, SQLite looks at each page that it keeps. Connections
-/// that read keep the default: each write makes them drop their pages.
+/// The cache of the writing connection: a negative number is in KiB. The default of 2 MB would make each
+/// write to a larger file read most pages again. A much larger cache slows down commits: after a page
+/// split, SQLite visits every cached page. Reading connections use the default, because each write makes
+/// them drop their pages.
 const WRITER_CACHE: &str = "-8192";
 /// Pages of 4 KiB in the write-ahead log before a checkpoint. The default is 1,000; with more, pages
 /// that many writes change, such as those of an index, are copied less often.
 const CHECKPOINT_PAGES: &str = "4000";
 /// How many rows of an index `PRAGMA optimize` looks at.
 const ANALYZED_ROWS: u32 = 400;
-/// How long a call waits for an SQLite connection. It is longer than
-/// that of PostgreSQL, as all writes queue for one
-/// connection, large ones too.
+/// How long a call waits for an SQLite connection. It is longer than for PostgreSQL, because all writes
+/// queue for one connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Opens a file, and creates it if `options` permit that.
@@ -68,7 +67,7 @@ pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Connecti
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("cache_size", WRITER_CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
-        // SQLite then has statistics of the tables that grew.
+        // This updates SQLite's statistics of the tables that grew.
         .optimize_on_close(true, ANALYZED_ROWS);
     let mut writer = open_writer(options).await.map_err(file_error)?;
     // Without permission to write the file, SQLite opens it read-only and reports no error.
@@ -118,7 +117,7 @@ pub async fn check_file(path: &Path, old: OldSchemaPolicy) -> Result<SchemaChang
     let file_error = |err| message::file_error(path, &err);
     message::check_writable(path)?;
     let options = with_settings(SqliteConnectOptions::new().filename(path));
-    // The file is read at the first need of the schema, and what is no database is noticed.
+    // This reads the schema, so a file that is not a database is detected.
     let options = options.pragma("table_info", "tasks");
     let db = open_pool(1, options).await.map_err(file_error)?;
     let change = check_schema(&db, old).await?;
@@ -129,8 +128,8 @@ pub async fn check_file(path: &Path, old: OldSchemaPolicy) -> Result<SchemaChang
     Ok(change)
 }
 
-/// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not
-/// wait when it sets the journal mode, and several servers may open a new file at once.
+/// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not wait
+/// when it sets the journal mode, and several servers may open a new file concurrently.
 async fn open_writer(options: SqliteConnectOptions) -> Result<DatabaseConnection, sqlx::Error> {
     let begun = Instant::now();
     loop {
@@ -143,9 +142,9 @@ async fn open_writer(options: SqliteConnectOptions) -> Result<DatabaseConnection
     }
 }
 
-/// Creates a missing file that only this user may read. SQLite gives the files beside it the
-/// same mode. A file that exists is left as it is; after any other error SQLite fails, too, and
-/// its error is reported.
+/// Creates a missing file that only this user may read. SQLite gives its companion files the same mode.
+/// An existing file is left unchanged. Other errors are ignored, because SQLite then fails itself and
+/// reports why.
 fn create_private(file: &Path) {
     let mut options = fs::File::options();
     let _ = options.write(true).create_new(true).mode(0o600).open(file);
@@ -158,7 +157,7 @@ fn is_absent(file: &Path) -> bool {
     directory_exists && matches!(file.try_exists(), Ok(false))
 }
 
-/// Opens a database in memory, which exists as long as its one connection.
+/// Opens an in-memory database, which lives as long as its one connection.
 pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<Connections, OpenError> {
     let options =
         SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
@@ -183,8 +182,8 @@ pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<Connections, Ope
     })
 }
 
-/// Adds the settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log
-/// at each COMMIT, so a write that was answered is durable.
+/// Adds the settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log at each
+/// COMMIT, so a write is durable once it returns OK.
 fn with_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .synchronous(SqliteSynchronous::Full)

@@ -1,4 +1,4 @@
-//! Accounts, as far as the service keeps something of each.
+//! Accounts, with the state that the service keeps for each.
 
 use sea_orm::entity::prelude::*;
 
@@ -7,7 +7,7 @@ use sea_orm::entity::prelude::*;
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub account_id: String,
-    /// The last id that a role was given.
+    /// The id of the newest role.
     pub last_role_id: i64,
 }
 

@@ -15,7 +15,7 @@ pub struct Model {
     /// [`NameDigest`](crate::domain::analysis::NameDigest) of a name and its use.
     #[sea_orm(primary_key, auto_increment = false)]
     pub name_digest: Uuid,
-    /// [`IN_STEP`] or [`IN_TASK`], so that the few tasks are found among many steps.
+    /// [`IN_STEP`] or [`IN_TASK`]. It lets a query find the few tasks among many steps.
     #[sea_orm(primary_key, auto_increment = false)]
     pub in_step: i16,
     /// The task or step.

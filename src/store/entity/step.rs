@@ -39,7 +39,7 @@ pub struct Model {
     pub indexed: bool,
     pub created_ts: i64,
     pub modified_ts: i64,
-    /// What no statement filters or sorts by. It may be large.
+    /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<StepFields>,
     pub body: Option<String>,
 }

@@ -41,7 +41,7 @@ pub struct Model {
     pub mvn_ts: Option<i64>,
     pub created_ts: i64,
     pub modified_ts: i64,
-    /// What no statement filters or sorts by. It may be large.
+    /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<TaskFields>,
 }
 

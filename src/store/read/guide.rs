@@ -11,11 +11,11 @@ use std::{
 
 use sea_orm::ConnectionTrait;
 
-use super::{
-    off_runtime::analyse_by_weight,
-    outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
+use super::outside::{
+    AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside,
 };
 use crate::{
+    analysis_threads::analyse_by_weight,
     call_context::WorkMemory,
     domain::{
         Error,
@@ -41,11 +41,11 @@ pub enum GuideSource {
     Document(Box<Document>),
 }
 
-/// A guide that was read, before the effort of its analysis.
+/// A guide that was read and is not analyzed yet.
 pub(super) struct ReadGuide {
     draft: GuideDraft,
     outside: OutsideUses,
-    /// What it takes, until it is dropped.
+    /// Reserves the guide's memory until it is dropped.
     memory: WorkMemory,
 }
 
@@ -60,8 +60,8 @@ impl ReadGuide {
         self.draft.steps().count()
     }
 
-    /// The guide, the conditions elsewhere that read its variables, and the memory that both
-    /// take; `None` if nobody waits for it any more.
+    /// The guide, the conditions elsewhere that read its variables, and the memory of both; `None` if
+    /// the call is over.
     pub fn finish(
         self,
         stop: StopSignal<'_>,

@@ -6,8 +6,9 @@ use sea_orm::{
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{MAX_IDS_PER_STATEMENT, off_runtime::check_call};
+use super::MAX_IDS_PER_STATEMENT;
 use crate::{
+    analysis_threads::check_call,
     domain::{dependency::Group, feedback::Feedback},
     store::{
         account::Scope,

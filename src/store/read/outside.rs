@@ -13,9 +13,9 @@ use super::{
     MAX_IDS_PER_STATEMENT,
     guide::MEMORY_PER_BYTE,
     named::{NameUser, read_texts, read_users},
-    off_runtime::check_call,
 };
 use crate::{
+    analysis_threads::check_call,
     call_context::WorkMemory,
     domain::{
         Error,

@@ -1,4 +1,4 @@
-//! Previews: one snapshot shows the guide and the bodies of a page.
+//! Previews. The guide and the bodies of a page are of one snapshot.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,11 +9,9 @@ use sea_orm::{
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::{
-    GuideSource,
-    off_runtime::{MAX_LIGHT_WEIGHT, analyse_by_weight},
-};
+use super::GuideSource;
 use crate::{
+    analysis_threads::{MAX_LIGHT_WEIGHT, analyse_by_weight},
     call_context::WorkMemory,
     domain::{
         Result,
@@ -73,7 +71,7 @@ pub struct PreviewPage {
     pub with_bodies: bool,
     /// The stored bodies of the page, by step and language; `None` for the source.
     pub bodies: BTreeMap<(StepId, Option<Language>), Body>,
-    /// What the guide takes.
+    /// Reserves the guide's memory.
     _memory: WorkMemory,
 }
 
@@ -84,8 +82,8 @@ impl Account {
         Self::run_to_end(async move {
             let (mut turn, mut permit) = (None, None);
             loop {
-                // This ends its transaction, so that the waits below hold no connection: a call with
-                // a turn or a permit may need that connection to go on.
+                // This ends its transaction, so the waits below hold no connection. A call with a turn
+                // or a permit may need that connection to go on.
                 match account
                     .read_preview(&call, turn.as_ref(), permit.as_ref())
                     .await
@@ -105,8 +103,8 @@ impl Account {
         .await
     }
 
-    /// With bodies, a guide is previewed in the transaction that reads them. If it is not light
-    /// and the analyses leave no turn for it, this returns `None`: it is to be read again with one.
+    /// With bodies, a guide is previewed in the transaction that reads them. If it is not light and no
+    /// turn is free, this returns `None`: the caller waits for a turn and reads it again.
     async fn read_preview(
         &self,
         call: &PreviewCall,

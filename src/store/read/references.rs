@@ -1,7 +1,7 @@
 //! Lists where a task or a variable is used. References are read from the tasks and steps;
 //! the index of digests only finds the rows.
 //!
-//! A call examines a bounded number of tasks and steps.
+//! Each call examines a bounded number of tasks and steps.
 
 mod variables;
 

@@ -56,8 +56,8 @@ pub fn step_bytes() -> Expr {
         .add(step::Column::BodySize.into_expr())
 }
 
-/// A step that is not large, and its place. Fails with [`StoreError::NeedsLargeReadPermit`] if it is
-/// large. The caller sees to it that its statements read one state.
+/// A small step and its place. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large. The
+/// caller ensures that its statements read one state.
 pub async fn find_small(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
@@ -79,8 +79,8 @@ pub async fn find_small(
     Err(StoreError::NeedsLargeReadPermit(bytes))
 }
 
-/// A step of any size, and its place. The caller has a permit, and sees to it that its statements read
-/// one state.
+/// A step of any size, and its place. The caller has a permit, and ensures that its statements read one
+/// state.
 pub async fn find_any(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
@@ -89,8 +89,8 @@ pub async fn find_any(
     Ok(with_translations(scope, rows, Bodies::Read).await?.pop())
 }
 
-/// The steps of rows with their translations, in the order of the rows. The caller sees to it that
-/// rows and translations are of one state.
+/// The steps of rows with their translations, in the order of the rows. The caller ensures that rows and
+/// translations are of one state.
 pub async fn with_translations(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Vec<step::Model>,

@@ -46,7 +46,7 @@ pub async fn ids(
     Ok(sizes.into_keys().map(TaskId).collect())
 }
 
-/// The same tasks with their bytes. It reads one level of tasks after the other.
+/// The same tasks with their bytes. Reads one level of tasks at a time.
 async fn task_sizes(
     scope: Scope<'_, impl ConnectionTrait>,
     roots: &[TaskId],
@@ -107,10 +107,10 @@ pub async fn read_tree(
     Ok(read_trees(scope, &[root], locked, hold).await?.pop())
 }
 
-/// Reads the trees of those of the tasks that exist, with all texts, under locks on all of their tasks,
-/// as they are at one moment. A task that another one manages is a part of its tree. Calls `hold` with
-/// the bytes of the steps before they are read, and with those that were read. Fails with a conflict if
-/// the trees have other tasks than the locked ones, which are sorted, or if steps change meanwhile.
+/// Reads the trees of the tasks that exist, with all texts, as one state. `locked` are all of their
+/// tasks, which are locked, sorted by id. A managed task is part of the tree of the task that manages
+/// it. Calls `hold` with the bytes of the steps before and after they are read. Fails with a conflict if
+/// the trees have other tasks than the locked ones, or if steps change meanwhile.
 pub async fn read_trees(
     scope: Scope<'_, impl ConnectionTrait>,
     roots: &[TaskId],
@@ -184,8 +184,8 @@ impl StepsOfTasks {
         Ok(read)
     }
 
-    /// Fails with a conflict if a step has changed since it was read. Several statements under locks on
-    /// tasks see one state on PostgreSQL only if none has.
+    /// Fails with a conflict if a step has changed since it was read. On PostgreSQL, several statements
+    /// under the locks of tasks see one state only if no step has changed.
     async fn check_unchanged(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,

@@ -55,7 +55,7 @@ fn rows_with_step_ids(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::En
         .expr_as(step_ids.into_query(), "step_ids")
 }
 
-/// A task with the ids of its steps. The caller sees to it that its statements read one state.
+/// A task with the ids of its steps. The caller ensures that its statements read one state.
 pub async fn find(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: TaskId,
@@ -77,8 +77,8 @@ pub async fn find(
     Ok(with_translations(scope, rows).await?.pop())
 }
 
-/// The tasks that exist, with the ids of their steps, in no order. Whether they are large depends on their
-/// bytes together. The caller sees to it that its statements read one state.
+/// The tasks that exist, with the ids of their steps, in no order. Whether they are large depends on the
+/// sum of their bytes. The caller ensures that its statements read one state.
 pub async fn find_all(
     scope: Scope<'_, impl ConnectionTrait>,
     guids: &[TaskId],
@@ -100,7 +100,7 @@ pub async fn find_all(
 }
 
 /// The tasks of rows with their translations, but without the ids of their steps, in the order of the
-/// rows. The caller sees to it that rows and translations are of one state.
+/// rows. The caller ensures that rows and translations are of one state.
 pub async fn without_steps(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Vec<task::Model>,
@@ -188,8 +188,8 @@ fn require_permit_above(limit: i64, bytes: i64) -> Result<(), StoreError> {
     Err(StoreError::NeedsLargeReadPermit(bytes))
 }
 
-/// The page of tasks that match a filter. A page has a bounded number of bytes, but for one task, which
-/// may be large.
+/// The page of tasks that match a filter. A page has a bounded number of bytes, except that a single
+/// task may be larger.
 async fn list(
     scope: Scope<'_, impl ConnectionTrait>,
     filter: &TaskFilter,

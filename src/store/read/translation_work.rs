@@ -1,7 +1,7 @@
 //! Lists the texts that an automatic translator has to translate.
 //!
-//! A call examines a bounded number of resources in the order of their ids. So its cost is
-//! bounded even if nearly everything is translated.
+//! A call examines a bounded number of resources in the order of their ids. So its cost is bounded even
+//! if almost everything is translated.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -70,7 +70,7 @@ async fn list(
     texts: Texts,
 ) -> Result<TranslationWorkPage, StoreError> {
     let (page, next) = find_work(scope, filter, after, size).await?;
-    // A page ends at about `PAGE_BYTES`, but for one source.
+    // A page has about `PAGE_BYTES`, except that a single source may be larger.
     if texts == Texts::Small && page.bytes > LARGE_PAGE_BYTES {
         return Err(StoreError::NeedsLargeReadPermit(page.bytes));
     }
@@ -391,7 +391,8 @@ async fn read_step_sources(
     if steps.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let rows: Vec<(Uuid, String, Vec<u8>, Json<StepFields>, Option<String>)> = scope
+    type SourceRow = (Uuid, String, Vec<u8>, Json<StepFields>, Option<String>);
+    let rows: Vec<SourceRow> = scope
         .find::<step::Entity>()
         .select_only()
         .columns([

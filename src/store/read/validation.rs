@@ -1,4 +1,4 @@
-//! Validations: one snapshot shows a guide and the conditions elsewhere that read its variables.
+//! Validations. A guide and the conditions elsewhere that read its variables are of one snapshot.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,10 +30,9 @@ const STEPS_PER_CALL: usize = 2_000;
 const TASK_COST_STEPS: usize = 20;
 /// How many conditions, targets and keys of a task cost as much as a step.
 const WEIGHT_PER_STEP: usize = 10;
-/// A call validates no further task after this time, so that guides which take long end a
-/// page, and not the list.
+/// A call validates no further task after this time, so slow guides end a page and not the whole list.
 const MAX_PAGE_TIME: Duration = Duration::from_secs(2);
-/// How many ids of tasks are read at once.
+/// How many ids of tasks one statement reads.
 const TASKS_AT_ONCE: u32 = 100;
 
 /// The request of a validation.
@@ -342,7 +341,7 @@ impl Account {
     }
 }
 
-/// What the fingerprint of a guide is made of and compared with, beside the guide.
+/// What the fingerprint of a guide is made of and compared with, in addition to the guide.
 struct Identity {
     /// The digest of the document, if the guide is one.
     document: Option<[u8; 32]>,

@@ -130,7 +130,7 @@ pub fn read_step(
     Ok((step, Place(position)))
 }
 
-/// The managed task whose wiring step it is.
+/// The managed task that the step links to, if it is a wiring step.
 pub fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, StoreError> {
     match (is_link, subtask) {
         (true, None) => Err(StoreError::Corrupt("is_link")),
@@ -150,7 +150,7 @@ fn read_subtask(
     Ok(Some(SubtaskRef { task, product }))
 }
 
-/// The row of a step at a place. It leaves out `indexed`, which only acknowledgements change.
+/// The row of a step at a place, without `indexed`, which only acknowledgements change.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
     let rest_digest = SourceDigest::of_step_content(&step).0.to_vec();

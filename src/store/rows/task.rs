@@ -105,7 +105,7 @@ pub fn read_task(
     })
 }
 
-/// What the lock of a task returns of a row, whose `content` is not read.
+/// The columns that are read when a task is locked: all but the large `content` and a few others.
 #[derive(sea_orm::DerivePartialModel)]
 #[sea_orm(entity = "task::Entity")]
 pub struct LockedTaskRow {

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The texts of a step's translation but its body: the column `content`.
+/// The texts of a step's translation except its body: the column `content`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepTranslationTexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]

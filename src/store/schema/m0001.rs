@@ -15,12 +15,10 @@ pub struct Migration;
 /// The name of the key that signs page tokens, in `server_keys`.
 const PAGE_KEY: &str = "page_token";
 
-/// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are
-/// types that differ between the databases. `{seq}` is a number that the database draws, larger
-/// than all that were drawn before, and `{seq_key}` the key with it,
-/// which SQLite's is alone.
-/// `{by_key}` makes SQLite store rows in the key only.
-/// `{foreign_keys}` are those of [`FOREIGN_KEYS`].
+/// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are types that
+/// differ between the databases. `{seq}` is an increasing number that the database draws. `{seq_key}` is
+/// the primary key that contains it; on SQLite `{seq}` alone is the key. `{by_key}` makes SQLite store
+/// rows only in the primary key. `{foreign_keys}` are those of [`FOREIGN_KEYS`].
 const TABLES: [&str; 15] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
@@ -129,7 +127,7 @@ const TABLES: [&str; 15] = [
         guid {uuid} NOT NULL,
         PRIMARY KEY (account_id, name_digest, in_step, guid)
     ){by_key}",
-    // The history of a task outlives it, so that these have no foreign keys.
+    // The history of a task outlives it, so these have no foreign keys.
     "CREATE TABLE task_histories (
         account_id {text} NOT NULL,
         task {uuid} NOT NULL,
@@ -162,8 +160,8 @@ const TABLES: [&str; 15] = [
         number bigint NOT NULL,
         PRIMARY KEY (account_id, task, alias)
     )",
-    // What the next three tell of may be gone. The columns of `changes` are in an order that keeps
-    // rows narrow on PostgreSQL.
+    // The rows of the next three tables may outlive what they describe, so they have no foreign keys.
+    // The order of the columns of `changes` keeps rows narrow on PostgreSQL.
     "CREATE TABLE changes (
         seq {seq},
         position bigint,
@@ -197,8 +195,8 @@ const TABLES: [&str; 15] = [
     )",
 ];
 
-/// All foreign keys: the table, the column with the `guid` of a row of the account, the table of
-/// that row, and its ON DELETE; if empty, that row cannot be deleted.
+/// All foreign keys: the table, the column, the referenced table, whose `guid` the column holds, and the
+/// ON DELETE clause. Without a clause, a referenced row cannot be deleted.
 pub const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
     ("tasks", "parent_guid", "tasks", ""),
     ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
@@ -222,12 +220,12 @@ const INDEXES: [&str; 14] = [
      WHERE name IS NOT NULL",
     "CREATE INDEX tasks_parent_guid ON tasks (account_id, parent_guid)
      WHERE parent_guid IS NOT NULL",
-    // It holds the id, so that the list of a task's steps is read without their rows.
+    // It contains the id, so a task's list of steps is read without their rows.
     "CREATE INDEX steps_order ON steps (account_id, task, position, guid)
      WHERE task IS NOT NULL",
     "CREATE UNIQUE INDEX steps_external_id ON steps (account_id, task, external_id)
      WHERE external_id IS NOT NULL",
-    // It holds `is_link`, so that wiring steps are found without reading other subtask steps.
+    // It contains `is_link`, so wiring steps are found without reading other subtask steps.
     "CREATE INDEX steps_subtask_id ON steps (account_id, subtask_id, guid, is_link)
      WHERE subtask_id IS NOT NULL",
     "CREATE INDEX name_uses_guid ON name_uses (account_id, guid)
@@ -339,8 +337,8 @@ fn is_of_accounts(table: &str) -> bool {
     table.contains("account_id")
 }
 
-/// The statement of Citus that distributes a table. Rows of one account are on one node, and the
-/// server's keys on each.
+/// The statement of Citus that distributes a table. All rows of an account are on one node, and the
+/// server keys are on every node.
 fn distribution(table: &SchemaTable) -> String {
     let name = table.name;
     if !table.is_of_accounts {

@@ -154,8 +154,8 @@ impl Copy<'_> {
         self.finish_table(E::default().table_name()).await
     }
 
-    /// Copies managed tasks after the tasks that manage them: level by level, of which there are at
-    /// most [`MAX_NESTED_DOCUMENTS`](crate::domain::nesting::MAX_NESTED_DOCUMENTS).
+    /// Copies managed tasks after the tasks that manage them. It copies one level at a time, and there
+    /// are at most [`MAX_NESTED_DOCUMENTS`](crate::domain::nesting::MAX_NESTED_DOCUMENTS).
     async fn copy_tasks(&mut self) -> Result<(), WholeDatabaseError> {
         use task::{Column, Entity};
         let mut level = Entity::find().filter(Column::ParentGuid.is_null());
@@ -197,7 +197,7 @@ impl Copy<'_> {
         insert.exec_without_returning(self.target).await.map(drop)
     }
 
-    /// Has PostgreSQL's sequence continue after the copied changes.
+    /// Advances PostgreSQL's sequence beyond the copied changes.
     async fn advance_sequence(&self) -> Result<(), DbErr> {
         if self.target.get_database_backend() != DbBackend::Postgres {
             return Ok(());

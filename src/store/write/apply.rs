@@ -28,7 +28,7 @@ use feed::Entries;
 use index::Deleted;
 
 impl Tx<'_> {
-    /// Applies the changes of a write that holds all of its locks, and keeps its outcome.
+    /// Applies the changes of a write that holds all of its locks, and stores its outcome for retries.
     pub async fn apply(
         &self,
         changes: Changes,
@@ -61,7 +61,7 @@ impl Tx<'_> {
             transaction: (self.context.new_id)(),
             entries,
         };
-        // Last, so that whoever has waited for this write draws its numbers later.
+        // Last, so that a write that waited for this one draws its numbers later.
         entries.add_known(&mut batch, self);
         batch.send(self).await?;
         entries.insert_followers(self).await
@@ -141,7 +141,7 @@ impl Tx<'_> {
     }
 }
 
-/// Ids in parts for one statement each.
+/// Splits ids into parts, each for one statement.
 fn parts(ids: &[Uuid]) -> impl Iterator<Item = Vec<Uuid>> {
     ids.chunks(MAX_IDS_PER_STATEMENT).map(<[Uuid]>::to_vec)
 }

@@ -3,10 +3,10 @@
 
 use sea_orm::{
     ActiveModelTrait, ConnectionTrait, DbBackend, EntityTrait, IdenStatic, Iterable, QueryTrait,
-    Value,
+    Statement, Value,
     sea_query::{
         Alias, CommonTableExpression, DeleteStatement, Expr, Func, InsertStatement, OnConflict,
-        Query, UpdateStatement, WithClause,
+        Query, UpdateStatement, WithClause, WithQuery,
     },
 };
 
@@ -17,19 +17,32 @@ use crate::store::error::StoreError;
 const MAX_VALUES: usize = 30_000;
 /// The maximum number of rows of one INSERT.
 const MAX_ROWS: usize = 500;
-/// From so many rows on, PostgreSQL gets an array for each column. The text of the statement then does not
-/// grow with the rows, and it takes half the time.
+/// From this many rows on, PostgreSQL gets one array per column. The text of the statement then does not
+/// grow with the rows, which halves its time.
 const MIN_ROWS_IN_ARRAYS: usize = 8;
 
-/// Statements that do not depend on each other, of which no two change the same row: PostgreSQL runs
-/// them as one statement, on the same state.
+/// The maximum number of statements that are joined.
+const MAX_JOINED: usize = 50;
+
+/// Independent statements. No two of them may change the same row, because PostgreSQL runs them as one
+/// statement: all see the same state, and their order is undefined.
 pub struct Batch {
-    statements: Vec<(Statement, usize)>,
-    /// Whether statements are joined, and rows come in arrays: PostgreSQL without Citus.
-    is_joined: bool,
+    parts: Vec<(Part, usize)>,
+    joining: Joining,
 }
 
-enum Statement {
+/// How statements are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joining {
+    /// PostgreSQL: `WITH w0 AS (…), w1 AS (…) …`. Foreign keys are checked after all of them.
+    With,
+    /// SQLite: `…; …`, which takes one message to the thread of the connection.
+    Script,
+    /// Citus would run the parts of a WITH on the coordinator.
+    Separate,
+}
+
+enum Part {
     Insert(InsertStatement),
     Update(UpdateStatement),
     Delete(DeleteStatement),
@@ -38,22 +51,26 @@ enum Statement {
 impl Batch {
     pub fn new(tx: &Tx<'_>) -> Self {
         Self {
-            statements: Vec::new(),
-            is_joined: tx.backend() == DbBackend::Postgres && !tx.is_distributed,
+            parts: Vec::new(),
+            joining: match tx.backend() {
+                DbBackend::Sqlite => Joining::Script,
+                _ if tx.is_distributed => Joining::Separate,
+                _ => Joining::With,
+            },
         }
     }
 
     /// `values` is the maximum number of values that the statement binds.
     pub fn insert(&mut self, insert: InsertStatement, values: usize) {
-        self.statements.push((Statement::Insert(insert), values));
+        self.parts.push((Part::Insert(insert), values));
     }
 
     pub fn update(&mut self, update: UpdateStatement, values: usize) {
-        self.statements.push((Statement::Update(update), values));
+        self.parts.push((Part::Update(update), values));
     }
 
     pub fn delete(&mut self, delete: DeleteStatement, values: usize) {
-        self.statements.push((Statement::Delete(delete), values));
+        self.parts.push((Part::Delete(delete), values));
     }
 
     /// Inserts rows that set the same columns, or updates the rows that exist as `on_conflict` says.
@@ -66,9 +83,11 @@ impl Batch {
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
             let chunk: Vec<A> = rows.by_ref().take(MAX_ROWS).collect();
-            let (mut insert, values) = match self.is_joined && chunk.len() >= MIN_ROWS_IN_ARRAYS {
-                true => (insert_arrays(chunk), 2 * columns),
-                false => {
+            let (mut insert, values) = match self.joining {
+                Joining::With if chunk.len() >= MIN_ROWS_IN_ARRAYS => {
+                    (insert_arrays(chunk), 2 * columns)
+                }
+                _ => {
                     let values = chunk.len() * columns;
                     (A::Entity::insert_many(chunk).into_query(), values)
                 }
@@ -80,59 +99,82 @@ impl Batch {
         }
     }
 
-    /// Sends the statements in their order, and leaves none: on PostgreSQL in one round trip, if they do not
-    /// have too many values.
+    /// Sends the statements in order and empties the batch. This takes one round trip, unless they are many
+    /// or bind many values.
     pub async fn send(&mut self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        let mut joined = Vec::new();
-        let mut joined_values = 0;
-        for (statement, values) in std::mem::take(&mut self.statements) {
-            if !joined.is_empty() && (!self.is_joined || joined_values + values > MAX_VALUES) {
-                send_joined(std::mem::take(&mut joined), tx).await?;
+        let (mut joined, mut joined_values) = (Vec::new(), 0);
+        for (part, values) in std::mem::take(&mut self.parts) {
+            let is_full = self.joining == Joining::Separate
+                || joined.len() == MAX_JOINED
+                || joined_values + values > MAX_VALUES;
+            if is_full && !joined.is_empty() {
+                self.send_joined(std::mem::take(&mut joined), tx).await?;
                 joined_values = 0;
             }
-            joined.push(statement);
+            joined.push(part);
             joined_values += values;
         }
-        send_joined(joined, tx).await
+        self.send_joined(joined, tx).await
+    }
+
+    async fn send_joined(&self, mut parts: Vec<Part>, tx: &Tx<'_>) -> Result<(), StoreError> {
+        let Some(last) = parts.pop() else {
+            return Ok(());
+        };
+        let statement = match self.joining {
+            _ if parts.is_empty() => last.build(tx.backend()),
+            Joining::With => tx.backend().build(&last.after(parts)),
+            Joining::Script | Joining::Separate => script(parts.into_iter().chain([last])),
+        };
+        tx.db().execute_raw(statement).await?;
+        Ok(())
     }
 }
 
-/// Sends statements as `WITH w0 AS (…), w1 AS (…) …`. Foreign keys are checked after all of them.
-async fn send_joined(mut statements: Vec<Statement>, tx: &Tx<'_>) -> Result<(), StoreError> {
-    let Some(last) = statements.pop() else {
-        return Ok(());
-    };
-    let db = tx.db();
-    if statements.is_empty() {
-        match last {
-            Statement::Insert(insert) => db.execute(&insert).await?,
-            Statement::Update(update) => db.execute(&update).await?,
-            Statement::Delete(delete) => db.execute(&delete).await?,
-        };
-        return Ok(());
+impl Part {
+    fn build(self, backend: DbBackend) -> Statement {
+        match self {
+            Self::Insert(insert) => backend.build(&insert),
+            Self::Update(update) => backend.build(&update),
+            Self::Delete(delete) => backend.build(&delete),
+        }
     }
-    let mut with = WithClause::new();
-    for (index, statement) in statements.into_iter().enumerate() {
-        let mut part = CommonTableExpression::new();
-        part.table_name(format!("w{index}"));
-        match statement {
-            Statement::Insert(insert) => part.query(insert),
-            Statement::Update(update) => part.query(update),
-            Statement::Delete(delete) => part.query(delete),
-        };
-        with.cte(part);
+
+    /// This statement with others as its CTEs.
+    fn after(self, parts: Vec<Self>) -> WithQuery {
+        let mut with = WithClause::new();
+        for (index, part) in parts.into_iter().enumerate() {
+            let mut cte = CommonTableExpression::new();
+            cte.table_name(format!("w{index}"));
+            match part {
+                Self::Insert(insert) => cte.query(insert),
+                Self::Update(update) => cte.query(update),
+                Self::Delete(delete) => cte.query(delete),
+            };
+            with.cte(cte);
+        }
+        match self {
+            Self::Insert(insert) => with.query(insert),
+            Self::Update(update) => with.query(update),
+            Self::Delete(delete) => with.query(delete),
+        }
     }
-    let query = match last {
-        Statement::Insert(insert) => with.query(insert),
-        Statement::Update(update) => with.query(update),
-        Statement::Delete(delete) => with.query(delete),
-    };
-    db.execute(&query).await?;
-    Ok(())
 }
 
-/// An INSERT of rows that set the same columns, as `SELECT … FROM (SELECT unnest($1) …)`. The driver's arrays
-/// hold no NULL, so that a column with NULL has an array of flags, too.
+/// Statements for SQLite as one text. Its placeholders are not numbered, so values are bound in order.
+fn script(parts: impl Iterator<Item = Part>) -> Statement {
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    for part in parts {
+        let statement = part.build(DbBackend::Sqlite);
+        sql.push_str(&statement.sql);
+        sql.push_str("; ");
+        values.extend(statement.values.into_iter().flat_map(|values| values.0));
+    }
+    Statement::from_sql_and_values(DbBackend::Sqlite, sql, values)
+}
+
+/// An INSERT of rows that set the same columns, as `SELECT … FROM (SELECT unnest($1) …)`. The driver's
+/// arrays cannot hold NULL, so a column with NULLs also gets an array of flags.
 fn insert_arrays<A: ActiveModelTrait>(mut rows: Vec<A>) -> InsertStatement {
     let (mut given, mut select) = (Query::select(), Query::select());
     let mut columns = Vec::new();

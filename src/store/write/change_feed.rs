@@ -6,7 +6,7 @@
 //!
 //! 1. *The feed skips no entry.* Positions are given in the transaction that moves `head`, by a
 //!    statement whose snapshot is taken after the lock. So every snapshot sees the positions up to
-//!    `head`, and none below appears later.
+//!    `head`, and no position below it appears later.
 //! 2. *Order.* If a write waited for another one, or read what that one wrote, it draws its `seq` after
 //!    the other has drawn all of its own.
 //!
@@ -46,13 +46,13 @@ const PRUNING_ATTEMPTS: u32 = 100;
 const PRUNING_PAUSE: Duration = Duration::from_millis(100);
 
 /// Gives positions from `$2` on to the oldest entries without one, at most `$3` of them: whole
-/// transactions, ordered by the first `seq` of each. If a transaction was read in part, neither it nor
-/// those that begin after it are numbered; unless all entries were read, as then every
-/// transaction is complete.
+/// transactions, ordered by the first `seq` of each. If a transaction was read only in part, neither it
+/// nor any transaction that begins after it is numbered. If all entries were read, every transaction is
+/// complete.
 ///
 /// It is written in SQL because its three steps with window functions are easier to check that way. It
 /// is an upsert, which finds each entry by its key: an UPDATE with a join may compare all pairs,
-/// depending on PostgreSQL's statistics. Every entry exists, so that none is inserted.
+/// depending on PostgreSQL's statistics. Every entry exists, so none is inserted.
 const NUMBER: &str = "WITH new AS (SELECT seq, transaction_id, transaction_size FROM changes \
       WHERE account_id = $1 AND position IS NULL ORDER BY seq LIMIT $3), \
     of_transaction AS (SELECT seq, transaction_id, transaction_size, MIN(seq) OVER t AS first_seq, \
@@ -133,8 +133,8 @@ impl Account {
     }
 }
 
-/// Gives positions to new entries, and deletes old ones. It changes nothing that [`Changes`] name,
-/// and writes as soon as it has its lock.
+/// Gives positions to new entries, and deletes old ones. It makes no [`Changes`]: it writes as soon as
+/// it holds the lock.
 struct Sequence {
     /// Entries that are older are deleted.
     prune_before: Option<Timestamp>,
@@ -236,8 +236,8 @@ impl Tx<'_> {
         }
     }
 
-    /// Deletes the oldest entries as long as they were made before a time, except the one at
-    /// `head`, and moves the mark. Returns how many they were.
+    /// Deletes the oldest entries that were made before a time, except the one at `head`, and moves the
+    /// mark. Returns how many it deleted.
     async fn prune_changes(
         &self,
         pruned: i64,
@@ -269,7 +269,7 @@ impl Tx<'_> {
         Ok(deleted.rows_affected)
     }
 
-    /// Notes the last deleted entry.
+    /// Records the last deleted entry.
     async fn move_mark(&self, position: i64, transaction: Uuid) -> Result<(), StoreError> {
         use change_feed::{Column, Entity};
         self.scope()

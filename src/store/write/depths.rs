@@ -23,8 +23,8 @@ impl Tx<'_> {
         Ok(check_depths(limits, &self.read_depths(tasks).await?)?)
     }
 
-    /// The depth of each task: the number of tasks from it up to the outermost one, both
-    /// counted. It reads one level of parents after the other.
+    /// The depth of each task: the number of tasks from it up to the outermost one, both included. Reads
+    /// one level of parents at a time.
     async fn read_depths(
         &self,
         tasks: BTreeSet<TaskId>,

@@ -1,8 +1,8 @@
 //! External ids: no two tasks of an account have the same one, and no two steps of a task.
 //!
 //! Unique indexes guarantee that. A write looks for the owner of an id first, so that its error can name
-//! the owner; if another write takes the id meanwhile, the index refuses the row, and the write runs
-//! again.
+//! the owner; if another write takes the id meanwhile, the index rejects the row, and the write is
+//! retried.
 
 use std::collections::BTreeSet;
 
@@ -68,8 +68,8 @@ impl Tx<'_> {
     }
 }
 
-/// The steps whose external ids other steps of the same write get. They are cleared first, as the
-/// index is checked row by row.
+/// The steps whose external ids move to other steps in the same write. These ids are cleared first,
+/// because the index is checked row by row.
 pub fn reassigned(steps: &[StepChange]) -> Vec<StepId> {
     fn former(step: &StepChange) -> Option<&ExternalId> {
         step.before.as_ref()?.content.external_id.as_ref()

@@ -1,7 +1,8 @@
-//! Writes to SQLite, which has one writer: those that wait share a transaction, and so the sync of its
-//! COMMIT, which takes longer than everything else.
+//! Group commit for SQLite, which has one writer. Waiting writes share a transaction and its COMMIT,
+//! whose sync to disk takes longer than everything else.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
@@ -9,12 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, future::BoxFuture};
 use sea_orm::DatabaseTransaction;
 use tokio::{
     sync::{mpsc, oneshot},
     time::timeout,
 };
+use tracing::{Instrument, Span};
 
 use super::{
     Operation,
@@ -50,12 +52,14 @@ trait Job: Send {
     fn run_in<'a>(&'a mut self, transaction: &'a DatabaseTransaction) -> BoxFuture<'a, bool>;
     /// Runs it in a transaction of its own.
     fn run_alone<'a>(&'a mut self, transactions: &'a Transactions) -> BoxFuture<'a, ()>;
-    /// Sends the response, unless the COMMIT failed.
+    /// Sends the outcome of the write, or the error of its shared transaction.
     fn respond(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 struct QueuedWrite<O: Operation> {
     pending: Pending<O>,
+    /// Names the call in the log.
+    log_span: Span,
     queued: Instant,
     state: Arc<AtomicU8>,
     outcome: Option<Result<WriteOutcome<O::Answer>, StoreError>>,
@@ -90,6 +94,7 @@ impl GroupCommit {
         let state = Arc::new(AtomicU8::new(WAITING));
         let job = QueuedWrite {
             pending,
+            log_span: Span::current(),
             queued: Instant::now(),
             state: Arc::clone(&state),
             outcome: None,
@@ -125,12 +130,11 @@ async fn run_group(group: Vec<Box<dyn Job>>, transactions: &Transactions) {
         0 => {}
         1 => alone.append(&mut shared),
         _ => match run_shared(&mut shared, transactions).await {
-            Some(committed) => {
+            Some(mut committed) => {
+                // The first write gets the error itself, the others a copy.
                 for job in shared {
-                    job.respond(match &committed {
-                        Ok(()) => Ok(()),
-                        Err(error) => Err(error.shared()),
-                    });
+                    let for_others = committed.as_ref().map_err(StoreError::shared).copied();
+                    job.respond(std::mem::replace(&mut committed, for_others));
                 }
             }
             None => alone.append(&mut shared),
@@ -142,12 +146,25 @@ async fn run_group(group: Vec<Box<dyn Job>>, transactions: &Transactions) {
     }
 }
 
-/// Returns the outcome of the COMMIT; `None` if the transaction was rolled back or not begun.
+/// Turns a panic of one write into its error, as it would otherwise end the task that writes.
+async fn catch_panic<T>(
+    write: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let panicked = || Error::Internal("a write panicked".to_owned());
+    let outcome = AssertUnwindSafe(write).catch_unwind().await;
+    outcome.unwrap_or_else(|_| Err(panicked().into()))
+}
+
+/// Returns the outcome of the BEGIN and the COMMIT; `None` if the transaction was rolled back.
 async fn run_shared(
     jobs: &mut [Box<dyn Job>],
     transactions: &Transactions,
 ) -> Option<Result<(), StoreError>> {
-    let transaction = transactions.begin().await.ok()?;
+    let transaction = match transactions.begin().await {
+        Ok(transaction) => transaction,
+        // Not retried: each BEGIN waits for seconds while another process locks the file.
+        Err(error) => return Some(Err(error)),
+    };
     for job in jobs {
         if !job.run_in(&transaction).await {
             // The driver repeats a failed rollback before it uses the connection again.
@@ -163,8 +180,8 @@ impl<O: Operation> Job for QueuedWrite<O> {
         transactions
             .metrics
             .record_write_wait(self.queued.elapsed());
-        let is_awaited = !self.response.is_closed() && !self.pending.is_over();
-        is_awaited && leave(&self.state, BEGUN)
+        // A write whose deadline has passed runs, and fails with `CallOver`.
+        !self.response.is_closed() && leave(&self.state, BEGUN)
     }
 
     fn may_share(&self) -> bool {
@@ -174,7 +191,8 @@ impl<O: Operation> Job for QueuedWrite<O> {
     fn run_in<'a>(&'a mut self, transaction: &'a DatabaseTransaction) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let spans = self.pending.spans.clone();
-            let outcome = spans.scope(self.pending.run_in(transaction)).await;
+            let run = catch_panic(self.pending.run_in(transaction));
+            let outcome = spans.scope(run).instrument(self.log_span.clone()).await;
             // A write that is refused has written nothing.
             let may_commit = match &outcome {
                 Ok(_) | Err(StoreError::NeedsLargeReadPermit(_)) => true,
@@ -189,7 +207,9 @@ impl<O: Operation> Job for QueuedWrite<O> {
     fn run_alone<'a>(&'a mut self, transactions: &'a Transactions) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let spans = self.pending.spans.clone();
-            self.outcome = Some(spans.scope(transactions.run(&self.pending)).await);
+            let run = catch_panic(transactions.run(&self.pending));
+            let outcome = spans.scope(run).instrument(self.log_span.clone()).await;
+            self.outcome = Some(outcome);
         })
     }
 
@@ -202,9 +222,13 @@ impl<O: Operation> Job for QueuedWrite<O> {
         } = *self;
         // What the call holds is released before its response is sent.
         drop(pending);
+        let outcome = match committed {
+            Ok(()) => outcome,
+            Err(error) => Some(Err(error)),
+        };
         if let Some(outcome) = outcome {
             // Sending fails if the caller has gone.
-            let _ = response.send(committed.and(outcome));
+            let _ = response.send(outcome);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Guides that a write reads under locks, and the memory that they take.
+//! Guides that a write reads under locks, and their memory.
 
 use std::{
     collections::BTreeSet,
@@ -10,6 +10,7 @@ use std::{
 
 use super::Tx;
 use crate::{
+    analysis_threads::run_by_weight,
     call_context::WorkMemory,
     domain::{
         Error, Result, SizedResource,
@@ -19,10 +20,7 @@ use crate::{
         import::TaskTree,
         task::LockedTask,
     },
-    store::{
-        error::StoreError,
-        read::{run_by_weight, task_tree},
-    },
+    store::{error::StoreError, read::task_tree},
 };
 
 /// Bytes of memory that a stored step takes in addition to its texts.
@@ -33,15 +31,15 @@ const MEMORY_PER_STORED_BYTE: usize = 4;
 /// Bytes of a guide that are encoded in the time that the analysis of one step takes.
 const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 
-/// The memory that guides of a write take. Attempts of the write share it.
+/// The memory reserved for the guides of a write. Its attempts share it.
 pub struct GuideMemory {
     memory: Mutex<WorkMemory>,
-    /// What is held in addition to stored guides.
+    /// The bytes reserved in addition to stored guides.
     other_bytes: AtomicUsize,
 }
 
 impl GuideMemory {
-    /// Holds so many bytes. Fails if they do not fit into what other calls leave, or never fit.
+    /// Reserves this many bytes. Fails if they exceed the limit, or what other calls leave of it.
     pub fn of_current_call(other_bytes: usize) -> Result<Self> {
         let mut memory = WorkMemory::of_current_call();
         memory.hold(SizedResource::Import, other_bytes, 0)?;
@@ -51,13 +49,13 @@ impl GuideMemory {
         })
     }
 
-    /// Reserves these bytes, and releases what stored guides held.
+    /// Reserves this many bytes, and releases those of stored guides.
     pub fn hold_other(&self, bytes: usize) -> Result<()> {
         self.other_bytes.store(bytes, Ordering::Relaxed);
         self.hold([], 0)
     }
 
-    /// Holds memory for stored tasks and their steps of so many bytes.
+    /// Reserves memory for stored tasks, and for their steps of this many bytes.
     pub fn hold<'h>(
         &self,
         tasks: impl IntoIterator<Item = &'h LockedTask>,
@@ -77,9 +75,9 @@ impl GuideMemory {
     }
 }
 
-/// Whether an attempt locks all tasks and steps of a guide before it reads them. It does so from the
-/// start if an etag is compared, and otherwise after an attempt has lost against other writes, so that
-/// these cannot starve it.
+/// Whether an attempt locks all tasks and steps of a guide before it reads them. The first attempt does
+/// so if an etag is compared. Otherwise attempts after a conflict do so, so other writes cannot starve
+/// this one.
 pub struct LocksWholeGuide(AtomicBool);
 
 impl LocksWholeGuide {

@@ -98,23 +98,23 @@ struct ImportWrite {
     has_large_read_permit: AtomicBool,
     /// The bytes of the guide that a dry run returns, if that needs a permit.
     large_guide_bytes: AtomicUsize,
-    /// What the document and the stored guide take.
+    /// Memory for the document and the stored guide.
     memory: GuideMemory,
     locks_whole_guide: LocksWholeGuide,
 }
 
-/// Bytes of memory that a step of a document takes in addition to its texts: in the document, in the
-/// plan and as a row.
+/// Bytes of memory for a step of a document in addition to its texts: in the document, in the plan and
+/// as a row.
 const BYTES_PER_STEP: usize = 1_600;
 
 /// What an import reads.
 pub struct ImportSnapshot {
-    existing: Option<ImportedOver>,
+    existing: Option<ReplacedGuide>,
     referenced: BTreeMap<TaskId, ReferencedTask>,
 }
 
-/// The guide that is imported over.
-struct ImportedOver {
+/// The stored guide that the import replaces.
+struct ReplacedGuide {
     guide: KeptGuide,
     history: HistoryState,
 }
@@ -191,14 +191,14 @@ impl Operation for ImportWrite {
         )?;
         let guide = self.guide_to_return(guide, context)?;
         if matches!(import.target, ImportTarget::ExternalId(_)) {
-            // If another task has taken the id since, that is no error: the index refuses the new one,
-            // and the import runs again and finds that task.
+            // It is no error if another task has since taken the id: the unique index rejects the row,
+            // and the retried import finds that task.
             changes.claimed_ids.clear();
         }
         let mut previous_revision = 0;
         if outcome == ImportOutcome::Updated
             && self.mode == WriteMode::Store
-            && let Some(ImportedOver { guide, history }) = stored.existing
+            && let Some(ReplacedGuide { guide, history }) = stored.existing
             && let Some(etag) = former_etag
         {
             let (cause, guide) = (RevisionCause::BeforeImport, guide.if_exportable(context));
@@ -219,14 +219,14 @@ impl Operation for ImportWrite {
 }
 
 impl ImportWrite {
-    /// Reads the guide that is imported over, whose tasks are locked.
+    /// Reads the stored guide that the import replaces. Its tasks are locked.
     async fn read_existing(
         &self,
         tx: &Tx<'_>,
         root: TaskId,
         of_guide: &[TaskId],
         locked: &[LockedTask],
-    ) -> Result<Option<ImportedOver>, StoreError> {
+    ) -> Result<Option<ReplacedGuide>, StoreError> {
         let is_of_guide = |task: &&LockedTask| of_guide.binary_search(&task.guid).is_ok();
         let tasks: Vec<&LockedTask> = locked.iter().filter(is_of_guide).collect();
         let history = tx.lock_history(root).await?;
@@ -245,7 +245,7 @@ impl ImportWrite {
             return Ok(None);
         };
         let guide = tx.with_outdated_translations(tree).await?;
-        Ok(Some(ImportedOver { guide, history }))
+        Ok(Some(ReplacedGuide { guide, history }))
     }
 
     /// Checks that the task exists if the document has its id, and has the expected etags.

@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Account {
-    /// Notes which states of tasks and steps the index holds. Returns the outcome of each item, in
+    /// Records which states of tasks and steps the index holds. Returns the outcome of each item, in
     /// order. An item that is not applied does not affect the others.
     pub async fn acknowledge_indexed(
         &self,
@@ -83,7 +83,7 @@ impl Operation for Acknowledge {
 }
 
 impl Tx<'_> {
-    /// Locks those of these ids that an index is to forget. Returns each with its mark.
+    /// Locks the deletions among these ids that the index must forget, and returns each with its mark.
     pub async fn lock_index_deletions(
         &self,
         ids: Vec<Uuid>,

@@ -23,7 +23,7 @@ use crate::{
             MAX_IDS_PER_STATEMENT,
             steps::{self, Bodies},
         },
-        rows::{StepFields, read_link},
+        rows::read_link,
     },
 };
 
@@ -43,6 +43,12 @@ pub struct LockedStep {
     managed: Vec<TaskId>,
     /// Their wiring steps.
     wiring: Vec<StepId>,
+}
+
+/// The tasks that the question of a step manages.
+fn managed_ids(row: &step::Model) -> Vec<TaskId> {
+    let Json(fields) = &row.content;
+    fields.question.iter().flat_map(linked_tasks).collect()
 }
 
 /// A step without the tasks that it manages.
@@ -85,50 +91,50 @@ impl Tx<'_> {
         &self,
         guid: StepId,
     ) -> Result<Option<StepToDelete>, StoreError> {
-        use step::Column;
-        type Row = (
-            Uuid,
-            bool,
-            Option<Uuid>,
-            Json<StepFields>,
-            i64,
-            bool,
-            i64,
-            i64,
-        );
-        let rows: Vec<Row> = self
-            .find::<step::Entity>()
-            .select_only()
-            .columns([
-                Column::Task,
-                Column::IsLink,
-                Column::SubtaskId,
-                Column::Content,
-                Column::Version,
-                Column::DirtyRecord,
-                Column::CreatedTs,
-                Column::ModifiedTs,
-            ])
-            .filter(Column::Guid.eq(guid.0))
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        let Some(row) = rows.into_iter().next() else {
+        let Some(row) = self.find_step_without_body(guid).await? else {
             return Ok(None);
         };
-        let (task, is_link, subtask, Json(fields), version, dirty, created, modified) = row;
         Ok(Some(StepToDelete {
-            task: TaskId(task),
-            link: read_link(is_link, subtask.map(TaskId))?,
+            task: TaskId(row.task),
+            link: read_link(row.is_link, row.subtask_id.map(TaskId))?,
             row_version: RowVersion {
-                version,
-                dirty,
-                created: Timestamp(created),
-                modified: Timestamp(modified),
+                version: row.version,
+                dirty: row.dirty_record,
+                created: Timestamp(row.created_ts),
+                modified: Timestamp(row.modified_ts),
             },
-            managed_ids: fields.question.iter().flat_map(linked_tasks).collect(),
+            managed_ids: managed_ids(&row),
             managed: ManagedTasks::default(),
         }))
+    }
+
+    /// Fails with [`StoreError::NeedsLargeReadPermit`] if the step is large without its body, and the
+    /// write has no permit.
+    async fn find_step_without_body(
+        &self,
+        guid: StepId,
+    ) -> Result<Option<step::Model>, StoreError> {
+        use step::Column;
+        let steps = || {
+            self.find::<step::Entity>()
+                .filter(Column::Guid.eq(guid.0))
+                .select_except([Column::Body])
+        };
+        if self.large_read_permit.is_some() {
+            return Ok(steps().all(self.db()).await?.pop());
+        }
+        let small = steps().filter(Column::Size.lte(steps::LARGE_STEP_BYTES));
+        if let Some(row) = small.all(self.db()).await?.pop() {
+            return Ok(Some(row));
+        }
+        let size = steps().select_only().column(Column::Size);
+        let size: Vec<i64> = size.into_tuple().all(self.db()).await?;
+        match size.first() {
+            None => Ok(None),
+            Some(bytes) => Err(StoreError::NeedsLargeReadPermit(
+                usize::try_from(*bytes).unwrap_or(usize::MAX),
+            )),
+        }
     }
 
     /// Locks a step with the tasks that it manages and their wiring steps. `tasks` are locked
@@ -191,16 +197,8 @@ impl Tx<'_> {
 
     /// The tasks that a step manages, looked up before it is locked.
     async fn managed_by_step(&self, guid: StepId) -> Result<Vec<TaskId>, StoreError> {
-        let contents: Vec<Json<StepFields>> = self
-            .find::<step::Entity>()
-            .select_only()
-            .column(step::Column::Content)
-            .filter(step::Column::Guid.eq(guid.0))
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        let questions = contents.iter().flat_map(|Json(fields)| &fields.question);
-        Ok(questions.flat_map(linked_tasks).collect())
+        let row = self.find_step_without_body(guid).await?;
+        Ok(row.as_ref().map(managed_ids).unwrap_or_default())
     }
 
     /// Wiring steps, each with the task that it leads to. Nothing else is read of them, as there

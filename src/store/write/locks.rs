@@ -1,7 +1,7 @@
-//! Rows that are locked and read under locks: tasks by id first, then steps by id.
+//! Locks rows and reads them under their locks: first tasks by id, then steps by id.
 //!
-//! The steps that refer to renamed tasks are locked in a second pass, where two renames can
-//! deadlock. PostgreSQL ends one of them, and that write runs again.
+//! The steps that refer to renamed tasks are locked in a second pass, where two renames can deadlock.
+//! PostgreSQL aborts one of them, and that write is retried.
 
 use std::collections::BTreeMap;
 
@@ -170,8 +170,8 @@ impl Tx<'_> {
         }
     }
 
-    /// The places of a step of a locked task and of the one after it; `None` if the step is not of the
-    /// task.
+    /// The places of a step of a locked task and of the one after it; `None` if the step does not belong
+    /// to the task.
     pub async fn neighbors(
         &self,
         task: TaskId,

@@ -1,4 +1,4 @@
-//! Request ids: a retry of a create gets the outcome of the first try.
+//! Request ids: a retry of a create gets the outcome of the first attempt.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, QueryFilter, QueryTrait};
 
@@ -15,7 +15,7 @@ use crate::{
 /// How long an outcome is kept, in microseconds: two days, where the API promises one.
 const OUTCOME_LIFETIME_MICROS: i64 = 2 * 24 * 60 * 60 * 1_000_000;
 
-/// The outcome of a create, as it is kept for a retry.
+/// The outcome of a create, kept for retries.
 pub struct KeptOutcome {
     request_id: RequestId,
     /// The digest of the request.
@@ -33,7 +33,7 @@ impl<T> RetryKey<T> {
         }
     }
 
-    /// The response to an earlier try, if there was one.
+    /// The response to an earlier attempt, if there was one.
     pub(super) async fn find_stored_outcome(
         &self,
         tx: &Tx<'_>,
@@ -53,7 +53,7 @@ impl<T> RetryKey<T> {
 
 impl KeptOutcome {
     /// Stores the outcome, and deletes expired ones. If another write stores the same id first, the
-    /// insertion fails with a duplicate key, and the write finds that outcome when it runs again.
+    /// insertion fails with a duplicate key, and the retried write finds that outcome.
     pub fn add_to(self, batch: &mut Batch, tx: &Tx<'_>) {
         let context = &tx.context;
         let expired = context.now.0 - OUTCOME_LIFETIME_MICROS;

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// The number of searches in one retention.
+/// The number of searches per retention period.
 const SEARCHES_PER_RETENTION: u32 = 24;
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);

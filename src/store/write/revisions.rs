@@ -80,7 +80,7 @@ pub struct RestoredRevision {
     pub previous_revision: i64,
     /// Steps that were left out.
     pub skipped: BTreeSet<StepId>,
-    /// New ids of tasks and steps, by those in the revision.
+    /// New ids of tasks and steps, by their ids in the revision.
     pub replaced: BTreeMap<Uuid, Uuid>,
     /// The etag of the guide.
     pub guide_etag: GuideEtag,

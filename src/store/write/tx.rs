@@ -33,7 +33,7 @@ pub struct Tx<'t> {
 }
 
 impl Account {
-    /// What the decision of a write that begins now needs.
+    /// The context for the decision of a write that begins now.
     pub(in crate::store) fn write_context(&self) -> WriteContext {
         WriteContext {
             account: self.id.clone(),
@@ -84,8 +84,8 @@ impl<'t> Tx<'t> {
         self.db.get_database_backend()
     }
 
-    /// Locks the selected rows in the order of their ids. On SQLite the transaction itself is the
-    /// lock, and rows come in no order.
+    /// Locks the selected rows in the order of their ids. On SQLite the transaction itself is the lock,
+    /// and rows are unordered.
     pub fn locked<E: AccountEntity>(&self, rows: Select<E>, id: E::Column) -> Select<E> {
         match self.backend() {
             DbBackend::Postgres => rows.order_by_asc(id).lock_exclusive(),
@@ -93,10 +93,10 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// Keeps the account on its node of Citus until the transaction ends. Citus waits with a move for
-    /// transactions that modify something, even no row, but not for those that lock rows: another
-    /// write could wait for such a lock, read the row that was left behind, and overwrite the one
-    /// that was written after the move.
+    /// Prevents Citus from moving the account to another node before the transaction ends. A move waits
+    /// for transactions with a modifying statement, even if it changes no row, but not for row locks.
+    /// Without this, another write could wait for such a lock, read the stale row on the old node, and
+    /// overwrite the row that was written after the move.
     pub async fn keep_on_node(&self) -> Result<(), StoreError> {
         if self.is_distributed {
             let no_row = self.scope().delete::<change_feed::Entity>();
@@ -107,7 +107,7 @@ impl<'t> Tx<'t> {
     }
 }
 
-/// The time.
+/// The current time.
 pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -27,18 +27,19 @@ use crate::{
     },
 };
 
-/// How often a write is tried before it fails with `WRITE_CONFLICT`.
+/// The maximum number of attempts before a write fails with `WRITE_CONFLICT`.
 const MAX_ATTEMPTS: u32 = 10;
 /// How long a write waits for its turn on PostgreSQL.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
-/// How long a transaction may take. A database that fell silent must not hold its connection for ever.
+/// How long the statements of a transaction may take, and then its COMMIT. A database that stops
+/// responding must not hold its connection forever.
 const MAX_TRANSACTION_TIME: Duration = Duration::from_secs(30);
 
 /// Runs writes.
 ///
-/// *Invariant:* a write waits for its turn in the future of its caller, and not for a connection. If the
+/// *Invariant:* a write waits for its turn in its caller's future, and never for a connection. If the
 /// caller goes away or its deadline passes meanwhile, the write never starts. A write that has begun
-/// ends, even if its caller goes away, and BEGIN is never cancelled.
+/// runs to its end even if its caller goes away, so BEGIN is never cancelled.
 pub enum Writers {
     /// PostgreSQL: each write runs in a task of its own, as soon as there is a slot.
     Slots {
@@ -69,6 +70,10 @@ impl<O: Operation> Pending<O> {
         &self,
         transaction: &DatabaseTransaction,
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
+        // BEGIN may have waited for another process.
+        if self.is_over() {
+            return Err(Error::CallOver.into());
+        }
         let tx = Tx::new(&self.account, transaction, self.large_read_permit.clone());
         self.write.run(&tx).await
     }
@@ -146,7 +151,7 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// Runs a write in a transaction of its own. One that loses against another is run again.
+    /// Runs a write in a transaction of its own, and retries it on conflicts.
     pub(super) async fn run<O: Operation>(
         &self,
         pending: &Pending<O>,
@@ -154,12 +159,12 @@ impl Transactions {
         let mut contention = Contention::Changed;
         for attempt in 0..MAX_ATTEMPTS {
             if pending.is_over() {
-                break;
+                return Err(Error::CallOver.into());
             }
             contention = match self.attempt(pending).await {
                 Err(StoreError::Conflict) => Contention::Changed,
                 Err(StoreError::Locked) => Contention::Locked,
-                // Another connection may lead to a server that takes writes.
+                // Another connection may reach a server that accepts writes.
                 Err(StoreError::Unavailable(Outage::ReadOnly))
                     if self.refusals.as_ref().is_some_and(Refusals::record) =>
                 {
@@ -179,7 +184,10 @@ impl Transactions {
     ) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let transaction = self.begin().await?;
         let outcome = timeout(MAX_TRANSACTION_TIME, pending.run_in(&transaction)).await;
-        let outcome = outcome.unwrap_or(Err(StoreError::Unavailable(Outage::Unreachable)));
+        let Ok(outcome) = outcome else {
+            // Dropping the transaction does not wait for the silent database, as a rollback would.
+            return Err(StoreError::Unavailable(Outage::Unreachable));
+        };
         match (&outcome, pending.write.mode) {
             (Ok(_), WriteMode::Store) => self.commit(transaction).await?,
             (Ok(_), WriteMode::ValidateOnly) => transaction.rollback().await?,
@@ -207,7 +215,10 @@ impl Transactions {
     }
 
     pub async fn commit(&self, transaction: DatabaseTransaction) -> Result<(), StoreError> {
-        let committed = self.metrics.measure_commit(transaction.commit()).await;
-        committed.map_err(StoreError::from_commit)
+        let commit = timeout(MAX_TRANSACTION_TIME, transaction.commit());
+        match self.metrics.measure_commit(commit).await {
+            Ok(committed) => committed.map_err(StoreError::from_commit),
+            Err(_) => Err(StoreError::Unavailable(Outage::OutcomeUnknown)),
+        }
     }
 }

@@ -149,7 +149,7 @@ fn a_database_with_a_part_of_another_is_not_used(name: &str, to: &str) {
         (of_database(&["migrate"]), 1),
         (of_database(&["--listen=127.0.0.1:0"]), 1),
     ] {
-        refused.fails_with(code, &["a database into which a copy did not end"]);
+        refused.fails_with(code, &["a database with an unfinished copy"]);
     }
 }
 

@@ -82,7 +82,7 @@ fn a_database_that_is_not_in_utf_8_is_refused() {
     let cluster = cluster();
     let sql = "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
     block_on(execute(&cluster.url(), sql));
-    let part = "the database has the encoding LATIN1, in which not every text can be stored";
+    let part = "the database has the encoding LATIN1, which cannot store every text";
     let url = cluster.url_of("latin");
     assert_refused_with(&url, &[part, "ENCODING 'UTF8'"]);
     let migrate = command(&["migrate"]).env("EXPERTISE_DATABASE_URL", &url);
@@ -187,16 +187,4 @@ fn the_address_is_the_one_that_the_driver_uses() {
         line.contains(&format!("(postgres://127.0.0.1:{port}/e,")),
         "{url}: {line}"
     );
-}
-
-#[test]
-#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
-fn a_database_for_reads_that_is_no_standby_is_a_warning() {
-    let url = cluster().make_database("twice");
-    let server = command(&["--listen=127.0.0.1:0", "--log=warn"])
-        .env("EXPERTISE_DATABASE_URL", &url)
-        .env("EXPERTISE_DATABASE_READ_URL", &url)
-        .start();
-    let line = server.next_error_line();
-    line.says(&["READ_URL is no standby: if it is the primary"]);
 }

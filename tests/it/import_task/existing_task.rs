@@ -292,6 +292,19 @@ async fn a_hundred_orders_in_a_row_are_those_of_their_lists(client: Client) {
 }
 
 #[apply(on_both_databases)]
+async fn a_step_that_is_moved_and_changed_by_one_import_is_both(client: Client) {
+    let made = guide(&client, &["a", "b", "c", "d"]).await;
+    let mut order = made.steps.clone();
+    order.rotate_right(1);
+    let mut steps: Vec<Step> = order.iter().map(|guid| step_of(guid)).collect();
+    steps[0].title = "D".to_owned();
+    client.imported(document_of(&made.guid, steps)).await;
+    assert_eq!(client.step_order(&made.guid).await, order);
+    let moved = client.get_step(&order[0]).await.accepted();
+    assert_eq!(moved.title, "D");
+}
+
+#[apply(on_both_databases)]
 async fn references_of_stored_steps_are_checked(client: Client) {
     let made = client
         .imported(document("Guide", document_steps(&["One"])))

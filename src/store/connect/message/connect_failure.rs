@@ -126,8 +126,7 @@ const NO_TLS: &str = "the server offers no TLS: set it up there, or change sslmo
 /// The driver's text when the server offers no TLS.
 const NOT_OFFERED: &str = "server does not support TLS";
 
-const CLOSED: &str =
-    "it closes the connection: check that PostgreSQL runs, also behind a proxy or load balancer";
+const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server behind a proxy or load balancer";
 
 /// Whether the server closed the connection before it sent a byte, as a proxy does whose
 /// PostgreSQL is down. The driver takes the missing answer for a zero.

@@ -1,4 +1,4 @@
-//! How much of a guide is read.
+//! The limits on how much of a guide is read.
 
 use crate::{
     call_context::WorkMemory,
@@ -6,8 +6,8 @@ use crate::{
     store::error::StoreError,
 };
 
-/// Bytes of memory that a byte of a guide takes during the analysis: as a row, as a step, and as a
-/// compiled condition.
+/// Bytes of memory per byte of a guide during the analysis: as a row, as a step, and as a compiled
+/// condition.
 pub const MEMORY_PER_BYTE: usize = 4;
 /// Bytes that are reserved for rows whose sizes are unknown.
 const MIN_UNKNOWN_BYTES: usize = 64 * 1024;
@@ -88,7 +88,7 @@ impl ReadBudget {
         Ok(())
     }
 
-    /// Releases the memory that the rows that were taken do not need.
+    /// Releases reserved memory beyond what the taken rows need.
     pub fn release_unused(&mut self) {
         let of_texts = (self.max_bytes - self.bytes).saturating_mul(MEMORY_PER_BYTE);
         let of_rows = self.rows.saturating_mul(MEMORY_PER_ROW);

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::budget::ReadBudget;
 use crate::{
+    analysis_threads::{analyse_by_weight, check_call},
     call_context::WorkMemory,
     domain::{
         analysis::{MAX_SUBTASK_LEVELS, SourceStep, SourceTask, SourceTasks, TranslationState},
@@ -22,7 +23,7 @@ use crate::{
         account::Scope,
         entity::{step, step_translation, task, task_translation},
         error::StoreError,
-        read::{MAX_IDS_PER_STATEMENT, check_call, off_runtime::analyse_by_weight},
+        read::MAX_IDS_PER_STATEMENT,
         rows::{read_step, read_step_translation, read_task, read_task_translations},
     },
 };

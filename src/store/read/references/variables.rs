@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::page;
 use crate::{
+    analysis_threads::check_call,
     call_context::WorkMemory,
     domain::{
         Error,
@@ -29,7 +30,7 @@ use crate::{
         },
         error::StoreError,
         read::{
-            Texts, check_call,
+            Texts,
             guide::MEMORY_PER_BYTE,
             named::{NameUser, NamingTexts, read_texts, step_users, task_users},
         },

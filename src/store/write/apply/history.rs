@@ -141,7 +141,7 @@ impl Tx<'_> {
         batch.send(self).await
     }
 
-    /// Deletes the oldest revisions that were not requested and that no alias names.
+    /// Deletes the oldest revisions that were not requested and have no alias.
     async fn delete_old_automatic(&self, task: Uuid, keep: usize) -> Result<(), StoreError> {
         use task_revision::{Column, Entity};
         let named = self

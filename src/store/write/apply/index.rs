@@ -1,4 +1,4 @@
-//! What an external index holds: acknowledgements, and what it has to forget.
+//! Acknowledgements of an external index, and the deletions that it must forget.
 
 use sea_orm::{
     ColumnTrait, QueryFilter, QuerySelect, QueryTrait,
@@ -28,8 +28,8 @@ pub enum Deleted {
 }
 
 impl Tx<'_> {
-    /// Deletes rows by an id, and notes those that the index holds. Its acknowledgements lock the
-    /// task, too, so that none comes in between.
+    /// Deletes rows by id, and records those that the index holds. No acknowledgement can come in
+    /// between, because it locks the task, too.
     pub fn add_deletion(&self, deleted: Deleted, ids: Vec<Uuid>, batch: &mut Batch) {
         for ids in parts(&ids) {
             let count = ids.len() + 6;
@@ -87,7 +87,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Notes what an index says it holds. Dirty is what was written since.
+    /// Records what the index reports to hold. Rows that are written later become dirty again.
     pub async fn acknowledge(&self, items: Vec<AcknowledgedItem>) -> Result<(), StoreError> {
         let (mut held, mut not_held, mut deletions) = (vec![], vec![], vec![]);
         let mut batch = Batch::new(self);
@@ -128,7 +128,8 @@ impl Tx<'_> {
         batch.send(self).await
     }
 
-    /// Tasks and steps are no longer deleted. The index may still hold what it had of them.
+    /// Forgets the deletions of tasks and steps that came back. The index may still hold their earlier
+    /// states.
     pub async fn forget_index_deletions(&self, came_back: &[Uuid]) -> Result<(), StoreError> {
         let mut batch = Batch::new(self);
         for ids in parts(came_back) {

@@ -81,7 +81,11 @@ impl Tx<'_> {
             body: NotSet,
             ..row
         };
-        let before = without_body(step_row(before, place)?);
+        let before = step::ActiveModel {
+            // The step may have been elsewhere.
+            position: NotSet,
+            ..without_body(step_row(before, place)?)
+        };
         let mut after = step_row(*after, place)?;
         if same_body {
             after = without_body(after);
@@ -113,7 +117,7 @@ impl Tx<'_> {
         batch.send(self).await
     }
 
-    /// Clears the external ids of steps that get others, or none, by a later statement.
+    /// Clears the external ids of steps. A later statement sets their new ones.
     pub async fn clear_external_ids(&self, steps: &[StepId]) -> Result<(), StoreError> {
         let ids: Vec<_> = steps.iter().map(|step| step.0).collect();
         for ids in parts(&ids) {
@@ -146,8 +150,8 @@ impl Tx<'_> {
     }
 }
 
-/// A row for an upsert of a step that exists, so that no row is inserted. A missing step would be an
-/// error: its id stands for its task, and no task has this id.
+/// A row for an upsert of an existing step, so no row is inserted. If the step were missing, the
+/// insertion would fail: the row names the step's id as its task, and no task has that id.
 pub fn existing_step(account: &AccountId, step: StepId) -> step::ActiveModel {
     step::ActiveModel {
         account_id: Set(account.as_str().to_owned()),

@@ -29,19 +29,19 @@ use crate::{
 /// Rows of translations that a write upserts, and translations that it deletes.
 #[derive(Default)]
 pub struct Rows {
-    tasks: RowsOf<task_translation::ActiveModel>,
-    steps: RowsOf<step_translation::ActiveModel>,
+    tasks: TranslationRows<task_translation::ActiveModel>,
+    steps: TranslationRows<step_translation::ActiveModel>,
 }
 
-struct RowsOf<M> {
-    /// Rows with new texts, which are translated from the present source.
+struct TranslationRows<M> {
+    /// Rows with new texts, which are translated from the current source.
     texts: Vec<M>,
-    /// Rows of which the lock alone changes.
+    /// Rows in which only the lock changes.
     locks: Vec<M>,
     dropped: BTreeMap<Language, Vec<Uuid>>,
 }
 
-impl<M> Default for RowsOf<M> {
+impl<M> Default for TranslationRows<M> {
     fn default() -> Self {
         Self {
             texts: Vec::new(),
@@ -51,7 +51,7 @@ impl<M> Default for RowsOf<M> {
     }
 }
 
-impl<M> RowsOf<M> {
+impl<M> TranslationRows<M> {
     fn add<T: PartialEq>(
         &mut self,
         guid: Uuid,
@@ -79,8 +79,8 @@ impl<M> RowsOf<M> {
 }
 
 impl Rows {
-    /// Adds the rows in which two states of a task differ, and those that are made from other
-    /// texts than the task's own.
+    /// Adds the translations that differ between two states of a task, and those that were made from
+    /// another text than the task's current name.
     pub fn add_task(&mut self, before: Option<&Task>, after: &Task, from: &TranslatedFrom) {
         let source = |language: &Language| from.tasks.get(&(after.guid, language.clone()));
         self.tasks.add(
@@ -267,7 +267,7 @@ impl Tx<'_> {
     }
 }
 
-/// The stored number and that of the row that was to be inserted.
+/// The sum of the stored number and the number in the proposed row.
 fn sum(table: &str, column: impl sea_orm::Iden + Copy + 'static) -> Expr {
     let stored = Expr::col((Alias::new(table), column));
     stored.add(Expr::col((Alias::new("excluded"), column)))

@@ -18,32 +18,31 @@ use crate::{
 /// Work of at most this weight, in steps, conditions, targets and keys, is light: it takes
 /// less time than the change of threads.
 pub const MAX_LIGHT_WEIGHT: usize = 300;
-/// How long light work may take on a thread of the runtime. If it takes longer, it is begun
-/// again on a thread of its own.
+/// How long light work may take on a thread of the runtime. If it takes longer, it is restarted on a
+/// thread of its own.
 const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
-/// How far [`AnalysisThreads`] yield, as `nice` counts it: one gets a third of the processor time
-/// of a thread of other work.
+/// The niceness of [`AnalysisThreads`]. Each gets a third of the processor time of a normal thread.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
-/// Memory that an analysis takes for each step, condition, target and key of a guide, beside
-/// the guide itself: findings, and formulas of walkthroughs.
+/// Memory of an analysis for each step, condition, target and key of a guide, in addition to the guide
+/// itself: findings, and formulas of walkthroughs.
 const ANALYSIS_BYTES_PER_WEIGHT: usize = 4 * 1024;
-/// The most memory that an analysis takes beside the guide.
+/// The maximum memory of an analysis in addition to the guide.
 const MAX_ANALYSIS_BYTES: usize = 96 * 1024 * 1024;
 /// The part of the memory of all calls that an analysis may reserve: an eighth.
 const ANALYSIS_SHARE: usize = 8;
 
-/// The threads that analyses may take at once.
+/// The threads that analyses may use concurrently.
 pub struct AnalysisThreads(Arc<Semaphore>);
 
 impl AnalysisThreads {
-    /// As many as there are processors. More would only take turns, and hold more memory.
+    /// One per processor. More would only take turns, and use more memory.
     pub fn new() -> Self {
         let count = thread::available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Waits for a turn among the analyses. The caller runs its analysis itself while it holds it.
+    /// Waits for a turn. The caller runs its analysis itself while it holds the turn.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.0).acquire_owned().await.ok()
@@ -120,8 +119,8 @@ pub async fn run_by_weight<T: Send + 'static>(
     }
 }
 
-/// As [`run_by_weight`], for analyses, which stop when the call is over. They may hold a connection
-/// that others wait for, so they do not yield to these.
+/// As [`run_by_weight`], for analyses, which stop when the call is over. They may hold a connection that
+/// other calls wait for, so they do not yield.
 pub async fn analyse_by_weight<T: Send + 'static>(
     weight: usize,
     analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
@@ -145,7 +144,7 @@ fn stopping_with_call<T>(
     }
 }
 
-/// Fails if the current call is over. A read of several statements looks at it before each.
+/// Fails if the current call is over. Reads of several statements check this before each one.
 pub fn check_call() -> Result<()> {
     match CallContext::is_current_over() {
         true => Err(Error::CallOver),
