@@ -282,9 +282,6 @@ pub struct GuideCodec {
     pub encode: fn(KeptGuide) -> Option<EncodedGuide>,
     /// Decodes a guide; `None` if the bytes are not a guide.
     pub decode: fn(&EncodedGuide) -> Option<KeptGuide>,
-    /// How many bytes of memory a decoded guide takes, the encoded ones included; `None` if the bytes
-    /// are not a guide.
-    pub decoded_bytes: fn(&EncodedGuide) -> Option<usize>,
 }
 
 #[cfg(test)]

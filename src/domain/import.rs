@@ -22,7 +22,7 @@ pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
     ImportTarget,
 };
-pub use plan::{PlannedGuide, RestoreContext, RestorePlan, plan, restore, without_indexes};
+pub use plan::{RestoreContext, RestorePlan, plan, restore, without_indexes};
 
 /// An existing task with its steps and its managed tasks.
 #[derive(Clone, Debug)]
@@ -58,8 +58,8 @@ pub struct ImportContext<'a> {
     pub absent: AbsentSteps,
     /// What to do with fields of the existing task and its steps that the document leaves out.
     pub absent_fields: AbsentFields,
-    /// Whether the plan has the guide after the import, and how many bytes it may have then.
-    pub max_guide_bytes: Option<usize>,
+    /// Whether the plan has the guide after the import.
+    pub shows_guide: bool,
 }
 
 impl<'a> ImportContext<'a> {
@@ -74,7 +74,7 @@ impl<'a> ImportContext<'a> {
             referenced,
             absent: AbsentSteps::Refuse,
             absent_fields: AbsentFields::Keep,
-            max_guide_bytes: None,
+            shows_guide: false,
         }
     }
 }
@@ -90,8 +90,8 @@ pub struct ImportPlan {
     pub outcome: ImportOutcome,
     /// The etag of the guide after the import.
     pub guide_etag: GuideEtag,
-    /// The guide after the import, if it is wanted.
-    pub guide: Option<PlannedGuide>,
+    /// The guide after the import, if it is wanted. Places of steps are left out.
+    pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
     /// Where each task and step of the plan stands in the document.

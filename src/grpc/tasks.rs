@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -177,6 +178,7 @@ impl TaskService for Services {
         respond(request, async |caller, mut request| {
             let request_id = std::mem::take(&mut request.request_id);
             let validate_only = std::mem::take(&mut request.validate_only);
+            let document_bytes = request.encoded_len();
             let mut ignored = BTreeSet::new();
             let (idempotent, import) = decode::all(|violations| {
                 let idempotent =
@@ -214,6 +216,7 @@ impl TaskService for Services {
                     absent: absent?,
                     absent_fields: absent_fields?,
                     expected_guide,
+                    document_bytes,
                 };
                 Some((idempotent, import))
             })?;

@@ -31,11 +31,7 @@ use crate::{
 };
 
 /// Encodes guides for the database, and decodes them.
-pub const GUIDE_CODEC: GuideCodec = GuideCodec {
-    encode,
-    decode,
-    decoded_bytes,
-};
+pub const GUIDE_CODEC: GuideCodec = GuideCodec { encode, decode };
 
 /// The level of zstd: it takes less time than the reading of the guide.
 const COMPRESSION_LEVEL: i32 = 3;

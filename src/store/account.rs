@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     analysis_threads::AnalysisThreads,
-    call_context::{CallContext, CallSpans},
-    domain::{self, Error, ids::AccountId},
+    call_context::{CallContext, CallSpans, WorkMemory},
+    domain::{self, Error, SizedResource, ids::AccountId},
 };
 
 /// The KiB of large resources and pages that reads and writes may read concurrently. While one is read,
@@ -175,7 +175,8 @@ impl Account {
     }
 
     /// Waits until a large resource or page of this size may be read, and reserves memory for it in the
-    /// response until the call ends. Fails with [`Error::Overloaded`] if there is not enough memory.
+    /// response until the call ends. Fails with [`Error::Overloaded`] if there is not enough memory, and with
+    /// [`Error::TooLarge`] if there never is.
     ///
     /// *Invariant:* a call that waits for a permit holds no connection or lock, because the holder of
     /// the permit may be waiting for one.
@@ -183,6 +184,11 @@ impl Account {
         &self,
         bytes: usize,
     ) -> domain::Result<OwnedSemaphorePermit> {
+        let limit = WorkMemory::of_current_call().limit();
+        if bytes > limit {
+            let resource = SizedResource::Import;
+            return Err(Error::TooLarge { resource, limit });
+        }
         let permits = Arc::clone(&self.store.inner.large_reads);
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
         let permit = permits.acquire_many_owned(kib.clamp(1, MAX_LARGE_READ_KIB));

@@ -6,8 +6,8 @@
 //! Rows are locked in one order: tasks by id, then steps by id. On SQLite the transaction itself is the
 //! lock. A transaction that conflicts with another one is rolled back and retried.
 //!
-//! A write that needs to read a large step releases its connection and its locks, waits for a permit,
-//! and is retried.
+//! A write that needs to read a large step or guide releases its connection and its locks, waits for a
+//! permit, and is retried.
 
 mod apply;
 mod batch;
@@ -61,16 +61,6 @@ trait Operation: Send + Sync + 'static {
         tx: &Tx<'_>,
     ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
 
-    /// Locks the rows that the decision changes and [`lock_and_read`](Self::lock_and_read) did not lock.
-    /// Fails with a conflict if one of them has changed since it was read.
-    fn lock_changed(
-        &self,
-        _tx: &Tx<'_>,
-        _changes: &Changes,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        std::future::ready(Ok(()))
-    }
-
     /// Decides what changes.
     fn decide(
         &self,
@@ -110,7 +100,6 @@ impl<O: Operation> Write<O> {
     async fn decide_and_apply(&self, tx: &Tx<'_>) -> Result<WriteOutcome<O::Answer>, StoreError> {
         let stored = self.operation.lock_and_read(tx).await?;
         let (mut changes, answer) = self.operation.decide(stored, &tx.context)?;
-        self.operation.lock_changed(tx, &changes).await?;
         tx.check_claimed_ids(&changes).await?;
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;

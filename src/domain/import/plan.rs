@@ -26,7 +26,6 @@ mod steps;
 mod tasks;
 mod wiring;
 
-pub use guide::PlannedGuide;
 use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
 pub use restore::{RestoreContext, RestorePlan, restore};
 
@@ -38,14 +37,14 @@ pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPla
         referenced,
         absent,
         absent_fields,
-        max_guide_bytes,
+        shows_guide,
     } = context;
     let mut planner = Planner {
         write,
         referenced,
         absent_steps: absent,
         absent_fields,
-        max_guide_bytes,
+        shows_guide,
         reimport: existing.is_some(),
         managed_target: existing
             .filter(|tree| tree.task.managed.is_some())
@@ -72,8 +71,8 @@ struct Planner<'a> {
     referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     absent_steps: AbsentSteps,
     absent_fields: AbsentFields,
-    /// How many bytes the guide may have after the import, if it is wanted.
-    max_guide_bytes: Option<usize>,
+    /// Whether the plan has the guide after the import.
+    shows_guide: bool,
     /// Whether the outermost task exists.
     reimport: bool,
     /// The outermost task, if it exists and another task manages it.
@@ -206,7 +205,7 @@ impl Planner<'_> {
         for planned in &mut self.tasks {
             planned.complete(self.write);
         }
-        let guide = guide::guide(&self.tasks, self.max_guide_bytes, self.write);
+        let guide = guide::guide(&self.tasks, self.shows_guide, self.write);
         let (guide_etag, guide) = guide.ok_or_else(no_task)?;
         let mut imported = None;
         for planned in self.tasks {
@@ -226,7 +225,7 @@ impl Planner<'_> {
             changes,
             task: imported.ok_or_else(no_task)?,
             guide_etag,
-            guide,
+            guide: guide?,
             ignored: self.ignored,
             origins: self.origins,
         })

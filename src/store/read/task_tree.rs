@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, ExprTrait, JoinType, QueryFilter, QueryOrder,
-    QuerySelect, RelationTrait, sea_query::Expr,
+    ColumnTrait, ConnectionTrait, ExprTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
+    RelationTrait, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -97,35 +97,14 @@ pub async fn step_bytes(
     Ok(bytes)
 }
 
-/// Reads the tree of a task as [`read_trees`] does.
-pub async fn read_tree(
-    scope: Scope<'_, impl ConnectionTrait>,
-    root: TaskId,
-    locked: &[TaskId],
-    hold: impl Fn(usize) -> Result<()>,
-) -> Result<Option<TaskTree>, StoreError> {
-    Ok(read_trees(scope, &[root], locked, hold).await?.pop())
-}
-
-/// Reads the trees of the tasks that exist, with all texts, as one state. `locked` are all of their
-/// tasks, which are locked, sorted by id. A managed task is part of the tree of the task that manages
-/// it. Calls `hold` with the bytes of the steps before and after they are read. Fails with a conflict if
-/// the trees have other tasks than the locked ones, or if steps change meanwhile.
+/// Reads the trees of tasks with all texts. The tasks and their steps are locked. A managed task is part
+/// of the tree of the task that manages it.
 pub async fn read_trees(
     scope: Scope<'_, impl ConnectionTrait>,
-    roots: &[TaskId],
     locked: &[TaskId],
-    hold: impl Fn(usize) -> Result<()>,
 ) -> Result<Vec<TaskTree>, StoreError> {
-    if ids(scope, roots).await? != locked {
-        return Err(StoreError::Conflict);
-    }
     let tasks = read_tasks(scope, locked).await?;
-    hold(step_bytes(scope, locked).await?)?;
-    let steps = StepsOfTasks::read(scope, locked).await?;
-    hold(steps.bytes)?;
-    steps.check_unchanged(scope, locked).await?;
-    Ok(assemble(tasks, steps))
+    Ok(assemble(tasks, read_steps(scope, locked).await?))
 }
 
 /// The tasks, without the ids of their steps.
@@ -145,75 +124,27 @@ async fn read_tasks(
     Ok(tasks)
 }
 
-/// The steps of tasks.
-struct StepsOfTasks {
-    /// Those of each task in their order, with their places.
-    by_task: BTreeMap<TaskId, Vec<(Step, Place)>>,
-    bytes: usize,
-    /// How many statements have read them.
-    statements: usize,
-}
+/// The steps of each task in their order, with their places.
+type StepsOfTasks = BTreeMap<TaskId, Vec<(Step, Place)>>;
 
-impl StepsOfTasks {
-    async fn read(
-        scope: Scope<'_, impl ConnectionTrait>,
-        tasks: &[TaskId],
-    ) -> Result<Self, StoreError> {
-        let mut read = Self {
-            by_task: BTreeMap::new(),
-            bytes: 0,
-            statements: 0,
-        };
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let rows = scope
-                .find::<step::Entity>()
-                .filter(step::Column::Task.is_in(tasks.iter().map(|task| task.0)))
-                .order_by_asc(step::Column::Task)
-                .order_by_asc(step::Column::Position)
-                .all(scope.db)
-                .await?;
-            let are_translated = rows.iter().any(|row| row.language_count > 0);
-            read.statements += 1 + usize::from(are_translated);
-            let bytes: i64 = rows.iter().map(|row| row.size + row.body_size).sum();
-            read.bytes += usize::try_from(bytes).unwrap_or_default();
-            for (step, place) in steps::with_translations(scope, rows, Bodies::Read).await? {
-                let of_task = read.by_task.entry(step.task).or_default();
-                of_task.push((step, place));
-            }
+async fn read_steps(
+    scope: Scope<'_, impl ConnectionTrait>,
+    tasks: &[TaskId],
+) -> Result<StepsOfTasks, StoreError> {
+    let mut by_task = StepsOfTasks::new();
+    for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
+        let rows = scope
+            .find::<step::Entity>()
+            .filter(step::Column::Task.is_in(tasks.iter().map(|task| task.0)))
+            .order_by_asc(step::Column::Task)
+            .order_by_asc(step::Column::Position)
+            .all(scope.db)
+            .await?;
+        for (step, place) in steps::with_translations(scope, rows, Bodies::Read).await? {
+            by_task.entry(step.task).or_default().push((step, place));
         }
-        Ok(read)
     }
-
-    /// Fails with a conflict if a step has changed since it was read. On PostgreSQL, several statements
-    /// under the locks of tasks see one state only if no step has changed.
-    async fn check_unchanged(
-        &self,
-        scope: Scope<'_, impl ConnectionTrait>,
-        tasks: &[TaskId],
-    ) -> Result<(), StoreError> {
-        if self.statements <= 1 || scope.backend() == DbBackend::Sqlite {
-            return Ok(());
-        }
-        let read = self.by_task.values().flatten();
-        let read: BTreeMap<Uuid, i64> = read
-            .map(|(step, _)| (step.guid.0, step.row_version.version))
-            .collect();
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let stored: Vec<(Uuid, i64)> = scope
-                .find::<step::Entity>()
-                .select_only()
-                .columns([step::Column::Guid, step::Column::Version])
-                .filter(step::Column::Task.is_in(tasks.iter().map(|task| task.0)))
-                .into_tuple()
-                .all(scope.db)
-                .await?;
-            let is_unchanged = |(step, version): &(Uuid, i64)| read.get(step) == Some(version);
-            if !stored.iter().all(is_unchanged) {
-                return Err(StoreError::Conflict);
-            }
-        }
-        Ok(())
-    }
+    Ok(by_task)
 }
 
 /// The trees of tasks and their steps.
@@ -225,14 +156,14 @@ fn assemble(tasks: Vec<Task>, mut steps: StepsOfTasks) -> Vec<TaskTree> {
         let parent = parent.filter(|parent| ids.contains(parent));
         by_parent.entry(parent).or_default().push(task);
     }
-    trees_below(None, &mut by_parent, &mut steps.by_task)
+    trees_below(None, &mut by_parent, &mut steps)
 }
 
 /// The trees of the tasks that a task manages, or of the roots.
 fn trees_below(
     parent: Option<TaskId>,
     by_parent: &mut BTreeMap<Option<TaskId>, Vec<Task>>,
-    steps: &mut BTreeMap<TaskId, Vec<(Step, Place)>>,
+    steps: &mut StepsOfTasks,
 ) -> Vec<TaskTree> {
     let tasks = by_parent.remove(&parent).unwrap_or_default();
     let trees = tasks.into_iter().map(|mut task| {
@@ -345,7 +276,7 @@ impl Account {
                 return Err(StoreError::NeedsLargeReadPermit(bytes));
             }
             let tasks = read_tasks(scope, &ids).await?;
-            let steps = StepsOfTasks::read(scope, &ids).await?;
+            let steps = read_steps(scope, &ids).await?;
             let tree = assemble(tasks, steps).pop();
             Ok(tree.ok_or_else(|| Error::task_not_found(guid, "guid"))?)
         })

@@ -1,154 +1,128 @@
-//! Guides that a write reads under locks, and their memory.
+//! Guides that a write reads under locks.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-};
+use std::collections::BTreeSet;
+
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
+use uuid::Uuid;
 
 use super::Tx;
 use crate::{
     analysis_threads::run_by_weight,
-    call_context::WorkMemory,
     domain::{
-        Error, Result, SizedResource,
+        Error,
         changes::Changes,
         history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent},
         ids::TaskId,
         import::TaskTree,
         task::LockedTask,
     },
-    store::{error::StoreError, read::task_tree},
+    store::{
+        entity::step,
+        error::StoreError,
+        read::{
+            MAX_IDS_PER_STATEMENT, steps,
+            task_tree::{self, LARGE_TREE_BYTES},
+        },
+    },
 };
 
-/// Bytes of memory that a stored step takes in addition to its texts.
-const BYTES_PER_STORED_STEP: usize = 1_200;
-/// Bytes of memory for each byte of the size of a stored task or step. It takes twice its size
-/// when it is read, and as much again in a plan or when it is encoded.
-const MEMORY_PER_STORED_BYTE: usize = 4;
+/// How often a write holds a guide: as rows, as it was, as it will be, and encoded.
+const COPIES: usize = 4;
 /// Bytes of a guide that are encoded in the time that the analysis of one step takes.
 const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 
-/// The memory reserved for the guides of a write. Its attempts share it.
-pub struct GuideMemory {
-    memory: Mutex<WorkMemory>,
-    /// The bytes reserved in addition to stored guides.
-    other_bytes: AtomicUsize,
-}
-
-impl GuideMemory {
-    /// Reserves this many bytes. Fails if they exceed the limit, or what other calls leave of it.
-    pub fn of_current_call(other_bytes: usize) -> Result<Self> {
-        let mut memory = WorkMemory::of_current_call();
-        memory.hold(SizedResource::Import, other_bytes, 0)?;
-        Ok(Self {
-            memory: Mutex::new(memory),
-            other_bytes: AtomicUsize::new(other_bytes),
-        })
-    }
-
-    /// Reserves this many bytes, and releases those of stored guides.
-    pub fn hold_other(&self, bytes: usize) -> Result<()> {
-        self.other_bytes.store(bytes, Ordering::Relaxed);
-        self.hold([], 0)
-    }
-
-    /// Reserves memory for stored tasks, and for their steps of this many bytes.
-    pub fn hold<'h>(
-        &self,
-        tasks: impl IntoIterator<Item = &'h LockedTask>,
-        step_bytes: usize,
-    ) -> Result<()> {
-        let (mut bytes, mut steps) = (step_bytes, 0_usize);
-        for task in tasks {
-            bytes = bytes.saturating_add(usize::try_from(task.size).unwrap_or_default());
-            steps = steps.saturating_add(usize::try_from(task.step_count).unwrap_or_default());
-        }
-        let bytes = bytes
-            .saturating_mul(MEMORY_PER_STORED_BYTE)
-            .saturating_add(steps.saturating_mul(BYTES_PER_STORED_STEP))
-            .saturating_add(self.other_bytes.load(Ordering::Relaxed));
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.hold(SizedResource::Import, bytes, 0)
-    }
-}
-
-/// Whether an attempt locks all tasks and steps of a guide before it reads them. The first attempt does
-/// so if an etag is compared. Otherwise attempts after a conflict do so, so other writes cannot starve
-/// this one.
-pub struct LocksWholeGuide(AtomicBool);
-
-impl LocksWholeGuide {
-    /// Whether the first attempt does so.
-    pub fn new(from_the_start: bool) -> Self {
-        Self(AtomicBool::new(from_the_start))
-    }
-
-    /// Notes how an attempt went.
-    pub fn note<T>(&self, attempt: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let Err(StoreError::Conflict | StoreError::Locked) = attempt {
-            self.0.store(true, Ordering::Relaxed);
-        }
-        attempt
-    }
+/// Guides whose tasks and steps are all locked.
+pub struct LockedGuides {
+    /// The ids of their tasks, sorted.
+    pub ids: Vec<TaskId>,
+    /// All locked tasks. They may be more than those of the guides.
+    pub tasks: Vec<LockedTask>,
+    /// The bytes of their tasks and steps.
+    pub bytes: usize,
 }
 
 impl Tx<'_> {
-    /// Locks the tasks of guides and other tasks, in the order of their ids; then the steps of the guides,
-    /// if these are to be locked whole. Returns the ids of the guides' tasks, and all locked tasks.
+    /// Locks the tasks of guides and other tasks in the order of their ids; then all steps of the
+    /// guides.
     pub async fn lock_guides(
         &self,
         roots: &[TaskId],
         others: impl IntoIterator<Item = TaskId>,
-        LocksWholeGuide(whole): &LocksWholeGuide,
-    ) -> Result<(Vec<TaskId>, Vec<LockedTask>), StoreError> {
-        let mut of_guides = task_tree::ids(self.scope(), roots).await?;
-        let mut ids: BTreeSet<TaskId> = others.into_iter().collect();
-        ids.extend(&of_guides);
-        let mut locked = self
-            .lock_tasks(&Vec::from_iter(ids.iter().copied()))
-            .await?;
-        if !whole.load(Ordering::Relaxed) {
-            return Ok((of_guides, locked));
-        }
-        // Tasks that were created while this waited for its locks have greater ids, so that they are
-        // locked in order.
-        loop {
-            let now = task_tree::ids(self.scope(), roots).await?;
-            if now == of_guides {
-                break;
-            }
-            let new: Vec<TaskId> = now.iter().copied().filter(|id| !ids.contains(id)).collect();
-            if new.first().is_some_and(|first| Some(first) < ids.last()) {
+    ) -> Result<LockedGuides, StoreError> {
+        let mut ids = task_tree::ids(self.scope(), roots).await?;
+        let mut to_lock: BTreeSet<TaskId> = ids.iter().copied().chain(others).collect();
+        let mut locked = BTreeSet::new();
+        let mut tasks = Vec::with_capacity(to_lock.len());
+        while !to_lock.is_empty() {
+            // Tasks that were created while this waited for its locks have greater ids, so they are
+            // locked in order.
+            if to_lock.first() < locked.last() {
                 return Err(StoreError::Conflict);
             }
-            locked.extend(self.lock_tasks(&new).await?);
-            ids.extend(new);
-            of_guides = now;
+            let guids = Vec::from_iter(to_lock.iter().copied());
+            tasks.extend(self.lock_tasks(&guids).await?);
+            locked.append(&mut to_lock);
+            ids = task_tree::ids(self.scope(), roots).await?;
+            to_lock.extend(ids.iter().filter(|id| !locked.contains(id)));
         }
-        self.lock_steps_of(&of_guides).await?;
-        Ok((of_guides, locked))
+        let bytes = self.lock_steps_of_guides(&ids, &tasks).await?;
+        Ok(LockedGuides { ids, tasks, bytes })
     }
 
-    /// Reads the guide of a task whose tasks are locked; `None` if it is too large to be
+    /// Locks the steps of locked tasks, and returns the bytes of these tasks with their steps.
+    async fn lock_steps_of_guides(
+        &self,
+        ids: &[TaskId],
+        locked: &[LockedTask],
+    ) -> Result<usize, StoreError> {
+        let of_guides = locked
+            .iter()
+            .filter(|task| ids.binary_search(&task.guid).is_ok());
+        let mut bytes: i64 = of_guides.map(|task| task.size).sum();
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let of_tasks = self.find::<step::Entity>().select_only();
+            let of_tasks = of_tasks
+                .column(step::Column::Guid)
+                .expr(steps::step_bytes());
+            let of_tasks = of_tasks.filter(step::Column::Task.is_in(ids.iter().map(|id| id.0)));
+            let sizes: Vec<(Uuid, i64)> = self
+                .locked(of_tasks, step::Column::Guid)
+                .into_tuple()
+                .all(self.db())
+                .await?;
+            bytes += sizes.iter().map(|(_, bytes)| bytes).sum::<i64>();
+        }
+        Ok(usize::try_from(bytes).unwrap_or_default())
+    }
+
+    /// Fails with [`StoreError::NeedsLargeReadPermit`] if guides of this size are large and the write
+    /// has no permit for that.
+    pub fn permit_guides(&self, bytes: usize) -> Result<(), StoreError> {
+        if bytes <= LARGE_TREE_BYTES || self.large_read_permit.is_some() {
+            return Ok(());
+        }
+        Err(StoreError::NeedsLargeReadPermit(
+            bytes.saturating_mul(COPIES),
+        ))
+    }
+
+    /// Locks the steps of a guide whose tasks are locked, and reads it; `None` if it is too large to be
     /// exported. Fails with a conflict if the guide has other tasks than the locked ones.
     pub async fn read_exportable_guide(
         &self,
         root: TaskId,
         locked: &[LockedTask],
-        memory: &GuideMemory,
     ) -> Result<Option<KeptGuide>, StoreError> {
         let ids: Vec<TaskId> = locked.iter().map(|locked_task| locked_task.guid).collect();
-        let of_steps = task_tree::step_bytes(self.scope(), &ids).await?;
-        let of_tasks: i64 = locked.iter().map(|locked_task| locked_task.size).sum();
-        let bytes = of_steps.saturating_add(usize::try_from(of_tasks).unwrap_or_default());
+        if task_tree::ids(self.scope(), &[root]).await? != ids {
+            return Err(StoreError::Conflict);
+        }
+        let bytes = self.lock_steps_of_guides(&ids, locked).await?;
         if bytes > self.context.max_message_bytes {
             return Ok(None);
         }
-        memory.hold(locked, of_steps)?;
-        match task_tree::read_tree(self.scope(), root, &ids, |_| Ok(())).await? {
+        self.permit_guides(bytes)?;
+        match task_tree::read_trees(self.scope(), &ids).await?.pop() {
             Some(tree) => Ok(Some(self.with_outdated_translations(tree).await?)),
             // It was there when it was locked.
             None => Err(StoreError::Conflict),
@@ -185,14 +159,6 @@ impl Tx<'_> {
         let encoded = run_by_weight(weight, move || encode(guide)).await?;
         let encoded = encoded.ok_or_else(|| Error::Internal("a guide is not encoded".to_owned()));
         Ok(RevisionContent::Encoded(encoded?))
-    }
-
-    /// Measures the decoded size of the guide of a revision, in bytes.
-    pub async fn measure(&self, guide: EncodedGuide) -> Result<(EncodedGuide, usize), StoreError> {
-        let decoded_bytes = self.guide_codec.decoded_bytes;
-        let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;
-        let (bytes, guide) = run_by_weight(weight, move || (decoded_bytes(&guide), guide)).await?;
-        Ok((guide, bytes.ok_or(StoreError::Corrupt("content"))?))
     }
 
     /// Decodes the guide of a revision.

@@ -3,18 +3,14 @@
 //! The steps that refer to renamed tasks are locked in a second pass, where two renames can deadlock.
 //! PostgreSQL aborts one of them, and that write is retried.
 
-use std::collections::BTreeMap;
-
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
 use super::tx::Tx;
 use crate::{
     domain::{
-        changes::Changes,
         ids::{StepId, TaskId},
         order::{Neighbors, Place},
-        row_version::RowVersion,
         task::{LockedTask, Task},
         time::Timestamp,
     },
@@ -97,38 +93,6 @@ impl Tx<'_> {
             locked.extend(self.lock_steps(column.is_in(ids)).await?);
         }
         Ok(locked)
-    }
-
-    /// Locks the stored steps that change, in the order of their ids. Fails with a conflict
-    /// if one that is updated or deleted has another version than the decision is based
-    /// on. A moved step needs no version check: places change only under the task's lock.
-    pub async fn lock_changed_steps(&self, changes: &Changes) -> Result<(), StoreError> {
-        let updated = changes.steps.iter().filter_map(|step| step.before.as_ref());
-        let updated = updated.map(|step| (step.guid, Some(step.row_version)));
-        let deleted = changes.deleted_steps.iter();
-        let deleted = deleted.map(|deleted| (deleted.step, Some(deleted.row_version)));
-        let moved = changes.moved.iter().map(|(step, _)| (*step, None));
-        // The last entry of a step counts: one that moves and is updated is checked.
-        let expected: BTreeMap<StepId, Option<RowVersion>> =
-            moved.chain(updated).chain(deleted).collect();
-        let ids: Vec<StepId> = expected.keys().copied().collect();
-        let mut locked = 0;
-        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
-            let ids = ids.iter().map(|step| step.0);
-            for (step, version, modified) in self.lock_step_versions(ids).await? {
-                let is_same = |expected: &RowVersion| {
-                    (expected.version, expected.modified) == (version, modified)
-                };
-                match expected.get(&step) {
-                    Some(row_version) if row_version.as_ref().is_none_or(is_same) => locked += 1,
-                    Some(_) | None => return Err(StoreError::Conflict),
-                }
-            }
-        }
-        match locked == expected.len() {
-            true => Ok(()),
-            false => Err(StoreError::Conflict),
-        }
     }
 
     /// Locks steps in the order of their ids, and returns those ids with their versions and the times of

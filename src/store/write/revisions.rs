@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::{
-    Operation, Tx,
-    guide::{GuideMemory, LocksWholeGuide},
-};
+use super::{Operation, Tx};
 use crate::{
     domain::{
         Error, Precondition, Result, SizedResource,
@@ -26,7 +23,7 @@ use crate::{
         import::{ImportOutcome, RestoreContext, RestorePlan, TaskTree, restore},
         size::stored_count,
         step::ReferencedTask,
-        task::{LockedTask, Task},
+        task::Task,
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
@@ -93,9 +90,8 @@ impl Account {
         request: NewRevisionRequest,
         retry: Option<RetryKey<CreatedRevision>>,
     ) -> Result<WriteOutcome<CreatedRevision>> {
-        let memory = GuideMemory::of_current_call(0)?;
-        let write = CreateRevision { request, memory };
-        self.write_idempotent(write, WriteMode::Store, retry).await
+        self.write_idempotent(CreateRevision(request), WriteMode::Store, retry)
+            .await
     }
 
     /// Deletes a revision.
@@ -126,12 +122,7 @@ impl Account {
         retry: Option<RetryKey<RestoredRevision>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<RestoredRevision>> {
-        let write = RestoreWrite {
-            locks_whole_guide: LocksWholeGuide::new(request.expected.is_set()),
-            request,
-            mode,
-            memory: GuideMemory::of_current_call(0)?,
-        };
+        let write = RestoreWrite { request, mode };
         self.write_idempotent(write, mode, retry).await
     }
 }
@@ -219,10 +210,7 @@ impl Tx<'_> {
     }
 }
 
-struct CreateRevision {
-    request: NewRevisionRequest,
-    memory: GuideMemory,
-}
+struct CreateRevision(NewRevisionRequest);
 
 /// What the creation of a revision reads.
 struct NewRevisionSnapshot {
@@ -249,7 +237,7 @@ impl Operation for CreateRevision {
             task,
             requested: RequestedRevision { note, alias: _ },
             expected,
-        } = &self.request;
+        } = &self.0;
         let task = *task;
         let ids = task_tree::ids(tx.scope(), &[task]).await?;
         let locked_tasks = tx.lock_tasks(&ids).await?;
@@ -257,9 +245,7 @@ impl Operation for CreateRevision {
             return Err(Error::task_not_found(task, "task").into());
         }
         let history = tx.lock_history(task).await?;
-        let guide = tx
-            .read_exportable_guide(task, &locked_tasks, &self.memory)
-            .await?;
+        let guide = tx.read_exportable_guide(task, &locked_tasks).await?;
         let guide = guide.ok_or(Error::TooLarge {
             resource: SizedResource::Guide,
             limit: tx.context.max_message_bytes,
@@ -301,7 +287,7 @@ impl Operation for CreateRevision {
             requested,
             guide,
         } = stored;
-        let RequestedRevision { note, alias } = &self.request.requested;
+        let RequestedRevision { note, alias } = &self.0.requested;
         let mut edits = Vec::new();
         let unchanged = matches!(guide, GuideToKeep::Unchanged(_));
         let mut revision = match guide {
@@ -435,12 +421,9 @@ impl Operation for SetAlias {
     }
 }
 
-/// A restore, and the state that its attempts share.
 struct RestoreWrite {
     request: RestoreRequest,
     mode: WriteMode,
-    memory: GuideMemory,
-    locks_whole_guide: LocksWholeGuide,
 }
 
 /// What a restore reads.
@@ -464,7 +447,8 @@ impl RestoreWrite {
         let Some((found, document_bytes)) = found else {
             return Err(tx.revision_not_found(*task, revision).await?);
         };
-        self.memory.hold_other(document_bytes)?;
+        // The stored guide is about as large.
+        tx.permit_guides(document_bytes.saturating_mul(2))?;
         let content = revisions::content(tx.scope(), *task, found.number).await?;
         let Some(content) = content else {
             return Err(tx.revision_not_found(*task, revision).await?);
@@ -473,15 +457,7 @@ impl RestoreWrite {
             content,
             document_bytes,
         };
-        let (guide, decoded) = tx.measure(guide).await?;
-        // The encoded document, its message, and the guide, which takes as much as the message.
-        let guide_bytes = decoded.saturating_sub(document_bytes);
-        self.memory
-            .hold_other(decoded.saturating_add(guide_bytes))?;
-        let guide = tx.decode(guide).await?;
-        // The guide and the plan, which share its bodies.
-        self.memory.hold_other(decoded)?;
-        Ok(guide)
+        tx.decode(guide).await
     }
 }
 
@@ -512,19 +488,14 @@ impl Operation for RestoreWrite {
         let (mut managed, mut subtasks) = (BTreeSet::from([root]), BTreeSet::new());
         add_referenced(&kept.tree, &mut managed, &mut subtasks);
         let roots = Vec::from_iter(managed);
-        let whole = &self.locks_whole_guide;
-        let (of_guides, locked) = whole.note(tx.lock_guides(&roots, subtasks, whole).await)?;
-        let is_of_guides = |task: &&LockedTask| of_guides.binary_search(&task.guid).is_ok();
-        let tasks: Vec<&LockedTask> = locked.iter().filter(is_of_guides).collect();
+        let guides = tx.lock_guides(&roots, subtasks).await?;
         let history = tx.lock_history(root).await?;
         if history.last_number == 0 {
             // The history has just been deleted.
             return Err(StoreError::Conflict);
         }
-        let hold = |step_bytes| self.memory.hold(tasks.iter().copied(), step_bytes);
-        hold(0)?;
-        let trees = task_tree::read_trees(tx.scope(), &roots, &of_guides, hold).await;
-        let mut others = whole.note(trees)?;
+        tx.permit_guides(guides.bytes)?;
+        let mut others = task_tree::read_trees(tx.scope(), &guides.ids).await?;
         let outdated = task_tree::outdated_translations(tx.scope(), &others).await?;
         let stored = others.iter().position(|tree| tree.task.guid == root);
         let stored = stored.map(|index| others.swap_remove(index));
@@ -532,7 +503,8 @@ impl Operation for RestoreWrite {
             Some(_) => false,
             None => !tx.lock_index_deletions(vec![root.0]).await?.is_empty(),
         };
-        let referenced = locked.iter().map(|task| (task.guid, task.referenced()));
+        let referenced = guides.tasks.iter();
+        let referenced = referenced.map(|task| (task.guid, task.referenced()));
         Ok(RestoreSnapshot {
             kept,
             stored,
@@ -542,11 +514,6 @@ impl Operation for RestoreWrite {
             referenced: referenced.collect(),
             history,
         })
-    }
-
-    async fn lock_changed(&self, tx: &Tx<'_>, changes: &Changes) -> Result<(), StoreError> {
-        let locked = tx.lock_changed_steps(changes).await;
-        self.locks_whole_guide.note(locked)
     }
 
     fn decide(

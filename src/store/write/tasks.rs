@@ -3,7 +3,7 @@
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
-use super::{Operation, guide::GuideMemory, tx::Tx};
+use super::{Operation, tx::Tx};
 use crate::{
     domain::{
         Error, Precondition, Result,
@@ -47,21 +47,13 @@ impl Account {
             expected,
             patch,
         };
-        let memory = GuideMemory::of_current_call(0)?;
-        let write = UpdateTaskWrite {
-            update,
-            mode,
-            memory,
-        };
-        self.write(write, mode).await
+        self.write(UpdateTaskWrite { update, mode }, mode).await
     }
 
     /// Deletes a task. Returns the number of the revision that keeps its guide; 0 if there is
     /// none.
     pub async fn delete_task(&self, delete: DeleteTask) -> Result<i64> {
-        let memory = GuideMemory::of_current_call(0)?;
-        let write = DeleteTaskWrite { delete, memory };
-        self.write(write, WriteMode::Store).await
+        self.write(DeleteTaskWrite(delete), WriteMode::Store).await
     }
 }
 
@@ -84,7 +76,6 @@ impl Operation for CreateTask {
 struct UpdateTaskWrite {
     update: UpdateTask,
     mode: WriteMode,
-    memory: GuideMemory,
 }
 
 impl UpdateTaskWrite {
@@ -124,9 +115,7 @@ impl Operation for UpdateTaskWrite {
         let guide = match task.as_ref().is_some_and(keeps_guide) {
             true => {
                 let history = tx.lock_history(guid).await?;
-                let guide = tx
-                    .read_exportable_guide(guid, &locked_tasks, &self.memory)
-                    .await?;
+                let guide = tx.read_exportable_guide(guid, &locked_tasks).await?;
                 guide.map(|guide| (guide, history))
             }
             false => None,
@@ -143,10 +132,7 @@ impl Operation for UpdateTaskWrite {
     }
 }
 
-struct DeleteTaskWrite {
-    delete: DeleteTask,
-    memory: GuideMemory,
-}
+struct DeleteTaskWrite(DeleteTask);
 
 impl Operation for DeleteTaskWrite {
     type Snapshot = TaskToDelete;
@@ -154,7 +140,7 @@ impl Operation for DeleteTaskWrite {
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteTask);
 
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskToDelete, StoreError> {
-        let guid = self.delete.guid;
+        let guid = self.0.guid;
         // The tasks that are managed below it are locked with it, in the order of ids.
         let below = task_tree::ids(tx.scope(), &[guid]).await?;
         let locked_tasks = tx.lock_tasks(&below).await?;
@@ -175,7 +161,7 @@ impl Operation for DeleteTaskWrite {
             false => None,
         };
         let referenced_by = first_referring_steps(tx, guid).await?;
-        let steps = match self.delete.force && task.step_count > 0 {
+        let steps = match self.0.force && task.step_count > 0 {
             true => tx.lock_steps_of(&[guid]).await?,
             false => Vec::new(),
         };
@@ -189,20 +175,18 @@ impl Operation for DeleteTaskWrite {
             guide: None,
         };
         // Refused deletions read no guide.
-        self.delete.check(&stored)?;
+        self.0.check(&stored)?;
         // The newest revision may be of this very state.
         let may_have_revision =
             stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
-        if may_have_revision && tx.context.keeps_deleted_tasks && !self.delete.purge_history {
-            stored.guide = tx
-                .read_exportable_guide(guid, &locked_tasks, &self.memory)
-                .await?;
+        if may_have_revision && tx.context.keeps_deleted_tasks && !self.0.purge_history {
+            stored.guide = tx.read_exportable_guide(guid, &locked_tasks).await?;
         }
         Ok(stored)
     }
 
     fn decide(&self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, i64)> {
-        self.delete.clone().into_changes(stored, context)
+        self.0.clone().into_changes(stored, context)
     }
 }
 

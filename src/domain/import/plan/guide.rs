@@ -5,20 +5,12 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::domain::{
-    decide::WriteContext, etag::GuideEtag, ids::TaskId, import::TaskTree, row_version::RowVersion,
-    size::exported_bytes, step::Step, task::Task, text::Name,
+    Error, Result, SizedResource, decide::WriteContext, etag::GuideEtag, ids::TaskId,
+    import::TaskTree, row_version::RowVersion, size::exported_bytes, step::Step, task::Task,
+    text::Name,
 };
 
 use super::planned::PlannedTask;
-
-/// The guide after an import, if it is not too large to be shown.
-#[derive(Clone, Debug)]
-pub enum PlannedGuide {
-    /// The guide. Places of steps are left out.
-    Shown(Box<TaskTree>),
-    /// It takes so many bytes.
-    TooLarge(usize),
-}
 
 /// A task of the guide with its steps, planned or as they are stored.
 struct GuideTask<'p> {
@@ -30,13 +22,13 @@ struct GuideTask<'p> {
 /// The planned tasks by id.
 type PlannedTasks<'p> = BTreeMap<TaskId, &'p PlannedTask<'p>>;
 
-/// The etag of the guide of the first planned task, and the guide itself unless `max_bytes` is
-/// `None`. The tasks are completed, see [`PlannedTask::complete`].
+/// The etag of the guide of the first planned task, and the guide itself if it is shown; it must not be
+/// too large for that. The tasks are completed, see [`PlannedTask::complete`].
 pub(super) fn guide(
     planned: &[PlannedTask<'_>],
-    max_bytes: Option<usize>,
+    is_shown: bool,
     context: &WriteContext,
-) -> Option<(GuideEtag, Option<PlannedGuide>)> {
+) -> Option<(GuideEtag, Result<Option<Box<TaskTree>>>)> {
     let after = |planned: &PlannedTask<'_>| planned.after.as_ref().map(|task| task.guid);
     let root = after(planned.first()?)?;
     let tasks: PlannedTasks<'_> = planned
@@ -50,16 +42,17 @@ pub(super) fn guide(
         .iter()
         .map(|(id, row_version)| (*id, row_version));
     let etag = GuideEtag::of_row_versions(row_versions.collect());
-    let Some(max_bytes) = max_bytes else {
-        return Some((etag, None));
-    };
-    let bytes = guide.bytes();
-    if bytes > max_bytes {
-        return Some((etag, Some(PlannedGuide::TooLarge(bytes))));
+    if !is_shown {
+        return Some((etag, Ok(None)));
+    }
+    let limit = context.max_message_bytes;
+    if guide.bytes() > limit {
+        let resource = SizedResource::Guide;
+        return Some((etag, Err(Error::TooLarge { resource, limit })));
     }
     let mut tree = guide.tree();
     retitle(&mut tree, &tasks, context);
-    Some((etag, Some(PlannedGuide::Shown(Box::new(tree)))))
+    Some((etag, Ok(Some(Box::new(tree)))))
 }
 
 impl<'p> GuideTask<'p> {
