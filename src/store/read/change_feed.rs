@@ -76,13 +76,6 @@ struct FeedState {
     has_new: bool,
 }
 
-/// The entries after a cursor.
-struct Found {
-    page: FeedPage,
-    /// Whether it ends at the newest entry with a position, has room, and there are entries without one.
-    needs_sequencing: bool,
-}
-
 /// Whether there are entries without a position.
 pub async fn has_new_changes(scope: Scope<'_, impl ConnectionTrait>) -> Result<bool, StoreError> {
     let first: Vec<i64> = scope
@@ -115,16 +108,17 @@ impl Account {
             FeedStart::After(_) | FeedStart::Oldest => 1,
         };
         for _ in 0..rounds {
-            let found = self.read_changes(start, task, size).await?;
-            if !found.needs_sequencing {
-                return Ok(found.page);
+            let page = self.read_changes(start, task, size).await?;
+            let has_room = page.entries.len() < size.get() as usize;
+            if !page.is_at_head || page.caught_up || !has_room {
+                return Ok(page);
             }
             if !self.sequence_changes().await? {
                 // Another server may have done it meanwhile.
                 break;
             }
         }
-        Ok(self.read_changes(start, task, size).await?.page)
+        Ok(self.read_changes(start, task, size).await?)
     }
 
     async fn read_changes(
@@ -132,7 +126,7 @@ impl Account {
         start: FeedStart,
         task: Option<TaskId>,
         size: PageSize,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<FeedPage, StoreError> {
         let size = size.get() as usize;
         let max_examined = if task.is_some() { MAX_EXAMINED } else { size };
         // One more at each end: the entry at the cursor, and the one that tells whether the last one
@@ -186,10 +180,7 @@ impl Account {
         }
         page.is_at_head = page.next.position == state.head;
         page.caught_up = page.is_at_head && !state.has_new;
-        Ok(Found {
-            needs_sequencing: page.is_at_head && state.has_new && page.entries.len() < size,
-            page,
-        })
+        Ok(page)
     }
 
     async fn read_feed(

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DerivePartialModel, ExprTrait, QueryFilter, QueryOrder,
-    QuerySelect, QueryTrait, Select, sea_query::Expr,
+    ColumnTrait, ConnectionTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
+    QueryTrait, Select, SelectExt, sea_query::Expr,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::{
         etag::GuideEtag,
         history::{
             DeletedBy, DeletedTask, DeletedTaskCursor, EncodedGuide, Note, RevisionAlias,
-            RevisionAliases, RevisionCause, RevisionName, TaskRevision, aliases_of,
+            RevisionAliases, RevisionCause, RevisionName, TaskRevision,
         },
         ids::TaskId,
         page::{Page, PageSize},
@@ -35,9 +35,8 @@ use crate::{
     },
 };
 
-/// A revision's row without its guide.
-#[derive(DerivePartialModel)]
-#[sea_orm(entity = "task_revision::Entity")]
+/// A revision's row without its guide, and its aliases, separated by commas.
+#[derive(FromQueryResult)]
 struct RevisionRow {
     task: Uuid,
     number: i64,
@@ -51,10 +50,15 @@ struct RevisionRow {
     guide_etag: String,
     size: i64,
     document_size: i64,
+    aliases: Option<String>,
 }
 
 impl RevisionRow {
-    fn read(self, aliases: Vec<RevisionAlias>) -> Result<TaskRevision, StoreError> {
+    fn read(self) -> Result<TaskRevision, StoreError> {
+        let aliases = self.aliases.as_deref().unwrap_or_default();
+        let aliases = aliases.split(',').filter(|alias| !alias.is_empty());
+        let mut aliases: Vec<RevisionAlias> = aliases.map(read_alias).collect::<Result<_, _>>()?;
+        aliases.sort_unstable();
         Ok(TaskRevision {
             task: TaskId(self.task),
             number: self.number,
@@ -72,14 +76,23 @@ impl RevisionRow {
     }
 }
 
-/// The revisions of a task.
-fn revisions(
-    scope: Scope<'_, impl ConnectionTrait>,
-    task: TaskId,
-) -> Select<task_revision::Entity> {
+fn read_alias(alias: &str) -> Result<RevisionAlias, StoreError> {
+    RevisionAlias::parse(alias).ok_or(StoreError::Corrupt("alias"))
+}
+
+/// Selects the account's revisions. One statement reads revisions and aliases, so they are of one state.
+fn revisions(scope: Scope<'_, impl ConnectionTrait>) -> Select<task_revision::Entity> {
+    use revision_alias::Column as Alias;
+    let aliases = scope
+        .find::<revision_alias::Entity>()
+        .select_only()
+        .expr(Expr::cust("string_agg(alias, ',')"))
+        .filter(Alias::Task.into_expr().eq(Column::Task.into_expr()))
+        .filter(Alias::Number.into_expr().eq(Column::Number.into_expr()));
     scope
         .find::<task_revision::Entity>()
-        .filter(Column::Task.eq(task.0))
+        .select_except([Column::Content])
+        .expr_as(aliases.into_query(), "aliases")
 }
 
 /// The aliases of a task.
@@ -92,44 +105,42 @@ pub async fn aliases(
         .filter(revision_alias::Column::Task.eq(task.0))
         .all(scope.db)
         .await?;
-    let aliases = rows
-        .into_iter()
-        .map(|row| Ok((read_alias(&row)?, row.number)));
-    aliases.collect()
-}
-
-fn read_alias(row: &revision_alias::Model) -> Result<RevisionAlias, StoreError> {
-    RevisionAlias::parse(&row.alias).ok_or(StoreError::Corrupt("alias"))
+    let aliases = rows.into_iter();
+    aliases
+        .map(|row| Ok((read_alias(&row.alias)?, row.number)))
+        .collect()
 }
 
 /// A revision of a task with the bytes of its document; `None` if there is none of this name.
-/// `aliases` are those of the task.
 pub async fn find(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     name: &RevisionName,
-    aliases: &RevisionAliases,
 ) -> Result<Option<(TaskRevision, usize)>, StoreError> {
-    let number = match name {
-        RevisionName::Number(number) => Some(*number),
-        RevisionName::Alias(alias) => aliases.get(alias).copied(),
+    use revision_alias::Column as Alias;
+    let is_named = match name {
+        RevisionName::Number(number) => Column::Number.eq(*number),
+        RevisionName::Alias(alias) => {
+            let named = scope
+                .find::<revision_alias::Entity>()
+                .select_only()
+                .column(Alias::Number)
+                .filter(Alias::Task.eq(task.0))
+                .filter(Alias::Alias.eq(alias.as_str()));
+            Column::Number.in_subquery(named.into_query())
+        }
     };
-    let Some(number) = number else {
-        return Ok(None);
-    };
-    let rows: Vec<RevisionRow> = revisions(scope, task)
-        .filter(Column::Number.eq(number))
-        .into_partial_model()
+    let mut rows: Vec<RevisionRow> = revisions(scope)
+        .filter(Column::Task.eq(task.0))
+        .filter(is_named)
+        .into_model()
         .all(scope.db)
         .await?;
-    let Some(row) = rows.into_iter().next() else {
+    let Some(row) = rows.pop() else {
         return Ok(None);
     };
     let document_bytes = usize::try_from(row.document_size).unwrap_or(usize::MAX);
-    Ok(Some((
-        row.read(aliases_of(aliases, number))?,
-        document_bytes,
-    )))
+    Ok(Some((row.read()?, document_bytes)))
 }
 
 /// The guide of a revision, compressed.
@@ -138,14 +149,16 @@ pub async fn content(
     task: TaskId,
     number: i64,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let contents: Vec<Vec<u8>> = revisions(scope, task)
+    let mut contents: Vec<Vec<u8>> = scope
+        .find::<task_revision::Entity>()
         .select_only()
         .column(Column::Content)
+        .filter(Column::Task.eq(task.0))
         .filter(Column::Number.eq(number))
         .into_tuple()
         .all(scope.db)
         .await?;
-    Ok(contents.into_iter().next())
+    Ok(contents.pop())
 }
 
 /// The error of a revision that was not found: TASK_NOT_FOUND if there is neither the task nor a
@@ -171,26 +184,16 @@ pub async fn exists_or_has_history(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: TaskId,
 ) -> Result<bool, StoreError> {
-    let histories: Vec<Uuid> = scope
-        .find::<task_history::Entity>()
-        .select_only()
-        .column(task_history::Column::Task)
+    let histories = scope.find::<task_history::Entity>();
+    let tasks = scope.find::<task::Entity>();
+    Ok(histories
         .filter(task_history::Column::Task.eq(guid.0))
-        .into_tuple()
-        .all(scope.db)
-        .await?;
-    if !histories.is_empty() {
-        return Ok(true);
-    }
-    let tasks: Vec<Uuid> = scope
-        .find::<task::Entity>()
-        .select_only()
-        .column(task::Column::Guid)
-        .filter(task::Column::Guid.eq(guid.0))
-        .into_tuple()
-        .all(scope.db)
-        .await?;
-    Ok(!tasks.is_empty())
+        .exists(scope.db)
+        .await?
+        || tasks
+            .filter(task::Column::Guid.eq(guid.0))
+            .exists(scope.db)
+            .await?)
 }
 
 impl Account {
@@ -202,8 +205,7 @@ impl Account {
         field: &'static str,
     ) -> Result<(TaskRevision, usize)> {
         let scope = self.reader();
-        let aliases = aliases(scope, task).await?;
-        match find(scope, task, name, &aliases).await? {
+        match find(scope, task, name).await? {
             Some(found) => Ok(found),
             None => Err(not_found(scope, task, name, field).await?),
         }
@@ -241,11 +243,12 @@ impl Account {
         size: PageSize,
     ) -> Result<Page<TaskRevision>> {
         let scope = self.reader();
-        let mut rows: Vec<RevisionRow> = revisions(scope, task)
+        let mut rows: Vec<RevisionRow> = revisions(scope)
+            .filter(Column::Task.eq(task.0))
             .filter(Column::Number.lt(before.unwrap_or(i64::MAX)))
             .order_by_desc(Column::Number)
             .limit(u64::from(size.get()) + 1)
-            .into_partial_model()
+            .into_model()
             .all(scope.db)
             .await
             .map_err(StoreError::from)?;
@@ -254,12 +257,8 @@ impl Account {
         }
         let more = rows.len() > size.get() as usize;
         rows.truncate(size.get() as usize);
-        let aliases = aliases(scope, task).await?;
-        let revisions = rows.into_iter().map(|row| {
-            let named = aliases_of(&aliases, row.number);
-            row.read(named)
-        });
-        let items = revisions.collect::<Result<_, StoreError>>()?;
+        let items = rows.into_iter().map(RevisionRow::read);
+        let items = items.collect::<Result<_, StoreError>>()?;
         Ok(Page { items, more })
     }
 
@@ -341,36 +340,11 @@ async fn newest_revisions(
         .filter(Column::Task.is_in(tasks.iter().copied()))
         .group_by(Column::Task);
     let key = Expr::tuple([Column::Task.into_expr(), Column::Number.into_expr()]);
-    let rows: Vec<RevisionRow> = scope
-        .find::<task_revision::Entity>()
+    let rows: Vec<RevisionRow> = revisions(scope)
         .filter(key.in_subquery(numbers.into_query()))
-        .into_partial_model()
+        .into_model()
         .all(scope.db)
         .await?;
-    let mut aliases = aliases_of_tasks(scope, tasks).await?;
-    let mut newest = BTreeMap::new();
-    for row in rows {
-        let named = aliases.remove(&(row.task, row.number)).unwrap_or_default();
-        newest.insert(row.task, row.read(named)?);
-    }
-    Ok(newest)
-}
-
-/// The aliases of tasks in their order, by task and number.
-async fn aliases_of_tasks(
-    scope: Scope<'_, impl ConnectionTrait>,
-    tasks: &[Uuid],
-) -> Result<BTreeMap<(Uuid, i64), Vec<RevisionAlias>>, StoreError> {
-    let mut rows = scope
-        .find::<revision_alias::Entity>()
-        .filter(revision_alias::Column::Task.is_in(tasks.iter().copied()))
-        .all(scope.db)
-        .await?;
-    rows.sort_by(|row, other| row.alias.cmp(&other.alias));
-    let mut aliases: BTreeMap<_, Vec<RevisionAlias>> = BTreeMap::new();
-    for row in rows {
-        let key = (row.task, row.number);
-        aliases.entry(key).or_default().push(read_alias(&row)?);
-    }
-    Ok(aliases)
+    let rows = rows.into_iter();
+    rows.map(|row| Ok((row.task, row.read()?))).collect()
 }

@@ -193,7 +193,7 @@ impl Tx<'_> {
     ) -> Result<(TaskRevision, RevisionAliases), StoreError> {
         self.lock_history(task).await?;
         let aliases = revisions::aliases(self.scope(), task).await?;
-        let found = revisions::find(self.scope(), task, name, &aliases).await?;
+        let found = revisions::find(self.scope(), task, name).await?;
         match found {
             Some((revision, _)) => Ok((revision, aliases)),
             None => Err(self.revision_not_found(task, name).await?),
@@ -257,7 +257,7 @@ impl Operation for CreateRevision {
         let guide = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
                 let name = RevisionName::Number(number);
-                let newest = revisions::find(tx.scope(), task, &name, &aliases).await?;
+                let newest = revisions::find(tx.scope(), task, &name).await?;
                 let (newest, _) = newest.ok_or(StoreError::Conflict)?;
                 GuideToKeep::Unchanged(newest)
             }
@@ -442,8 +442,7 @@ impl RestoreWrite {
     /// The guide of the revision, which never changes.
     async fn read_kept_guide(&self, tx: &Tx<'_>) -> Result<KeptGuide, StoreError> {
         let RestoreRequest { task, revision, .. } = &self.request;
-        let aliases = revisions::aliases(tx.scope(), *task).await?;
-        let found = revisions::find(tx.scope(), *task, revision, &aliases).await?;
+        let found = revisions::find(tx.scope(), *task, revision).await?;
         let Some((found, document_bytes)) = found else {
             return Err(tx.revision_not_found(*task, revision).await?);
         };
