@@ -35,7 +35,7 @@ pub enum StoreError {
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
     /// The call would read this many bytes of large rows and has no permit for that. It waits for one
-    /// and is retried. See [`LARGE_STEP_BYTES`](super::read::steps::LARGE_STEP_BYTES).
+    /// and is retried. See [`LARGE_BYTES`](super::read::LARGE_BYTES).
     NeedsLargeReadPermit(usize),
 }
 

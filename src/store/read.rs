@@ -5,6 +5,7 @@
 
 mod change_feed;
 mod guide;
+mod guide_rows;
 mod index_work;
 mod named;
 mod outside;
@@ -18,13 +19,23 @@ pub mod tasks;
 mod translation_work;
 mod validation;
 
+use std::collections::BTreeMap;
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryTrait, Select,
+};
+use uuid::Uuid;
+
 use super::{
-    account::{Account, Snapshot},
+    account::{Account, Scope, Snapshot},
     error::StoreError,
 };
-use crate::domain::{
-    Result,
-    page::{PAGE_BYTES, PageSize},
+use crate::{
+    analysis_threads::run_by_weight,
+    domain::{
+        Result,
+        page::{PAGE_BYTES, PageSize},
+    },
 };
 
 pub use change_feed::has_new_changes;
@@ -41,8 +52,54 @@ pub enum Texts {
     All,
 }
 
+impl Texts {
+    /// Fails with [`StoreError::NeedsLargeReadPermit`] if only small rows may be read, and so many bytes
+    /// are more than small ones have.
+    pub fn check(self, bytes: i64, max_small: i64) -> Result<(), StoreError> {
+        if self == Self::All || bytes <= max_small {
+            return Ok(());
+        }
+        let bytes = usize::try_from(bytes).unwrap_or_default();
+        Err(StoreError::NeedsLargeReadPermit(bytes))
+    }
+}
+
+/// Rows that have more bytes together are large: they are read under a permit.
+pub const LARGE_BYTES: i64 = 1024 * 1024;
+
 /// The maximum number of ids in one statement.
 pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
+
+/// Reads the selected rows that have one of these ids in a column. Many rows are decoded on another
+/// thread.
+pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult + Send + 'static>(
+    scope: Scope<'_, impl ConnectionTrait>,
+    rows: Select<E>,
+    column: E::Column,
+    ids: impl IntoIterator<Item = Uuid>,
+) -> Result<Vec<R>, StoreError> {
+    let ids = Vec::from_iter(ids);
+    let mut read = Vec::new();
+    for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+        let rows = rows.clone().filter(column.is_in(ids.iter().copied()));
+        let rows = scope.db.query_all(&rows.into_query()).await?;
+        let decode = |row| R::from_query_result(&row, "");
+        let rows = run_by_weight(rows.len(), move || {
+            rows.into_iter().map(decode).collect::<Result<Vec<R>, _>>()
+        });
+        read.extend(rows.await??);
+    }
+    Ok(read)
+}
+
+/// Groups rows by an id.
+fn group_by_id<R>(rows: Vec<R>, id: impl Fn(&R) -> Uuid) -> BTreeMap<Uuid, Vec<R>> {
+    let mut groups = BTreeMap::<_, Vec<R>>::new();
+    for row in rows {
+        groups.entry(id(&row)).or_default().push(row);
+    }
+    groups
+}
 
 impl Account {
     /// Runs a read of small texts in a snapshot. If it fails with

@@ -1,5 +1,7 @@
 //! What the requests of AnalysisService have in common.
 
+use std::sync::Arc;
+
 use prost::Message;
 
 use super::{
@@ -50,7 +52,7 @@ pub fn document(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let digest = content_digest(message.clone());
     let document = unstored(message, violations)?;
     Some(SentGuide {
-        source: GuideSource::Document(Box::new(document)),
+        source: GuideSource::Document(Arc::new(document)),
         document: Some(digest),
     })
 }

@@ -1,36 +1,52 @@
 //! Reads a guide: a task or document with its steps and those of its subtasks, without
 //! bodies, as one state of the database.
 
-mod budget;
-mod levels;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, PartialModelTrait, QuerySelect};
+use uuid::Uuid;
 
-use super::outside::{
-    AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside,
+use super::{
+    guide_rows::{StepRows, TaskRows, read_steps, read_tasks, steps_by_subtask},
+    outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
+    read_by_ids,
+    steps::Bodies,
+    tasks::task_sizes,
 };
 use crate::{
-    analysis_threads::analyse_by_weight,
+    analysis_threads::{analyse_by_weight, check_call},
     call_context::WorkMemory,
     domain::{
-        Error,
-        analysis::{Guide, GuideDraft, KnownVariables, StopSignal, of_document, weight_of},
+        Error, SizedResource,
+        analysis::{
+            Guide, GuideDraft, KnownVariables, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, SourceStep,
+            SourceTask, SourceTasks, StopSignal, TranslationState, of_document, weight_of,
+        },
         ids::TaskId,
         import::{Document, ImportContext, plan},
         step::ReferencedTask,
+        translation::Language,
         validation::OutsideReaders,
     },
-    store::{Account, account::Scope, error::StoreError},
+    store::{
+        Account,
+        account::Scope,
+        entity::task,
+        error::StoreError,
+        rows::{
+            LockedTaskRow, read_step, read_step_translations, read_task, read_task_translations,
+        },
+    },
 };
 
-use levels::LevelReader;
-
-pub(super) use budget::MEMORY_PER_BYTE;
+/// Bytes of memory per byte of a guide during the analysis: as a row, as a step, and as a compiled
+/// condition.
+pub const MEMORY_PER_BYTE: usize = 4;
+/// Bytes of memory that a task or step takes in addition to its texts.
+const MEMORY_PER_ROW: usize = 1_600;
 
 /// What a guide is read from.
 #[derive(Debug)]
@@ -38,7 +54,7 @@ pub enum GuideSource {
     /// A stored task.
     Stored(TaskId),
     /// A document that is not stored.
-    Document(Box<Document>),
+    Document(Arc<Document>),
 }
 
 /// A guide that was read and is not analyzed yet.
@@ -79,7 +95,7 @@ impl Account {
     pub(super) async fn read_guide(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        source: &Arc<GuideSource>,
+        source: &GuideSource,
         replaced: Option<BTreeSet<TaskId>>,
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
@@ -105,21 +121,25 @@ impl Account {
     async fn read_draft(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        source: &Arc<GuideSource>,
+        source: &GuideSource,
         known: &KnownVariables,
     ) -> Result<(GuideDraft, WorkMemory), StoreError> {
-        let mut reader = LevelReader::new(scope, self.max_message_bytes());
-        let root = match source.as_ref() {
+        let (root, planned, stored) = match source {
             GuideSource::Stored(root) => {
-                reader.read_levels(BTreeSet::from([*root]), 0).await?;
-                *root
+                let found = FoundTasks::find(scope, BTreeSet::from([root.0]), 0).await?;
+                (*root, SourceTasks::new(), found)
             }
             GuideSource::Document(document) => {
-                let source = Arc::clone(source);
-                self.read_document(&mut reader, source, document).await?
+                let subtasks = document.subtasks();
+                let (root, planned) = self.plan_document(scope, document, &subtasks).await?;
+                let subtasks = subtasks.iter().map(|task| task.0).collect();
+                (root, planned, FoundTasks::find(scope, subtasks, 1).await?)
             }
         };
-        let (tasks, memory) = reader.finish();
+        let memory = stored.reserve_memory(self.max_message_bytes())?;
+        check_call()?;
+        let mut tasks = stored.read(scope).await?;
+        tasks.extend(planned);
         let known = known.clone();
         let weight = weight_of(&tasks);
         let draft = analyse_by_weight(weight, move |_| Some(GuideDraft::new(root, tasks, &known)));
@@ -129,38 +149,152 @@ impl Account {
         Ok((draft, memory))
     }
 
-    /// Plans the import of a document, and reads the stored tasks that it refers to. An
-    /// invalid document fails as its import would.
-    async fn read_document(
+    /// Plans the import of a document that refers to stored tasks. An invalid document fails as its
+    /// import would.
+    async fn plan_document(
         &self,
-        reader: &mut LevelReader<'_, impl ConnectionTrait>,
-        source: Arc<GuideSource>,
-        document: &Document,
-    ) -> Result<TaskId, StoreError> {
-        let heads = reader.read_heads(&document.subtasks()).await?;
-        let referenced = heads.iter().map(|head| {
-            let task = &head.source.task;
-            (task.guid, ReferencedTask::to(task))
+        scope: Scope<'_, impl ConnectionTrait>,
+        document: &Arc<Document>,
+        subtasks: &BTreeSet<TaskId>,
+    ) -> Result<(TaskId, SourceTasks), StoreError> {
+        let tasks = LockedTaskRow::select_cols(scope.find::<task::Entity>().select_only());
+        let ids = subtasks.iter().map(|task| task.0);
+        let rows = read_by_ids(scope, tasks, task::Column::Guid, ids).await?;
+        let referenced = rows.into_iter().map(|row: LockedTaskRow| {
+            let task = row.read()?;
+            Ok((task.guid, task.referenced()))
         });
-        let referenced: BTreeMap<TaskId, ReferencedTask> = referenced.collect();
+        let referenced: BTreeMap<TaskId, ReferencedTask> =
+            referenced.collect::<Result<_, StoreError>>()?;
         let write = self.write_context();
+        let document = Arc::clone(document);
         let planned = analyse_by_weight(document.step_count(), move |_| {
-            Some(match source.as_ref() {
-                GuideSource::Stored(_) => {
-                    Err(Error::Internal("a guide without a document".to_owned()))
-                }
-                GuideSource::Document(document) => {
-                    let context = ImportContext::of_new_guide(&write, &referenced);
-                    plan(document, context).map(of_document)
-                }
-            })
+            let context = ImportContext::of_new_guide(&write, &referenced);
+            Some(plan(&document, context).map(of_document))
         });
-        let (root, tasks) = planned.await??;
-        reader.tasks = tasks;
-        let below = reader.add_level(heads, 1).await?;
-        reader.read_levels(below, 2).await?;
-        Ok(root)
+        Ok(planned.await??)
     }
+}
+
+/// The stored tasks of a guide before they are read.
+#[derive(Default)]
+struct FoundTasks {
+    ids: BTreeSet<Uuid>,
+    /// The tasks whose steps are read: those that are not too deep, and within [`MAX_GUIDE_STEPS`].
+    with_steps: Vec<Uuid>,
+    step_count: usize,
+    /// The bytes of the tasks and of the steps that are read, without bodies.
+    bytes: usize,
+}
+
+impl FoundTasks {
+    /// Finds tasks and all tasks below, level by level. The depth of a level is the minimum number of
+    /// subtask steps that lead to it. Tasks that are one level too deep are read without steps, for
+    /// their visibility.
+    async fn find(
+        scope: Scope<'_, impl ConnectionTrait>,
+        mut level: BTreeSet<Uuid>,
+        first_depth: usize,
+    ) -> Result<Self, StoreError> {
+        let mut found = Self::default();
+        for depth in first_depth..=MAX_SUBTASK_LEVELS + 1 {
+            check_call()?;
+            let mut tasks = task_sizes(scope, task::Column::Guid, level).await?;
+            tasks.sort_unstable_by_key(|task| task.guid);
+            let mut with_steps = Vec::new();
+            for task in tasks {
+                found.ids.insert(task.guid);
+                found.add_bytes(task.size);
+                let step_count = usize::try_from(task.step_count).unwrap_or(usize::MAX);
+                let step_count = found.step_count.saturating_add(step_count);
+                if depth <= MAX_SUBTASK_LEVELS && step_count <= MAX_GUIDE_STEPS {
+                    found.step_count = step_count;
+                    with_steps.push(task.guid);
+                }
+            }
+            level = BTreeSet::new();
+            for steps in steps_by_subtask(scope, &with_steps, Bodies::Mark).await? {
+                found.add_bytes(steps.bytes);
+                level.extend(steps.subtask_id);
+            }
+            level.retain(|task| !found.ids.contains(task));
+            found.with_steps.extend(with_steps);
+        }
+        Ok(found)
+    }
+
+    fn add_bytes(&mut self, bytes: i64) {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Reserves the memory for the tasks and steps. Fails if they have more bytes than a message may
+    /// have or than would ever fit into memory, or with [`Error::Overloaded`] if there is no memory now.
+    fn reserve_memory(&self, max_message_bytes: usize) -> Result<WorkMemory, Error> {
+        let mut memory = WorkMemory::of_current_call();
+        // The last part is for the fixed size of rows, and for the analysis.
+        let limit = max_message_bytes.min(memory.limit() / (MEMORY_PER_BYTE + 1));
+        if self.bytes > limit {
+            let resource = SizedResource::AnalysedGuide;
+            return Err(Error::TooLarge { resource, limit });
+        }
+        let of_rows = (self.ids.len() + self.step_count) * MEMORY_PER_ROW;
+        if memory.try_grow(self.bytes * MEMORY_PER_BYTE + of_rows) {
+            Ok(memory)
+        } else {
+            Err(Error::Overloaded)
+        }
+    }
+
+    async fn read(self, scope: Scope<'_, impl ConnectionTrait>) -> Result<SourceTasks, StoreError> {
+        let ids = Vec::from_iter(self.ids);
+        let tasks = read_tasks(scope, &ids).await?;
+        let mut steps = read_steps(scope, &self.with_steps, Bodies::Mark).await?;
+        let with_steps = BTreeSet::from_iter(self.with_steps);
+        let tasks = tasks.into_iter().map(|rows| {
+            let guid = rows.0.guid;
+            let steps = with_steps.contains(&guid).then(|| {
+                let steps = steps.remove(&guid).unwrap_or_default();
+                steps.into_iter().map(source_step).collect()
+            });
+            Ok((TaskId(guid), (source_task(rows)?, steps.transpose()?)))
+        });
+        tasks.collect()
+    }
+}
+
+fn source_task((row, translations): TaskRows) -> Result<SourceTask, StoreError> {
+    let states = translations.iter().map(|translation| {
+        let state = TranslationState {
+            has_body: false,
+            outdated_title: translation.translated_from_name != row.name,
+            outdated_rest: false,
+        };
+        (Language::stored(translation.language.clone()), state)
+    });
+    Ok(SourceTask {
+        translations: states.collect(),
+        task: read_task(row, read_task_translations(translations)?, Vec::new())?,
+        origin: None,
+    })
+}
+
+fn source_step((mut row, mut translations): StepRows) -> Result<SourceStep, StoreError> {
+    let states = translations.iter_mut().map(|translation| {
+        let state = TranslationState {
+            has_body: translation.body.take().is_some(),
+            outdated_title: translation.translated_from_title != row.title,
+            outdated_rest: translation.translated_from_rest != row.rest_digest,
+        };
+        (Language::stored(translation.language.clone()), state)
+    });
+    Ok(SourceStep {
+        translations: states.collect(),
+        has_body: row.body.take().is_some(),
+        body_bytes: usize::try_from(row.body_size).unwrap_or(usize::MAX),
+        step: read_step(row, read_step_translations(translations)?)?.0,
+        origin: None,
+    })
 }
 
 /// The account-wide names that conditions of a guide read.

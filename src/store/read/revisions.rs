@@ -9,7 +9,7 @@ use sea_orm::{
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::task_tree::LARGE_TREE_BYTES;
+use super::LARGE_BYTES;
 use crate::{
     domain::{
         Error, Result,
@@ -219,9 +219,11 @@ impl Account {
         field: &'static str,
     ) -> Result<(TaskRevision, EncodedGuide, Option<OwnedSemaphorePermit>)> {
         let (revision, document_bytes) = self.find_revision(task, name, field).await?;
-        let permit = match document_bytes {
-            ..=LARGE_TREE_BYTES => None,
-            _ => Some(self.large_read_permit(document_bytes).await?),
+        let is_large = document_bytes > LARGE_BYTES as usize;
+        let permit = if is_large {
+            Some(self.large_read_permit(document_bytes).await?)
+        } else {
+            None
         };
         let scope = self.reader();
         let Some(content) = content(scope, task, revision.number).await? else {

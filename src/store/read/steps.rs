@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
-    QueryTrait, Select,
+    ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, FromQueryResult, IdenStatic, QueryFilter,
+    QueryOrder, QuerySelect, QueryTrait, Select,
     sea_query::{Expr, Query},
 };
 use uuid::Uuid;
 
-use super::{MAX_IDS_PER_STATEMENT, Texts, count_fitting};
+use super::{LARGE_BYTES, Texts, count_fitting, group_by_id, read_by_ids};
 use crate::{
     domain::{
         Error, Result,
         ids::{StepId, TaskId},
         order::{Place, StepCursor},
-        page::{PAGE_BYTES, Page, PageSize},
+        page::{Page, PageSize},
         step::Step,
         translation::StepTranslations,
         violation::{Path, Reason},
@@ -29,22 +29,33 @@ use crate::{
     },
 };
 
-/// A step with more bytes is large: it is read under a permit.
-pub const LARGE_STEP_BYTES: i64 = 1024 * 1024;
-
-/// Whether the bodies of steps and of their translations are read.
+/// What is read of the bodies of steps and of their translations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bodies {
     Read,
     Skip,
+    /// Whether there is one: each body is read as an empty text.
+    Mark,
 }
 
 impl Bodies {
+    /// Selects what is read of a body.
+    pub fn select<E: EntityTrait>(self, rows: Select<E>, body: E::Column) -> Select<E> {
+        match self {
+            Self::Read => rows,
+            Self::Skip => rows.select_except([body]),
+            Self::Mark => {
+                let mark = Expr::case(body.is_not_null(), "");
+                rows.select_except([body]).expr_as(mark, body.as_str())
+            }
+        }
+    }
+
     /// The bytes of what is read of a step.
-    fn step_bytes(self) -> Expr {
+    pub fn step_bytes(self) -> Expr {
         match self {
             Self::Read => step_bytes(),
-            Self::Skip => step::Column::Size.into_expr(),
+            Self::Skip | Self::Mark => step::Column::Size.into_expr(),
         }
     }
 }
@@ -56,36 +67,40 @@ pub fn step_bytes() -> Expr {
         .add(step::Column::BodySize.into_expr())
 }
 
-/// A small step and its place. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large. The
-/// caller ensures that its statements read one state.
-pub async fn find_small(
-    scope: Scope<'_, impl ConnectionTrait>,
-    guid: StepId,
-) -> Result<Option<(Step, Place)>, StoreError> {
-    if let Some(row) = find_small_row(scope, guid).await? {
-        let mut steps = with_translations(scope, vec![row], Bodies::Read).await?;
-        return Ok(steps.pop());
-    }
-    let sizes: Vec<i64> = row(scope, guid)
-        .select_only()
-        .expr(step_bytes())
-        .into_tuple()
-        .all(scope.db)
-        .await?;
-    let Some(bytes) = sizes.first() else {
-        return Ok(None);
-    };
-    let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
-    Err(StoreError::NeedsLargeReadPermit(bytes))
+fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<step::Entity> {
+    scope
+        .find::<step::Entity>()
+        .filter(step::Column::Guid.eq(guid.0))
 }
 
-/// A step of any size, and its place. The caller has a permit, and ensures that its statements read one
-/// state.
-pub async fn find_any(
+async fn find_small_row(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
+) -> Result<Option<step::Model>, StoreError> {
+    let small = by_id(scope, guid).filter(step_bytes().lte(LARGE_BYTES));
+    Ok(small.all(scope.db).await?.pop())
+}
+
+/// A step and its place. The caller ensures that its statements read one state.
+pub async fn find(
+    scope: Scope<'_, impl ConnectionTrait>,
+    guid: StepId,
+    texts: Texts,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let rows = row(scope, guid).all(scope.db).await?;
+    let row = match texts {
+        Texts::Small => find_small_row(scope, guid).await?,
+        Texts::All => by_id(scope, guid).all(scope.db).await?.pop(),
+    };
+    if row.is_none() {
+        let bytes: Vec<i64> = by_id(scope, guid)
+            .select_only()
+            .expr(step_bytes())
+            .into_tuple()
+            .all(scope.db)
+            .await?;
+        texts.check(bytes.into_iter().sum(), LARGE_BYTES)?;
+    }
+    let rows = row.into_iter().collect();
     Ok(with_translations(scope, rows, Bodies::Read).await?.pop())
 }
 
@@ -96,23 +111,7 @@ pub async fn with_translations(
     rows: Vec<step::Model>,
     bodies: Bodies,
 ) -> Result<Vec<(Step, Place)>, StoreError> {
-    let translated: Vec<Uuid> = rows
-        .iter()
-        .filter(|row| row.language_count > 0)
-        .map(|row| row.guid)
-        .collect();
-    let mut translations: BTreeMap<Uuid, Vec<step_translation::Model>> = BTreeMap::new();
-    for steps in translated.chunks(MAX_IDS_PER_STATEMENT) {
-        let mut found = scope
-            .find::<step_translation::Entity>()
-            .filter(step_translation::Column::Step.is_in(steps.iter().copied()));
-        if bodies == Bodies::Skip {
-            found = found.select_except([step_translation::Column::Body]);
-        }
-        for row in found.all(scope.db).await? {
-            translations.entry(row.step).or_default().push(row);
-        }
-    }
+    let mut translations = translations(scope, &rows, bodies).await?;
     let steps = rows.into_iter().map(|row| {
         let translations = translations.remove(&row.guid).unwrap_or_default();
         read_step(row, read_step_translations(translations)?)
@@ -120,18 +119,19 @@ pub async fn with_translations(
     steps.collect()
 }
 
-fn row(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<step::Entity> {
-    scope
-        .find::<step::Entity>()
-        .filter(step::Column::Guid.eq(guid.0))
-}
-
-async fn find_small_row(
+/// The translations of steps, by step.
+pub async fn translations(
     scope: Scope<'_, impl ConnectionTrait>,
-    guid: StepId,
-) -> Result<Option<step::Model>, StoreError> {
-    let small = row(scope, guid).filter(step_bytes().lte(LARGE_STEP_BYTES));
-    Ok(small.all(scope.db).await?.pop())
+    rows: &[step::Model],
+    bodies: Bodies,
+) -> Result<BTreeMap<Uuid, Vec<step_translation::Model>>, StoreError> {
+    use step_translation::Column;
+    let translated = rows.iter().filter(|row| row.language_count > 0);
+    let translated = translated.map(|row| row.guid);
+    let found = scope.find::<step_translation::Entity>();
+    let found = bodies.select(found, Column::Body);
+    let rows = read_by_ids(scope, found, Column::Step, translated).await?;
+    Ok(group_by_id(rows, |row: &step_translation::Model| row.step))
 }
 
 /// The order epoch of a task.
@@ -139,16 +139,17 @@ async fn get_order_epoch(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
 ) -> Result<i64, StoreError> {
-    let epochs: Vec<i64> = scope
+    let epochs: Vec<i64> = order_epoch(scope, task).into_tuple().all(scope.db).await?;
+    let epoch = epochs.first().copied();
+    Ok(epoch.ok_or_else(|| Error::task_not_found(task, "task"))?)
+}
+
+fn order_epoch(scope: Scope<'_, impl ConnectionTrait>, task: TaskId) -> Select<task::Entity> {
+    scope
         .find::<task::Entity>()
         .select_only()
         .column(task::Column::OrderEpoch)
         .filter(task::Column::Guid.eq(task.0))
-        .into_tuple()
-        .all(scope.db)
-        .await?;
-    let epoch = epochs.first().copied();
-    Ok(epoch.ok_or_else(|| Error::task_not_found(task, "task"))?)
 }
 
 /// The page that a call requests.
@@ -169,21 +170,10 @@ struct ListedStep {
 }
 
 impl StepPage {
-    /// The maximum number of bytes of a small step of this page. If all steps of the page and the one
-    /// after it are small, they have at most twice [`PAGE_BYTES`].
-    fn max_small_step_bytes(&self) -> i64 {
-        let share = 2 * PAGE_BYTES as i64 / (i64::from(self.size.get()) + 1);
-        Ord::min(share, LARGE_STEP_BYTES)
-    }
-
     /// The steps of this page and of later ones, in their order.
     fn steps(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
-        let steps = scope.find::<step::Entity>();
-        let steps = match self.bodies {
-            Bodies::Read => steps,
-            Bodies::Skip => steps.select_except([step::Column::Body]),
-        };
-        steps
+        self.bodies
+            .select(scope.find::<step::Entity>(), step::Column::Body)
             .filter(step::Column::Task.eq(self.task.0))
             .apply_if(self.after, |steps, after| {
                 steps.filter(step::Column::Position.gt(after.place.0))
@@ -191,35 +181,33 @@ impl StepPage {
             .order_by_asc(step::Column::Position)
     }
 
+    /// The places and bytes of the steps of the page and of the one after it.
+    fn sizes(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+        self.steps(scope)
+            .select_only()
+            .column(step::Column::Position)
+            .expr_as(self.bodies.step_bytes(), "bytes")
+            .limit(self.limit())
+    }
+
     /// The number of rows that are read: one more than the page has.
     fn limit(&self) -> u64 {
         u64::from(self.size.get()) + 1
     }
 
-    /// Reads the steps of the page and the one after it if all of them are small; otherwise none.
-    async fn read_small_rows(
+    /// Reads the steps of the page and the one after it, unless they are large together.
+    async fn find_small_rows(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
     ) -> Result<Vec<ListedStep>, StoreError> {
-        let sizes = self
-            .steps(scope)
-            .select_only()
-            .expr_as(self.bodies.step_bytes(), "bytes")
-            .limit(self.limit());
-        let large = Query::select()
-            .column("bytes")
-            .from_subquery(sizes.into_query(), "sizes")
-            .and_where(Expr::col("bytes").gt(self.max_small_step_bytes()))
+        let bytes = Query::select()
+            .expr(Expr::col("bytes").sum())
+            .from_subquery(self.sizes(scope).into_query(), "sizes")
             .take();
-        let order_epoch = scope
-            .find::<task::Entity>()
-            .select_only()
-            .column(task::Column::OrderEpoch)
-            .filter(task::Column::Guid.eq(self.task.0));
         let rows = self
             .steps(scope)
-            .expr_as(order_epoch.into_query(), "order_epoch")
-            .filter(Expr::exists(large).not())
+            .expr_as(order_epoch(scope, self.task).into_query(), "order_epoch")
+            .filter(Expr::from(bytes).lte(LARGE_BYTES))
             .limit(self.limit())
             .into_model()
             .all(scope.db);
@@ -233,24 +221,10 @@ impl StepPage {
         texts: Texts,
     ) -> Result<Page<(Step, StepCursor)>, StoreError> {
         let epoch = get_order_epoch(scope, self.task).await?;
-        let mut sizes: Vec<(i64, i64)> = self
-            .steps(scope)
-            .select_only()
-            .column(step::Column::Position)
-            .expr(self.bodies.step_bytes())
-            .limit(self.limit())
-            .into_tuple()
-            .all(scope.db)
-            .await?;
+        let mut sizes: Vec<(i64, i64)> = self.sizes(scope).into_tuple().all(scope.db).await?;
         let found = sizes.len();
-        let fitting = count_fitting(sizes.iter().map(|(_, bytes)| *bytes), self.size);
-        sizes.truncate(fitting);
-        let max_small = self.max_small_step_bytes();
-        if texts == Texts::Small && sizes.iter().any(|(_, bytes)| *bytes > max_small) {
-            let bytes = sizes.iter().map(|(_, bytes)| *bytes).sum::<i64>();
-            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            return Err(StoreError::NeedsLargeReadPermit(bytes));
-        }
+        sizes.truncate(count_fitting(sizes.iter().map(|size| size.1), self.size));
+        texts.check(sizes.iter().map(|size| size.1).sum(), LARGE_BYTES)?;
         let rows = match sizes.last() {
             None => Vec::new(),
             Some((last, _)) => {
@@ -295,10 +269,7 @@ impl Account {
             Some(row) if row.language_count == 0 => Some(read_step(row, StepTranslations::new())?),
             _ => {
                 self.read_snapshot(move |snapshot, texts| async move {
-                    match texts {
-                        Texts::Small => find_small(snapshot.scope(), guid).await,
-                        Texts::All => find_any(snapshot.scope(), guid).await,
-                    }
+                    find(snapshot.scope(), guid, texts).await
                 })
                 .await?
             }
@@ -308,10 +279,10 @@ impl Account {
     }
 
     /// A page of a task's steps in order, each with the cursor after it. A page has about
-    /// [`PAGE_BYTES`], but at least one step.
+    /// [`PAGE_BYTES`](crate::domain::page::PAGE_BYTES), but at least one step.
     ///
-    /// One statement reads a page of small steps without translations. It finds no rows if a step is not
-    /// small, so that large rows are never read without a permit.
+    /// One statement reads a small page without translations. It finds no rows if the page is large, so
+    /// that large rows are never read without a permit.
     pub async fn list_steps(
         &self,
         task: TaskId,
@@ -326,14 +297,9 @@ impl Account {
             after,
             size,
         };
-        let mut rows = page.read_small_rows(self.reader()).await?;
+        let mut rows = page.find_small_rows(self.reader()).await?;
         let found = rows.len();
-        let bytes = rows.iter().map(|row| match bodies {
-            Bodies::Read => row.step.size + row.step.body_size,
-            Bodies::Skip => row.step.size,
-        });
-        let fitting = count_fitting(bytes, size);
-        rows.truncate(fitting);
+        rows.truncate(size.get() as usize);
         match rows.first() {
             Some(first) if rows.iter().all(|row| row.step.language_count == 0) => {
                 let epoch = first.order_epoch;

@@ -1,18 +1,16 @@
-//! Reads a task tree: a task with its steps and the tasks that its linked observations manage. Imports
-//! and exports use it.
+//! Reads task trees: a task with its steps and the tasks that its linked observations manage. Imports,
+//! exports and the history use them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, ExprTrait, JoinType, QueryFilter, QueryOrder, QuerySelect,
-    RelationTrait, sea_query::Expr,
-};
+use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
 use super::{
-    MAX_IDS_PER_STATEMENT, Texts,
-    steps::{self, Bodies},
-    tasks,
+    LARGE_BYTES,
+    guide_rows::{StepRows, TaskRows, read_steps, read_tasks, steps_by_subtask},
+    steps::Bodies,
+    tasks::task_sizes,
 };
 use crate::{
     domain::{
@@ -20,242 +18,125 @@ use crate::{
         history::TranslatedFrom,
         ids::{StepId, TaskId},
         import::TaskTree,
-        order::Place,
-        step::Step,
-        task::Task,
         translation::Language,
     },
     store::{
         Account,
         account::Scope,
-        entity::{step, step_translation, task, task_translation},
+        entity::task,
         error::StoreError,
-        rows::read_digest,
+        rows::{read_digest, read_step, read_step_translations, read_task, read_task_translations},
     },
 };
-
-/// A tree with more bytes is large: it is read under a permit.
-pub const LARGE_TREE_BYTES: usize = 2 * 1024 * 1024;
 
 /// The ids of tasks and of all tasks managed below them, sorted.
 pub async fn ids(
     scope: Scope<'_, impl ConnectionTrait>,
     roots: &[TaskId],
 ) -> Result<Vec<TaskId>, StoreError> {
-    let sizes = task_sizes(scope, roots).await?;
+    let sizes = find_tasks(scope, roots).await?;
     Ok(sizes.into_keys().map(TaskId).collect())
 }
 
 /// The same tasks with their bytes. Reads one level of tasks at a time.
-async fn task_sizes(
+async fn find_tasks(
     scope: Scope<'_, impl ConnectionTrait>,
     roots: &[TaskId],
 ) -> Result<BTreeMap<Uuid, i64>, StoreError> {
     let mut sizes = BTreeMap::new();
-    let mut level: Vec<Uuid> = roots.iter().map(|root| root.0).collect();
-    let mut level_column = task::Column::Guid;
+    let roots = roots.iter().map(|root| root.0);
+    let mut level = task_sizes(scope, task::Column::Guid, roots).await?;
     while !level.is_empty() {
-        let mut found = Vec::new();
-        for ids in level.chunks(MAX_IDS_PER_STATEMENT) {
-            let rows: Vec<(Uuid, i64)> = scope
-                .find::<task::Entity>()
-                .select_only()
-                .columns([task::Column::Guid, task::Column::Size])
-                .filter(level_column.is_in(ids.iter().copied()))
-                .into_tuple()
-                .all(scope.db)
-                .await?;
-            found.extend(rows);
-        }
         // A root may be managed below another one.
-        found.retain(|(task, bytes)| sizes.insert(*task, *bytes).is_none());
-        level = found.into_iter().map(|(task, _)| task).collect();
-        level_column = task::Column::ParentGuid;
+        level.retain(|task| sizes.insert(task.guid, task.size).is_none());
+        let level_ids = level.into_iter().map(|task| task.guid);
+        level = task_sizes(scope, task::Column::ParentGuid, level_ids).await?;
     }
     Ok(sizes)
 }
 
-/// The bytes of the steps of tasks.
-pub async fn step_bytes(
-    scope: Scope<'_, impl ConnectionTrait>,
-    tasks: &[TaskId],
-) -> Result<usize, StoreError> {
-    let mut bytes = 0_usize;
-    for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-        let sums: Vec<Option<i64>> = scope
-            .find::<step::Entity>()
-            .select_only()
-            .expr(steps::step_bytes().sum().cast_as("bigint"))
-            .filter(step::Column::Task.is_in(tasks.iter().map(|task| task.0)))
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        for sum in sums.into_iter().flatten() {
-            bytes = bytes.saturating_add(usize::try_from(sum).unwrap_or(usize::MAX));
-        }
-    }
-    Ok(bytes)
-}
-
-/// Reads the trees of tasks with all texts. The tasks and their steps are locked. A managed task is part
-/// of the tree of the task that manages it.
+/// Reads the trees of tasks with all texts, and what their outdated translations were made from. A
+/// managed task is part of the tree of the task that manages it. The caller ensures that the statements
+/// read one state.
 pub async fn read_trees(
     scope: Scope<'_, impl ConnectionTrait>,
-    locked: &[TaskId],
-) -> Result<Vec<TaskTree>, StoreError> {
-    let tasks = read_tasks(scope, locked).await?;
-    Ok(assemble(tasks, read_steps(scope, locked).await?))
-}
-
-/// The tasks, without the ids of their steps.
-async fn read_tasks(
-    scope: Scope<'_, impl ConnectionTrait>,
-    ids: &[TaskId],
-) -> Result<Vec<Task>, StoreError> {
-    let mut tasks = Vec::with_capacity(ids.len());
-    for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
-        let rows = scope
-            .find::<task::Entity>()
-            .filter(task::Column::Guid.is_in(ids.iter().map(|id| id.0)))
-            .all(scope.db)
-            .await?;
-        tasks.extend(tasks::without_steps(scope, rows).await?);
-    }
-    Ok(tasks)
-}
-
-/// The steps of each task in their order, with their places.
-type StepsOfTasks = BTreeMap<TaskId, Vec<(Step, Place)>>;
-
-async fn read_steps(
-    scope: Scope<'_, impl ConnectionTrait>,
     tasks: &[TaskId],
-) -> Result<StepsOfTasks, StoreError> {
-    let mut by_task = StepsOfTasks::new();
-    for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-        let rows = scope
-            .find::<step::Entity>()
-            .filter(step::Column::Task.is_in(tasks.iter().map(|task| task.0)))
-            .order_by_asc(step::Column::Task)
-            .order_by_asc(step::Column::Position)
-            .all(scope.db)
-            .await?;
-        for (step, place) in steps::with_translations(scope, rows, Bodies::Read).await? {
-            by_task.entry(step.task).or_default().push((step, place));
+) -> Result<(Vec<TaskTree>, TranslatedFrom), StoreError> {
+    let mut ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+    ids.sort_unstable();
+    let tasks = read_tasks(scope, &ids).await?;
+    let mut steps = read_steps(scope, &ids, Bodies::Read).await?;
+    let mut outdated = TranslatedFrom::default();
+    let mut by_parent: BTreeMap<Option<Uuid>, Vec<TaskTree>> = BTreeMap::new();
+    for task in tasks {
+        let parent = task.0.parent_guid;
+        let parent = parent.filter(|parent| ids.binary_search(parent).is_ok());
+        let steps = steps.remove(&task.0.guid).unwrap_or_default();
+        add_outdated(&mut outdated, &task, &steps)?;
+        by_parent
+            .entry(parent)
+            .or_default()
+            .push(tree_of(task, steps)?);
+    }
+    Ok((trees_below(None, &mut by_parent), outdated))
+}
+
+/// Adds the outdated translations of a task and its steps.
+fn add_outdated(
+    outdated: &mut TranslatedFrom,
+    (task, translations): &TaskRows,
+    steps: &[StepRows],
+) -> Result<(), StoreError> {
+    let of_task = translations.iter();
+    let of_task = of_task.filter(|translation| translation.translated_from_name != task.name);
+    outdated.tasks.extend(of_task.map(|translation| {
+        let language = Language::stored(translation.language.clone());
+        let key = (TaskId(task.guid), language);
+        (key, translation.translated_from_name.clone())
+    }));
+    for (step, translations) in steps {
+        let source = (&step.title, &step.rest_digest);
+        for translation in translations {
+            let title = &translation.translated_from_title;
+            let rest = &translation.translated_from_rest;
+            if (title, rest) != source {
+                let language = Language::stored(translation.language.clone());
+                let rest = read_digest(rest.clone(), "translated_from_rest")?;
+                let key = (StepId(step.guid), language);
+                outdated.steps.insert(key, (title.clone(), rest));
+            }
         }
     }
-    Ok(by_task)
+    Ok(())
 }
 
-/// The trees of tasks and their steps.
-fn assemble(tasks: Vec<Task>, mut steps: StepsOfTasks) -> Vec<TaskTree> {
-    let ids: BTreeSet<TaskId> = tasks.iter().map(|task| task.guid).collect();
-    let mut by_parent: BTreeMap<Option<TaskId>, Vec<Task>> = BTreeMap::new();
-    for task in tasks {
-        let parent = task.managed.map(|managed| managed.parent);
-        let parent = parent.filter(|parent| ids.contains(parent));
-        by_parent.entry(parent).or_default().push(task);
-    }
-    trees_below(None, &mut by_parent, &mut steps)
+/// A task with its steps, without the tasks that it manages.
+fn tree_of((task, translations): TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
+    let ids = steps.iter().map(|(step, _)| StepId(step.guid)).collect();
+    let steps = steps
+        .into_iter()
+        .map(|(step, translations)| read_step(step, read_step_translations(translations)?))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let places = steps.iter().map(|(step, place)| (step.guid, *place));
+    Ok(TaskTree {
+        task: read_task(task, read_task_translations(translations)?, ids)?,
+        places: places.collect(),
+        steps: steps.into_iter().map(|(step, _)| step).collect(),
+        managed: BTreeMap::new(),
+    })
 }
 
 /// The trees of the tasks that a task manages, or of the roots.
 fn trees_below(
-    parent: Option<TaskId>,
-    by_parent: &mut BTreeMap<Option<TaskId>, Vec<Task>>,
-    steps: &mut StepsOfTasks,
+    parent: Option<Uuid>,
+    by_parent: &mut BTreeMap<Option<Uuid>, Vec<TaskTree>>,
 ) -> Vec<TaskTree> {
-    let tasks = by_parent.remove(&parent).unwrap_or_default();
-    let trees = tasks.into_iter().map(|mut task| {
-        let placed = steps.remove(&task.guid).unwrap_or_default();
-        task.steps = placed.iter().map(|(step, _)| step.guid).collect();
-        let places = placed.iter().map(|(step, place)| (step.guid, *place));
-        let managed = trees_below(Some(task.guid), by_parent, steps).into_iter();
-        TaskTree {
-            places: places.collect(),
-            steps: placed.into_iter().map(|(step, _)| step).collect(),
-            managed: managed.map(|tree| (tree.task.guid, tree)).collect(),
-            task,
-        }
-    });
-    trees.collect()
-}
-
-/// What outdated translations of the tasks and steps of trees were made from. Trees without
-/// translations need no statement.
-pub async fn outdated_translations<'t>(
-    scope: Scope<'_, impl ConnectionTrait>,
-    trees: impl IntoIterator<Item = &'t TaskTree>,
-) -> Result<TranslatedFrom, StoreError> {
-    let mut translated = Translated::default();
-    trees.into_iter().for_each(|tree| translated.add(tree));
-    let mut outdated = TranslatedFrom::default();
-    for tasks in translated.tasks.chunks(MAX_IDS_PER_STATEMENT) {
-        use task_translation::{Column, Relation};
-        let rows: Vec<(Uuid, String, String)> = scope
-            .find::<task_translation::Entity>()
-            .join(JoinType::InnerJoin, Relation::Task.def())
-            .select_only()
-            .columns([Column::Task, Column::Language, Column::TranslatedFromName])
-            .filter(Column::Task.is_in(tasks.iter().copied()))
-            .filter(differ(Column::TranslatedFromName, task::Column::Name))
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        for (task, language, name) in rows {
-            let key = (TaskId(task), Language::stored(language));
-            outdated.tasks.insert(key, name);
-        }
+    let mut trees = by_parent.remove(&parent).unwrap_or_default();
+    for tree in &mut trees {
+        let managed = trees_below(Some(tree.task.guid.0), by_parent).into_iter();
+        tree.managed = managed.map(|tree| (tree.task.guid, tree)).collect();
     }
-    for steps in translated.steps.chunks(MAX_IDS_PER_STATEMENT) {
-        use step_translation::{Column, Relation};
-        let other_title = differ(Column::TranslatedFromTitle, step::Column::Title);
-        let other_rest = differ(Column::TranslatedFromRest, step::Column::RestDigest);
-        let rows: Vec<(Uuid, String, String, Vec<u8>)> = scope
-            .find::<step_translation::Entity>()
-            .join(JoinType::InnerJoin, Relation::Step.def())
-            .select_only()
-            .columns([
-                Column::Step,
-                Column::Language,
-                Column::TranslatedFromTitle,
-                Column::TranslatedFromRest,
-            ])
-            .filter(Column::Step.is_in(steps.iter().copied()))
-            .filter(other_title.or(other_rest))
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        for (step, language, title, rest) in rows {
-            let key = (StepId(step), Language::stored(language));
-            let rest = read_digest(rest, "translated_from_rest")?;
-            outdated.steps.insert(key, (title, rest));
-        }
-    }
-    Ok(outdated)
-}
-
-fn differ(column: impl ColumnTrait, other: impl ColumnTrait) -> Expr {
-    column.into_expr().ne(other.into_expr())
-}
-
-/// The tasks and steps of trees that have translations.
-#[derive(Default)]
-struct Translated {
-    tasks: Vec<Uuid>,
-    steps: Vec<Uuid>,
-}
-
-impl Translated {
-    fn add(&mut self, tree: &TaskTree) {
-        if !tree.task.content.translations.is_empty() {
-            self.tasks.push(tree.task.guid.0);
-        }
-        let steps = tree.steps.iter();
-        let translated = steps.filter(|step| !step.content.translations.is_empty());
-        self.steps.extend(translated.map(|step| step.guid.0));
-        tree.managed.values().for_each(|tree| self.add(tree));
-    }
+    trees
 }
 
 impl Account {
@@ -264,20 +145,19 @@ impl Account {
         let limit = self.max_message_bytes();
         self.read_snapshot(move |snapshot, texts| async move {
             let scope = snapshot.scope();
-            let sizes = task_sizes(scope, &[guid]).await?;
-            let ids: Vec<TaskId> = sizes.keys().copied().map(TaskId).collect();
-            let of_tasks = usize::try_from(sizes.values().sum::<i64>()).unwrap_or(usize::MAX);
-            let bytes = of_tasks.saturating_add(step_bytes(scope, &ids).await?);
-            if bytes > limit {
+            let tasks = find_tasks(scope, &[guid]).await?;
+            let ids: Vec<Uuid> = tasks.keys().copied().collect();
+            let steps = steps_by_subtask(scope, &ids, Bodies::Read).await?;
+            let of_steps = steps.iter().map(|steps| steps.bytes);
+            let bytes: i64 = tasks.values().copied().chain(of_steps).sum();
+            if usize::try_from(bytes).is_ok_and(|bytes| bytes > limit) {
                 let resource = SizedResource::Guide;
                 return Err(Error::TooLarge { resource, limit }.into());
             }
-            if texts == Texts::Small && bytes > LARGE_TREE_BYTES {
-                return Err(StoreError::NeedsLargeReadPermit(bytes));
-            }
-            let tasks = read_tasks(scope, &ids).await?;
-            let steps = read_steps(scope, &ids).await?;
-            let tree = assemble(tasks, steps).pop();
+            texts.check(bytes, LARGE_BYTES)?;
+            let ids: Vec<TaskId> = tasks.into_keys().map(TaskId).collect();
+            let (mut trees, _) = read_trees(scope, &ids).await?;
+            let tree = trees.pop();
             Ok(tree.ok_or_else(|| Error::task_not_found(guid, "guid"))?)
         })
         .await

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, DbBackend, ExprTrait, FromQueryResult, QueryFilter,
-    QueryOrder, QuerySelect, QueryTrait, Select, sea_query::Expr,
+    ColumnTrait, Condition, ConnectionTrait, DbBackend, DerivePartialModel, ExprTrait,
+    FromQueryResult, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
+    sea_query::Expr,
 };
 use uuid::Uuid;
 
-use super::{MAX_IDS_PER_STATEMENT, Texts, count_fitting};
+use super::{LARGE_BYTES, Texts, count_fitting, group_by_id, read_by_ids};
 use crate::{
     domain::{
         Error, Result,
@@ -25,9 +26,6 @@ use crate::{
         rows::{KIND_LINKED, read_task, read_task_translations, valid},
     },
 };
-
-/// Tasks with more bytes, without the ids of their steps, are large: they are read under a permit.
-const LARGE_TASK_BYTES: i64 = 1024 * 1024;
 
 /// A task's row with the ids of its steps in order, separated by commas.
 #[derive(FromQueryResult)]
@@ -61,20 +59,23 @@ pub async fn find(
     guid: TaskId,
     texts: Texts,
 ) -> Result<Option<Task>, StoreError> {
-    let rows = match texts {
-        Texts::All => {
-            let rows = rows_with_step_ids(scope).filter(task::Column::Guid.eq(guid.0));
-            rows.into_model().all(scope.db).await?
-        }
-        Texts::Small => match find_small_row(scope, guid).await? {
-            Some(row) => vec![row],
-            None => {
-                check_small(scope, &[guid]).await?;
-                Vec::new()
-            }
-        },
-    };
-    Ok(with_translations(scope, rows).await?.pop())
+    match find_small_row(scope, guid).await? {
+        Some(row) => Ok(with_translations(scope, vec![row]).await?.pop()),
+        None => Ok(find_all(scope, &[guid], texts).await?.pop()),
+    }
+}
+
+async fn find_small_row(
+    scope: Scope<'_, impl ConnectionTrait>,
+    guid: TaskId,
+) -> Result<Option<TaskRow>, StoreError> {
+    let mut rows = rows_with_step_ids(scope)
+        .filter(task::Column::Guid.eq(guid.0))
+        .filter(task::Column::Size.lte(LARGE_BYTES))
+        .into_model()
+        .all(scope.db)
+        .await?;
+    Ok(rows.pop())
 }
 
 /// The tasks that exist, with the ids of their steps, in no order. Whether they are large depends on the
@@ -84,57 +85,60 @@ pub async fn find_all(
     guids: &[TaskId],
     texts: Texts,
 ) -> Result<Vec<Task>, StoreError> {
+    let guids = guids.iter().map(|guid| guid.0);
     if texts == Texts::Small {
-        check_small(scope, guids).await?;
+        let sizes = task_sizes(scope, task::Column::Guid, guids.clone()).await?;
+        texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
     }
-    let mut tasks = Vec::with_capacity(guids.len());
-    for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
-        let rows = rows_with_step_ids(scope)
-            .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
-            .into_model()
-            .all(scope.db)
-            .await?;
-        tasks.extend(with_translations(scope, rows).await?);
-    }
-    Ok(tasks)
+    let rows = rows_with_step_ids(scope);
+    let rows = read_by_ids(scope, rows, task::Column::Guid, guids).await?;
+    with_translations(scope, rows).await
 }
 
-/// The tasks of rows with their translations, but without the ids of their steps, in the order of the
-/// rows. The caller ensures that rows and translations are of one state.
-pub async fn without_steps(
+/// The size of a task.
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "task::Entity")]
+pub struct TaskSize {
+    pub guid: Uuid,
+    /// The bytes of its texts, without the ids of its steps.
+    pub size: i64,
+    pub step_count: i64,
+}
+
+/// The sizes of the tasks that have one of these ids in a column, in no order.
+pub async fn task_sizes(
     scope: Scope<'_, impl ConnectionTrait>,
-    rows: Vec<task::Model>,
-) -> Result<Vec<Task>, StoreError> {
-    let rows = rows.into_iter().map(|task| TaskRow {
-        task,
-        step_ids: None,
-    });
-    with_translations(scope, rows.collect()).await
+    column: task::Column,
+    ids: impl IntoIterator<Item = Uuid>,
+) -> Result<Vec<TaskSize>, StoreError> {
+    let sizes = scope.find::<task::Entity>().select_only();
+    let sizes = TaskSize::select_cols(sizes);
+    read_by_ids(scope, sizes, column, ids).await
 }
 
+/// The tasks of rows with their translations. The caller ensures that both are of one state.
 async fn with_translations(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Vec<TaskRow>,
 ) -> Result<Vec<Task>, StoreError> {
-    let translated: Vec<Uuid> = rows
-        .iter()
-        .filter(|row| row.task.language_count > 0)
-        .map(|row| row.task.guid)
-        .collect();
-    let mut translations: BTreeMap<Uuid, Vec<task_translation::Model>> = BTreeMap::new();
-    for tasks in translated.chunks(MAX_IDS_PER_STATEMENT) {
-        let found = scope
-            .find::<task_translation::Entity>()
-            .filter(task_translation::Column::Task.is_in(tasks.iter().copied()));
-        for row in found.all(scope.db).await? {
-            translations.entry(row.task).or_default().push(row);
-        }
-    }
+    let mut translations = translations(scope, rows.iter().map(|row| &row.task)).await?;
     let tasks = rows.into_iter().map(|row| {
         let translations = translations.remove(&row.task.guid).unwrap_or_default();
         row.read(translations)
     });
     tasks.collect()
+}
+
+/// The translations of tasks, by task.
+pub async fn translations(
+    scope: Scope<'_, impl ConnectionTrait>,
+    rows: impl Iterator<Item = &task::Model>,
+) -> Result<BTreeMap<Uuid, Vec<task_translation::Model>>, StoreError> {
+    let translated = rows.filter(|row| row.language_count > 0);
+    let translated = translated.map(|row| row.guid);
+    let found = scope.find::<task_translation::Entity>();
+    let rows = read_by_ids(scope, found, task_translation::Column::Task, translated).await?;
+    Ok(group_by_id(rows, |row: &task_translation::Model| row.task))
 }
 
 impl TaskRow {
@@ -147,47 +151,6 @@ impl TaskRow {
     }
 }
 
-async fn find_small_row(
-    scope: Scope<'_, impl ConnectionTrait>,
-    guid: TaskId,
-) -> Result<Option<TaskRow>, StoreError> {
-    let mut rows = rows_with_step_ids(scope)
-        .filter(task::Column::Guid.eq(guid.0))
-        .filter(task::Column::Size.lte(LARGE_TASK_BYTES))
-        .into_model()
-        .all(scope.db)
-        .await?;
-    Ok(rows.pop())
-}
-
-/// Fails with [`StoreError::NeedsLargeReadPermit`] if the tasks are large together.
-async fn check_small(
-    scope: Scope<'_, impl ConnectionTrait>,
-    guids: &[TaskId],
-) -> Result<(), StoreError> {
-    let mut bytes = 0_i64;
-    for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
-        let sizes: Vec<i64> = scope
-            .find::<task::Entity>()
-            .select_only()
-            .column(task::Column::Size)
-            .filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)))
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        bytes = sizes.into_iter().fold(bytes, i64::saturating_add);
-    }
-    require_permit_above(LARGE_TASK_BYTES, bytes)
-}
-
-fn require_permit_above(limit: i64, bytes: i64) -> Result<(), StoreError> {
-    if bytes <= limit {
-        return Ok(());
-    }
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    Err(StoreError::NeedsLargeReadPermit(bytes))
-}
-
 /// The page of tasks that match a filter. A page has a bounded number of bytes, except that a single
 /// task may be larger.
 async fn list(
@@ -197,30 +160,27 @@ async fn list(
     size: PageSize,
     texts: Texts,
 ) -> Result<Page<Task>, StoreError> {
-    let mut sizes: Vec<(Uuid, i64, i64)> = matching(scope, filter, after)
-        .columns([task::Column::Size, task::Column::StepCount])
+    let mut sizes: Vec<TaskSize> = matching(scope, filter, after)
         .limit(u64::from(size.get()) + 1)
-        .into_tuple()
+        .into_partial_model()
         .all(scope.db)
         .await?;
     let found = sizes.len();
-    let bytes = sizes
-        .iter()
-        .map(|(_, bytes, steps)| bytes.saturating_add(steps.saturating_mul(STEP_ID_BYTES)));
+    let bytes = sizes.iter().map(|task| {
+        let of_ids = task.step_count.saturating_mul(STEP_ID_BYTES);
+        task.size.saturating_add(of_ids)
+    });
     let fitting = count_fitting(bytes, size);
     sizes.truncate(fitting);
-    if texts == Texts::Small {
-        let largest = sizes.iter().map(|(_, bytes, _)| *bytes).max();
-        require_permit_above(LARGE_TASK_BYTES, largest.unwrap_or_default())?;
-    }
-    let guids: Vec<TaskId> = sizes.into_iter().map(|(guid, ..)| TaskId(guid)).collect();
+    texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
+    let guids: Vec<TaskId> = sizes.iter().map(|task| TaskId(task.guid)).collect();
     let mut items = find_all(scope, &guids, Texts::All).await?;
     items.sort_by_key(|task| task.guid);
     let more = found > items.len();
     Ok(Page { items, more })
 }
 
-/// Selects the ids of the tasks that match a filter, in their order.
+/// Selects no columns of the tasks that match a filter, in the order of their ids.
 fn matching(
     scope: Scope<'_, impl ConnectionTrait>,
     filter: &TaskFilter,
@@ -229,7 +189,6 @@ fn matching(
     scope
         .find::<task::Entity>()
         .select_only()
-        .column(task::Column::Guid)
         .filter(condition(filter))
         .apply_if(after, |tasks, after| {
             tasks.filter(task::Column::Guid.gt(after.0))
@@ -302,6 +261,7 @@ impl Account {
     ) -> Result<Vec<TaskId>> {
         let scope = self.reader();
         let ids: Vec<Uuid> = matching(scope, filter, after)
+            .column(task::Column::Guid)
             .limit(u64::from(limit))
             .into_tuple()
             .all(scope.db)

@@ -13,16 +13,12 @@ use crate::{
         changes::Changes,
         history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent},
         ids::TaskId,
-        import::TaskTree,
         task::LockedTask,
     },
     store::{
         entity::step,
         error::StoreError,
-        read::{
-            MAX_IDS_PER_STATEMENT, steps,
-            task_tree::{self, LARGE_TREE_BYTES},
-        },
+        read::{LARGE_BYTES, MAX_IDS_PER_STATEMENT, steps, task_tree},
     },
 };
 
@@ -98,7 +94,7 @@ impl Tx<'_> {
     /// Fails with [`StoreError::NeedsLargeReadPermit`] if guides of this size are large and the write
     /// has no permit for that.
     pub fn permit_guides(&self, bytes: usize) -> Result<(), StoreError> {
-        if bytes <= LARGE_TREE_BYTES || self.large_read_permit.is_some() {
+        if bytes <= LARGE_BYTES as usize || self.large_read_permit.is_some() {
             return Ok(());
         }
         Err(StoreError::NeedsLargeReadPermit(
@@ -122,20 +118,10 @@ impl Tx<'_> {
             return Ok(None);
         }
         self.permit_guides(bytes)?;
-        match task_tree::read_trees(self.scope(), &ids).await?.pop() {
-            Some(tree) => Ok(Some(self.with_outdated_translations(tree).await?)),
-            // It was there when it was locked.
-            None => Err(StoreError::Conflict),
-        }
-    }
-
-    /// A guide with the sources of its outdated translations.
-    pub async fn with_outdated_translations(
-        &self,
-        tree: TaskTree,
-    ) -> Result<KeptGuide, StoreError> {
-        let outdated = task_tree::outdated_translations(self.scope(), [&tree]).await?;
-        Ok(KeptGuide { tree, outdated })
+        let (mut trees, outdated) = task_tree::read_trees(self.scope(), &ids).await?;
+        // It was there when it was locked.
+        let tree = trees.pop().ok_or(StoreError::Conflict)?;
+        Ok(Some(KeptGuide { tree, outdated }))
     }
 
     /// Encodes the guide of a new revision, if there is one.

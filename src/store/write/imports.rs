@@ -187,7 +187,8 @@ impl ImportWrite {
         guides: &LockedGuides,
     ) -> Result<Option<ReplacedGuide>, StoreError> {
         let history = tx.lock_history(root).await?;
-        let tree = task_tree::read_trees(tx.scope(), &guides.ids).await?.pop();
+        let (mut trees, outdated) = task_tree::read_trees(tx.scope(), &guides.ids).await?;
+        let tree = trees.pop();
         if let ImportTarget::ExternalId(wanted) = &self.import.target {
             let external_id = tree.as_ref().map(|tree| &tree.task.content.external_id);
             // The task may have lost the id, or may have been deleted, since it was found.
@@ -198,7 +199,7 @@ impl ImportWrite {
         let Some(tree) = tree else {
             return Ok(None);
         };
-        let guide = tx.with_outdated_translations(tree).await?;
+        let guide = KeptGuide { tree, outdated };
         Ok(Some(ReplacedGuide { guide, history }))
     }
 

@@ -20,7 +20,7 @@ use crate::{
         error::StoreError,
         json::Json,
         read::{
-            MAX_IDS_PER_STATEMENT,
+            LARGE_BYTES, MAX_IDS_PER_STATEMENT,
             steps::{self, Bodies},
         },
         rows::read_link,
@@ -64,10 +64,7 @@ impl Tx<'_> {
     /// Reads a locked step; `managed` stays empty. Fails with
     /// [`StoreError::NeedsLargeReadPermit`] if it is large and the write has no permit for that.
     pub async fn read_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
-        let found = match &self.large_read_permit {
-            None => steps::find_small(self.scope(), guid).await?,
-            Some(_) => steps::find_any(self.scope(), guid).await?,
-        };
+        let found = steps::find(self.scope(), guid, self.texts()).await?;
         Ok(found.map(unmanaged))
     }
 
@@ -80,7 +77,7 @@ impl Tx<'_> {
         let small = self
             .find::<step::Entity>()
             .filter(Column::Guid.eq(guid.0))
-            .filter(steps::step_bytes().lte(steps::LARGE_STEP_BYTES));
+            .filter(steps::step_bytes().lte(LARGE_BYTES));
         let rows = self.locked(small, Column::Guid).all(self.db()).await?;
         let steps = steps::with_translations(self.scope(), rows, Bodies::Read).await?;
         Ok(steps.into_iter().next().map(unmanaged))
@@ -123,7 +120,7 @@ impl Tx<'_> {
         if self.large_read_permit.is_some() {
             return Ok(steps().all(self.db()).await?.pop());
         }
-        let small = steps().filter(Column::Size.lte(steps::LARGE_STEP_BYTES));
+        let small = steps().filter(Column::Size.lte(LARGE_BYTES));
         if let Some(row) = small.all(self.db()).await?.pop() {
             return Ok(Some(row));
         }

@@ -119,15 +119,16 @@ impl Tx<'_> {
     /// A locked task. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large and
     /// the write has no permit for that.
     pub async fn read_task(&self, guid: TaskId) -> Result<Option<Task>, StoreError> {
-        tasks::find(self.scope(), guid, self.task_texts()).await
+        tasks::find(self.scope(), guid, self.texts()).await
     }
 
     /// Locked tasks, in no order. Fails like [`Self::read_task`] if they are large together.
     pub async fn read_tasks(&self, guids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        tasks::find_all(self.scope(), guids, self.task_texts()).await
+        tasks::find_all(self.scope(), guids, self.texts()).await
     }
 
-    fn task_texts(&self) -> Texts {
+    /// Which rows the write may read.
+    pub fn texts(&self) -> Texts {
         match self.large_read_permit {
             None => Texts::Small,
             Some(_) => Texts::All,

@@ -494,8 +494,7 @@ impl Operation for RestoreWrite {
             return Err(StoreError::Conflict);
         }
         tx.permit_guides(guides.bytes)?;
-        let mut others = task_tree::read_trees(tx.scope(), &guides.ids).await?;
-        let outdated = task_tree::outdated_translations(tx.scope(), &others).await?;
+        let (mut others, outdated) = task_tree::read_trees(tx.scope(), &guides.ids).await?;
         let stored = others.iter().position(|tree| tree.task.guid == root);
         let stored = stored.map(|index| others.swap_remove(index));
         let indexed = match stored {
