@@ -27,6 +27,11 @@ impl PageSize {
     pub fn get(self) -> u32 {
         self.0
     }
+
+    /// The number of rows to read: one more, which tells whether items follow the page.
+    pub fn rows(self) -> u64 {
+        u64::from(self.0) + 1
+    }
 }
 
 /// Items of a list, and whether more follow.
@@ -36,4 +41,21 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// Whether there are items after these.
     pub more: bool,
+}
+
+impl<T> Page<T> {
+    /// The page of at most [`PageSize::rows`] rows.
+    pub fn from_rows(mut rows: Vec<T>, size: PageSize) -> Self {
+        let more = rows.len() > size.get() as usize;
+        rows.truncate(size.get() as usize);
+        Self { items: rows, more }
+    }
+
+    /// The page with other items in place of these.
+    pub fn try_map<U, E>(self, item: impl FnMut(T) -> Result<U, E>) -> Result<Page<U>, E> {
+        Ok(Page {
+            items: self.items.into_iter().map(item).collect::<Result<_, E>>()?,
+            more: self.more,
+        })
+    }
 }

@@ -30,11 +30,10 @@ const MAX_ROUNDS_TO_NOW: usize = 20;
 ///
 /// Whether there are new entries is asked for the first of them: for EXISTS, PostgreSQL may read the
 /// whole table while one account has most of its rows.
-const PAGE: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
+const PAGE: &str = "SELECT COALESCE(f.head, 0) AS head, COALESCE(f.pruned, 0) AS pruned, \
+      f.pruned_transaction, \
       (SELECT n.seq FROM changes n WHERE n.account_id = $1 AND n.position IS NULL \
-        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL AS has_new, \
-      c.position, c.transaction_id, c.kind, c.task, c.step, c.version, c.changed_ts, \
-      c.step_count, c.fields, c.rpc, c.subject \
+        ORDER BY n.account_id, n.seq LIMIT 1) IS NOT NULL AS has_new, c.* \
     FROM (SELECT 1 AS one) o LEFT JOIN change_feeds f ON f.account_id = $1 \
     LEFT JOIN (SELECT * FROM changes WHERE account_id = $1 AND position >= \
         COALESCE($2, (SELECT head FROM change_feeds WHERE account_id = $1), 0) \
@@ -44,34 +43,19 @@ const PAGE: &str = "SELECT f.head, f.pruned, f.pruned_transaction, \
 /// A row of [`PAGE`].
 #[derive(FromQueryResult)]
 struct FeedRow {
-    head: Option<i64>,
-    pruned: Option<i64>,
-    pruned_transaction: Option<Uuid>,
-    has_new: bool,
     #[sea_orm(nested)]
-    entry: Option<EntryRow>,
-}
-
-/// An entry that has a position.
-#[derive(FromQueryResult)]
-struct EntryRow {
-    position: i64,
-    transaction_id: Uuid,
-    kind: i16,
-    task: Uuid,
-    step: Option<Uuid>,
-    version: Option<i64>,
-    changed_ts: i64,
-    step_count: i32,
-    fields: String,
-    rpc: i16,
-    subject: String,
+    state: FeedState,
+    /// An entry that has a position.
+    #[sea_orm(nested)]
+    entry: Option<change::Model>,
 }
 
 /// How far the feed of an account is sequenced and pruned.
+#[derive(Clone, Copy, FromQueryResult)]
 struct FeedState {
     head: i64,
-    pruned: FeedCursor,
+    pruned: i64,
+    pruned_transaction: Option<Uuid>,
     /// Whether there are entries without a position.
     has_new: bool,
 }
@@ -134,15 +118,15 @@ impl Account {
         let (state, mut entries) = self.read_feed(start, max_examined + 2).await?;
         let from = match start {
             FeedStart::After(cursor) => {
-                let first = entries.first().map(EntryRow::cursor);
+                let first = entries.first().map(entry_cursor);
                 // The entry at the mark is deleted, and the mark tells its transaction.
-                let is_at_mark = cursor.position == state.pruned.position;
+                let is_at_mark = cursor.position == state.pruned;
                 let stored = if is_at_mark {
-                    Some(state.pruned)
+                    Some(state.pruned())
                 } else {
                     first
                 };
-                if stored != Some(cursor) || cursor.position < state.pruned.position {
+                if stored != Some(cursor) || cursor.position < state.pruned {
                     return Err(Error::from(Precondition::CursorExpired).into());
                 }
                 if first == Some(cursor) {
@@ -150,10 +134,10 @@ impl Account {
                 }
                 cursor
             }
-            FeedStart::Oldest => state.pruned,
+            FeedStart::Oldest => state.pruned(),
             FeedStart::Now => {
                 let newest = entries.pop();
-                newest.map_or(state.pruned, |newest| newest.cursor())
+                newest.map_or(state.pruned(), |newest| entry_cursor(&newest))
             }
         };
         let mut page = FeedPage {
@@ -170,12 +154,12 @@ impl Account {
             let Some(entry) = entries.next() else {
                 break;
             };
-            page.next = entry.cursor();
+            page.next = entry_cursor(&entry);
             // A transaction is sequenced as a whole.
             let next = entries.peek();
             let is_last = next.is_none_or(|next| next.transaction_id != entry.transaction_id);
             if task.is_none_or(|task| task.0 == entry.task) {
-                page.entries.push(entry.read(is_last)?);
+                page.entries.push(read_entry(entry, is_last)?);
             }
         }
         page.is_at_head = page.next.position == state.head;
@@ -187,7 +171,7 @@ impl Account {
         &self,
         start: FeedStart,
         limit: usize,
-    ) -> Result<(FeedState, Vec<EntryRow>), StoreError> {
+    ) -> Result<(FeedState, Vec<change::Model>), StoreError> {
         let position = match start {
             FeedStart::After(cursor) => Some(cursor.position),
             FeedStart::Oldest => Some(0),
@@ -197,49 +181,44 @@ impl Account {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let page = scope.statement(PAGE, [position.into(), limit.into()]);
         let rows = FeedRow::find_by_statement(page).all(scope.db).await?;
-        let state = rows.first().ok_or(StoreError::Corrupt("head"))?.state();
+        let state = rows.first().ok_or(StoreError::Corrupt("head"))?.state;
         let entries = rows.into_iter().filter_map(|row| row.entry);
         Ok((state, entries.collect()))
     }
 }
 
-impl FeedRow {
-    fn state(&self) -> FeedState {
-        FeedState {
-            head: self.head.unwrap_or_default(),
-            pruned: FeedCursor {
-                position: self.pruned.unwrap_or_default(),
-                transaction: self.pruned_transaction.unwrap_or_default(),
-            },
-            has_new: self.has_new,
+impl FeedState {
+    /// The last entry that was deleted.
+    fn pruned(&self) -> FeedCursor {
+        FeedCursor {
+            position: self.pruned,
+            transaction: self.pruned_transaction.unwrap_or_default(),
         }
     }
 }
 
-impl EntryRow {
-    fn cursor(&self) -> FeedCursor {
-        FeedCursor {
-            position: self.position,
-            transaction: self.transaction_id,
-        }
+fn entry_cursor(entry: &change::Model) -> FeedCursor {
+    FeedCursor {
+        position: entry.position.unwrap_or_default(),
+        transaction: entry.transaction_id,
     }
+}
 
-    fn read(self, is_last: bool) -> Result<FeedEntry, StoreError> {
-        let resource = self.step.unwrap_or(self.task);
-        let changed = Timestamp(self.changed_ts);
-        let etag = |version| Etag::of_version(resource, version, changed);
-        Ok(FeedEntry {
-            cursor: self.cursor(),
-            kind: ChangeKind::from_number(self.kind).ok_or(StoreError::Corrupt("kind"))?,
-            task: TaskId(self.task),
-            step: self.step.map(StepId),
-            etag: self.version.map(etag),
-            changed,
-            step_count: self.step_count,
-            fields: split_fields(&self.fields),
-            rpc: WriteRpc::name_of(self.rpc).ok_or(StoreError::Corrupt("rpc"))?,
-            subject: self.subject,
-            is_last,
-        })
-    }
+fn read_entry(entry: change::Model, is_last: bool) -> Result<FeedEntry, StoreError> {
+    let resource = entry.step.unwrap_or(entry.task);
+    let changed = Timestamp(entry.changed_ts);
+    let etag = |version| Etag::of_version(resource, version, changed);
+    Ok(FeedEntry {
+        cursor: entry_cursor(&entry),
+        kind: ChangeKind::from_number(entry.kind).ok_or(StoreError::Corrupt("kind"))?,
+        task: TaskId(entry.task),
+        step: entry.step.map(StepId),
+        etag: entry.version.map(etag),
+        changed,
+        step_count: entry.step_count,
+        fields: split_fields(&entry.fields),
+        rpc: WriteRpc::name_of(entry.rpc).ok_or(StoreError::Corrupt("rpc"))?,
+        subject: entry.subject,
+        is_last,
+    })
 }

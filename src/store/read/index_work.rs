@@ -30,25 +30,22 @@ impl Account {
         after: Option<IndexCursor>,
         size: PageSize,
     ) -> Result<Page<(IndexCursor, IndexWork)>> {
-        let size = size.get() as usize;
         let first = after.map_or(IndexPart::Tasks, |after| after.part);
-        let mut items = Vec::new();
+        let mut rows = Vec::new();
         for part in IndexPart::ALL.into_iter().filter(|part| *part >= first) {
             let after = after.filter(|after| after.part == part);
             let after = after.map_or(Uuid::nil(), |after| after.guid);
-            let limit = (size + 1 - items.len()) as u64;
+            let limit = size.rows() - rows.len() as u64;
+            if limit == 0 {
+                break;
+            }
             let work = self.list_part(part, after, limit).await?;
-            items.extend(work.into_iter().map(|work| {
+            rows.extend(work.into_iter().map(|work| {
                 let guid = work.guid;
                 (IndexCursor { part, guid }, work)
             }));
-            if items.len() > size {
-                break;
-            }
         }
-        let more = items.len() > size;
-        items.truncate(size);
-        Ok(Page { items, more })
+        Ok(Page::from_rows(rows, size))
     }
 
     async fn list_part(

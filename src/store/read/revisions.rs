@@ -245,11 +245,11 @@ impl Account {
         size: PageSize,
     ) -> Result<Page<TaskRevision>> {
         let scope = self.reader();
-        let mut rows: Vec<RevisionRow> = revisions(scope)
+        let rows: Vec<RevisionRow> = revisions(scope)
             .filter(Column::Task.eq(task.0))
             .filter(Column::Number.lt(before.unwrap_or(i64::MAX)))
             .order_by_desc(Column::Number)
-            .limit(u64::from(size.get()) + 1)
+            .limit(size.rows())
             .into_model()
             .all(scope.db)
             .await
@@ -257,11 +257,7 @@ impl Account {
         if rows.is_empty() && !exists_or_has_history(scope, task).await? {
             return Err(Error::task_not_found(task, "task"));
         }
-        let more = rows.len() > size.get() as usize;
-        rows.truncate(size.get() as usize);
-        let items = rows.into_iter().map(RevisionRow::read);
-        let items = items.collect::<Result<_, StoreError>>()?;
-        Ok(Page { items, more })
+        Ok(Page::from_rows(rows, size).try_map(RevisionRow::read)?)
     }
 
     /// A page of the deleted tasks that have revisions, the latest deletion first.
@@ -282,27 +278,24 @@ async fn list_deleted_tasks(
     after: Option<DeletedTaskCursor>,
     size: PageSize,
 ) -> Result<Page<DeletedTask>, StoreError> {
-    let mut histories = deleted_histories(scope, after)
-        .limit(u64::from(size.get()) + 1)
+    let histories = deleted_histories(scope, after)
+        .limit(size.rows())
         .all(scope.db)
         .await?;
-    let more = histories.len() > size.get() as usize;
-    histories.truncate(size.get() as usize);
-    let tasks: Vec<Uuid> = histories.iter().map(|history| history.task).collect();
-    let mut newest = newest_revisions(scope, &tasks).await?;
-    let mut items = Vec::with_capacity(histories.len());
-    for history in histories {
-        let (Some(deleted), Some(latest)) = (history.deleted_ts, newest.remove(&history.task))
-        else {
+    let page = Page::from_rows(histories, size);
+    let tasks = page.items.iter().map(|history| history.task);
+    let mut newest = newest_revisions(scope, tasks.collect()).await?;
+    page.try_map(|history| {
+        let latest = newest.remove(&history.task);
+        let (Some(deleted), Some(latest)) = (history.deleted_ts, latest) else {
             return Err(StoreError::Corrupt("deleted_ts"));
         };
         let deleted = DeletedBy {
             at: Timestamp(deleted),
             subject: history.deleted_by,
         };
-        items.push(DeletedTask { latest, deleted });
-    }
-    Ok(Page { items, more })
+        Ok(DeletedTask { latest, deleted })
+    })
 }
 
 /// Selects the histories of deleted tasks that have revisions, the latest deletion first.
@@ -332,14 +325,14 @@ fn deleted_histories(
 /// The newest revisions of tasks.
 async fn newest_revisions(
     scope: Scope<'_, impl ConnectionTrait>,
-    tasks: &[Uuid],
+    tasks: Vec<Uuid>,
 ) -> Result<BTreeMap<Uuid, TaskRevision>, StoreError> {
     let numbers = scope
         .find::<task_revision::Entity>()
         .select_only()
         .column(Column::Task)
         .expr(Column::Number.max())
-        .filter(Column::Task.is_in(tasks.iter().copied()))
+        .filter(Column::Task.is_in(tasks))
         .group_by(Column::Task);
     let key = Expr::tuple([Column::Task.into_expr(), Column::Number.into_expr()]);
     let rows: Vec<RevisionRow> = revisions(scope)

@@ -26,15 +26,11 @@ impl Account {
             .find::<Entity>()
             .apply_if(after, |roles, after| roles.filter(Column::Id.gt(after.0)))
             .order_by_asc(Column::Id)
-            .limit(u64::from(size.get()) + 1)
+            .limit(size.rows())
             .all(scope.db)
             .await
             .map_err(StoreError::from)?;
-        let limit = size.get() as usize;
-        let more = rows.len() > limit;
-        let roles = rows.into_iter().take(limit).map(read_role);
-        let items = roles.collect::<Result<_, StoreError>>()?;
-        Ok(Page { items, more })
+        Ok(Page::from_rows(rows, size).try_map(read_role)?)
     }
 }
 

@@ -87,11 +87,8 @@ pub async fn find(
     guid: StepId,
     texts: Texts,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let row = match texts {
-        Texts::Small => find_small_row(scope, guid).await?,
-        Texts::All => by_id(scope, guid).all(scope.db).await?.pop(),
-    };
-    if row.is_none() {
+    let mut rows = Vec::from_iter(find_small_row(scope, guid).await?);
+    if rows.is_empty() {
         let bytes: Vec<i64> = by_id(scope, guid)
             .select_only()
             .expr(step_bytes())
@@ -99,8 +96,8 @@ pub async fn find(
             .all(scope.db)
             .await?;
         texts.check(bytes.into_iter().sum(), LARGE_BYTES)?;
+        rows = by_id(scope, guid).all(scope.db).await?;
     }
-    let rows = row.into_iter().collect();
     Ok(with_translations(scope, rows, Bodies::Read).await?.pop())
 }
 
@@ -187,12 +184,7 @@ impl StepPage {
             .select_only()
             .column(step::Column::Position)
             .expr_as(self.bodies.step_bytes(), "bytes")
-            .limit(self.limit())
-    }
-
-    /// The number of rows that are read: one more than the page has.
-    fn limit(&self) -> u64 {
-        u64::from(self.size.get()) + 1
+            .limit(self.size.rows())
     }
 
     /// Reads the steps of the page and the one after it, unless they are large together.
@@ -208,7 +200,7 @@ impl StepPage {
             .steps(scope)
             .expr_as(order_epoch(scope, self.task).into_query(), "order_epoch")
             .filter(Expr::from(bytes).lte(LARGE_BYTES))
-            .limit(self.limit())
+            .limit(self.size.rows())
             .into_model()
             .all(scope.db);
         Ok(rows.await?)
@@ -225,7 +217,7 @@ impl StepPage {
         let found = sizes.len();
         sizes.truncate(count_fitting(sizes.iter().map(|size| size.1), self.size));
         texts.check(sizes.iter().map(|size| size.1).sum(), LARGE_BYTES)?;
-        let rows = match sizes.last() {
+        let items = match sizes.last() {
             None => Vec::new(),
             Some((last, _)) => {
                 let steps = self.steps(scope);
@@ -233,16 +225,15 @@ impl StepPage {
                 steps.all(scope.db).await?
             }
         };
-        self.complete(scope, rows, found, epoch).await
+        let more = found > items.len();
+        self.complete(scope, Page { items, more }, epoch).await
     }
 
-    /// The page with the steps of these rows. `found` is how many steps there are from its start on, at
-    /// most one more than it may have.
+    /// The page with the steps of these rows.
     async fn complete(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        rows: Vec<step::Model>,
-        found: usize,
+        rows: Page<step::Model>,
         epoch: i64,
     ) -> Result<Page<(Step, StepCursor)>, StoreError> {
         if self.after.is_some_and(|after| after.epoch != epoch) {
@@ -252,12 +243,11 @@ impl StepPage {
                 "the steps have been renumbered since; start again from the first page",
             )));
         }
-        let steps = with_translations(scope, rows, self.bodies).await?;
-        let more = found > steps.len();
+        let steps = with_translations(scope, rows.items, self.bodies).await?;
         let with_cursor = |(step, place)| (step, StepCursor { epoch, place });
         Ok(Page {
             items: steps.into_iter().map(with_cursor).collect(),
-            more,
+            more: rows.more,
         })
     }
 }
@@ -297,14 +287,15 @@ impl Account {
             after,
             size,
         };
-        let mut rows = page.find_small_rows(self.reader()).await?;
-        let found = rows.len();
-        rows.truncate(size.get() as usize);
-        match rows.first() {
-            Some(first) if rows.iter().all(|row| row.step.language_count == 0) => {
-                let epoch = first.order_epoch;
-                let rows = rows.into_iter().map(|row| row.step).collect();
-                Ok(page.complete(self.reader(), rows, found, epoch).await?)
+        let rows = page.find_small_rows(self.reader()).await?;
+        let rows = Page::from_rows(rows, size);
+        match rows.items.first().map(|first| first.order_epoch) {
+            Some(epoch) if rows.items.iter().all(|row| row.step.language_count == 0) => {
+                let rows = Page {
+                    items: rows.items.into_iter().map(|row| row.step).collect(),
+                    more: rows.more,
+                };
+                Ok(page.complete(self.reader(), rows, epoch).await?)
             }
             _ => {
                 self.read_snapshot(move |snapshot, texts| async move {

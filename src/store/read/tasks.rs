@@ -161,7 +161,7 @@ async fn list(
     texts: Texts,
 ) -> Result<Page<Task>, StoreError> {
     let mut sizes: Vec<TaskSize> = matching(scope, filter, after)
-        .limit(u64::from(size.get()) + 1)
+        .limit(size.rows())
         .into_partial_model()
         .all(scope.db)
         .await?;
