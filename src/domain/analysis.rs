@@ -8,7 +8,6 @@
 mod condition;
 mod fingerprint;
 mod guide;
-mod name_digest;
 mod names;
 pub mod preview;
 mod references;
@@ -24,9 +23,6 @@ pub use guide::{
     Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
     MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, SourceStep, SourceTask, SourceTasks, StepPosition,
     SubtaskEntry, TranslationState, of_document, weight_of,
-};
-pub use name_digest::{
-    ChangedNameDigests, NameDigest, NameUse, NamesVariables, changed_name_digests,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{

@@ -7,7 +7,7 @@ mod change_feed;
 mod guide;
 mod guide_rows;
 mod index_work;
-mod named;
+mod name_users;
 mod outside;
 mod preview;
 pub mod references;
@@ -128,14 +128,16 @@ impl Account {
 
 /// How many rows of these sizes fit into a page: about [`PAGE_BYTES`], but at least one.
 fn count_fitting(bytes: impl Iterator<Item = i64>, size: PageSize) -> usize {
+    count_within_page_bytes(bytes.take(size.get() as usize))
+}
+
+/// How many rows of these sizes fit into about [`PAGE_BYTES`]; at least one.
+fn count_within_page_bytes(bytes: impl Iterator<Item = i64>) -> usize {
     let mut before = 0_i64;
     let starts_within = |bytes: &i64| {
         let starts_within = before < PAGE_BYTES as i64;
         before = before.saturating_add(*bytes);
         starts_within
     };
-    bytes
-        .take(size.get() as usize)
-        .take_while(starts_within)
-        .count()
+    bytes.take_while(starts_within).count()
 }

@@ -18,8 +18,6 @@ struct Dialect {
     /// An expression for the [`id`] of the number that another expression gives. These ids
     /// sort before those of the service.
     id: fn(&str) -> String,
-    /// An expression for a digest of the number `n`, which belongs to no name.
-    digest: &'static str,
     /// Settings for fast writes. On PostgreSQL they turn off durability and foreign keys, as
     /// the options of [`sqlite`] do.
     fast_writes: &'static str,
@@ -34,7 +32,6 @@ const SQLITE: Dialect = Dialect {
         )
     },
     id: |n| format!("unhex(printf('0100%012x8000000000000000', {n}))"),
-    digest: "unhex(printf('%032x', n))",
     fast_writes: "PRAGMA cache_size = -262144",
 };
 
@@ -43,7 +40,6 @@ const POSTGRES: Dialect = Dialect {
               WHERE table_name = '{table}' ORDER BY ordinal_position",
     numbers: |count| format!("generate_series(1, {count}) g(n)"),
     id: |n| format!("('0100' || lpad(to_hex({n}), 12, '0') || '8000000000000000')::uuid"),
-    digest: "lpad(to_hex(n), 32, '0')::uuid",
     fast_writes: "SET session_replication_role = replica; SET synchronous_commit = off",
 };
 
@@ -96,11 +92,11 @@ fn nth_task(steps_per_task: usize) -> String {
 }
 
 /// Adds a row to the index of names for each of the first `steps` added steps, each with
-/// another digest.
+/// another name.
 pub async fn add_name_uses(database: &str, steps: usize) {
     let copies = |dialect: &Dialect| {
         let replaced = vec![
-            ("name_digest", dialect.digest.to_owned()),
+            ("name", "'name' || n".to_owned()),
             ("guid", (dialect.id)("n")),
         ];
         vec![Copies {

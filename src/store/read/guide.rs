@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{
     guide_rows::{StepRows, TaskRows, read_steps, read_tasks, steps_by_subtask},
-    outside::{AccountNames, GuideExtent, OutsideUses, find_outside_uses, retain_used_outside},
+    outside::{OutsideUses, find_outside_uses},
     read_by_ids,
     steps::Bodies,
     tasks::task_sizes,
@@ -100,17 +100,7 @@ impl Account {
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
         let (draft, mut memory) = self.read_draft(scope, source, known).await?;
-        let mut names = AccountNames {
-            read: names_read(&draft),
-            set: BTreeSet::new(),
-        };
-        let finds_readers = replaced.is_some();
-        let inside = extent(&draft, replaced.unwrap_or_default());
-        if finds_readers {
-            names.set = names_set(&draft);
-            retain_used_outside(&mut names, scope, &inside).await?;
-        }
-        let outside = find_outside_uses(&names, scope, &inside, &mut memory).await?;
+        let outside = find_outside_uses(scope, &draft, replaced.as_ref(), &mut memory).await?;
         Ok(ReadGuide {
             draft,
             outside,
@@ -295,30 +285,4 @@ fn source_step((mut row, mut translations): StepRows) -> Result<SourceStep, Stor
         step: read_step(row, read_step_translations(translations)?)?.0,
         origin: None,
     })
-}
-
-/// The account-wide names that conditions of a guide read.
-fn names_read(draft: &GuideDraft) -> BTreeSet<&str> {
-    let read = draft
-        .account_variables()
-        .filter(|variable| variable.is_read);
-    read.map(|variable| variable.name.as_str()).collect()
-}
-
-/// The account-wide names that observations of a guide set.
-fn names_set(draft: &GuideDraft) -> BTreeSet<&str> {
-    let set = draft
-        .account_variables()
-        .filter(|variable| variable.task.is_none() && !variable.setters.is_empty());
-    set.map(|variable| variable.name.as_str()).collect()
-}
-
-/// The tasks and steps of a guide, and the stored tasks that it replaces.
-fn extent(draft: &GuideDraft, replaced: BTreeSet<TaskId>) -> GuideExtent {
-    let tasks = draft.tasks().map(|task| task.task.guid.0);
-    let steps = draft.steps().map(|step| step.step.guid.0);
-    GuideExtent {
-        ids: tasks.chain(steps).collect(),
-        replaced,
-    }
 }

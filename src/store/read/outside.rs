@@ -1,18 +1,15 @@
 //! Finds what uses a guide's account-wide names outside the guide: observations that set
 //! them, and conditions that read them.
-//!
-//! The index of names says which tasks and steps use a name. Only the sizes and then the texts of those
-//! outside the guide are read.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ConnectionTrait, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::{
     MAX_IDS_PER_STATEMENT,
     guide::MEMORY_PER_BYTE,
-    named::{NameUser, read_texts, read_users},
+    name_users::{NameUser, name_uses, read_texts, read_users},
 };
 use crate::{
     analysis_threads::check_call,
@@ -20,50 +17,33 @@ use crate::{
     domain::{
         Error,
         analysis::{
-            NameDigest, NameUse, OutsideSetter, OutsideSetters, TargetSet, account_name, full_name,
+            GuideDraft, OutsideSetter, OutsideSetters, TargetSet, Variable, account_name, full_name,
         },
         ids::{StepId, TaskId},
         validation::{OutsideReader, OutsideReaders},
     },
-    store::{account::Scope, entity::name_use, error::StoreError, rows::read_product},
+    store::{
+        account::Scope,
+        entity::name_use::{Column, NameUse, indexed_name},
+        error::StoreError,
+        rows::read_product,
+    },
 };
 
-/// The maximum number of observations outside a guide that are read.
-const MAX_SETTERS: usize = 1_000;
-/// The maximum number of tasks and steps outside a guide whose conditions are read.
-const MAX_READERS: usize = 1_000;
-/// The maximum total size of the steps whose questions are read, and of the tasks and steps whose
-/// conditions are read.
-const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How many rows of the index are read for each task and step of the guide. Most have fewer.
-const MAX_INDEX_ROWS_PER_ID: usize = 8;
+/// The maximum number of observations outside a guide that are read, and of tasks and steps whose
+/// conditions are read; each in addition to as many as the guide has, since it may replace these.
+const MAX_USERS: usize = 1_000;
+/// The maximum total size of either.
+const MAX_BYTES: i64 = 8 * 1024 * 1024;
+/// How many rows of the index are read for each task and step. Most have fewer.
+const INDEX_ROWS_PER_USER: usize = 8;
 
-/// Account-wide names of a guide.
-#[derive(Default)]
-pub struct AccountNames<'a> {
-    /// Names that conditions of the guide read, for which setters are found.
-    pub read: BTreeSet<&'a str>,
-    /// Names that observations of the guide set, for which readers are found.
-    pub set: BTreeSet<&'a str>,
-}
-
-/// The ids that count as a part of a guide.
-pub struct GuideExtent {
-    /// Its tasks and steps.
-    pub ids: HashSet<Uuid>,
-    /// Stored tasks that it replaces, whose steps are left out, too.
-    pub replaced: BTreeSet<TaskId>,
-}
-
-/// What uses account-wide names outside a guide, by name.
+/// What uses account-wide names outside a guide, by name. Unused names have no entry.
 #[derive(Default)]
 pub struct OutsideUses {
-    /// The observations that set the names which the guide reads; all of these names have an
-    /// entry.
+    /// The observations that set names which the guide reads.
     pub setters: BTreeMap<String, OutsideSetters>,
-    /// The conditions that read the names which the guide sets; names without any have no
-    /// entry. If there are more than [`MAX_READERS`] or [`MAX_BYTES`], all names
-    /// have [`OutsideReaders::TooMany`].
+    /// The conditions that read names which the guide sets.
     pub readers: BTreeMap<String, OutsideReaders>,
 }
 
@@ -83,192 +63,122 @@ impl OutsideUses {
     }
 }
 
-impl AccountNames<'_> {
-    /// The digests of what sets the names that the guide reads.
-    fn setter_digests(&self) -> Vec<Uuid> {
-        digests(&self.read, NameUse::Sets)
-    }
-
-    /// The digests of what reads the names that the guide sets.
-    fn reader_digests(&self) -> Vec<Uuid> {
-        digests(&self.set, NameUse::Reads)
-    }
-
-    /// Keeps the names whose digests something outside has.
-    fn retain(&mut self, outside: &HashSet<NameDigest>) {
-        // Without digests to keep, no name is hashed.
-        let is_kept =
-            |used, name| !outside.is_empty() && outside.contains(&NameDigest::new(used, name));
-        self.read.retain(|name| is_kept(NameUse::Sets, name));
-        self.set.retain(|name| is_kept(NameUse::Reads, name));
-    }
-}
-
-fn digests(names: &BTreeSet<&str>, used: NameUse) -> Vec<Uuid> {
-    let digests = names.iter().map(|name| NameDigest::new(used, name));
-    digests.map(|NameDigest(digest)| digest).collect()
-}
-
-/// Keeps the names that are used outside the guide, or by steps of tasks that it replaces: the
-/// index does not say to which task a step belongs.
-///
-/// Most names are used in one guide only, which the index shows without reading a step.
-pub async fn retain_used_outside(
-    names: &mut AccountNames<'_>,
-    scope: Scope<'_, impl ConnectionTrait>,
-    inside: &GuideExtent,
-) -> Result<(), StoreError> {
-    use name_use::Column;
-    let digests = [names.setter_digests(), names.reader_digests()].concat();
-    let mut rows_left = MAX_SETTERS + MAX_READERS + MAX_INDEX_ROWS_PER_ID * inside.ids.len();
-    let mut outside = HashSet::new();
-    for digests in digests.chunks(MAX_IDS_PER_STATEMENT) {
-        check_call()?;
-        let rows: Vec<(Uuid, Uuid)> = scope
-            .find::<name_use::Entity>()
-            .select_only()
-            .columns([Column::NameDigest, Column::Guid])
-            .filter(Column::NameDigest.is_in(digests.iter().copied()))
-            .limit(rows_left as u64)
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        rows_left -= rows.len();
-        if rows_left == 0 {
-            // There are too many rows to tell, so all names are kept.
-            return Ok(());
-        }
-        for (digest, guid) in rows {
-            if !inside.ids.contains(&guid) {
-                outside.insert(NameDigest(digest));
-            }
-        }
-    }
-    names.retain(&outside);
-    Ok(())
-}
-
-/// Finds what uses the names outside the guide, and holds the memory for it. Fails with
-/// [`Error::Overloaded`] if there is none.
+/// Finds the observations outside a guide that set the names which it reads. With `replaced`, also finds
+/// the conditions outside that read the names which it sets; steps of the stored tasks `replaced` are
+/// not outside. Reserves the memory, and fails with [`Error::Overloaded`] if there is none.
 pub async fn find_outside_uses(
-    names: &AccountNames<'_>,
     scope: Scope<'_, impl ConnectionTrait>,
-    inside: &GuideExtent,
+    draft: &GuideDraft,
+    replaced: Option<&BTreeSet<TaskId>>,
     memory: &mut WorkMemory,
 ) -> Result<OutsideUses, StoreError> {
-    let setters = find_users(scope, &names.setter_digests(), MAX_SETTERS, inside).await?;
-    let mut readers = find_users(scope, &names.reader_digests(), MAX_READERS, inside).await?;
+    let tasks = draft.tasks().map(|task| task.task.guid.0);
+    let steps = draft.steps().map(|step| step.step.guid.0);
+    let inside = tasks.chain(steps).collect();
+    let read = draft.account_variables();
+    let read = read.filter(|variable| variable.is_read);
+    let setters = find_users(scope, NameUse::Sets, read, &inside, replaced).await?;
+    let set = draft.account_variables().filter(|variable| {
+        replaced.is_some() && variable.task.is_none() && !variable.setters.is_empty()
+    });
+    let mut readers = find_users(scope, NameUse::Reads, set, &inside, replaced).await?;
     if !readers.is_complete {
-        // None are kept.
-        readers = FoundUsers::default();
+        readers.users.clear();
     }
-    let bytes = setters.bytes + readers.bytes;
+    let users = setters.users.iter().chain(&readers.users);
+    let bytes: i64 = users.map(|user| user.size).sum();
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     if !memory.try_grow(bytes.saturating_mul(MEMORY_PER_BYTE)) {
         return Err(Error::Overloaded.into());
     }
-    let mut uses = OutsideUses::default();
-    let mut by_name = read_setters(scope, &setters.users, &names.read).await?;
-    for name in &names.read {
-        let list = by_name.remove(*name).unwrap_or_default();
-        let of_name = if setters.is_complete {
-            OutsideSetters::All(list)
-        } else {
-            OutsideSetters::TooMany(list)
-        };
-        uses.setters.insert((*name).to_owned(), of_name);
-    }
-    if readers.is_complete {
-        let by_name = read_readers(scope, &readers.users, &names.set).await?;
-        let by_name = by_name.into_iter();
-        uses.readers = by_name
-            .map(|(name, list)| (name, OutsideReaders::All(list)))
-            .collect();
-    } else {
-        let names = names.set.iter().map(|name| (*name).to_owned());
-        uses.readers = names.map(|name| (name, OutsideReaders::TooMany)).collect();
-    }
-    Ok(uses)
+    Ok(OutsideUses {
+        setters: read_setters(scope, setters).await?,
+        readers: read_readers(scope, readers).await?,
+    })
 }
 
 /// The tasks and steps outside a guide that use names in one way, in the order of their ids.
-#[derive(Default)]
-struct FoundUsers {
+struct OutsideUsers<'a> {
+    /// The names that they use.
+    names: BTreeSet<&'a str>,
     users: Vec<NameUser>,
-    bytes: usize,
     /// Whether none was left out.
     is_complete: bool,
 }
 
-/// Finds the tasks and steps outside a guide that have one of these digests, at most `max_users` in
-/// addition to the tasks and steps of the guide.
-async fn find_users(
+/// Finds the first tasks and steps that use one of the names, except those of `inside` and the steps of
+/// replaced tasks.
+async fn find_users<'a>(
     scope: Scope<'_, impl ConnectionTrait>,
-    digests: &[Uuid],
-    max_users: usize,
-    inside: &GuideExtent,
-) -> Result<FoundUsers, StoreError> {
-    let max_users = max_users + inside.ids.len();
-    let mut ids = read_user_ids(scope, digests, max_users + 1).await?;
-    let mut found = FoundUsers {
-        is_complete: ids.len() <= max_users,
-        ..FoundUsers::default()
-    };
-    ids.truncate(max_users);
-    ids.retain(|(guid, _)| !inside.ids.contains(guid));
-    let users = read_users(scope, &ids).await?.into_iter();
-    for user in users.filter(|user| !inside.replaced.contains(&TaskId(user.task))) {
-        let bytes = found.bytes.saturating_add(user.bytes());
-        if bytes <= MAX_BYTES {
-            found.bytes = bytes;
-            found.users.push(user);
-        } else {
-            found.is_complete = false;
-        }
-    }
-    Ok(found)
-}
-
-/// The first tasks and steps that have one of these digests, in the order of their ids, each with
-/// `in_step` of the index.
-async fn read_user_ids(
-    scope: Scope<'_, impl ConnectionTrait>,
-    digests: &[Uuid],
-    limit: usize,
-) -> Result<Vec<(Uuid, i16)>, StoreError> {
-    use name_use::Column;
-    let mut users = BTreeSet::new();
-    for digests in digests.chunks(MAX_IDS_PER_STATEMENT) {
+    name_use: NameUse,
+    variables: impl Iterator<Item = &'a Variable>,
+    inside: &HashSet<Uuid>,
+    replaced: Option<&BTreeSet<TaskId>>,
+) -> Result<OutsideUsers<'a>, StoreError> {
+    let max_users = MAX_USERS + inside.len();
+    let max_rows = INDEX_ROWS_PER_USER * max_users;
+    let names = variables.map(|variable| (indexed_name(&variable.name), variable.name.as_str()));
+    let names: BTreeMap<String, &str> = names.collect();
+    let keys: Vec<&String> = names.keys().collect();
+    let mut rows: Vec<(Uuid, String)> = Vec::new();
+    for keys in keys.chunks(MAX_IDS_PER_STATEMENT) {
         check_call()?;
-        let rows: Vec<(Uuid, i16)> = scope
-            .find::<name_use::Entity>()
+        let found = name_uses(scope, name_use, keys.iter().copied())
             .select_only()
-            .columns([Column::Guid, Column::InStep])
-            .distinct()
-            .filter(Column::NameDigest.is_in(digests.iter().copied()))
+            .columns([Column::Guid, Column::Name])
             .order_by_asc(Column::Guid)
-            .limit(limit as u64)
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        users.extend(rows);
+            .limit(max_rows as u64 + 1)
+            .into_tuple::<(Uuid, String)>()
+            .all(scope.db);
+        rows.extend(found.await?);
     }
-    Ok(users.into_iter().take(limit).collect())
+    rows.sort_unstable();
+    let has_all_rows = rows.len() <= max_rows;
+    rows.truncate(max_rows);
+    rows.retain(|(guid, _)| !inside.contains(guid));
+    let mut used: BTreeSet<&str> = names.values().copied().collect();
+    if has_all_rows {
+        let keys = rows.iter().map(|(_, key)| key);
+        used = keys.filter_map(|key| names.get(key).copied()).collect();
+    }
+    let mut ids: Vec<Uuid> = rows.into_iter().map(|(guid, _)| guid).collect();
+    ids.dedup();
+    let mut is_complete = has_all_rows && ids.len() <= max_users;
+    ids.truncate(max_users);
+    let mut users = read_users(scope, &ids).await?;
+    let is_replaced =
+        |user: &NameUser| replaced.is_some_and(|replaced| replaced.contains(&TaskId(user.task)));
+    users.retain(|user| !is_replaced(user));
+    let mut bytes_left = MAX_BYTES;
+    users.retain(|user| {
+        let fits = user.size <= bytes_left;
+        bytes_left -= if fits { user.size } else { 0 };
+        is_complete &= fits;
+        fits
+    });
+    Ok(OutsideUsers {
+        names: used,
+        users,
+        is_complete,
+    })
 }
 
-/// The observations among these steps that set one of the names, by name.
+/// The observations that set the names, by name.
 async fn read_setters(
     scope: Scope<'_, impl ConnectionTrait>,
-    steps: &[NameUser],
-    names: &BTreeSet<&str>,
-) -> Result<BTreeMap<String, Vec<OutsideSetter>>, StoreError> {
-    let mut found: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
-    for step in read_texts(scope, steps).await? {
+    found: OutsideUsers<'_>,
+) -> Result<BTreeMap<String, OutsideSetters>, StoreError> {
+    let mut by_name: BTreeMap<String, Vec<OutsideSetter>> = BTreeMap::new();
+    for name in &found.names {
+        by_name.insert((*name).to_owned(), Vec::new());
+    }
+    for step in read_texts(scope, &found.users).await? {
         let question = step.content.0.question;
         let question = question.ok_or(StoreError::Corrupt("content"))?;
         let name = account_name(read_product(step.product_id)?, question.name.as_str());
-        if names.contains(name.as_str()) {
+        if let Some(setters) = by_name.get_mut(&name) {
             let keys = question.values.into_iter();
-            found.entry(name).or_default().push(OutsideSetter {
+            setters.push(OutsideSetter {
                 task: TaskId(step.task),
                 step: StepId(step.guid),
                 title: step.title,
@@ -276,29 +186,45 @@ async fn read_setters(
             });
         }
     }
-    Ok(found)
+    let setters = by_name.into_iter().map(|(name, setters)| {
+        let setters = if found.is_complete {
+            OutsideSetters::All(setters)
+        } else {
+            OutsideSetters::TooMany(setters)
+        };
+        (name, setters)
+    });
+    Ok(setters.collect())
 }
 
-/// The conditions of these tasks and steps that read one of the names, by name.
+/// The conditions that read the names, by name. If some were left out, none are read.
 async fn read_readers(
     scope: Scope<'_, impl ConnectionTrait>,
-    users: &[NameUser],
-    names: &BTreeSet<&str>,
-) -> Result<BTreeMap<String, Vec<OutsideReader>>, StoreError> {
-    let mut found: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
-    for user in read_texts(scope, users).await? {
+    found: OutsideUsers<'_>,
+) -> Result<BTreeMap<String, OutsideReaders>, StoreError> {
+    if !found.is_complete {
+        let names = found.names.into_iter();
+        return Ok(names
+            .map(|name| (name.to_owned(), OutsideReaders::TooMany))
+            .collect());
+    }
+    let mut by_name: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
+    for user in read_texts(scope, &found.users).await? {
         check_call()?;
         let dependencies = user.content.0.dependencies;
         let dependencies = dependencies.ok_or(StoreError::Corrupt("content"))?;
         dependencies.for_each_condition(&mut |condition| {
             let name = full_name(condition);
-            if names.contains(name.as_str()) {
-                found.entry(name).or_default().push(OutsideReader {
+            if found.names.contains(name.as_str()) {
+                by_name.entry(name).or_default().push(OutsideReader {
                     operator: condition.operator,
                     targets: TargetSet::new(&condition.targets),
                 });
             }
         });
     }
-    Ok(found)
+    let readers = by_name.into_iter();
+    Ok(readers
+        .map(|(name, readers)| (name, OutsideReaders::All(readers)))
+        .collect())
 }

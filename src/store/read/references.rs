@@ -1,7 +1,4 @@
-//! Lists where a task or a variable is used. References are read from the tasks and steps;
-//! the index of digests only finds the rows.
-//!
-//! Each call examines a bounded number of tasks and steps.
+//! Lists where a task or a variable is used. Each call examines a bounded number of tasks and steps.
 
 mod variables;
 
@@ -28,24 +25,6 @@ use crate::{
         json::Json,
         rows::StepFields,
     },
-};
-
-/// A kind of subtask steps, and the field that refers to the task.
-struct ReferringSteps {
-    kind: ReferenceKind,
-    is_link: bool,
-    field: &'static str,
-}
-
-const SUBTASKS: ReferringSteps = ReferringSteps {
-    kind: ReferenceKind::Subtask,
-    is_link: false,
-    field: "subtask_id",
-};
-const WIRING: ReferringSteps = ReferringSteps {
-    kind: ReferenceKind::Wiring,
-    is_link: true,
-    field: "link",
 };
 
 impl Account {
@@ -97,15 +76,14 @@ async fn to_task(
         .await?;
     let parent = parents.first().copied();
     let parent = parent.ok_or_else(|| Error::task_not_found(task, "task"))?;
-    let first = ReferenceCursor::start_of(ReferenceKind::Subtask);
-    let after = after.unwrap_or(first);
+    let after = after.unwrap_or_else(|| ReferenceCursor::start_of(ReferenceKind::Subtask));
     let mut items = Vec::new();
     // Only a managed task has wiring steps.
-    let wiring = parent.map(|_| WIRING);
-    for steps in std::iter::once(SUBTASKS).chain(wiring) {
-        if steps.kind >= after.kind && items.len() <= size {
+    let wiring = parent.map(|_| ReferenceKind::Wiring);
+    for kind in std::iter::once(ReferenceKind::Subtask).chain(wiring) {
+        if kind >= after.kind && items.len() <= size {
             let limit = size + 1 - items.len();
-            items.extend(list_referring_steps(scope, task, steps, &after, limit).await?);
+            items.extend(list_referring_steps(scope, task, kind, &after, limit).await?);
         }
     }
     if let Some(parent) = parent
@@ -117,47 +95,33 @@ async fn to_task(
     Ok(page(items, size))
 }
 
-/// Subtask steps that refer to a task, after a cursor.
+/// Subtask or wiring steps that refer to a task, after a cursor.
 async fn list_referring_steps(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
-    steps: ReferringSteps,
+    kind: ReferenceKind,
     after: &ReferenceCursor,
     limit: usize,
 ) -> Result<Vec<Reference>, StoreError> {
-    let ReferringSteps {
-        kind,
-        is_link,
-        field,
-    } = steps;
-    let from = if kind == after.kind {
-        after.id
-    } else {
-        Uuid::nil()
-    };
+    let is_link = kind == ReferenceKind::Wiring;
+    let after = (kind == after.kind).then_some(after.id);
     let found: Vec<(Uuid, Uuid, String)> = scope
         .find::<step::Entity>()
         .select_only()
         .columns([step::Column::Guid, step::Column::Task, step::Column::Title])
         .filter(step::Column::SubtaskId.eq(task.0))
         .filter(step::Column::IsLink.eq(is_link))
-        .filter(step::Column::Guid.gt(from))
+        .filter(step::Column::Guid.gt(after.unwrap_or_default()))
         .order_by_asc(step::Column::Guid)
         .limit(limit as u64)
         .into_tuple()
         .all(scope.db)
         .await?;
-    let references = found.into_iter().map(|(step, task, title)| Reference {
-        kind,
-        place: ReferencePlace {
-            task: TaskId(task),
-            step: Some(StepId(step)),
-            path: field.to_owned(),
-            title,
-        },
-        condition: None,
-    });
-    Ok(references.collect())
+    let path = if is_link { "link" } else { "subtask_id" };
+    let references = found.into_iter();
+    Ok(references
+        .map(|(step, task, title)| reference(kind, task, step, path.to_owned(), title))
+        .collect())
 }
 
 /// The values of the parent's observations that manage a task; usually one.
@@ -170,17 +134,9 @@ async fn list_managing_values(
     for (step, title, question) in managing_observations(scope, parent, task).await? {
         let choices = question.values.iter().enumerate();
         for (index, _) in choices.filter(|(_, choice)| choice.link == Some(task)) {
-            let place = ReferencePlace {
-                task: parent,
-                step: Some(step),
-                path: format!("feedback_config[0].values[{index}]"),
-                title: title.clone(),
-            };
-            items.push(Reference {
-                kind: ReferenceKind::Manages,
-                place,
-                condition: None,
-            });
+            let path = format!("feedback_config[0].values[{index}]");
+            let kind = ReferenceKind::Manages;
+            items.push(reference(kind, parent.0, step.0, path, title.clone()));
         }
     }
     items.sort_by(|one, other| (one.id(), &one.place.path).cmp(&(other.id(), &other.place.path)));
@@ -223,4 +179,18 @@ fn page(mut items: Vec<Reference>, size: usize) -> ReferencePage {
     let last = items.last().filter(|_| more);
     let next = last.map(Reference::cursor);
     ReferencePage { items, next }
+}
+
+/// A reference at a step, or at a task if `id` is the task's.
+fn reference(kind: ReferenceKind, task: Uuid, id: Uuid, path: String, title: String) -> Reference {
+    Reference {
+        kind,
+        place: ReferencePlace {
+            task: TaskId(task),
+            step: (id != task).then_some(StepId(id)),
+            path,
+            title,
+        },
+        condition: None,
+    }
 }

@@ -122,10 +122,10 @@ const TABLES: [&str; 15] = [
     // step deletes its rows.
     "CREATE TABLE name_uses (
         account_id {text} NOT NULL,
-        name_digest {uuid} NOT NULL,
-        in_step smallint NOT NULL,
+        name {text} NOT NULL,
+        name_use smallint NOT NULL,
         guid {uuid} NOT NULL,
-        PRIMARY KEY (account_id, name_digest, in_step, guid)
+        PRIMARY KEY (account_id, name, name_use, guid)
     ){by_key}",
     // The history of a task outlives it, so these have no foreign keys.
     "CREATE TABLE task_histories (
