@@ -3,15 +3,15 @@
 //! A call examines a bounded number of resources in the order of their ids. So its cost is bounded even
 //! if almost everything is translated.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
-    QuerySelect, Select, SelectModel, Selector,
+    QuerySelect, Select,
 };
 use uuid::Uuid;
 
-use super::{Texts, steps::step_bytes};
+use super::{group_by_id, read_by_ids, steps::step_bytes};
 use crate::{
     domain::{
         Result,
@@ -29,8 +29,7 @@ use crate::{
         account::Scope,
         entity::{step, step_translation, task, task_translation},
         error::StoreError,
-        json::Json,
-        rows::{StepFields, read_digest, valid},
+        rows::{read_digest, valid},
     },
 };
 
@@ -39,7 +38,7 @@ const BATCH_ROWS: usize = 500;
 /// The maximum number of batches that a call examines.
 const MAX_BATCHES: usize = 4;
 /// If the sources of a page have more bytes, they are read under a permit.
-const LARGE_PAGE_BYTES: usize = 4 * 1024 * 1024;
+const LARGE_PAGE_BYTES: i64 = 4 * 1024 * 1024;
 
 impl Account {
     /// A page of work in the order of ids, tasks first.
@@ -56,60 +55,92 @@ impl Account {
         let filter = filter.clone();
         self.read_snapshot(move |snapshot, texts| {
             let filter = filter.clone();
-            async move { list(snapshot.scope(), &filter, after, size, texts).await }
+            async move {
+                let scope = snapshot.scope();
+                let page = find_work(scope, &filter, after, size).await?;
+                // A page has about `PAGE_BYTES`, except that a single source may be larger.
+                texts.check(page.bytes, LARGE_PAGE_BYTES)?;
+                let items = read_sources(scope, &filter, page.found).await?;
+                let next = page.next;
+                Ok(TranslationWorkPage { items, next })
+            }
         })
         .await
     }
 }
 
-async fn list(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    after: Option<TranslationWorkCursor>,
-    size: PageSize,
-    texts: Texts,
-) -> Result<TranslationWorkPage, StoreError> {
-    let (page, next) = find_work(scope, filter, after, size).await?;
-    // A page has about `PAGE_BYTES`, except that a single source may be larger.
-    if texts == Texts::Small && page.bytes > LARGE_PAGE_BYTES {
-        return Err(StoreError::NeedsLargeReadPermit(page.bytes));
-    }
-    let items = read_sources(scope, filter, page.found).await?;
-    Ok(TranslationWorkPage { items, next })
+/// A page of work before the sources are read.
+#[derive(Default)]
+struct FoundPage {
+    found: Vec<FoundWork>,
+    /// The bytes of the sources.
+    bytes: i64,
+    /// Where the next page starts; `None` at the end.
+    next: Option<TranslationWorkCursor>,
 }
 
-/// Finds the work of a page, and where the next one begins, without reading sources.
+/// A missing or outdated translation, before the source is read.
+struct FoundWork {
+    cursor: TranslationWorkCursor,
+    /// The index of the requested language.
+    language: usize,
+    state: TranslationState,
+    /// The name of the task, or the title of the step.
+    title: String,
+}
+
+/// Finds the work of a page, and where the next one begins.
 async fn find_work(
     scope: Scope<'_, impl ConnectionTrait>,
     filter: &TranslationWorkFilter,
     after: Option<TranslationWorkCursor>,
     size: PageSize,
-) -> Result<(WorkPageBuilder, Option<TranslationWorkCursor>), StoreError> {
-    let mut page = WorkPageBuilder {
-        found: Vec::new(),
-        bytes: 0,
-        size: size.get() as usize,
-        cursor: after.unwrap_or(TranslationWorkCursor::START),
-    };
+) -> Result<FoundPage, StoreError> {
+    let mut page = FoundPage::default();
+    let mut cursor = after.unwrap_or(TranslationWorkCursor::START);
     for _ in 0..MAX_BATCHES {
-        let resources = examine(scope, filter, page.cursor).await?;
-        let has_room = resources.iter().all(|resource| page.add(resource, filter));
-        if !has_room {
-            break;
-        }
+        let resources = examine(scope, filter, cursor).await?;
         let is_last = resources.len() < BATCH_ROWS;
-        if is_last && page.cursor.steps {
-            return Ok((page, None));
+        for resource in resources {
+            let is_resumed = cursor.guid == resource.guid;
+            let done = if is_resumed { cursor.languages } else { 0 };
+            for (language, tag) in filter.languages.iter().enumerate().skip(done) {
+                let state = resource.translation_state(tag.as_str());
+                let here = TranslationWorkCursor {
+                    guid: resource.guid,
+                    languages: language + 1,
+                    ..cursor
+                };
+                if let Some(state) = state {
+                    let bytes = page.bytes.saturating_add(resource.bytes);
+                    let fits = bytes <= PAGE_BYTES as i64 || page.found.is_empty();
+                    if page.found.len() >= size.get() as usize || !fits {
+                        page.next = Some(cursor);
+                        return Ok(page);
+                    }
+                    page.bytes = bytes;
+                    page.found.push(FoundWork {
+                        cursor: here,
+                        language,
+                        state,
+                        title: resource.title.clone(),
+                    });
+                }
+                cursor = here;
+            }
+        }
+        if is_last && cursor.steps {
+            return Ok(page);
         }
         if is_last {
-            page.cursor = TranslationWorkCursor {
+            cursor = TranslationWorkCursor {
                 steps: true,
                 ..TranslationWorkCursor::START
             };
         }
     }
-    let next = page.cursor;
-    Ok((page, Some(next)))
+    page.next = Some(cursor);
+    Ok(page)
 }
 
 /// A task or step without its texts.
@@ -141,197 +172,7 @@ struct StoredTranslation {
     from_rest: Option<Vec<u8>>,
 }
 
-/// Reads the next tasks or steps after a cursor.
-async fn examine(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    cursor: TranslationWorkCursor,
-) -> Result<Vec<Resource>, StoreError> {
-    let resources = if cursor.steps {
-        steps(scope, filter, cursor)
-    } else {
-        tasks(scope, filter, cursor)
-    };
-    let mut resources = resources.all(scope.db).await?;
-    // A resource is skipped once all its languages are examined.
-    let is_examined = cursor.languages >= filter.languages.len();
-    resources.retain(|resource| {
-        resource.guid > cursor.guid || (resource.guid == cursor.guid && !is_examined)
-    });
-    resources.sort_unstable_by_key(|resource| resource.guid);
-    resources.truncate(BATCH_ROWS);
-    let translated: Vec<Uuid> = resources
-        .iter()
-        .filter(|resource| resource.language_count > 0)
-        .map(|resource| resource.guid)
-        .collect();
-    if translated.is_empty() {
-        return Ok(resources);
-    }
-    let translations = if cursor.steps {
-        step_translations(scope, filter, translated)
-    } else {
-        task_translations(scope, filter, translated)
-    };
-    let mut by_resource: HashMap<Uuid, Vec<StoredTranslation>> = HashMap::new();
-    for translation in translations.all(scope.db).await? {
-        let of_resource = by_resource.entry(translation.resource).or_default();
-        of_resource.push(translation);
-    }
-    for resource in &mut resources {
-        resource.translations = by_resource.remove(&resource.guid).unwrap_or_default();
-    }
-    Ok(resources)
-}
-
-fn tasks(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    cursor: TranslationWorkCursor,
-) -> Selector<SelectModel<Resource>> {
-    use task::Column;
-    let tasks = scope
-        .find::<task::Entity>()
-        .select_only()
-        .columns([Column::Guid, Column::LanguageCount])
-        .column_as(Column::Size, "bytes")
-        .column_as(Column::Name, "title");
-    let tasks = match filter.task {
-        Some(task) => tasks.filter(Column::Guid.eq(task.0)),
-        None => batch(tasks, Column::Guid, cursor),
-    };
-    tasks.into_model()
-}
-
-fn steps(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    cursor: TranslationWorkCursor,
-) -> Selector<SelectModel<Resource>> {
-    use step::Column;
-    let steps = scope
-        .find::<step::Entity>()
-        .select_only()
-        .columns([Column::Guid, Column::LanguageCount])
-        .expr_as(step_bytes(), "bytes")
-        .columns([Column::Title, Column::RestDigest]);
-    let steps = match filter.task {
-        // To order or limit them by id would tempt SQLite to look at all steps of the account.
-        Some(task) => steps.filter(Column::Task.eq(task.0)),
-        None => batch(steps, Column::Guid, cursor),
-    };
-    steps.into_model()
-}
-
-/// The next rows after a cursor, and the cursor's own row.
-fn batch<E: EntityTrait>(
-    rows: Select<E>,
-    guid: E::Column,
-    cursor: TranslationWorkCursor,
-) -> Select<E> {
-    rows.filter(guid.gte(cursor.guid))
-        .order_by_asc(guid)
-        .limit(BATCH_ROWS as u64 + 1)
-}
-
-/// The translations of tasks into the requested languages.
-fn task_translations(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    tasks: Vec<Uuid>,
-) -> Selector<SelectModel<StoredTranslation>> {
-    use task_translation::Column;
-    scope
-        .find::<task_translation::Entity>()
-        .select_only()
-        .column_as(Column::Task, "resource")
-        .columns([Column::Language, Column::Locked])
-        .column_as(Column::TranslatedFromName, "from_title")
-        .filter(Column::Task.is_in(tasks))
-        .filter(Column::Language.is_in(tags(filter)))
-        .into_model()
-}
-
-/// The translations of steps into the requested languages.
-fn step_translations(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    steps: Vec<Uuid>,
-) -> Selector<SelectModel<StoredTranslation>> {
-    use step_translation::Column;
-    scope
-        .find::<step_translation::Entity>()
-        .select_only()
-        .column_as(Column::Step, "resource")
-        .columns([Column::Language, Column::Locked])
-        .column_as(Column::TranslatedFromTitle, "from_title")
-        .column_as(Column::TranslatedFromRest, "from_rest")
-        .filter(Column::Step.is_in(steps))
-        .filter(Column::Language.is_in(tags(filter)))
-        .into_model()
-}
-
-fn tags(filter: &TranslationWorkFilter) -> impl Iterator<Item = &str> {
-    filter.languages.iter().map(|language| language.as_str())
-}
-
-/// A missing or outdated translation, before the source is read.
-struct FoundWork {
-    cursor: TranslationWorkCursor,
-    /// The index of the requested language.
-    language: usize,
-    state: TranslationState,
-    /// The name of the task, or the title of the step.
-    title: String,
-}
-
-/// Collects the work of a page.
-struct WorkPageBuilder {
-    found: Vec<FoundWork>,
-    bytes: usize,
-    size: usize,
-    /// Where the next page begins.
-    cursor: TranslationWorkCursor,
-}
-
-impl WorkPageBuilder {
-    /// Adds the missing and outdated translations of a resource. Returns false if the page has no room
-    /// for one of them.
-    fn add(&mut self, resource: &Resource, filter: &TranslationWorkFilter) -> bool {
-        let bytes = resource.bytes();
-        let resumed = self.cursor.guid == resource.guid;
-        let done = if resumed { self.cursor.languages } else { 0 };
-        for (index, language) in filter.languages.iter().enumerate().skip(done) {
-            let state = resource.translation_state(language.as_str());
-            let room = PAGE_BYTES.saturating_sub(self.bytes);
-            let is_full = self.found.len() >= self.size || (bytes > room && !self.found.is_empty());
-            if state.is_some() && is_full {
-                return false;
-            }
-            self.cursor = TranslationWorkCursor {
-                steps: self.cursor.steps,
-                guid: resource.guid,
-                languages: index + 1,
-            };
-            if let Some(state) = state {
-                self.bytes = self.bytes.saturating_add(bytes);
-                self.found.push(FoundWork {
-                    cursor: self.cursor,
-                    language: index,
-                    state,
-                    title: resource.title.clone(),
-                });
-            }
-        }
-        true
-    }
-}
-
 impl Resource {
-    fn bytes(&self) -> usize {
-        usize::try_from(self.bytes).unwrap_or(usize::MAX)
-    }
-
     /// Why it needs a translation into a requested language; `None` if it needs none, or has as many
     /// languages as it may have.
     fn translation_state(&self, language: &str) -> Option<TranslationState> {
@@ -351,6 +192,100 @@ impl Resource {
     }
 }
 
+/// Reads the next tasks or steps after a cursor.
+async fn examine(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    cursor: TranslationWorkCursor,
+) -> Result<Vec<Resource>, StoreError> {
+    let mut resources = if cursor.steps {
+        use step::Column;
+        let steps = scope
+            .find::<step::Entity>()
+            .select_only()
+            .columns([Column::Guid, Column::LanguageCount])
+            .expr_as(step_bytes(), "bytes")
+            .columns([Column::Title, Column::RestDigest]);
+        let steps = match filter.task {
+            // To order or limit them by id would tempt SQLite to look at all steps of the account.
+            Some(task) => steps.filter(Column::Task.eq(task.0)),
+            None => batch(steps, Column::Guid, cursor),
+        };
+        steps.into_model::<Resource>().all(scope.db).await?
+    } else {
+        use task::Column;
+        let tasks = scope
+            .find::<task::Entity>()
+            .select_only()
+            .columns([Column::Guid, Column::LanguageCount])
+            .column_as(Column::Size, "bytes")
+            .column_as(Column::Name, "title");
+        let tasks = match filter.task {
+            Some(task) => tasks.filter(Column::Guid.eq(task.0)),
+            None => batch(tasks, Column::Guid, cursor),
+        };
+        tasks.into_model().all(scope.db).await?
+    };
+    // A resource is skipped once all its languages are examined.
+    let is_examined = cursor.languages >= filter.languages.len();
+    resources.retain(|resource| {
+        resource.guid > cursor.guid || (resource.guid == cursor.guid && !is_examined)
+    });
+    resources.sort_unstable_by_key(|resource| resource.guid);
+    resources.truncate(BATCH_ROWS);
+    let translated = resources.iter().filter(|row| row.language_count > 0);
+    let translated: Vec<Uuid> = translated.map(|row| row.guid).collect();
+    let translations = read_translations(scope, filter, cursor.steps, translated).await?;
+    let mut by_resource = group_by_id(translations, |translation| translation.resource);
+    for resource in &mut resources {
+        resource.translations = by_resource.remove(&resource.guid).unwrap_or_default();
+    }
+    Ok(resources)
+}
+
+/// The next rows after a cursor, and the cursor's own row.
+fn batch<E: EntityTrait>(
+    rows: Select<E>,
+    guid: E::Column,
+    cursor: TranslationWorkCursor,
+) -> Select<E> {
+    rows.filter(guid.gte(cursor.guid))
+        .order_by_asc(guid)
+        .limit(BATCH_ROWS as u64 + 1)
+}
+
+/// The translations of tasks, or of steps, into the requested languages.
+async fn read_translations(
+    scope: Scope<'_, impl ConnectionTrait>,
+    filter: &TranslationWorkFilter,
+    of_steps: bool,
+    resources: Vec<Uuid>,
+) -> Result<Vec<StoredTranslation>, StoreError> {
+    let languages = filter.languages.iter().map(|language| language.as_str());
+    if of_steps {
+        use step_translation::Column;
+        let translations = scope
+            .find::<step_translation::Entity>()
+            .select_only()
+            .column_as(Column::Step, "resource")
+            .columns([Column::Language, Column::Locked])
+            .column_as(Column::TranslatedFromTitle, "from_title")
+            .column_as(Column::TranslatedFromRest, "from_rest")
+            .filter(Column::Language.is_in(languages));
+        read_by_ids(scope, translations, Column::Step, resources).await
+    } else {
+        use task_translation::Column;
+        let translations = scope
+            .find::<task_translation::Entity>()
+            .select_only()
+            .column_as(Column::Task, "resource")
+            .columns([Column::Language, Column::Locked])
+            .column_as(Column::TranslatedFromName, "from_title")
+            .filter(Column::Language.is_in(languages));
+        read_by_ids(scope, translations, Column::Task, resources).await
+    }
+}
+
 /// Adds the source texts to the work found.
 async fn read_sources(
     scope: Scope<'_, impl ConnectionTrait>,
@@ -360,16 +295,28 @@ async fn read_sources(
     let steps = found.iter().filter(|found| found.cursor.steps);
     let mut steps: Vec<Uuid> = steps.map(|found| found.cursor.guid).collect();
     steps.dedup();
-    let steps = read_step_sources(scope, steps).await?;
-    let work = |found: FoundWork| {
+    let mut sources: HashMap<Uuid, (SourceTexts, SourceDigest)> = HashMap::new();
+    let rows = scope.find::<step::Entity>();
+    let rows: Vec<step::Model> = read_by_ids(scope, rows, step::Column::Guid, steps).await?;
+    for row in rows {
+        let rest = read_digest(row.rest_digest, "rest_digest")?;
+        let digest = SourceDigest::of_step(&row.title, rest);
+        let source = SourceTexts::Step {
+            title: row.title,
+            body: valid(row.body.map(Body::parse).transpose(), "body")?,
+            instructions: row.content.0.instructions,
+            feedback: row.content.0.question,
+        };
+        sources.insert(row.guid, (source, digest));
+    }
+    let work = found.into_iter().filter_map(|found| {
         let guid = found.cursor.guid;
-        let (resource, source, digest) = if found.cursor.steps {
-            let (source, digest) = steps.get(&guid)?.clone();
-            (ResourceId::Step(StepId(guid)), source, digest)
+        let (resource, (source, digest)) = if found.cursor.steps {
+            (ResourceId::Step(StepId(guid)), sources.get(&guid)?.clone())
         } else {
             let digest = SourceDigest::of_task(&found.title);
             let source = SourceTexts::Task { name: found.title };
-            (ResourceId::Task(TaskId(guid)), source, digest)
+            (ResourceId::Task(TaskId(guid)), (source, digest))
         };
         let work = TranslationWork {
             resource,
@@ -379,44 +326,6 @@ async fn read_sources(
             digest,
         };
         Some((work, found.cursor))
-    };
-    Ok(found.into_iter().filter_map(work).collect())
-}
-
-async fn read_step_sources(
-    scope: Scope<'_, impl ConnectionTrait>,
-    steps: Vec<Uuid>,
-) -> Result<BTreeMap<Uuid, (SourceTexts, SourceDigest)>, StoreError> {
-    use step::Column;
-    if steps.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    type SourceRow = (Uuid, String, Vec<u8>, Json<StepFields>, Option<String>);
-    let rows: Vec<SourceRow> = scope
-        .find::<step::Entity>()
-        .select_only()
-        .columns([
-            Column::Guid,
-            Column::Title,
-            Column::RestDigest,
-            Column::Content,
-            Column::Body,
-        ])
-        .filter(Column::Guid.is_in(steps))
-        .into_tuple()
-        .all(scope.db)
-        .await?;
-    let sources = rows
-        .into_iter()
-        .map(|(guid, title, rest, Json(fields), body)| {
-            let digest = SourceDigest::of_step(&title, read_digest(rest, "rest_digest")?);
-            let source = SourceTexts::Step {
-                title,
-                body: valid(body.map(Body::parse).transpose(), "body")?,
-                instructions: fields.instructions,
-                feedback: fields.question,
-            };
-            Ok((guid, (source, digest)))
-        });
-    sources.collect()
+    });
+    Ok(work.collect())
 }
