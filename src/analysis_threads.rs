@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 use tracing::Instrument;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// Work of at most this weight, in steps, conditions, targets and keys, is light: it takes
 /// less time than the change of threads.
-pub const MAX_LIGHT_WEIGHT: usize = 300;
+const MAX_LIGHT_WEIGHT: usize = 300;
 /// How long light work may take on a thread of the runtime. If it takes longer, it is restarted on a
 /// thread of its own.
 const MAX_LIGHT_TIME: Duration = Duration::from_millis(1);
@@ -40,17 +40,6 @@ impl AnalysisThreads {
     pub fn new() -> Self {
         let count = thread::available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Semaphore::new(count)))
-    }
-
-    /// Waits for a turn. The caller runs its analysis itself while it holds the turn.
-    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        Arc::clone(&self.0).acquire_owned().await.ok()
-    }
-
-    /// A turn, if one is free.
-    pub fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0).try_acquire_owned().ok()
     }
 
     /// Runs an analysis of a guide of this weight. It stops when its call is over, and what the
@@ -90,7 +79,8 @@ impl AnalysisThreads {
         weight: usize,
         analysis: impl FnOnce(StopSignal<'_>) -> Option<T> + Send + 'static,
     ) -> Result<T> {
-        let permit = self.turn().await;
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.0).acquire_owned().await.ok();
         let mut memory = WorkMemory::of_current_call();
         let bytes = weight.saturating_mul(ANALYSIS_BYTES_PER_WEIGHT);
         let most = MAX_ANALYSIS_BYTES.min(memory.limit() / ANALYSIS_SHARE);

@@ -1,6 +1,6 @@
 //! Requests of previews.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use prost_types::Value;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub fn preview_task(
     let SentGuide { source, document } = guide;
     let (after, size) = start?;
     let call = PreviewCall {
-        source: Arc::new(source),
+        source,
         document,
         known,
         options: PreviewOptions {

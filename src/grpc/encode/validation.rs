@@ -48,7 +48,7 @@ pub fn findings(page: FindingsPage, tokens: &PageTokens<'_>) -> v1::ListFindings
         findings,
         next,
         tokens,
-        |(_, cursor)| *cursor,
+        |(_, cursor)| cursor.clone(),
         |(found, _)| finding(found),
     );
     v1::ListFindingsResponse {

@@ -6,12 +6,11 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect,
     sea_query::{Expr, ExprTrait},
 };
-use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::GuideSource;
+use super::{GuideSource, LARGE_BYTES, Texts};
 use crate::{
-    analysis_threads::{MAX_LIGHT_WEIGHT, analyse_by_weight},
+    analysis_threads::analyse_by_weight,
     call_context::WorkMemory,
     domain::{
         Result,
@@ -21,27 +20,25 @@ use crate::{
         },
         ids::StepId,
         page::PageSize,
+        size::stored_count,
         text::Body,
         translation::Language,
         violation::Path,
     },
     store::{
         Account,
-        account::Scope,
+        account::{Scope, Snapshot},
         entity::{step, step_translation},
         error::StoreError,
         rows::valid,
     },
 };
 
-/// If the bodies of a page may have more bytes, they are read under a permit.
-const LARGE_PAGE_BYTES: usize = 1024 * 1024;
-
 /// The input of a preview.
 #[derive(Debug)]
 pub struct PreviewCall {
     /// The guide.
-    pub source: Arc<GuideSource>,
+    pub source: GuideSource,
     /// The digest of the document, if the guide is one.
     pub document: Option<[u8; 32]>,
     /// Variables that the caller declares.
@@ -78,67 +75,30 @@ pub struct PreviewPage {
 impl Account {
     /// Previews a guide. If the page has large bodies, all of it is read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
-        let account = self.clone();
-        Self::run_to_end(async move {
-            let (mut turn, mut permit) = (None, None);
-            loop {
-                // This ends its transaction, so the waits below hold no connection. A call with a turn
-                // or a permit may need that connection to go on.
-                match account
-                    .read_preview(&call, turn.as_ref(), permit.as_ref())
-                    .await
-                {
-                    Ok(Some(page)) => return Ok(page),
-                    Ok(None) => {
-                        permit = None;
-                        turn = account.analysis_threads().turn().await;
-                    }
-                    Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                        permit = Some(account.large_read_permit(bytes).await?);
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
+        let (account, call) = (self.clone(), Arc::new(call));
+        self.read_snapshot(move |snapshot, texts| {
+            let (account, call) = (account.clone(), Arc::clone(&call));
+            async move { account.read_preview(&call, snapshot, texts).await }
         })
         .await
     }
 
-    /// With bodies, a guide is previewed in the transaction that reads them. If it is not light and no
-    /// turn is free, this returns `None`: the caller waits for a turn and reads it again.
     async fn read_preview(
         &self,
         call: &PreviewCall,
-        turn: Option<&OwnedSemaphorePermit>,
-        permit: Option<&OwnedSemaphorePermit>,
-    ) -> Result<Option<PreviewPage>, StoreError> {
-        let PreviewCall {
-            source,
-            document,
-            known,
-            options,
-            bodies,
-            after,
-            size,
-        } = call;
-        let snapshot = self.begin_snapshot().await?;
-        let field = match source.as_ref() {
+        snapshot: Snapshot,
+        texts: Texts,
+    ) -> Result<PreviewPage, StoreError> {
+        let field = match &call.source {
             GuideSource::Stored(_) => "guid",
             GuideSource::Document(_) => "document",
         };
         let read = self
-            .read_guide(snapshot.scope(), source, None, known)
+            .read_guide(snapshot.scope(), &call.source, None, &call.known)
             .await?;
         let weight = read.weight();
-        let needs_turn = *bodies && weight > MAX_LIGHT_WEIGHT && turn.is_none();
-        let own_turn = if needs_turn {
-            self.analysis_threads().try_turn()
-        } else {
-            None
-        };
-        if needs_turn && own_turn.is_none() {
-            return Ok(None);
-        }
-        let (document, options, seen) = (*document, options.clone(), after.map(|(_, seen)| seen));
+        let (document, options) = (call.document, call.options.clone());
+        let seen = call.after.map(|(_, seen)| seen);
         let preview = move |stop: StopSignal<'_>| {
             let (guide, _, memory) = read.finish(stop)?;
             let fingerprint = Fingerprint::of(&guide, document);
@@ -148,37 +108,38 @@ impl Account {
             let preview = preview.transpose()?;
             Some(preview.map(|preview| (preview, fingerprint, memory)))
         };
-        // Without bodies, the transaction ends before the preview.
-        let snapshot = Some(snapshot).filter(|_| *bodies);
-        let evaluated: Result<_> = match &snapshot {
+        // Only bodies need the transaction for longer. A call that waits for a thread holds none.
+        let snapshot = Some(snapshot).filter(|_| call.bodies);
+        let evaluated = match &snapshot {
             Some(_) => analyse_by_weight(weight, preview).await?,
             None => self.analysis_threads().run_once(weight, preview).await?,
         };
         let (preview, fingerprint, memory) = evaluated?;
-        let start = after.map_or(0, |(start, _)| start);
-        let count = preview.page(start, size.get() as usize, *bodies).len();
+        let start = call.after.map_or(0, |(start, _)| start);
+        let size = call.size.get() as usize;
+        let count = preview.page(start, size, call.bodies).len();
         let mut page = PreviewPage {
             preview,
             fingerprint,
             start,
             count,
-            with_bodies: *bodies,
+            with_bodies: call.bodies,
             bodies: BTreeMap::new(),
             _memory: memory,
         };
         if let Some(snapshot) = &snapshot {
-            read_bodies(snapshot.scope(), &mut page, permit).await?;
+            read_bodies(snapshot.scope(), &mut page, texts).await?;
         }
-        Ok(Some(page))
+        Ok(page)
     }
 }
 
 /// Reads the bodies of a page: for each stored step the one in the chosen language. Fails with
-/// [`StoreError::NeedsLargeReadPermit`] if they are large and there is no permit.
+/// [`StoreError::NeedsLargeReadPermit`] if they are large and only small ones may be read.
 async fn read_bodies(
     scope: Scope<'_, impl ConnectionTrait>,
     page: &mut PreviewPage,
-    permit: Option<&OwnedSemaphorePermit>,
+    texts: Texts,
 ) -> Result<(), StoreError> {
     let mut sources: Vec<Uuid> = Vec::new();
     let mut translations: Vec<(Uuid, String)> = Vec::new();
@@ -198,53 +159,37 @@ async fn read_bodies(
             Some(language) => translations.push((guid, language.as_str().to_owned())),
         }
     }
-    if bytes > LARGE_PAGE_BYTES && permit.is_none() {
-        return Err(StoreError::NeedsLargeReadPermit(bytes));
+    texts.check(stored_count(bytes), LARGE_BYTES)?;
+    let body = |body: Option<String>| valid(Body::parse(body.unwrap_or_default()), "body");
+    if !sources.is_empty() {
+        use step::Column;
+        let rows: Vec<(Uuid, Option<String>)> = scope
+            .find::<step::Entity>()
+            .select_only()
+            .columns([Column::Guid, Column::Body])
+            .filter(Column::Guid.is_in(sources))
+            .into_tuple()
+            .all(scope.db)
+            .await?;
+        for (step, text) in rows {
+            page.bodies.insert((StepId(step), None), body(text)?);
+        }
     }
-    let read = |body: Option<String>| valid(Body::parse(body.unwrap_or_default()), "body");
-    for (step, body) in source_bodies(scope, sources).await? {
-        page.bodies.insert((StepId(step), None), read(body)?);
-    }
-    for (step, language, body) in translated_bodies(scope, translations).await? {
-        let key = (StepId(step), Some(Language::stored(language)));
-        page.bodies.insert(key, read(body)?);
+    if !translations.is_empty() {
+        use step_translation::Column;
+        let key = [Column::Step, Column::Language].map(Expr::col);
+        let rows: Vec<(Uuid, String, Option<String>)> = scope
+            .find::<step_translation::Entity>()
+            .select_only()
+            .columns([Column::Step, Column::Language, Column::Body])
+            .filter(Expr::tuple(key).in_tuples(translations))
+            .into_tuple()
+            .all(scope.db)
+            .await?;
+        for (step, language, text) in rows {
+            let key = (StepId(step), Some(Language::stored(language)));
+            page.bodies.insert(key, body(text)?);
+        }
     }
     Ok(())
-}
-
-async fn source_bodies(
-    scope: Scope<'_, impl ConnectionTrait>,
-    steps: Vec<Uuid>,
-) -> Result<Vec<(Uuid, Option<String>)>, StoreError> {
-    if steps.is_empty() {
-        return Ok(Vec::new());
-    }
-    let rows = scope
-        .find::<step::Entity>()
-        .select_only()
-        .columns([step::Column::Guid, step::Column::Body])
-        .filter(step::Column::Guid.is_in(steps))
-        .into_tuple()
-        .all(scope.db);
-    Ok(rows.await?)
-}
-
-/// The bodies of translations, each with its step and language.
-async fn translated_bodies(
-    scope: Scope<'_, impl ConnectionTrait>,
-    translations: Vec<(Uuid, String)>,
-) -> Result<Vec<(Uuid, String, Option<String>)>, StoreError> {
-    use step_translation::Column;
-    if translations.is_empty() {
-        return Ok(Vec::new());
-    }
-    let key = [Column::Step, Column::Language].map(Expr::col);
-    let rows = scope
-        .find::<step_translation::Entity>()
-        .select_only()
-        .columns([Column::Step, Column::Language, Column::Body])
-        .filter(Expr::tuple(key).in_tuples(translations))
-        .into_tuple()
-        .all(scope.db);
-    Ok(rows.await?)
 }

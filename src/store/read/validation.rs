@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{GuideSource, guide::ReadGuide};
 use crate::{
+    call_context::WorkMemory,
     domain::{
         Error, Result,
         analysis::{Fingerprint, Guide, StopSignal},
@@ -32,8 +33,8 @@ const TASK_COST_STEPS: usize = 20;
 const WEIGHT_PER_STEP: usize = 10;
 /// A call validates no further task after this time, so slow guides end a page and not the whole list.
 const MAX_PAGE_TIME: Duration = Duration::from_secs(2);
-/// How many ids of tasks one statement reads.
-const TASKS_AT_ONCE: u32 = 100;
+/// The maximum number of tasks that a call validates.
+const MAX_TASKS: u32 = (STEPS_PER_CALL / TASK_COST_STEPS) as u32;
 
 /// The request of a validation.
 #[derive(Debug)]
@@ -88,51 +89,17 @@ pub struct FindingsCall {
 }
 
 /// A point in a list of findings: within those of a task, or after them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingsCursor {
     /// The task.
     pub task: TaskId,
-    /// How many of its findings were listed; `ALL` if there are no more.
-    pub findings: usize,
-    /// The id of the last of them. The next page starts after it, wherever it is when the
-    /// guide has changed.
-    pub last: [u8; 32],
-}
-
-impl FindingsCursor {
-    /// The number for a task of which all findings were listed.
-    const ALL: usize = usize::MAX;
-
-    fn after(task: TaskId) -> Self {
-        Self {
-            task,
-            findings: Self::ALL,
-            last: [0; 32],
-        }
-    }
-
-    fn within(task: TaskId, findings: usize, finding: &Finding) -> Self {
-        let mut last = [0; 32];
-        for (slot, byte) in last.iter_mut().zip(finding.id().bytes()) {
-            *slot = byte;
-        }
-        Self {
-            task,
-            findings,
-            last,
-        }
-    }
-
-    /// How many of a task's findings were listed before.
-    fn listed(&self, findings: &[Finding]) -> usize {
-        let is_last = |finding: &Finding| finding.id().bytes().eq(self.last);
-        let last = findings.iter().position(is_last);
-        last.map_or(self.findings, |index| index + 1)
-    }
+    /// How many of its findings were listed, and the id of the last of them. The next page starts after
+    /// that one, wherever it is when the guide has changed. `None` if there are no more.
+    pub listed: Option<(usize, String)>,
 }
 
 /// A page of the findings of an account.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FindingsPage {
     /// The findings, each with the cursor after it.
     pub findings: Vec<(Finding, FindingsCursor)>,
@@ -143,36 +110,33 @@ pub struct FindingsPage {
 impl Account {
     /// Validates a guide.
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
-        let ValidationCall {
-            source,
-            document,
-            replaced,
-            options,
-            options_bytes,
-            after,
-            size,
-            known_fingerprint,
-        } = call;
-        let read = self.read_for_validation(source, replaced, &options).await?;
-        let identity = Identity {
-            document,
-            options_bytes,
-            seen: after.map(|(_, seen)| seen),
-            known: after.is_none().then_some(known_fingerprint),
+        let options = Arc::new(call.options);
+        let (start, seen) = call.after.unzip();
+        let read = self.read_for_validation(call.source, call.replaced, &options);
+        let read = read.await?;
+        let weight = read.weight();
+        let (document, options_bytes) = (call.document, call.options_bytes);
+        let compile = move |stop: StopSignal<'_>| {
+            let (guide, readers, memory) = read.finish(stop)?;
+            let of_guide = Fingerprint::of(&guide, document);
+            let of_readers = format!("{readers:?}");
+            let fingerprint =
+                validation_fingerprint(of_guide, RULES_VERSION, &options_bytes, &of_readers);
+            Some(((guide, readers, memory), fingerprint))
         };
-        let validated = self.validate(read, Arc::new(options), Some(identity));
-        let Validated {
-            mut findings,
-            counts,
-            fingerprint,
-            unchanged,
-        } = validated.await?;
-        let fingerprint =
-            fingerprint.ok_or_else(|| Error::Internal("no fingerprint".to_owned()))?;
-        let start = after.map_or(0, |(start, _)| start).min(findings.len());
+        let compiled = self.analysis_threads().run_once(weight, compile);
+        let (subject, fingerprint) = compiled.await?;
+        fingerprint.check_page(seen)?;
+        let unchanged = seen.is_none() && call.known_fingerprint == fingerprint.to_string();
+        let (mut findings, counts) = if unchanged {
+            Default::default()
+        } else {
+            self.find_findings(weight, subject, options).await?
+        };
+        let start = start.unwrap_or_default().min(findings.len());
         let mut page = findings.split_off(start);
-        let more = page.len() > size.get() as usize;
-        page.truncate(size.get() as usize);
+        let more = page.len() > call.size.get() as usize;
+        page.truncate(call.size.get() as usize);
         Ok(ValidationPage {
             findings: page,
             start,
@@ -185,99 +149,73 @@ impl Account {
 
     /// Lists the findings of the account's tasks.
     pub async fn list_findings(&self, call: FindingsCall) -> Result<FindingsPage> {
-        let FindingsCall {
-            filter,
-            options,
-            after,
-            size,
-        } = call;
-        let options = Arc::new(options);
-        let size = size.get() as usize;
-        let mut page = FindingsPage {
-            findings: Vec::new(),
-            next: None,
-        };
-        let mut cost = 0;
+        let options = Arc::new(call.options);
+        let size = call.size.get() as usize;
         let started = Instant::now();
-        let mut last = after.map(|cursor| cursor.task);
+        let (mut cost, mut bytes) = (0, 0);
+        let last = call.after.as_ref().map(|cursor| cursor.task);
         // The task in which the previous page ended before the last finding.
-        let resumed = after.filter(|cursor| cursor.findings != FindingsCursor::ALL);
-        let mut tasks: Vec<TaskId> = resumed.iter().map(|cursor| cursor.task).collect();
-        let mut bytes = 0;
-        let mut more = true;
-        loop {
-            for task in tasks {
-                // Without a task there is no cursor to go on from.
-                let is_late = page.next.is_some() && started.elapsed() >= MAX_PAGE_TIME;
-                let is_full = page.findings.len() >= size || bytes >= PAGE_BYTES;
-                if cost >= STEPS_PER_CALL || is_full || is_late {
-                    return Ok(page);
-                }
-                let listed = resumed.filter(|cursor| cursor.task == task);
-                let found = match self.findings_of(task, &options).await {
-                    // The page is sent, and the next one is retried.
-                    Err(Error::Overloaded) if page.next.is_some() => return Ok(page),
-                    found => found?,
-                };
-                cost += found.cost + TASK_COST_STEPS;
-                let start = listed.map_or(0, |cursor| cursor.listed(&found.findings));
-                let rest = found.findings.into_iter().enumerate().skip(start);
-                let mut rest = rest.peekable();
-                let room = size - page.findings.len();
-                let taken = rest.by_ref().take(room).map(|(index, finding)| {
-                    bytes += finding.bytes();
-                    let after = FindingsCursor::within(task, index + 1, &finding);
-                    (finding, after)
-                });
-                page.findings.extend(taken);
-                page.next = Some(FindingsCursor::after(task));
-                if rest.peek().is_some() {
-                    page.next = page.findings.last().map(|(_, cursor)| *cursor);
-                    return Ok(page);
-                }
-                last = Some(task);
-            }
-            if !more {
-                page.next = None;
+        let resumed = call.after.filter(|cursor| cursor.listed.is_some());
+        let others = self.list_task_ids(&call.filter, last, MAX_TASKS + 1);
+        let resumed_task = resumed.as_ref().map(|cursor| cursor.task);
+        let mut page = FindingsPage::default();
+        for task in resumed_task.into_iter().chain(others.await?) {
+            // Without a task there is no cursor to go on from.
+            let is_late = page.next.is_some() && started.elapsed() >= MAX_PAGE_TIME;
+            let is_full = page.findings.len() >= size || bytes >= PAGE_BYTES;
+            if cost >= STEPS_PER_CALL || is_full || is_late {
                 return Ok(page);
             }
-            tasks = self.list_task_ids(&filter, last, TASKS_AT_ONCE).await?;
-            more = tasks.len() == TASKS_AT_ONCE as usize;
+            let (findings, task_cost) = match self.findings_of_task(task, &options).await {
+                // The page is sent, and the next one is retried.
+                Err(Error::Overloaded) if page.next.is_some() => return Ok(page),
+                found => found?,
+            };
+            cost += task_cost + TASK_COST_STEPS;
+            let resumed = resumed.as_ref().filter(|cursor| cursor.task == task);
+            let start = resumed.map_or(0, |cursor| cursor.count_listed(&findings));
+            let count = findings.len();
+            let room = size - page.findings.len();
+            let rest = findings.into_iter().enumerate().skip(start).take(room);
+            page.findings.extend(rest.map(|(index, finding)| {
+                bytes += finding.bytes();
+                let listed = Some((index + 1, finding.id()));
+                (finding, FindingsCursor { task, listed })
+            }));
+            if count > start + room {
+                page.next = page.findings.last().map(|(_, cursor)| cursor.clone());
+                return Ok(page);
+            }
+            page.next = Some(FindingsCursor { task, listed: None });
         }
+        page.next = None;
+        Ok(page)
     }
 
-    /// The findings of one task of a list; none if it was deleted.
-    async fn findings_of(
+    /// The findings of one task of a list, and the cost of its guide in steps. A deleted task has none.
+    async fn findings_of_task(
         &self,
         task: TaskId,
         options: &Arc<ValidationOptions>,
-    ) -> Result<TaskFindings> {
+    ) -> Result<(Vec<Finding>, usize)> {
         let source = GuideSource::Stored(task);
-        let read = self
-            .read_for_validation(source, BTreeSet::new(), options)
-            .await;
-        let read = match read {
+        let read = self.read_for_validation(source, BTreeSet::new(), options);
+        let read = match read.await {
             Ok(read) => read,
-            Err(Error::TaskNotFound(_)) => {
-                return Ok(TaskFindings {
-                    findings: Vec::new(),
-                    cost: 0,
-                });
-            }
+            Err(Error::TaskNotFound(_)) => return Ok((Vec::new(), 0)),
             Err(Error::TooLarge { limit, .. }) => {
-                return Ok(TaskFindings {
-                    findings: too_large(task, limit, options).into_iter().collect(),
-                    cost: STEPS_PER_CALL,
-                });
+                let findings = too_large(task, limit, options);
+                return Ok((findings.into_iter().collect(), STEPS_PER_CALL));
             }
             Err(error) => return Err(error),
         };
-        let cost = read.step_count().max(read.weight() / WEIGHT_PER_STEP);
-        let validated = self.validate(read, Arc::clone(options), None).await?;
-        Ok(TaskFindings {
-            findings: validated.findings,
-            cost,
-        })
+        let weight = read.weight();
+        let cost = read.step_count().max(weight / WEIGHT_PER_STEP);
+        let threads = self.analysis_threads();
+        let subject = threads.run_once(weight, |stop| read.finish(stop)).await?;
+        let found = self.find_findings(weight, subject, Arc::clone(options));
+        let (findings, _) = found.await?;
+        Ok((findings, cost))
     }
 
     async fn read_for_validation(
@@ -290,80 +228,46 @@ impl Account {
         let known = options.known_variables.clone();
         Self::run_to_end(async move {
             let snapshot = account.begin_snapshot().await?;
-            let source = Arc::new(source);
             let read = account.read_guide(snapshot.scope(), &source, Some(replaced), &known);
             Ok(read.await?)
         })
         .await
     }
 
-    /// Validates a guide that was read. A heavy one is validated on a thread of its own.
-    /// In a list, guides have no identity.
-    async fn validate(
+    /// Validates a guide. A heavy one is validated on a thread of its own.
+    async fn find_findings(
         &self,
-        read: ReadGuide,
+        weight: usize,
+        (guide, readers, memory): CompiledGuide,
         options: Arc<ValidationOptions>,
-        identity: Option<Identity>,
-    ) -> Result<Validated> {
-        let weight = read.weight();
-        let compiled = self
-            .analysis_threads()
-            .run_once(weight, |stop| read.finish(stop));
-        let (guide, readers, memory) = compiled.await?;
+    ) -> Result<(Vec<Finding>, FindingCounts)> {
         let validate = move |stop: StopSignal<'_>| {
             let _held = &memory;
-            let mut validated = Validated::default();
-            if let Some(identity) = &identity {
-                let fingerprint = identity.fingerprint(&guide, &readers);
-                if let Err(error) = fingerprint.check_page(identity.seen) {
-                    return Some(Err(error));
-                }
-                validated.fingerprint = Some(fingerprint);
-                validated.unchanged = identity.known.as_ref() == Some(&fingerprint.to_string());
-                if validated.unchanged {
-                    return Some(Ok(validated));
-                }
-            }
-            let (findings, counts) = validate(ValidationSubject {
+            validate(ValidationSubject {
                 guide: &guide,
                 readers: &readers,
                 options: &options,
                 other_guides: OtherGuides::Read,
                 stop,
-            })?;
-            Some(Ok(Validated {
-                findings,
-                counts,
-                ..validated
-            }))
+            })
         };
-        self.analysis_threads().run(weight, validate).await?
+        self.analysis_threads().run(weight, validate).await
     }
 }
 
-/// What the fingerprint of a guide is made of and compared with, in addition to the guide.
-struct Identity {
-    /// The digest of the document, if the guide is one.
-    document: Option<[u8; 32]>,
-    options_bytes: Vec<u8>,
-    /// The fingerprint that the page's token has.
-    seen: Option<Fingerprint>,
-    /// The fingerprint of an earlier response, on the first page.
-    known: Option<String>,
-}
-
-impl Identity {
-    /// Identifies the guide, what reads its variables, the options and the rules.
-    fn fingerprint(
-        &self,
-        guide: &Guide,
-        readers: &BTreeMap<String, OutsideReaders>,
-    ) -> Fingerprint {
-        let guide = Fingerprint::of(guide, self.document);
-        let readers = format!("{readers:?}");
-        validation_fingerprint(guide, RULES_VERSION, &self.options_bytes, &readers)
+impl FindingsCursor {
+    /// How many of the task's findings were listed before.
+    fn count_listed(&self, findings: &[Finding]) -> usize {
+        let Some((count, last)) = &self.listed else {
+            return findings.len();
+        };
+        let last = findings.iter().position(|finding| finding.id() == *last);
+        last.map_or(*count, |index| index + 1)
     }
 }
+
+/// A guide, the conditions elsewhere that read its variables, and the memory of both.
+type CompiledGuide = (Guide, BTreeMap<String, OutsideReaders>, WorkMemory);
 
 /// Combines all that findings follow from.
 fn validation_fingerprint(
@@ -374,23 +278,6 @@ fn validation_fingerprint(
 ) -> Fingerprint {
     let rules = guide.with(&rules.to_be_bytes());
     rules.with(options).with(readers.as_bytes())
-}
-
-/// The findings of a guide.
-#[derive(Default)]
-struct Validated {
-    findings: Vec<Finding>,
-    counts: FindingCounts,
-    fingerprint: Option<Fingerprint>,
-    /// Whether the fingerprint is the one that the caller sent. Then there are no findings.
-    unchanged: bool,
-}
-
-/// The findings of one task of a list.
-struct TaskFindings {
-    findings: Vec<Finding>,
-    /// The cost of its guide, in steps.
-    cost: usize,
 }
 
 #[cfg(test)]
