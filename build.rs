@@ -9,8 +9,6 @@ use std::{
     process::{Command, Stdio},
 };
 
-use prost::Message;
-
 const FILES: [&str; 10] = [
     "expertise/v1/analysis.proto",
     "expertise/v1/change_service.proto",
@@ -29,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = env::var("OUT_DIR")?;
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true);
-    let mut set = compiler.open_files(FILES)?.file_descriptor_set();
+    let set = compiler.open_files(FILES)?.file_descriptor_set();
 
     tonic_prost_build::configure()
         // Maps in key order: the digest of a `request_id` needs equal messages to have
@@ -40,15 +38,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         .boxed(".expertise.v1.FeedbackValue.task_json")
         // This codec makes undecodable requests INVALID_ARGUMENT.
         .codec_path("crate::grpc::codec::Codec")
-        .compile_fds(set.clone())?;
+        .compile_fds(set)?;
 
-    // Reflection serves the descriptors without comments.
-    for file in &mut set.file {
-        file.source_code_info = None;
-    }
-    fs::write(Path::new(&out).join("descriptors.bin"), set.encode_to_vec())?;
-    // docs/reference.md is made from the comments and from Google's annotations. The
-    // decoded set no longer has the annotations.
+    // The service reads Google's annotations, which a decoded set no longer has, and serves the
+    // descriptors by reflection without comments.
+    let mut without_comments = protox::Compiler::new(["proto"])?;
+    without_comments.include_imports(true).open_files(FILES)?;
+    let descriptors = without_comments.encode_file_descriptor_set();
+    fs::write(Path::new(&out).join("descriptors.bin"), descriptors)?;
+    // docs/reference.md is made from the comments, too.
     let documented = compiler.encode_file_descriptor_set();
     fs::write(Path::new(&out).join("documented.bin"), documented)?;
 

@@ -3,9 +3,10 @@
 //!
 //! *Invariant:* a handler makes at most one store call, and none for a request with
 //! violations. UpdateTask and UpdateStep with a valid `guid` are the exception, as some of their
-//! violations depend on what is stored. Their patch has the violations of decoding, those of the
-//! mask too. The store reads the task or step, and then refuses the update with all violations.
+//! violations depend on what is stored. The store reads the task or step, has the update decoded
+//! against it, and then refuses it with all violations, those of the mask too.
 
+use prost::Message;
 use tonic::service::Routes;
 
 use crate::{
@@ -110,17 +111,18 @@ impl Services {
         account.with_subject(caller.subject.clone())
     }
 
+    /// The page tokens of a listing. They are valid for this request, and for no other.
     fn page_tokens<'a>(
         &'a self,
         caller: &'a Caller,
         rpc: &'static str,
-        filters: Vec<u8>,
+        request: &impl Message,
     ) -> PageTokens<'a> {
         PageTokens {
             key: self.store.page_key(),
             account: &caller.account,
             rpc,
-            filters,
+            filters: page::filters(rpc, request),
             page_bytes: self.page_bytes,
         }
     }

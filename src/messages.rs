@@ -5,12 +5,14 @@ pub mod authored;
 pub mod compared;
 pub mod decode;
 pub mod encode;
+pub mod fields;
 pub mod ignored;
 pub mod kept_guide;
 pub mod managed_documents;
 pub mod mask;
 pub mod merged;
 pub mod message_json;
+pub mod update;
 pub mod wire;
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ pub mod v1 {
     tonic::include_proto!("expertise.v1");
 }
 
-/// Encoded descriptors of the contract and its imports, without comments; reflection
-/// serves them.
+/// Encoded descriptors of the contract and its imports, with annotations and without comments;
+/// reflection serves them.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// A code as the gRPC specification spells it.

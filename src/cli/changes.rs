@@ -12,10 +12,7 @@ use crate::{
     domain::compare::{
         FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
     },
-    messages::{
-        compared::{JsonFields, compared_pair},
-        managed_documents::managed_documents,
-    },
+    messages::{compared::compared_pair, managed_documents::managed_documents},
     proto::v1::{FeedbackValue, Step, TaskDocument},
 };
 
@@ -130,8 +127,7 @@ pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
-    let compared = compared_pair::<JsonFields>(stored, planned);
-    let [base, target] = compared.ok_or(DocumentError::Contract)?;
+    let [base, target] = compared_pair(stored, planned);
     let mut changes = Vec::new();
     add_task(&compare(&base, &target), stored, planned, &mut changes);
     Ok(changes)

@@ -67,7 +67,7 @@ async fn export_one(
 fn text(document: &TaskDocument, full: bool) -> Result<String, DocumentError> {
     match full {
         true => document::text(document),
-        false => document::text(&authored(document).ok_or(DocumentError::Contract)?),
+        false => document::text(&authored(document)),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     client::{CallError, Client},
     domain::compare::{Conflict, ConflictSubject, compare, merge},
     messages::{
-        compared::{JsonFields, compared},
+        compared::compared,
         managed_documents::{
             all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
             steps_by_guid,
@@ -57,8 +57,7 @@ impl MergedGuides<'_> {
     /// Makes the changes of the document on the stored guide.
     pub fn merge(self) -> Result<MergeOutcome, DocumentError> {
         let Self { base, ours, theirs } = self;
-        let compared = |guide| compared::<JsonFields>(guide).ok_or(DocumentError::Contract);
-        let guides = [compared(base)?, compared(ours)?, compared(theirs)?];
+        let guides = [compared(base), compared(ours), compared(theirs)];
         let [base, mine, other] = &guides;
         let conflicts = match merge(base, mine, other) {
             Ok(merged) => {
@@ -93,36 +92,35 @@ impl MergedGuides<'_> {
     }
 
     /// The changes of one side that conflict.
-    fn part<V>(self, conflict: &Conflict<'_, V>, side: &SideChanges<'_>) -> Vec<Change> {
+    fn part(self, conflict: &Conflict<'_>, side: &SideChanges<'_>) -> Vec<Change> {
         let of_step = side.of_step.get(&(conflict.task, conflict.step));
         let of_step = of_step.into_iter().flatten().copied();
         let part: Vec<&Change> = match conflict.subject {
-            ConflictSubject::Field { path, .. } => of_step.filter(|it| it.path == path).collect(),
-            ConflictSubject::Place { .. } => {
+            ConflictSubject::Field(path) => of_step.filter(|it| it.path == path).collect(),
+            ConflictSubject::Place => {
                 let moved = of_step.filter(|it| it.kind == ChangeKind::Moved);
                 moved.collect()
             }
-            ConflictSubject::Deleted { .. } => {
+            ConflictSubject::Deleted => {
                 let step = find_step(self.base, conflict.step).map(slice::from_ref);
                 let below = all_managed(step.unwrap_or_default()).into_iter();
                 let below = below.map(|(_, managed)| transfer::guid(managed));
                 of_step.chain(side.of_tasks(below.collect())).collect()
             }
-            ConflictSubject::Managed {
-                key, deleted_by, ..
-            } => match (deleted_by, managed_by(self.base, conflict.step, key)) {
-                (Some(_), Some(task)) => side.of_tasks(vec![transfer::guid(task)]).collect(),
-                (Some(_), None) | (None, _) => {
-                    let of = |guide| managed_by(guide, conflict.step, key).map(transfer::name);
-                    let names = [of(self.ours), of(self.theirs)];
-                    let added = side.all.iter().filter(|change| {
-                        change.kind == ChangeKind::Added
-                            && change.place == 0
-                            && names.contains(&Some(change.title.as_str()))
-                    });
-                    added.collect()
-                }
-            },
+            ConflictSubject::Managed(key) => {
+                let task = managed_by(self.base, conflict.step, key).map(transfer::guid);
+                side.of_tasks(task.into_iter().collect()).collect()
+            }
+            ConflictSubject::BothManaged(key) => {
+                let of = |guide| managed_by(guide, conflict.step, key).map(transfer::name);
+                let names = [of(self.ours), of(self.theirs)];
+                let added = side.all.iter().filter(|change| {
+                    change.kind == ChangeKind::Added
+                        && change.place == 0
+                        && names.contains(&Some(change.title.as_str()))
+                });
+                added.collect()
+            }
         };
         part.into_iter().cloned().collect()
     }
@@ -159,13 +157,13 @@ impl<'c> SideChanges<'c> {
     }
 }
 
-fn path_of<V>(conflict: &Conflict<'_, V>) -> String {
-    match &conflict.subject {
-        ConflictSubject::Field { path, .. } => (*path).to_owned(),
-        ConflictSubject::Managed { key, .. } => {
+fn path_of(conflict: &Conflict<'_>) -> String {
+    match conflict.subject {
+        ConflictSubject::Field(path) => path.to_owned(),
+        ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
             format!("feedback_config.values[\"{key}\"].task_json")
         }
-        ConflictSubject::Place { .. } | ConflictSubject::Deleted { .. } => String::new(),
+        ConflictSubject::Place | ConflictSubject::Deleted => String::new(),
     }
 }
 

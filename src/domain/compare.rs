@@ -4,7 +4,7 @@ mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::merge::{Conflict, ConflictSubject, Side, merge};
+pub use self::merge::{Conflict, ConflictSubject, merge};
 
 /// A task of a guide with its steps. `V` is the value of a field.
 #[derive(Clone, Debug)]

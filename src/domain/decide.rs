@@ -7,7 +7,7 @@ mod translations;
 
 use uuid::Uuid;
 
-use super::{ids::AccountId, time::Timestamp};
+use super::{Result, ids::AccountId, step::ReferencedTask, time::Timestamp, violation::Violations};
 
 pub use steps::{
     CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
@@ -17,6 +17,18 @@ pub use translations::{
     StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot, TranslationSnapshot,
     write_translations,
 };
+
+/// The fields of an update of a task or step. They are decoded against what is stored.
+pub trait UpdatedFields<Stored>: Send + Sync + 'static {
+    /// The fields that a create has.
+    type New;
+
+    /// The violations that do not depend on what is stored.
+    fn violations(&self) -> Violations;
+
+    /// The fields after the update. `target` is the task that the update sets for a subtask step.
+    fn apply(&self, before: &Stored, target: Option<&ReferencedTask>) -> Result<Self::New>;
+}
 
 /// What a decision needs beside the stored rows and the request.
 #[derive(Clone, Debug)]

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, mem::take};
 use super::{
     decide::WriteContext,
     dependency::Group,
-    error::Error,
     etag::Etag,
     external_id::ExternalId,
     ids::{AccountId, ProductId, StepId, TaskId},
@@ -16,9 +15,7 @@ use super::{
     step::ReferencedTask,
     text::Name,
     time::Timestamp,
-    translation::{
-        MAX_LANGUAGES, TaskTranslation, TaskTranslationEdit, TaskTranslations, TranslationsEdit,
-    },
+    translation::{MAX_LANGUAGES, TaskTranslation, TaskTranslations, TranslationsEdit},
     violation::{Path, Reason, Violations},
 };
 
@@ -301,9 +298,6 @@ pub struct TaskPatch {
     pub product: Edit<Deferred<ProductId>>,
     /// The name; ignored for a managed task.
     pub name: Edit<Deferred<Name>>,
-    /// The fields that a managed task does not honor and that were sent or are in the mask. It
-    /// lists them as ignored.
-    pub unmanaged_only: Vec<&'static str>,
     /// The caller's own id; ignored for a managed task.
     pub external_id: Edit<Deferred<ExternalId>>,
     /// When it is visible.
@@ -313,7 +307,7 @@ pub struct TaskPatch {
     /// Who may see it; cannot be cleared.
     pub roles: Edit<Vec<AccessLevel>>,
     /// Its texts in other languages.
-    pub translations: TranslationsEdit<TaskTranslation, TaskTranslationEdit>,
+    pub translations: TranslationsEdit<TaskTranslation>,
 }
 
 impl TaskPatch {
@@ -323,7 +317,6 @@ impl TaskPatch {
             violations: Violations::new(),
             product: Edit::Keep,
             name: Edit::Keep,
-            unmanaged_only: Vec::new(),
             external_id: Edit::Clear,
             dependencies: Edit::Clear,
             published: Edit::Clear,
@@ -345,13 +338,18 @@ impl TaskPatch {
         }
     }
 
+    /// Adds all violations, as it is not known which fields the task honors.
+    pub fn refuse_deferred(self, violations: &mut Violations) {
+        self.name.honored(violations);
+        self.external_id.honored(violations);
+    }
+
     /// Applies the update of fields that every task has of its own.
     fn apply(self, content: &mut TaskContent) {
         let Self {
             violations: _,
             product: _,
             name: _,
-            unmanaged_only: _,
             external_id: _,
             dependencies,
             published,
@@ -366,9 +364,6 @@ impl TaskPatch {
         translations.apply(&mut content.translations);
     }
 }
-
-/// The path of a task in an update request.
-const TASK: Path<'static> = Path::root("task");
 
 impl NewTask {
     /// The task that a patch makes of a blank one. Adds all violations; without them there is a
@@ -396,12 +391,18 @@ impl NewTask {
 }
 
 impl Task {
-    /// Applies an update. Returns the task, and the fields that are not honored.
-    pub fn merge(&self, patch: TaskPatch) -> Result<(Task, Vec<&'static str>), Error> {
-        let mut violations = Violations::new();
-        let merged = self.merge_at(patch, &TASK, &mut violations);
-        violations.into_result()?;
-        Ok(merged)
+    /// The task with the fields of an update.
+    pub fn edited(&self, new: NewTask) -> Self {
+        let NewTask {
+            name,
+            product: _,
+            content,
+        } = new;
+        Self {
+            name,
+            content,
+            ..self.clone()
+        }
     }
 
     /// Applies an update to the task at a path of a request, and adds its violations.
@@ -410,13 +411,10 @@ impl Task {
         mut patch: TaskPatch,
         at: &Path<'_>,
         violations: &mut Violations,
-    ) -> (Task, Vec<&'static str>) {
+    ) -> Task {
         violations.append(take(&mut patch.violations));
         let mut task = self.clone();
-        let mut ignored = Vec::new();
-        if self.managed.is_some() {
-            ignored.append(&mut patch.unmanaged_only);
-        } else {
+        if self.managed.is_none() {
             let name = take(&mut patch.name).honored(violations);
             if let Some(name) = name.required(true, &at.field("name"), violations) {
                 task.name = name;
@@ -424,16 +422,9 @@ impl Task {
             let external_id = take(&mut patch.external_id).honored(violations);
             external_id.apply(&mut task.content.external_id);
         }
-        if matches!(patch.roles, Edit::Clear) {
-            violations.add(
-                &at.field("roles"),
-                Reason::FieldRequired,
-                "needs at least one access level",
-            );
-        }
         patch.apply(&mut task.content);
         check_languages(at, task.content.translations.len(), violations);
-        (task, ignored)
+        task
     }
 }
 

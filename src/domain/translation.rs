@@ -10,7 +10,6 @@ mod registry;
 use super::{
     feedback::Feedback,
     json::Instruction,
-    patch::Edit,
     text::{Body, MAX_LABEL_CHARS, Name, Title},
 };
 
@@ -98,136 +97,16 @@ pub type TaskTranslations = BTreeMap<Language, TaskTranslation>;
 /// A step's texts by language.
 pub type StepTranslations = BTreeMap<Language, StepTranslation>;
 
-/// The texts of a resource in one language, whose fields can be edited one by one.
-pub trait Translation: Sized {
-    /// Edits of single fields.
-    type Fields;
-
-    /// A locked translation without texts.
-    fn empty() -> Self;
-
-    /// Edits single fields.
-    fn edit(&mut self, fields: Self::Fields);
-
-    /// Whether the edits create a translation that does not exist yet.
-    fn creates_row(fields: &Self::Fields) -> bool;
-}
-
-/// Edits of single fields of a task's translation.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TaskTranslationEdit {
-    /// The name.
-    pub name: Edit<Name>,
-    /// Whether it is locked; `None` keeps the lock as it is.
-    pub locked: Option<bool>,
-}
-
-/// Edits of single fields of a step's translation.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepTranslationEdit {
-    /// The title.
-    pub title: Edit<Title>,
-    /// The body.
-    pub body: Edit<Body>,
-    /// The instructions.
-    pub instructions: Option<Vec<Instruction>>,
-    /// The question.
-    pub feedback: Edit<Feedback>,
-    /// Whether it is locked; `None` keeps the lock as it is.
-    pub locked: Option<bool>,
-}
-
-impl Translation for TaskTranslation {
-    type Fields = TaskTranslationEdit;
-
-    fn empty() -> Self {
-        Self {
-            name: None,
-            locked: true,
-        }
-    }
-
-    fn edit(&mut self, fields: TaskTranslationEdit) {
-        let TaskTranslationEdit { name, locked } = fields;
-        name.apply(&mut self.name);
-        self.locked = locked.unwrap_or(self.locked);
-    }
-
-    fn creates_row(fields: &TaskTranslationEdit) -> bool {
-        let TaskTranslationEdit { name, locked } = fields;
-        matches!(name, Edit::Set(_)) || locked.is_some()
-    }
-}
-
-impl Translation for StepTranslation {
-    type Fields = StepTranslationEdit;
-
-    fn empty() -> Self {
-        Self {
-            title: None,
-            body: None,
-            instructions: Vec::new(),
-            feedback: None,
-            locked: true,
-        }
-    }
-
-    fn edit(&mut self, fields: StepTranslationEdit) {
-        let StepTranslationEdit {
-            title,
-            body,
-            instructions,
-            feedback,
-            locked,
-        } = fields;
-        title.apply(&mut self.title);
-        body.apply(&mut self.body);
-        if let Some(instructions) = instructions {
-            self.instructions = instructions;
-        }
-        feedback.apply(&mut self.feedback);
-        self.locked = locked.unwrap_or(self.locked);
-    }
-
-    fn creates_row(fields: &StepTranslationEdit) -> bool {
-        let StepTranslationEdit {
-            title,
-            body,
-            instructions,
-            feedback,
-            locked,
-        } = fields;
-        matches!(title, Edit::Set(_))
-            || matches!(body, Edit::Set(_))
-            || instructions.as_ref().is_some_and(|list| !list.is_empty())
-            || matches!(feedback, Edit::Set(_))
-            || locked.is_some()
-    }
-}
-
-/// What an update does to one translation.
+/// What a document does to the translations of a resource.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RowEdit<O, F> {
-    /// Replaces the translation.
-    Replace(O),
-    /// Deletes the translation.
-    Delete,
-    /// Edits single fields; creates a missing translation if an edit has content for it.
-    Upsert(F),
-    /// Edits single fields of an existing translation. Creates none.
-    UpdateExisting(F),
-}
-
-/// What an update does to the translations of a resource.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TranslationsEdit<O, F> {
+pub struct TranslationsEdit<T> {
     /// Whether translations that are not in `by_language` are deleted.
     pub replace: bool,
-    /// The translations that change.
-    pub by_language: BTreeMap<Language, RowEdit<O, F>>,
+    /// The translations that are set.
+    pub by_language: BTreeMap<Language, T>,
 }
 
-impl<O, F> Default for TranslationsEdit<O, F> {
+impl<T> Default for TranslationsEdit<T> {
     fn default() -> Self {
         Self {
             replace: false,
@@ -236,36 +115,13 @@ impl<O, F> Default for TranslationsEdit<O, F> {
     }
 }
 
-impl<O: Translation> TranslationsEdit<O, O::Fields> {
-    /// Applies the update to the translations of a resource.
-    pub fn apply(self, rows: &mut BTreeMap<Language, O>) {
+impl<T> TranslationsEdit<T> {
+    /// Applies the edit to the translations of a resource.
+    pub fn apply(self, translations: &mut BTreeMap<Language, T>) {
         if self.replace {
-            rows.clear();
+            translations.clear();
         }
-        for (language, edit) in self.by_language {
-            match edit {
-                RowEdit::Replace(row) => {
-                    rows.insert(language, row);
-                }
-                RowEdit::Delete => {
-                    rows.remove(&language);
-                }
-                RowEdit::UpdateExisting(fields) => {
-                    if let Some(row) = rows.get_mut(&language) {
-                        row.edit(fields);
-                    }
-                }
-                RowEdit::Upsert(fields) => match rows.get_mut(&language) {
-                    Some(row) => row.edit(fields),
-                    None if O::creates_row(&fields) => {
-                        let mut row = O::empty();
-                        row.edit(fields);
-                        rows.insert(language, row);
-                    }
-                    None => {}
-                },
-            }
-        }
+        translations.extend(self.by_language);
     }
 }
 

@@ -18,9 +18,8 @@ impl AnalysisService for Services {
         &self,
         request: Request<PreviewTaskRequest>,
     ) -> Result<Response<PreviewTaskResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let filters = page::filters(&mut request);
-            let tokens = self.page_tokens(&caller, "PreviewTask", filters);
+        respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "PreviewTask", &request);
             let (call, explain) = decode::all(|violations| {
                 decode::preview::preview_task(request, &tokens, violations)
             })?;
@@ -35,12 +34,8 @@ impl AnalysisService for Services {
         &self,
         request: Request<ValidateTaskRequest>,
     ) -> Result<Response<ValidateTaskResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            // A page token stays valid with another known fingerprint.
-            let known = std::mem::take(&mut request.known_fingerprint);
-            let filters = page::filters(&mut request);
-            request.known_fingerprint = known;
-            let tokens = self.page_tokens(&caller, "ValidateTask", filters);
+        respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ValidateTask", &request);
             let call = decode::all(|violations| {
                 decode::validation::validate_task(request, &tokens, violations)
             })?;
@@ -55,9 +50,8 @@ impl AnalysisService for Services {
         &self,
         request: Request<ListFindingsRequest>,
     ) -> Result<Response<ListFindingsResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let filters = page::filters(&mut request);
-            let tokens = self.page_tokens(&caller, "ListFindings", filters);
+        respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListFindings", &request);
             let call = decode::all(|violations| {
                 decode::validation::list_findings(request, &tokens, violations)
             })?;
@@ -85,9 +79,8 @@ impl AnalysisService for Services {
         &self,
         request: Request<ListReferencesRequest>,
     ) -> Result<Response<ListReferencesResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let filters = page::filters(&mut request);
-            let tokens = self.page_tokens(&caller, "ListReferences", filters);
+        respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListReferences", &request);
             let ListReferencesRequest {
                 task,
                 variable,

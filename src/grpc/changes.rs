@@ -42,7 +42,8 @@ impl ChangeService for Services {
                 page_size,
                 wait,
             } = request;
-            let tokens = self.page_tokens(&caller, "ListChanges", Vec::new());
+            // A cursor is valid whatever else is sent.
+            let tokens = self.page_tokens(&caller, "ListChanges", &());
             let (start, task, size, wait) = decode::all(|violations| {
                 let start = feed_start(&cursor, start, &tokens, violations);
                 let field = Field::root("task", violations);
@@ -102,21 +103,14 @@ fn feed_start(
         return verified;
     }
     let mut field = Field::root("start", violations);
-    match ChangeStart::try_from(start) {
-        Ok(ChangeStart::Now) => Some(FeedStart::Now),
-        Ok(ChangeStart::Oldest) => Some(FeedStart::Oldest),
-        Ok(ChangeStart::Unspecified) => {
-            field.refuse(
-                Reason::FieldRequired,
-                "is required, unless `cursor` is sent",
-            );
-            None
-        }
-        Err(_) => {
-            let values = [ChangeStart::Now, ChangeStart::Oldest];
-            let values = values.map(|value| (value.as_str_name(), value.into()));
-            let description = field::not_a_value("a start of changes", values);
-            field.refuse(Reason::FieldInvalid, description);
+    let listed = [ChangeStart::Now, ChangeStart::Oldest];
+    let name = ChangeStart::as_str_name;
+    match field::enum_value(start, "a start of changes", listed, name, &mut field)? {
+        ChangeStart::Now => Some(FeedStart::Now),
+        ChangeStart::Oldest => Some(FeedStart::Oldest),
+        ChangeStart::Unspecified => {
+            let description = "is required, unless `cursor` is sent";
+            field.refuse(Reason::FieldRequired, description);
             None
         }
     }

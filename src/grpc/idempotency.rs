@@ -4,8 +4,8 @@ use prost::Message;
 
 use super::decode::field;
 use crate::{
-    domain::{Error, ids::RequestId, sha256::Sha256, violation::Violations},
-    store::RetryKey,
+    domain::{Error, Result, ids::RequestId, sha256::Sha256, violation::Violations},
+    store::{RetryKey, WriteOutcome},
 };
 
 /// A request with a `request_id`: the id, and the payload that it stands for.
@@ -49,12 +49,28 @@ impl IdempotentRequest {
     }
 
     /// The payload as a message.
-    pub fn payload<M: Message + Default>(&self) -> Result<M, Error> {
+    pub fn payload<M: Message + Default>(&self) -> Result<M> {
         decode_stored(&self.payload)
     }
 }
 
+/// Runs a write, and returns its response, or that of the first call with its `request_id`.
+pub async fn once<T: Clone, R: Message + Default>(
+    request: Option<IdempotentRequest>,
+    response: impl Fn(T) -> R + Clone + Send + Sync + 'static,
+    write: impl AsyncFnOnce(Option<RetryKey<T>>) -> Result<WriteOutcome<T>>,
+) -> Result<R> {
+    let retry = request.map(|request| {
+        let response = response.clone();
+        request.retry_key(move |outcome: &T| response(outcome.clone()))
+    });
+    match write(retry).await? {
+        WriteOutcome::Done(outcome) => Ok(response(outcome)),
+        WriteOutcome::Replayed(stored) => decode_stored(&stored),
+    }
+}
+
 /// Decodes a message that this service encoded.
-pub fn decode_stored<M: Message + Default>(bytes: &[u8]) -> Result<M, Error> {
+pub fn decode_stored<M: Message + Default>(bytes: &[u8]) -> Result<M> {
     M::decode(bytes).map_err(|_| Error::Internal("a stored message cannot be decoded".to_owned()))
 }

@@ -32,11 +32,11 @@ impl IndexService for Services {
         request: Request<ListIndexWorkRequest>,
     ) -> Result<Response<ListIndexWorkResponse>, Status> {
         respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListIndexWork", &request);
             let ListIndexWorkRequest {
                 page_size,
                 page_token,
             } = request;
-            let tokens = self.page_tokens(&caller, "ListIndexWork", Vec::new());
             let (after, size) =
                 decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
             let Page { items, more } = self.account(&caller).list_index_work(after, size).await?;

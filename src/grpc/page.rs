@@ -1,7 +1,5 @@
 //! Pages of a listing: the token that one starts from, and the cut by encoded size.
 
-use std::mem::take;
-
 use prost::Message;
 
 use super::{
@@ -15,44 +13,36 @@ use crate::{
         sha256::Sha256,
         violation::Violations,
     },
-    proto::v1,
+    messages::{message_json, wire},
 };
-
-/// A request for a page.
-pub trait PageRequest: Message {
-    /// The size and the token of the page.
-    fn page(&mut self) -> (&mut i32, &mut String);
-}
-
-macro_rules! page_requests {
-    ($($request:ident)*) => {
-        $(impl PageRequest for v1::$request {
-            fn page(&mut self) -> (&mut i32, &mut String) {
-                (&mut self.page_size, &mut self.page_token)
-            }
-        })*
-    };
-}
-
-page_requests! {
-    ListFindingsRequest
-    ListReferencesRequest
-    ListStepsRequest
-    ListTasksRequest
-    ListTranslationWorkRequest
-    PreviewTaskRequest
-    ValidateTaskRequest
-}
 
 /// The filters that a page token belongs to: a digest of the rest of the request, which may have a
 /// large document.
-pub fn filters(request: &mut impl PageRequest) -> Vec<u8> {
-    let (size, token) = request.page();
-    let page = (take(size), take(token));
-    let filters: [u8; 32] = Sha256::default().with(request.encode_to_vec()).finish();
-    let (size, token) = request.page();
-    (*size, *token) = page;
-    filters.to_vec()
+pub fn filters(rpc: &str, request: &impl Message) -> Vec<u8> {
+    let descriptor = message_json::descriptor(&format!("{rpc}Request"));
+    let bytes = request.encode_to_vec();
+    let fields = wire::fields(&bytes).unwrap_or_default().into_iter();
+    let filters = fields.filter(|sent| {
+        let field = descriptor.as_ref().and_then(|it| it.get_field(sent.number));
+        // A page token stays valid with another known fingerprint.
+        field.is_some_and(|field| {
+            !matches!(
+                field.name(),
+                "page_size" | "page_token" | "known_fingerprint"
+            )
+        })
+    });
+    let filters: Vec<&[u8]> = filters.map(|filter| filter.whole).collect();
+    match filters.as_slice() {
+        [] => Vec::new(),
+        filters => {
+            let digest: [u8; 32] = filters
+                .iter()
+                .fold(Sha256::default(), Sha256::with)
+                .finish();
+            digest.to_vec()
+        }
+    }
 }
 
 /// The cursor after which a page starts, and the size of the page. `None` if the size is

@@ -12,7 +12,7 @@ use super::{
     call::{respond, write_mode},
     decode::{self, Field, REQUIRED, field},
     encode,
-    idempotency::{IdempotentRequest, decode_stored},
+    idempotency::{self, IdempotentRequest},
     page, status,
 };
 use crate::{
@@ -27,10 +27,7 @@ use crate::{
         page::Page,
         violation::{Reason, Violations},
     },
-    messages::{
-        compared::{FieldDigests, compared_pair},
-        kept_guide,
-    },
+    messages::{compared::compared_pair, kept_guide},
     proto::v1::{
         CompareRevisionsRequest, CompareRevisionsResponse, CreateRevisionRequest,
         CreateRevisionResponse, DeleteRevisionRequest, DeleteRevisionResponse, GetRevisionRequest,
@@ -39,10 +36,7 @@ use crate::{
         RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
         TaskDocument, revision_service_server::RevisionService,
     },
-    store::{
-        Account, CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision,
-        WriteOutcome,
-    },
+    store::{Account, CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision},
 };
 
 #[tonic::async_trait]
@@ -83,12 +77,11 @@ impl RevisionService for Services {
                 };
                 Some((idempotent, new))
             })?;
-            let retry = idempotent
-                .map(|request| request.retry_key(|made: &CreatedRevision| created(made.clone())));
-            match self.account(&caller).create_revision(new, retry).await? {
-                WriteOutcome::Done(made) => Ok(created(made)),
-                WriteOutcome::Replayed(response) => decode_stored(&response),
-            }
+            let account = self.account(&caller);
+            idempotency::once(idempotent, created, async |retry| {
+                account.create_revision(new, retry).await
+            })
+            .await
         })
         .await
     }
@@ -132,14 +125,14 @@ impl RevisionService for Services {
         &self,
         request: Request<ListRevisionsRequest>,
     ) -> Result<Response<ListRevisionsResponse>, Status> {
-        respond(request, async |caller, request| {
+        respond(request, async |caller, mut request| {
+            request.task.make_ascii_lowercase();
+            let tokens = self.page_tokens(&caller, "ListRevisions", &request);
             let ListRevisionsRequest {
                 task,
                 page_size,
                 page_token,
             } = request;
-            let filters = task.to_ascii_lowercase().into_bytes();
-            let tokens = self.page_tokens(&caller, "ListRevisions", filters);
             let (task, (before, size)) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
                 let start = page::start(&tokens, page_size, &page_token, violations);
@@ -165,7 +158,9 @@ impl RevisionService for Services {
         &self,
         request: Request<CompareRevisionsRequest>,
     ) -> Result<Response<CompareRevisionsResponse>, Status> {
-        respond(request, async |caller, request| {
+        respond(request, async |caller, mut request| {
+            request.task.make_ascii_lowercase();
+            let tokens = self.page_tokens(&caller, "CompareRevisions", &request);
             let CompareRevisionsRequest {
                 task,
                 base,
@@ -173,8 +168,6 @@ impl RevisionService for Services {
                 page_size,
                 page_token,
             } = request;
-            let filters = format!("{} {base} {target}", task.to_ascii_lowercase());
-            let tokens = self.page_tokens(&caller, "CompareRevisions", filters.into_bytes());
             let (task, base, target, (after, size)) = decode::all(|violations| {
                 let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
                 let base = revision_name(&base, Field::root("base", violations));
@@ -202,9 +195,7 @@ impl RevisionService for Services {
             let Comparison {
                 mut task_paths,
                 steps,
-            } = comparison
-                .await?
-                .ok_or_else(|| Error::Internal("two guides cannot be compared".to_owned()))?;
+            } = comparison.await?;
             let same = after.is_none() && task_paths.is_empty() && steps.is_empty();
             if after.is_some() {
                 task_paths.clear();
@@ -262,16 +253,12 @@ impl RevisionService for Services {
                 };
                 Some((idempotent, restore))
             })?;
-            let retry = idempotent
-                .map(|request| request.retry_key(|done: &RestoredRevision| restored(done.clone())));
             let account = self.account(&caller);
-            match account
-                .restore_revision(restore, retry, write_mode(validate_only))
-                .await?
-            {
-                WriteOutcome::Done(done) => Ok(restored(done)),
-                WriteOutcome::Replayed(response) => decode_stored(&response),
-            }
+            let mode = write_mode(validate_only);
+            idempotency::once(idempotent, restored, async |retry| {
+                account.restore_revision(restore, retry, mode).await
+            })
+            .await
         })
         .await
     }
@@ -320,11 +307,11 @@ impl RevisionService for Services {
         request: Request<ListDeletedTasksRequest>,
     ) -> Result<Response<ListDeletedTasksResponse>, Status> {
         respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListDeletedTasks", &request);
             let ListDeletedTasksRequest {
                 page_size,
                 page_token,
             } = request;
-            let tokens = self.page_tokens(&caller, "ListDeletedTasks", Vec::new());
             let (after, size) =
                 decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
             let account = self.account(&caller);
@@ -508,15 +495,14 @@ impl ComparedGuide {
         })
     }
 
-    /// `None` if the descriptors of the contract are unusable.
-    fn compare(&self, target: &Self) -> Option<Comparison> {
+    fn compare(&self, target: &Self) -> Comparison {
         let (base, target) = (&self.guide.document, &target.guide.document);
-        let [before, after] = compared_pair::<FieldDigests>(base, target)?;
+        let [before, after] = compared_pair::<[u8; 32]>(base, target);
         let difference = compare(&before, &after);
-        Some(Comparison {
+        Comparison {
             task_paths: encode::paths(&difference.fields),
             steps: encode::step_differences(&difference, base, target),
-        })
+        }
     }
 }
 

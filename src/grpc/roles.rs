@@ -28,11 +28,11 @@ impl RoleService for Services {
         request: Request<ListRolesRequest>,
     ) -> Result<Response<ListRolesResponse>, Status> {
         respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListRoles", &request);
             let ListRolesRequest {
                 page_size,
                 page_token,
             } = request;
-            let tokens = self.page_tokens(&caller, "ListRoles", Vec::new());
             let (after, size) =
                 decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
             let account = self.account(&caller);
@@ -57,7 +57,7 @@ impl RoleService for Services {
             let name = decode::all(|violations| {
                 let mut field = Field::root("role", violations);
                 let v1::Role { id, name } = field.required(role)?;
-                ignored.add_sent([("id", id != 0)]);
+                ignored.add((id != 0).then_some("id"));
                 field::non_blank_text(name, field.field("name"))
             })?;
             let role = self.account(&caller).create_role(name).await?;

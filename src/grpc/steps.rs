@@ -1,11 +1,14 @@
 //! StepService: decode, one store call, encode.
 
+use std::sync::Arc;
+
+use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
     Services,
     call::{respond, write_mode},
-    decode::{self, Field, Update, field, step as decode_step},
+    decode::{self, Field, field, step as decode_step},
     encode,
     idempotency::{IdempotentRequest, decode_stored},
     page,
@@ -17,7 +20,11 @@ use crate::{
         step::{NewStep, Placement, Step, linked_import_only},
         translation::Language,
     },
-    messages::{ignored::Ignored, mask::Mask},
+    messages::{
+        fields::{FieldUse, STEP},
+        ignored::Ignored,
+        update,
+    },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
         GetStepRequest, GetStepResponse, ListStepsRequest, ListStepsResponse, UpdateStepRequest,
@@ -40,9 +47,10 @@ impl StepService for Services {
                 let idempotent =
                     IdempotentRequest::read(&request_id, "CreateStep", &request, violations);
                 let mut field = Field::root("step", violations);
-                let new = field
-                    .required(request.step)
-                    .and_then(|step| decode_step::new(step, field, &mut ignored));
+                let new = field.required(request.step).and_then(|step| {
+                    STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
+                    decode_step::new(step, field, &mut ignored)
+                });
                 let field = Field::root("prevstep", violations);
                 let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
                 Some((idempotent, new?, prevstep))
@@ -92,9 +100,8 @@ impl StepService for Services {
         &self,
         request: Request<ListStepsRequest>,
     ) -> Result<Response<ListStepsResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let filters = page::filters(&mut request);
-            let tokens = self.page_tokens(&caller, "ListSteps", filters);
+        respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListSteps", &request);
             let ListStepsRequest {
                 task,
                 expand,
@@ -134,26 +141,15 @@ impl StepService for Services {
                 validate_only,
             } = request;
             let mut ignored = Ignored::default();
-            let Update {
-                guid,
-                expected,
-                patch,
-            } = decode::all(|violations| {
-                let mask = Mask::parse(
-                    update_mask,
-                    &decode_step::STEP_FIELDS,
-                    violations,
-                    &mut ignored,
-                );
-                let mut field = Field::root("step", violations);
-                let step = field.required(step)?;
-                decode_step::update(step, &mask, field, &mut ignored)
+            let update = decode::all(|violations| {
+                update::step(step, update_mask, violations, &mut ignored)
             })?;
+            let update = Arc::new(update);
             let account = self.account(&caller);
-            let (step, not_honored) = account
-                .update_step(guid, expected, patch, write_mode(validate_only))
+            let step = account
+                .update_step(Arc::clone(&update), write_mode(validate_only))
                 .await?;
-            ignored.add(not_honored);
+            update.edit.list_ignored_by_step(&step, &mut ignored);
             Ok(UpdateStepResponse {
                 step: Some(encode::step(step)),
                 ignored_paths: ignored.into_paths("step"),

@@ -1,6 +1,6 @@
 //! TaskService: decode, one store call, encode.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use prost::Message;
 use tonic::{Request, Response, Status};
@@ -8,9 +8,9 @@ use tonic::{Request, Response, Status};
 use super::{
     Services,
     call::{respond, write_mode},
-    decode::{self, Field, Update, document, field, task as decode_task},
+    decode::{self, Field, document, field, task as decode_task},
     encode,
-    idempotency::{IdempotentRequest, decode_stored},
+    idempotency::{self, IdempotentRequest},
     page,
 };
 use crate::{
@@ -22,14 +22,18 @@ use crate::{
         task::{Task, TaskFilter},
         violation::{Reason, Violations},
     },
-    messages::{ignored::Ignored, mask::Mask},
+    messages::{
+        fields::{FieldUse, TASK},
+        ignored::Ignored,
+        update,
+    },
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
         ExportTaskRequest, ExportTaskResponse, GetTaskRequest, GetTaskResponse, ImportTaskRequest,
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
         UpdateTaskResponse, task_service_server::TaskService,
     },
-    store::{Import, Imported, WriteOutcome},
+    store::{Import, Imported},
 };
 
 #[tonic::async_trait]
@@ -47,21 +51,18 @@ impl TaskService for Services {
                     IdempotentRequest::read(&request_id, "CreateTask", &request, violations);
                 let mut field = Field::root("task", violations);
                 let task = field.required(request.task)?;
-                Some((idempotent, decode_task::new(task, field, &mut ignored)?))
+                TASK.list_sent(&task.encode_to_vec(), FieldUse::Identity, &mut ignored);
+                Some((idempotent, decode_task::new(task, field)?))
             })?;
             let ignored = ignored.into_paths("task");
-            let retry = idempotent.map(|request| {
-                let ignored = ignored.clone();
-                request.retry_key(move |task: &Task| created(task.clone(), ignored.clone()))
-            });
             let account = self.account(&caller);
-            match account
-                .create_task(new, retry, write_mode(validate_only))
-                .await?
-            {
-                WriteOutcome::Done(task) => Ok(created(task, ignored)),
-                WriteOutcome::Replayed(response) => decode_stored(&response),
-            }
+            let mode = write_mode(validate_only);
+            idempotency::once(
+                idempotent,
+                move |task| created(task, ignored.clone()),
+                async |retry| account.create_task(new, retry, mode).await,
+            )
+            .await
         })
         .await
     }
@@ -85,9 +86,8 @@ impl TaskService for Services {
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let filters = page::filters(&mut request);
-            let tokens = self.page_tokens(&caller, "ListTasks", filters);
+        respond(request, async |caller, request| {
+            let tokens = self.page_tokens(&caller, "ListTasks", &request);
             let (filter, (after, size)) = decode::all(|violations| {
                 let filter = filter(&request, violations);
                 let (size, token) = (request.page_size, &request.page_token);
@@ -116,26 +116,15 @@ impl TaskService for Services {
                 validate_only,
             } = request;
             let mut ignored = Ignored::default();
-            let Update {
-                guid,
-                expected,
-                patch,
-            } = decode::all(|violations| {
-                let mask = Mask::parse(
-                    update_mask,
-                    &decode_task::TASK_FIELDS,
-                    violations,
-                    &mut ignored,
-                );
-                let mut field = Field::root("task", violations);
-                let task = field.required(task)?;
-                decode_task::update(task, &mask, field, &mut ignored)
+            let update = decode::all(|violations| {
+                update::task(task, update_mask, violations, &mut ignored)
             })?;
+            let update = Arc::new(update);
             let account = self.account(&caller);
-            let (task, not_honored) = account
-                .update_task(guid, expected, patch, write_mode(validate_only))
+            let task = account
+                .update_task(Arc::clone(&update), write_mode(validate_only))
                 .await?;
-            ignored.add(not_honored);
+            update.edit.list_ignored_by_task(&task, &mut ignored);
             Ok(UpdateTaskResponse {
                 task: Some(encode::task(task)),
                 ignored_paths: ignored.into_paths("task"),
@@ -220,18 +209,14 @@ impl TaskService for Services {
                 };
                 Some((idempotent, import))
             })?;
-            let retry = idempotent.map(|request| {
-                let ignored = ignored.clone();
-                request.retry_key(move |done: &Imported| imported(done.clone(), ignored.clone()))
-            });
             let account = self.account(&caller);
-            match account
-                .import_task(import, retry, write_mode(validate_only))
-                .await?
-            {
-                WriteOutcome::Done(done) => Ok(imported(done, ignored)),
-                WriteOutcome::Replayed(response) => decode_stored(&response),
-            }
+            let mode = write_mode(validate_only);
+            idempotency::once(
+                idempotent,
+                move |done| imported(done, ignored.clone()),
+                async |retry| account.import_task(import, retry, mode).await,
+            )
+            .await
         })
         .await
     }
@@ -254,36 +239,26 @@ impl TaskService for Services {
 }
 
 fn absent_steps(number: i32, violations: &mut Violations) -> Option<AbsentSteps> {
-    match v1::AbsentSteps::try_from(number) {
-        Ok(v1::AbsentSteps::Unspecified) => Some(AbsentSteps::Refuse),
-        Ok(v1::AbsentSteps::Keep) => Some(AbsentSteps::Keep),
-        Ok(v1::AbsentSteps::Delete) => Some(AbsentSteps::Delete),
-        Err(_) => {
-            let values = [v1::AbsentSteps::Keep, v1::AbsentSteps::Delete];
-            let values = values.map(|value| (value.as_str_name(), value.into()));
-            let field = Field::root("absent_steps", violations);
-            refuse_number(field, "a value of AbsentSteps", values);
-            None
-        }
-    }
+    let listed = [v1::AbsentSteps::Keep, v1::AbsentSteps::Delete];
+    let mut field = Field::root("absent_steps", violations);
+    let name = v1::AbsentSteps::as_str_name;
+    let value = field::enum_value(number, "a value of AbsentSteps", listed, name, &mut field)?;
+    Some(match value {
+        v1::AbsentSteps::Unspecified => AbsentSteps::Refuse,
+        v1::AbsentSteps::Keep => AbsentSteps::Keep,
+        v1::AbsentSteps::Delete => AbsentSteps::Delete,
+    })
 }
 
 fn absent_fields(number: i32, violations: &mut Violations) -> Option<AbsentFields> {
-    match v1::AbsentFields::try_from(number) {
-        Ok(v1::AbsentFields::Unspecified | v1::AbsentFields::Keep) => Some(AbsentFields::Keep),
-        Ok(v1::AbsentFields::Reset) => Some(AbsentFields::Reset),
-        Err(_) => {
-            let values = [v1::AbsentFields::Keep, v1::AbsentFields::Reset];
-            let values = values.map(|value| (value.as_str_name(), value.into()));
-            let field = Field::root("absent_fields", violations);
-            refuse_number(field, "a value of AbsentFields", values);
-            None
-        }
-    }
-}
-
-fn refuse_number(mut field: Field<'_>, what: &str, values: [(&'static str, i32); 2]) {
-    field.refuse(Reason::FieldInvalid, field::not_a_value(what, values));
+    let listed = [v1::AbsentFields::Keep, v1::AbsentFields::Reset];
+    let mut field = Field::root("absent_fields", violations);
+    let name = v1::AbsentFields::as_str_name;
+    let value = field::enum_value(number, "a value of AbsentFields", listed, name, &mut field)?;
+    Some(match value {
+        v1::AbsentFields::Unspecified | v1::AbsentFields::Keep => AbsentFields::Keep,
+        v1::AbsentFields::Reset => AbsentFields::Reset,
+    })
 }
 
 fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse {
@@ -341,14 +316,9 @@ fn filter(request: &ListTasksRequest, violations: &mut Violations) -> TaskFilter
 }
 
 fn managed(number: i32, violations: &mut Violations) -> Option<bool> {
-    match v1::TaskType::try_from(number) {
-        Ok(v1::TaskType::Standard) => Some(false),
-        Ok(v1::TaskType::Linked) => Some(true),
-        Err(_) => {
-            let values = [v1::TaskType::Standard, v1::TaskType::Linked];
-            let values = values.map(|value| (value.as_str_name(), value.into()));
-            refuse_number(Field::root("type", violations), "a type of task", values);
-            None
-        }
-    }
+    let listed = [v1::TaskType::Standard, v1::TaskType::Linked];
+    let mut field = Field::root("type", violations);
+    let name = v1::TaskType::as_str_name;
+    let value = field::enum_value(number, "a type of task", listed, name, &mut field)?;
+    Some(value == v1::TaskType::Linked)
 }

@@ -41,11 +41,11 @@ impl TranslationService for Services {
             let languages = request.languages.iter();
             let languages: BTreeSet<Language> =
                 languages.filter_map(|tag| Language::parse(tag)).collect();
-            let filters = page::filters(&mut ListTranslationWorkRequest {
+            let filters = ListTranslationWorkRequest {
                 languages: languages.iter().map(ToString::to_string).collect(),
                 ..request.clone()
-            });
-            let tokens = self.page_tokens(&caller, "ListTranslationWork", filters);
+            };
+            let tokens = self.page_tokens(&caller, "ListTranslationWork", &filters);
             let ListTranslationWorkRequest {
                 languages,
                 task,
@@ -82,7 +82,7 @@ impl TranslationService for Services {
     ) -> Result<Response<WriteTranslationsResponse>, Status> {
         respond(request, async |caller, request| {
             let WriteTranslationsRequest { translations } = request;
-            let (items, sent): (Vec<_>, Vec<_>) = decode::all(|violations| {
+            let (items, sent) = decode::all(|violations| {
                 let mut list = Field::root("translations", violations);
                 if translations.is_empty() {
                     list.refuse(Reason::FieldRequired, "needs at least one translation");
@@ -90,20 +90,21 @@ impl TranslationService for Services {
                 if !list.at_most(translations.len(), MAX_ITEMS_WRITTEN) {
                     return None;
                 }
-                let without_text = indexes_without_text(&translations);
+                let sent: Vec<SentTexts> = translations.iter().map(SentTexts::of).collect();
                 let all = translations.into_iter().enumerate();
                 let decoded =
                     all.filter_map(|(index, message)| decode_item(message, list.index(index)));
-                let decoded = decoded.unzip();
+                let decoded: Vec<_> = decoded.collect();
                 // In a valid request, the decision refuses them together with items of
                 // which the task or step has none of the texts.
                 if list.violation_count() > 0 {
-                    for index in without_text {
+                    let sent = sent.iter().enumerate();
+                    for (index, _) in sent.filter(|(_, sent)| sent.texts.is_empty()) {
                         let mut item = list.index(index);
                         item.refuse(Reason::FieldRequired, "needs a text");
                     }
                 }
-                Some(decoded)
+                Some((decoded, sent))
             })?;
             let account = self.account(&caller);
             let outcomes = account.write_translations(items).await?;
@@ -142,34 +143,37 @@ fn only_task(id: &str, mut field: Field<'_>) -> Option<TaskId> {
     field::guid(id, TaskId::parse, field)
 }
 
-/// The indexes of items without a text.
-fn indexes_without_text(items: &[v1::AutomaticTranslation]) -> Vec<usize> {
-    let has_text = |item: &v1::AutomaticTranslation| {
-        // Each field is named, so that a new text is not forgotten.
-        let v1::AutomaticTranslation {
-            guid: _,
-            language: _,
-            name,
-            title,
-            body,
-            instructions,
-            feedback_config,
-            source_digest: _,
-        } = item;
-        let has_list = !instructions.is_empty() || !feedback_config.is_empty();
-        name.is_some() || title.is_some() || body.is_some() || has_list
-    };
-    let items = items.iter().enumerate();
-    let without = items.filter(|(_, item)| !has_text(item));
-    without.map(|(index, _)| index).collect()
+/// The texts that an item has, as paths.
+fn sent_texts(item: &v1::AutomaticTranslation) -> Vec<&'static str> {
+    // Each field is named, so that a new text is not forgotten.
+    let v1::AutomaticTranslation {
+        guid: _,
+        language: _,
+        name,
+        title,
+        body,
+        instructions,
+        feedback_config,
+        source_digest: _,
+    } = item;
+    let texts = [
+        (NAME, name.is_some()),
+        ("translations.title", title.is_some()),
+        ("translations.body", body.is_some()),
+        ("translations.instructions", !instructions.is_empty()),
+        ("translations.feedback_config", !feedback_config.is_empty()),
+    ];
+    let sent = texts.into_iter().filter(|(_, is_sent)| *is_sent);
+    sent.map(|(path, _)| path).collect()
 }
+
+/// The only text of a task; a step has the others.
+const NAME: &str = "translations.name";
 
 fn decode_item(
     message: v1::AutomaticTranslation,
     mut at: Field<'_>,
-) -> Option<(AutomaticTranslation, SentTexts)> {
-    let mut links = Ignored::default();
-    feedback::list_ignored_of_translation(&message.feedback_config, &mut links);
+) -> Option<AutomaticTranslation> {
     let v1::AutomaticTranslation {
         guid,
         language,
@@ -189,7 +193,7 @@ fn decode_item(
     field::refuse_nul(&source_digest, digest);
     let instructions = json::instructions(instructions, at.field("instructions"));
     let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
-    let translation = AutomaticTranslation {
+    Some(AutomaticTranslation {
         name: name.and_then(|name| field::translated_text(name, at.field("name"))),
         title: title.and_then(|title| field::translated_text(title, at.field("title"))),
         body: body.and_then(|body| field::body(body, at.field("body"))),
@@ -198,9 +202,7 @@ fn decode_item(
         digest: read_digest(&source_digest),
         guid: guid?.0,
         language: language?,
-    };
-    let sent = SentTexts::of(&translation, links);
-    Some((translation, sent))
+    })
 }
 
 /// The text of a digest in the contract.
@@ -213,38 +215,19 @@ fn read_digest(text: &str) -> Option<SourceDigest> {
     bytes.try_into().ok().map(SourceDigest)
 }
 
-/// The paths of the texts that an automatic translation has, by the kind of resource that has
-/// such texts.
+/// What an automatic translation has, as paths.
 struct SentTexts {
-    of_task: Vec<&'static str>,
-    of_step: Vec<&'static str>,
+    texts: Vec<&'static str>,
     /// Links in the question, which no translation has.
     links: Ignored,
 }
 
 impl SentTexts {
-    fn of(item: &AutomaticTranslation, links: Ignored) -> Self {
-        // Each field is named, so that a new text is not forgotten.
-        let AutomaticTranslation {
-            guid: _,
-            language: _,
-            name,
-            title,
-            body,
-            instructions,
-            feedback,
-            digest: _,
-        } = item;
-        let of_step = [
-            ("translations.title", title.is_some()),
-            ("translations.body", body.is_some()),
-            ("translations.instructions", !instructions.is_empty()),
-            ("translations.feedback_config", feedback.is_some()),
-        ];
-        let sent = of_step.into_iter().filter(|(_, sent)| *sent);
+    fn of(item: &v1::AutomaticTranslation) -> Self {
+        let mut links = Ignored::default();
+        feedback::list_ignored_of_translation(&item.feedback_config, &mut links);
         Self {
-            of_task: name.iter().map(|_| "translations.name").collect(),
-            of_step: sent.map(|(field, _)| field).collect(),
+            texts: sent_texts(item),
             links,
         }
     }
@@ -252,15 +235,16 @@ impl SentTexts {
     /// The ignored paths: texts that the written resource does not have, and links. None if
     /// nothing was written.
     fn ignored(self, outcome: TranslationOutcome) -> Vec<&'static str> {
-        let mut fields = match outcome {
-            TranslationOutcome::Written(ResourceId::Task(_)) => self.of_step,
-            TranslationOutcome::Written(ResourceId::Step(_)) => self.of_task,
+        let has_name = match outcome {
+            TranslationOutcome::Written(ResourceId::Task(_)) => true,
+            TranslationOutcome::Written(ResourceId::Step(_)) => false,
             TranslationOutcome::Locked
             | TranslationOutcome::Stale
             | TranslationOutcome::NotFound => return Vec::new(),
         };
-        fields.extend(self.links.into_fields());
-        fields
+        let texts = self.texts.into_iter();
+        let texts = texts.filter(|path| (*path == NAME) != has_name);
+        texts.chain(self.links.into_fields()).collect()
     }
 }
 

@@ -1,47 +1,36 @@
 //! Guides reduced to what their authors write.
 
 use prost::Message;
-use prost_reflect::DynamicMessage;
 
 use super::{
-    decode::{step::STEP_FIELDS, task::TASK_FIELDS},
-    message_json,
+    fields::{FieldUse, ResourceFields, STEP, TASK},
+    wire,
 };
 use crate::proto::v1::{Step, StepType, Task, TaskDocument, TaskType};
 
-/// Fields of a task that only its creation honors, and its id.
-const TASK_CREATION_FIELDS: &[&str] = &["dependency_shorthand", "guid", "product_id"];
-/// Fields of a step that only its creation honors, and its id.
-const STEP_CREATION_FIELDS: &[&str] = &["dependency_shorthand", "guid", "product_id", "type"];
-
 /// The guide without what the system sets, and without what follows from other fields: its import
-/// changes nothing. A managed task keeps its type, as `apply` warns of its document. `None` if the
-/// descriptors of the contract are unusable.
-pub fn authored(guide: &TaskDocument) -> Option<TaskDocument> {
+/// changes nothing. A managed task keeps its type, as `apply` warns of its document.
+pub fn authored(guide: &TaskDocument) -> TaskDocument {
     let TaskDocument { task, steps } = guide;
-    let steps = steps.iter().map(authored_step);
-    Some(TaskDocument {
-        task: match task {
-            Some(task) => Some(authored_task(task)?),
-            None => None,
-        },
-        steps: steps.collect::<Option<_>>()?,
-    })
+    TaskDocument {
+        task: task.as_ref().map(authored_task),
+        steps: steps.iter().map(authored_step).collect(),
+    }
 }
 
-fn authored_task(task: &Task) -> Option<Task> {
-    let fields = [TASK_FIELDS.honored, TASK_CREATION_FIELDS].concat();
-    let mut authored: Task = with_fields("Task", task, &fields)?;
+fn authored_task(task: &Task) -> Task {
+    let mut authored = authored_fields(&TASK, task);
     if authored.dependency_shorthand.is_some() {
         authored.dependencies = None;
     }
     authored.r#type = task.r#type.filter(|it| *it == i32::from(TaskType::Linked));
-    Some(authored)
+    authored
 }
 
-fn authored_step(step: &Step) -> Option<Step> {
-    let fields = [STEP_FIELDS.honored, STEP_CREATION_FIELDS].concat();
-    let mut authored: Step = with_fields("Step", step, &fields)?;
+fn authored_step(step: &Step) -> Step {
+    let mut authored = authored_fields(&STEP, step);
+    // It is the task of the document.
+    authored.task.clear();
     if authored.dependency_shorthand.is_some() {
         authored.dependencies = None;
     }
@@ -53,7 +42,7 @@ fn authored_step(step: &Step) -> Option<Step> {
     for value in configs.flat_map(|config| &mut config.values) {
         value.link.clear();
         if let Some(managed) = &mut value.task_json {
-            **managed = self::authored(managed)?;
+            **managed = self::authored(managed);
             if let Some(task) = &mut managed.task {
                 // They are those of the answer and of the guide.
                 task.name.clear();
@@ -62,18 +51,22 @@ fn authored_step(step: &Step) -> Option<Step> {
             }
         }
     }
-    Some(authored)
+    authored
 }
 
-/// The message with these fields alone.
-fn with_fields<M: Message + Default>(name: &str, message: &M, fields: &[&str]) -> Option<M> {
-    let descriptor = message_json::descriptor(name)?;
-    let mut dynamic = DynamicMessage::new(descriptor.clone());
-    dynamic.transcode_from(message).ok()?;
-    for field in descriptor.fields() {
-        if !fields.contains(&field.name()) {
-            dynamic.clear_field(&field);
-        }
-    }
-    dynamic.transcode_to().ok()
+/// The message with its id and the fields that a create honors.
+fn authored_fields<M: Message + Default>(resource: &ResourceFields, message: &M) -> M {
+    let bytes = message.encode_to_vec();
+    let fields = wire::fields(&bytes).unwrap_or_default().into_iter();
+    let authored = fields.filter(|field| {
+        let found = resource.get(field.number);
+        found.is_some_and(|(name, field_use)| match field_use {
+            FieldUse::Honored | FieldUse::Creation => true,
+            FieldUse::Identity => name == "guid",
+            FieldUse::System => false,
+        })
+    });
+    let authored: Vec<&[u8]> = authored.map(|field| field.whole).collect();
+    // What was just encoded can be decoded.
+    M::decode(&authored.concat()[..]).unwrap_or_default()
 }

@@ -3,13 +3,15 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use prost::Message;
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 use serde_json::Value;
 
 use super::{
-    decode::{step::STEP_FIELDS, task::TASK_FIELDS},
+    fields::{FieldUse, ResourceFields, STEP, TASK, TRANSLATIONS},
     managed_documents::managed_documents,
-    mask::{MaskFields, TRANSLATIONS},
-    message_json, wire,
+    mask::MapEntry,
+    message_json,
+    wire::{self, WireField},
 };
 use crate::{
     domain::{
@@ -20,32 +22,37 @@ use crate::{
 };
 
 /// What is compared of a field.
-pub trait ComparedFields {
-    type Value;
-
-    /// The fields that a task or step sets and that an import honors, those of translations one by
-    /// one. `name` is that of the message. `None` if the descriptors of the contract are unusable.
-    fn of(
-        name: &str,
-        message: &impl Message,
-        fields: &MaskFields,
-    ) -> Option<Vec<(String, Self::Value)>>;
+pub trait ComparedValue {
+    /// Reads a field of a message as it is encoded: a list is a field several times.
+    fn read(field: &FieldDescriptor, encoded: &[&[u8]]) -> Self;
 }
 
-/// Fields are compared as JSON.
-pub struct JsonFields;
+/// Fields as JSON.
+impl ComparedValue for Value {
+    fn read(field: &FieldDescriptor, encoded: &[&[u8]]) -> Self {
+        let message = field.parent_message().clone();
+        let json = message_json::encoded_json(message, &encoded.concat());
+        let value = json.and_then(|mut json| json.as_object_mut()?.remove(field.name()));
+        value.unwrap_or_default()
+    }
+}
 
-/// Fields are compared by digests of what is encoded. A field may have megabytes, and its JSON takes
-/// many times as much memory.
-pub struct FieldDigests;
+/// A digest of what is encoded. A field may have megabytes, and its JSON takes many times as much
+/// memory.
+impl ComparedValue for [u8; 32] {
+    fn read(_: &FieldDescriptor, encoded: &[&[u8]]) -> Self {
+        let digest = encoded.iter().fold(Sha256::default(), Sha256::with);
+        digest.finish()
+    }
+}
 
 /// Two guides as they are compared: without what a task that is managed in `target` takes from its
-/// answer. `None` if the descriptors of the contract are unusable.
-pub fn compared_pair<F: ComparedFields>(
+/// answer.
+pub fn compared_pair<V: ComparedValue>(
     base: &TaskDocument,
     target: &TaskDocument,
-) -> Option<[ComparedTask<F::Value>; 2]> {
-    let mut guides = [compared::<F>(base)?, compared::<F>(target)?];
+) -> [ComparedTask<V>; 2] {
+    let mut guides = [compared(base), compared(target)];
     let task = target.task.as_ref();
     if task.is_some_and(|task| !task.parent_guid.is_empty()) {
         for guide in &mut guides {
@@ -53,21 +60,20 @@ pub fn compared_pair<F: ComparedFields>(
             fields.retain(|(path, _)| !matches!(path.as_str(), "name" | "external_id"));
         }
     }
-    Some(guides)
+    guides
 }
 
-/// A guide as it is compared. `None` if the descriptors of the contract are unusable.
-pub fn compared<F: ComparedFields>(guide: &TaskDocument) -> Option<ComparedTask<F::Value>> {
-    let task = guide.task.clone().unwrap_or_default();
-    let steps = guide.steps.iter().map(compared_step::<F>);
-    Some(ComparedTask {
-        fields: F::of("Task", &task, &TASK_FIELDS)?,
-        guid: task.guid,
-        steps: steps.collect::<Option<_>>()?,
-    })
+/// A guide as it is compared.
+pub fn compared<V: ComparedValue>(guide: &TaskDocument) -> ComparedTask<V> {
+    let task = guide.task.as_ref();
+    ComparedTask {
+        guid: task.map_or_else(String::new, |task| task.guid.clone()),
+        fields: task.map_or_else(Vec::new, |task| honored(&TASK, task)),
+        steps: guide.steps.iter().map(compared_step).collect(),
+    }
 }
 
-fn compared_step<F: ComparedFields>(step: &Step) -> Option<ComparedStep<F::Value>> {
+fn compared_step<V: ComparedValue>(step: &Step) -> ComparedStep<V> {
     let mut own = Cow::Borrowed(step);
     let configs = step.feedback_config.iter();
     let mut values = configs.flat_map(|config| &config.values);
@@ -78,84 +84,58 @@ fn compared_step<F: ComparedFields>(step: &Step) -> Option<ComparedStep<F::Value
             value.link.clear();
         }
     }
-    if step.r#type() == StepType::Subtask {
+    if step.r#type() == StepType::Subtask && !step.title.is_empty() {
         // It follows the task that the step refers to.
         own.to_mut().title.clear();
     }
-    let managed = managed_documents(step)
-        .map(|(value, guide)| Some((value.key.clone(), compared::<F>(guide)?)));
-    Some(ComparedStep {
+    let managed = managed_documents(step);
+    ComparedStep {
         guid: step.guid.clone(),
-        fields: F::of("Step", own.as_ref(), &STEP_FIELDS)?,
-        managed: managed.collect::<Option<_>>()?,
-    })
-}
-
-impl ComparedFields for FieldDigests {
-    type Value = [u8; 32];
-
-    fn of(
-        name: &str,
-        message: &impl Message,
-        honored: &MaskFields,
-    ) -> Option<Vec<(String, [u8; 32])>> {
-        let descriptor = message_json::descriptor(name)?;
-        let bytes = message.encode_to_vec();
-        // A list is a field several times.
-        let mut digests: BTreeMap<String, Sha256> = BTreeMap::new();
-        for part in wire::fields(&bytes)? {
-            let field = descriptor.get_field(part.number)?;
-            if field.name() == TRANSLATIONS {
-                // An entry of a map: the language is 1, its texts are 2.
-                let entry = wire::fields(part.content)?;
-                let content = |number| entry.iter().find(|it| it.number == number);
-                let language = content(1).map_or(&[][..], |it| it.content);
-                let language = str::from_utf8(language).ok()?;
-                let kind = field.kind();
-                let texts = kind.as_message()?.map_entry_value_field().kind();
-                let texts = texts.as_message()?;
-                for text in wire::fields(content(2).map_or(&[][..], |it| it.content))? {
-                    let path = translation_path(language, texts.get_field(text.number)?.name());
-                    digests.entry(path).or_default().update(text.whole);
-                }
-            } else if honored.honored.contains(&field.name()) {
-                let path = field.name().to_owned();
-                digests.entry(path).or_default().update(part.whole);
-            }
-        }
-        let digests = digests.into_iter();
-        Some(digests.map(|(path, it)| (path, it.finish())).collect())
+        fields: honored(&STEP, own.as_ref()),
+        managed: managed
+            .map(|(value, guide)| (value.key.clone(), compared(guide)))
+            .collect(),
     }
 }
 
-impl ComparedFields for JsonFields {
-    type Value = Value;
-
-    fn of(name: &str, message: &impl Message, fields: &MaskFields) -> Option<Vec<(String, Value)>> {
-        let descriptor = message_json::descriptor(name)?;
-        let json = message_json::json(descriptor.clone(), message)?;
-        let mut honored = Vec::new();
-        for (name, value) in message_json::fields(&descriptor, json) {
-            match value {
-                Value::Object(languages) if name == TRANSLATIONS => {
-                    for (language, texts) in languages {
-                        let Value::Object(texts) = texts else {
-                            continue;
-                        };
-                        let texts = texts.into_iter();
-                        honored.extend(
-                            texts.map(|(name, text)| (translation_path(&language, &name), text)),
-                        );
-                    }
-                }
-                value if fields.honored.contains(&name.as_str()) => honored.push((name, value)),
-                _ => {}
-            }
-        }
-        Some(honored)
+/// The fields that a task or step sets and that an import honors, those of translations one by one.
+fn honored<V: ComparedValue>(
+    resource: &ResourceFields,
+    message: &impl Message,
+) -> Vec<(String, V)> {
+    let bytes = message.encode_to_vec();
+    let fields = wire::fields(&bytes).unwrap_or_default();
+    let is_translation = |field: &WireField<'_>| field.number == resource.translations;
+    let own = fields.iter().filter(|field| {
+        let found = resource.get(field.number);
+        matches!(found, Some((_, FieldUse::Honored))) && !is_translation(field)
+    });
+    let mut honored = values("", &resource.message, own);
+    let entries = fields.iter().filter(|field| is_translation(field));
+    for entry in entries.filter_map(|field| MapEntry::read(field.content)) {
+        let texts = wire::fields(&entry.texts).unwrap_or_default();
+        let within = format!("{TRANSLATIONS}[\"{}\"].", entry.key);
+        let mut texts = values(&within, &resource.translated, texts.iter());
+        texts.sort_by(|(one, _), (other, _)| one.cmp(other));
+        honored.extend(texts);
     }
+    honored
 }
 
-fn translation_path(language: &str, field: &str) -> String {
-    format!("{TRANSLATIONS}[\"{language}\"].{field}")
+/// The values of a message's fields by their paths.
+fn values<'a, V: ComparedValue>(
+    within: &str,
+    descriptor: &MessageDescriptor,
+    fields: impl Iterator<Item = &'a WireField<'a>>,
+) -> Vec<(String, V)> {
+    let mut encoded: BTreeMap<u32, Vec<&[u8]>> = BTreeMap::new();
+    for field in fields {
+        encoded.entry(field.number).or_default().push(field.whole);
+    }
+    let values = encoded.into_iter().filter_map(|(number, encoded)| {
+        let field = descriptor.get_field(number)?;
+        let path = format!("{within}{}", field.name());
+        Some((path, V::read(&field, &encoded)))
+    });
+    values.collect()
 }

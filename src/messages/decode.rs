@@ -19,15 +19,6 @@ pub mod translations;
 
 pub use field::{Field, REQUIRED};
 
-/// An update of a task or step. Its patch holds the violations found so far: more are found
-/// once the stored task or step is read. Without a valid id they stay with the request.
-pub struct Update<Id, Patch> {
-    pub guid: Id,
-    /// The version that the caller expects.
-    pub expected: ExpectedEtag,
-    pub patch: Patch,
-}
-
 /// What `decode` returns, or all violations that it noted.
 pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Violations> {
     let mut violations = Violations::new();

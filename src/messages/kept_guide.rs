@@ -172,7 +172,7 @@ fn task(mut message: v1::Task) -> Option<Task> {
     message.dependency_shorthand = None;
     let new = decode::all(|violations| {
         let field = Field::root("task", violations);
-        decode::task::new(message, field, &mut Ignored::default())
+        decode::task::new(message, field)
     });
     let NewTask {
         name,

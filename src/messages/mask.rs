@@ -8,120 +8,48 @@ use std::{
 use prost_types::FieldMask;
 
 use super::{
-    decode::{Field, field::sent_list},
+    decode::Field,
+    fields::{FieldUse, ResourceFields, TRANSLATIONS},
     ignored::Ignored,
+    wire,
 };
 use crate::domain::{
     misspelling::closest,
-    patch::Edit,
     translation::Language,
     violation::{Reason, Violations},
 };
 
 /// Most paths of one mask: every field in every language, with room to spare.
 pub const MAX_MASK_PATHS: usize = 1_000;
-/// The map of translations; a path may add a language and a field.
-pub const TRANSLATIONS: &str = "translations";
-
-/// The fields of a resource, as masks name them.
-#[derive(Debug)]
-pub struct MaskFields {
-    /// Fields that an update changes.
-    pub honored: &'static [&'static str],
-    /// Fields that an update ignores, and lists in `ignored_paths`.
-    pub ignored: &'static [&'static str],
-    /// Fields that say which resource is updated, in which version.
-    pub identifying: &'static [&'static str],
-    /// Fields of a translation that an update changes.
-    pub translation: &'static [&'static str],
-}
 
 /// Which fields an update changes.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Mask {
-    /// No mask: the fields that were sent.
-    Populated,
-    /// As `Populated`, but `dependency_shorthand` counts, too.
-    Document,
-    /// As `All`, but `dependency_shorthand` counts, too, and what has a default is not required.
-    WholeDocument,
-    /// `*`: every honored field.
-    All,
-    Paths(MaskPaths),
+#[derive(Debug)]
+pub struct Mask {
+    fields: &'static ResourceFields,
+    paths: Paths,
 }
 
-/// The paths of a mask.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct MaskPaths {
+#[derive(Debug)]
+enum Paths {
+    /// No mask: the fields that were sent.
+    Populated,
+    /// `*`: every honored field.
+    All,
+    Named(NamedPaths),
+}
+
+#[derive(Debug, Default)]
+struct NamedPaths {
     fields: BTreeSet<&'static str>,
     translations: BTreeMap<Language, LanguageMask>,
 }
 
 /// Which fields of one translation an update changes.
-#[derive(Debug, PartialEq, Eq)]
-pub enum LanguageMask {
+#[derive(Debug)]
+enum LanguageMask {
     /// The translation is replaced by what was sent.
     Whole,
     Fields(BTreeSet<&'static str>),
-}
-
-/// What an update does to translations.
-#[derive(Debug)]
-pub enum TranslationsMask<'a> {
-    /// Replaces those of the sent languages and keeps the others.
-    Merge,
-    /// Replaces all of them.
-    Replace,
-    /// Changes those of these languages.
-    Only(&'a BTreeMap<Language, LanguageMask>),
-}
-
-/// A mask that selects fields of a message.
-pub trait FieldSelection {
-    /// Whether the field is changed; `sent` says whether the message has it.
-    fn selects(&self, field: &str, sent: bool) -> bool;
-
-    /// The edit of a field of the message at `at`. It is decoded only when it is
-    /// selected.
-    fn edit<M, T>(
-        &self,
-        at: &mut Field<'_>,
-        field: &str,
-        sent: Option<M>,
-        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
-    ) -> Edit<T> {
-        match (self.selects(field, sent.is_some()), sent) {
-            (false, _) => Edit::Keep,
-            (true, None) => Edit::Clear,
-            (true, Some(sent)) => decode(sent, at.field(field)).map_or(Edit::Refused, Edit::Set),
-        }
-    }
-
-    /// The list after the edit, if the field is selected.
-    fn list<M, T>(
-        &self,
-        at: &mut Field<'_>,
-        field: &str,
-        sent: Vec<M>,
-        decode: impl FnOnce(Vec<M>, Field<'_>) -> Vec<T>,
-    ) -> Option<Vec<T>> {
-        let decode = |list, at: Field<'_>| Some(decode(list, at));
-        match self.edit(at, field, sent_list(sent), decode) {
-            Edit::Keep | Edit::Refused => None,
-            Edit::Clear => Some(Vec::new()),
-            Edit::Set(list) => Some(list),
-        }
-    }
-}
-
-impl FieldSelection for Mask {
-    fn selects(&self, field: &str, sent: bool) -> bool {
-        match self {
-            Self::Populated | Self::Document => sent,
-            Self::All | Self::WholeDocument => true,
-            Self::Paths(paths) => paths.fields.contains(field),
-        }
-    }
 }
 
 impl Mask {
@@ -129,62 +57,172 @@ impl Mask {
     /// ignored.
     pub fn parse(
         mask: Option<FieldMask>,
-        fields: &MaskFields,
+        fields: &'static ResourceFields,
         violations: &mut Violations,
         ignored: &mut Ignored,
     ) -> Self {
         let FieldMask { paths } = mask.unwrap_or_default();
-        match paths.as_slice() {
-            [] => return Self::Populated,
-            [path] if path == "*" => return Self::All,
-            _ => {}
-        }
-        let mut mask = Field::root("update_mask", violations);
-        let mut list = mask.field("paths");
-        let mut named = MaskPaths::default();
-        if list.at_most(paths.len(), MAX_MASK_PATHS) {
-            for (index, path) in paths.iter().enumerate() {
-                if let Err((reason, description)) = named.add(path, fields, ignored) {
-                    list.index(index).refuse(reason, description);
+        let paths = match paths.as_slice() {
+            [] => Paths::Populated,
+            [path] if path == "*" => Paths::All,
+            paths => {
+                let mut mask = Field::root("update_mask", violations);
+                let mut list = mask.field("paths");
+                let mut named = NamedPaths::default();
+                if list.at_most(paths.len(), MAX_MASK_PATHS) {
+                    for (index, path) in paths.iter().enumerate() {
+                        if let Err((reason, description)) = named.add(path, fields, ignored) {
+                            list.index(index).refuse(reason, description);
+                        }
+                    }
                 }
+                Paths::Named(named)
             }
-        }
-        Self::Paths(named)
+        };
+        Self { fields, paths }
     }
 
     /// Whether a path names the field; `*` does not.
     pub fn names(&self, field: &str) -> bool {
-        match self {
-            Self::Populated | Self::Document | Self::All | Self::WholeDocument => false,
-            Self::Paths(paths) => paths.fields.contains(field),
+        matches!(&self.paths, Paths::Named(paths) if paths.fields.contains(field))
+    }
+
+    /// Whether the update changes a field.
+    pub fn selects(&self, field: &str, is_sent: impl FnOnce() -> bool) -> bool {
+        match &self.paths {
+            Paths::Populated => is_sent(),
+            Paths::All => true,
+            Paths::Named(paths) => paths.fields.contains(field),
         }
     }
 
-    /// What the update does to translations.
-    pub fn translations(&self) -> TranslationsMask<'_> {
-        match self {
-            Self::Populated | Self::Document => TranslationsMask::Merge,
-            Self::All | Self::WholeDocument => TranslationsMask::Replace,
-            Self::Paths(paths) if paths.fields.contains(TRANSLATIONS) => TranslationsMask::Replace,
-            Self::Paths(paths) => TranslationsMask::Only(&paths.translations),
+    /// An encoded message with the selected fields of another one. Those that `not_honored` names
+    /// are not selected. `None` if the bytes are no messages.
+    ///
+    /// Fields are copied as they are encoded: decoded dynamically, JSON takes many times as much
+    /// memory.
+    pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Vec<u8>> {
+        let translations = self.fields.translations;
+        let sent_numbers = wire::fields(sent)?.into_iter().map(|field| field.number);
+        let sent_numbers: BTreeSet<u32> = sent_numbers.collect();
+        let mut merged = merge(stored, sent, |number| match self.fields.get(number) {
+            _ if number == translations => None,
+            Some((name, FieldUse::Honored)) if !not_honored.contains(&name) => {
+                Some(self.selects(name, || sent_numbers.contains(&number)))
+            }
+            _ => Some(false),
+        })?;
+        let [stored, sent] = [stored, sent].map(|message| {
+            let fields = wire::fields(message)?.into_iter();
+            let entries = fields.filter(|field| field.number == translations);
+            let entries = entries.map(|it| MapEntry::read(it.content));
+            entries.collect::<Option<Vec<_>>>()
+        });
+        for entry in self.translations(stored?, sent?)? {
+            wire::append(translations, &entry.encode(), &mut merged);
         }
+        Some(merged)
+    }
+
+    /// The translations after the update. Those that were sent keep their keys, so that violations
+    /// name them.
+    fn translations<'a>(
+        &self,
+        stored: Vec<MapEntry<'a>>,
+        sent: Vec<MapEntry<'a>>,
+    ) -> Option<Vec<MapEntry<'a>>> {
+        let masks = match &self.paths {
+            Paths::All => return Some(sent),
+            Paths::Named(paths) if paths.fields.contains(TRANSLATIONS) => return Some(sent),
+            Paths::Populated => None,
+            Paths::Named(paths) => Some(&paths.translations),
+        };
+        let stored = stored.into_iter();
+        let mut stored: BTreeMap<Option<Language>, MapEntry<'a>> = stored
+            .map(|entry| (Language::parse(entry.key), entry))
+            .collect();
+        let mut merged = Vec::new();
+        for mut entry in sent {
+            let language = Language::parse(entry.key);
+            match masks.map(|masks| masks.get(language.as_ref()?)) {
+                Some(None) => continue,
+                None | Some(Some(LanguageMask::Whole)) => {
+                    stored.remove(&language);
+                }
+                Some(Some(LanguageMask::Fields(names))) => {
+                    let former = stored.remove(&language);
+                    let is_new = former.is_none() && !names.contains("locked");
+                    let former = former.map(|former| former.texts).unwrap_or_default();
+                    entry.texts = self.texts(&former, &entry.texts, names)?.into();
+                    if is_new && entry.texts.is_empty() {
+                        continue;
+                    }
+                }
+            }
+            merged.push(entry);
+        }
+        for (language, mut entry) in stored {
+            match masks.and_then(|masks| masks.get(language.as_ref()?)) {
+                Some(LanguageMask::Whole) => continue,
+                Some(LanguageMask::Fields(names)) => {
+                    entry.texts = self.texts(&entry.texts, &[], names)?.into();
+                }
+                None => {}
+            }
+            merged.push(entry);
+        }
+        Some(merged)
+    }
+
+    /// The fields of an encoded translation, and these of another one.
+    fn texts(&self, stored: &[u8], sent: &[u8], names: &BTreeSet<&str>) -> Option<Vec<u8>> {
+        merge(stored, sent, |number| {
+            let name = self.fields.translation.get(&number)?;
+            Some(names.contains(name.as_str()))
+        })
     }
 }
 
-impl FieldSelection for LanguageMask {
-    fn selects(&self, field: &str, sent: bool) -> bool {
-        match self {
-            Self::Whole => sent,
-            Self::Fields(fields) => fields.contains(field),
+/// Two encoded messages as one. `selects` says whether a field is taken from the one that was
+/// sent, or `None` if it is left out.
+fn merge(stored: &[u8], sent: &[u8], selects: impl Fn(u32) -> Option<bool>) -> Option<Vec<u8>> {
+    let mut merged = Vec::new();
+    for (message, is_sent) in [(stored, false), (sent, true)] {
+        let fields = wire::fields(message)?.into_iter();
+        for field in fields.filter(|field| selects(field.number) == Some(is_sent)) {
+            merged.extend_from_slice(field.whole);
         }
     }
+    Some(merged)
 }
 
-impl LanguageMask {
-    /// The `locked` that the update sets, if it sets one: what was sent, else true.
-    pub fn locked(&self, sent: Option<bool>) -> Option<bool> {
-        let selected = self.selects("locked", sent.is_some());
-        selected.then(|| sent.unwrap_or(true))
+/// A translation as it is encoded, with its language.
+pub struct MapEntry<'a> {
+    pub key: &'a str,
+    pub texts: Cow<'a, [u8]>,
+}
+
+impl<'a> MapEntry<'a> {
+    const KEY: u32 = 1;
+    const VALUE: u32 = 2;
+
+    pub fn read(entry: &'a [u8]) -> Option<Self> {
+        let fields = wire::fields(entry)?;
+        let content = |number| {
+            let field = fields.iter().find(|field| field.number == number);
+            field.map_or(&[][..], |field| field.content)
+        };
+        Some(Self {
+            key: str::from_utf8(content(Self::KEY)).ok()?,
+            texts: content(Self::VALUE).into(),
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut entry = Vec::new();
+        wire::append(Self::KEY, self.key.as_bytes(), &mut entry);
+        wire::append(Self::VALUE, &self.texts, &mut entry);
+        entry
     }
 }
 
@@ -199,7 +237,7 @@ const MALFORMED_LANGUAGE_KEY: PathViolation = (
     ),
 );
 
-impl MaskFields {
+impl ResourceFields {
     /// The violation of a path that names no field; it lists those that an update changes.
     fn unknown(&self, path: &str) -> PathViolation {
         if path.contains(',') {
@@ -209,7 +247,7 @@ impl MaskFields {
         let description = format!(
             "{} It may be {}, {TRANSLATIONS}.LANGUAGE or {TRANSLATIONS}.LANGUAGE.FIELD",
             not_a_path(self.meant(without_message(path)).as_deref()),
-            self.honored.join(", ")
+            self.honored().join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
     }
@@ -221,22 +259,23 @@ impl MaskFields {
         {
             return Some(format!("`{TRANSLATIONS}.LANGUAGE` is meant"));
         }
-        let fields = [self.honored, self.ignored, self.identifying].concat();
-        let field = closest(&snake_case(path), fields)?;
-        Some(match self.honored.contains(&field) {
-            true => format!("`{field}` is meant"),
-            false => format!("`{field}` is meant, which an update ignores"),
+        let field = closest(&snake_case(path), self.names())?;
+        Some(match self.find(field)? {
+            (_, FieldUse::Honored) => format!("`{field}` is meant"),
+            _ => format!("`{field}` is meant, which an update ignores"),
         })
     }
 
     /// The violation of a path that names no field of a translation.
     fn unknown_of_translation(&self, field: &str) -> PathViolation {
-        let meant = closest(&snake_case(field), self.translation.iter().copied());
+        let mut fields: Vec<&str> = self.translation.values().map(String::as_str).collect();
+        fields.sort_unstable();
+        let meant = closest(&snake_case(field), fields.iter().copied());
         let meant = meant.map(|meant| format!("`{meant}` is meant"));
         let description = format!(
             "{} Of a translation it may be {}",
             not_a_path(meant.as_deref()),
-            self.translation.join(", ")
+            fields.join(", ")
         );
         (Reason::MaskPathUnknown, description.into())
     }
@@ -272,50 +311,52 @@ fn not_a_path(meant: Option<&str>) -> String {
     )
 }
 
-impl MaskPaths {
+impl NamedPaths {
     fn add(
         &mut self,
         path: &str,
-        fields: &MaskFields,
+        fields: &'static ResourceFields,
         ignored: &mut Ignored,
     ) -> Result<(), PathViolation> {
-        let find = |fields: &[&'static str], name: &str| {
-            fields.iter().copied().find(|field| *field == name)
-        };
-        if let Some(field) = find(fields.honored, path) {
-            self.fields.insert(field);
-        } else if let Some(field) = find(fields.ignored, path) {
-            ignored.add([field]);
-        } else if path == "*" {
-            return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
-        } else if find(fields.identifying, path).is_none() {
-            let below = path.strip_prefix(TRANSLATIONS);
-            let below = below.and_then(|rest| rest.strip_prefix('.'));
-            let below = below.ok_or_else(|| fields.unknown(path))?;
-            let (key, field) = split_key(below, fields)?;
-            let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE_KEY)?;
-            match field {
-                None => {
-                    self.translations.insert(language, LanguageMask::Whole);
-                }
-                Some(field) => {
-                    let field = find(fields.translation, field)
-                        .ok_or_else(|| fields.unknown_of_translation(field))?;
-                    self.add_translated(language, field);
-                }
+        match fields.find(path) {
+            Some((name, FieldUse::Honored)) => {
+                self.fields.insert(name);
             }
+            Some((name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
+            Some((_, FieldUse::Identity)) => {}
+            None if path == "*" => {
+                return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
+            }
+            None => self.add_translated(path, fields)?,
         }
         Ok(())
     }
 
-    fn add_translated(&mut self, language: Language, field: &'static str) {
+    fn add_translated(
+        &mut self,
+        path: &str,
+        fields: &'static ResourceFields,
+    ) -> Result<(), PathViolation> {
+        let below = path.strip_prefix(TRANSLATIONS);
+        let below = below.and_then(|rest| rest.strip_prefix('.'));
+        let below = below.ok_or_else(|| fields.unknown(path))?;
+        let (key, field) = split_key(below, fields)?;
+        let language = Language::parse(key).ok_or(MALFORMED_LANGUAGE_KEY)?;
+        let Some(field) = field else {
+            self.translations.insert(language, LanguageMask::Whole);
+            return Ok(());
+        };
+        let mut names = fields.translation.values();
+        let name = names.find(|name| *name == field);
+        let name = name.ok_or_else(|| fields.unknown_of_translation(field))?;
         let mask = self.translations.entry(language);
         match mask.or_insert_with(|| LanguageMask::Fields(BTreeSet::new())) {
             LanguageMask::Whole => {}
             LanguageMask::Fields(fields) => {
-                fields.insert(field);
+                fields.insert(name);
             }
         }
+        Ok(())
     }
 }
 
@@ -323,7 +364,7 @@ impl MaskPaths {
 /// backticks.
 fn split_key<'a>(
     path: &'a str,
-    fields: &MaskFields,
+    fields: &ResourceFields,
 ) -> Result<(&'a str, Option<&'a str>), PathViolation> {
     let Some(quoted) = path.strip_prefix('`') else {
         return Ok(match path.split_once('.') {

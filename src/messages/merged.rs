@@ -4,9 +4,8 @@ use prost::Message;
 use serde_json::{Map, Value};
 
 use super::{
-    decode::{step::STEP_FIELDS, task::TASK_FIELDS},
+    fields::{ResourceFields, STEP, TASK, TRANSLATIONS},
     managed_documents::{managed_document, steps_by_guid},
-    mask::{MaskFields, TRANSLATIONS},
     message_json,
 };
 use crate::{
@@ -24,7 +23,7 @@ pub fn merged_document(
 ) -> Option<TaskDocument> {
     let task = theirs.task.as_ref().or(ours.task.as_ref());
     let mut task = task.cloned().unwrap_or_default();
-    task = with_fields("Task", &task, &merged.fields, &TASK_FIELDS)?;
+    task = with_fields("Task", &task, &merged.fields, &TASK)?;
     task.dependency_shorthand = None;
     let (ours, theirs) = (steps_by_guid(ours), steps_by_guid(theirs));
     let steps = merged.steps.iter().map(|step| {
@@ -45,7 +44,7 @@ fn merged_step(
     let is_stored = stored.is_some();
     let (mine, stored) = (mine.unwrap_or_default(), stored.unwrap_or_default());
     let former = if is_stored { &stored } else { &mine };
-    let mut step: Step = with_fields("Step", former, &merged.fields, &STEP_FIELDS)?;
+    let mut step: Step = with_fields("Step", former, &merged.fields, &STEP)?;
     step.dependency_shorthand = None;
     if !is_stored {
         step.guid.clear();
@@ -73,13 +72,13 @@ fn with_fields<M: Message + Default>(
     name: &str,
     message: &M,
     fields: &[(String, Value)],
-    known: &MaskFields,
+    known: &ResourceFields,
 ) -> Option<M> {
     let descriptor = message_json::descriptor(name)?;
     let Value::Object(mut json) = message_json::json(descriptor.clone(), message)? else {
         return None;
     };
-    json.retain(|name, _| !known.honored.contains(&name.as_str()));
+    json.retain(|name, _| !known.honored().contains(&name.as_str()));
     for (path, value) in fields {
         let translated = path.strip_prefix(TRANSLATIONS);
         let translated = translated.and_then(|path| path.strip_prefix("[\"")?.split_once("\"]."));

@@ -21,9 +21,13 @@ pub fn descriptor(name: &str) -> Option<MessageDescriptor> {
 
 /// A message of this type as JSON; `None` if it is of another type.
 pub fn json(descriptor: MessageDescriptor, message: &impl Message) -> Option<Value> {
+    encoded_json(descriptor, &message.encode_to_vec())
+}
+
+/// An encoded message of this type as JSON; `None` if it is of another type.
+pub fn encoded_json(descriptor: MessageDescriptor, message: &[u8]) -> Option<Value> {
     let options = SerializeOptions::new().use_proto_field_name(true);
-    let mut dynamic = DynamicMessage::new(descriptor);
-    dynamic.transcode_from(message).ok()?;
+    let dynamic = DynamicMessage::decode(descriptor, message).ok()?;
     let json = serde_json::value::Serializer;
     dynamic.serialize_with_options(json, &options).ok()
 }
@@ -32,15 +36,4 @@ pub fn json(descriptor: MessageDescriptor, message: &impl Message) -> Option<Val
 pub fn from_json<M: Message + Default>(descriptor: MessageDescriptor, json: &Value) -> Option<M> {
     let message = DynamicMessage::deserialize(descriptor, json).ok()?;
     message.transcode_to().ok()
-}
-
-/// The fields of a JSON object that are set, in the order of the contract.
-pub fn fields(descriptor: &MessageDescriptor, json: Value) -> Vec<(String, Value)> {
-    let Value::Object(mut members) = json else {
-        return Vec::new();
-    };
-    let fields = descriptor.fields();
-    fields
-        .filter_map(|field| members.remove_entry(field.name()))
-        .collect()
 }

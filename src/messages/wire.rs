@@ -2,7 +2,7 @@
 
 use prost::{
     decode_length_delimiter,
-    encoding::{DecodeContext, WireType, decode_key, skip_field},
+    encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field},
 };
 
 /// A field as it is encoded.
@@ -39,4 +39,21 @@ pub fn fields(mut bytes: &[u8]) -> Option<Vec<WireField<'_>>> {
         });
     }
     Some(fields)
+}
+
+/// Whether an encoded message has a field below others, given by their numbers.
+pub fn has(message: &[u8], numbers: &[u32]) -> bool {
+    let Some((number, below)) = numbers.split_first() else {
+        return true;
+    };
+    let fields = fields(message).unwrap_or_default();
+    let mut fields = fields.iter().filter(|field| field.number == *number);
+    fields.any(|field| has(field.content, below))
+}
+
+/// Appends a field of messages or text.
+pub fn append(number: u32, content: &[u8], message: &mut Vec<u8>) {
+    encode_key(number, WireType::LengthDelimited, message);
+    encode_varint(content.len() as u64, message);
+    message.extend_from_slice(content);
 }

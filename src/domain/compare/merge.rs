@@ -4,62 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ComparedStep, ComparedTask, StepDifference, compare, compare_fields, compare_steps};
 
-/// One of the two guides that are merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The guide whose changes are applied to the other one.
-    Ours,
-    /// The other one.
-    Theirs,
-}
-
-/// Where both guides have changed the same, and differently.
+/// What both guides have changed, and differently.
 #[derive(Debug)]
-pub struct Conflict<'g, V> {
+pub struct Conflict<'g> {
     /// The id of the task in the base.
     pub task: &'g str,
     /// The id of the step; empty for the task itself.
     pub step: &'g str,
     /// What both have changed.
-    pub subject: ConflictSubject<'g, V>,
+    pub subject: ConflictSubject<'g>,
 }
 
 /// What both guides have changed.
-#[derive(Debug)]
-pub enum ConflictSubject<'g, V> {
-    /// A field. What has no value was absent or is removed.
-    Field {
-        /// Its path.
-        path: &'g str,
-        /// What the base has there.
-        base: Option<&'g V>,
-        /// What ours has there.
-        ours: Option<&'g V>,
-        /// What theirs has there.
-        theirs: Option<&'g V>,
-    },
-    /// The place of the step among the others: its indexes.
-    Place {
-        /// In the base.
-        base: usize,
-        /// In ours.
-        ours: usize,
-        /// In theirs.
-        theirs: usize,
-    },
+#[derive(Clone, Copy, Debug)]
+pub enum ConflictSubject<'g> {
+    /// The field at this path.
+    Field(&'g str),
+    /// The place of the step among the others.
+    Place,
     /// The step itself: one guide lacks it, and the other one has changed it.
-    Deleted {
-        /// The guide that lacks it.
-        by: Side,
-    },
-    /// The task that a value of the step manages.
-    Managed {
-        /// The key of the value.
-        key: &'g str,
-        /// The guide that lacks the task, which the other one has changed. `None` if both have
-        /// added one.
-        deleted_by: Option<Side>,
-    },
+    Deleted,
+    /// The task that the value with this key manages: one guide lacks it, and the other one has
+    /// changed it.
+    Managed(&'g str),
+    /// Two tasks that the value with this key manages: both guides have added one.
+    BothManaged(&'g str),
 }
 
 /// Makes the changes from `base` to `ours` on `theirs`.
@@ -71,7 +40,7 @@ pub fn merge<'g, V: Clone + PartialEq>(
     base: &'g ComparedTask<V>,
     ours: &'g ComparedTask<V>,
     theirs: &'g ComparedTask<V>,
-) -> Result<ComparedTask<V>, Vec<Conflict<'g, V>>> {
+) -> Result<ComparedTask<V>, Vec<Conflict<'g>>> {
     let mut conflicts = Vec::new();
     let merged = merge_tasks(base, ours, theirs, &mut conflicts);
     match conflicts.is_empty() {
@@ -85,7 +54,7 @@ fn merge_tasks<'g, V: Clone + PartialEq>(
     base: &'g ComparedTask<V>,
     ours: &'g ComparedTask<V>,
     theirs: &'g ComparedTask<V>,
-    conflicts: &mut Vec<Conflict<'g, V>>,
+    conflicts: &mut Vec<Conflict<'g>>,
 ) -> ComparedTask<V> {
     let mut merger = Merger {
         task: &base.guid,
@@ -102,14 +71,14 @@ fn merge_tasks<'g, V: Clone + PartialEq>(
 /// The fields of a task or step by their paths, or the tasks that a step manages by their keys.
 type Named<T> = [(String, T)];
 
-struct Merger<'g, 'c, V> {
+struct Merger<'g, 'c> {
     task: &'g str,
     step: &'g str,
-    conflicts: &'c mut Vec<Conflict<'g, V>>,
+    conflicts: &'c mut Vec<Conflict<'g>>,
 }
 
-impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
-    fn add(&mut self, subject: ConflictSubject<'g, V>) {
+impl<'g> Merger<'g, '_> {
+    fn add(&mut self, subject: ConflictSubject<'g>) {
         self.conflicts.push(Conflict {
             task: self.task,
             step: self.step,
@@ -117,7 +86,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
         });
     }
 
-    fn fields(
+    fn fields<V: Clone + PartialEq>(
         &mut self,
         base: &'g Named<V>,
         ours: &'g Named<V>,
@@ -131,12 +100,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
             let (path, value) = (change.path, change.target);
             match by_theirs.get(path) {
                 Some(theirs) if *theirs == value => {}
-                Some(theirs) => self.add(ConflictSubject::Field {
-                    path,
-                    base: change.base,
-                    ours: value,
-                    theirs: *theirs,
-                }),
+                Some(_) => self.add(ConflictSubject::Field(path)),
                 None => {
                     let place = merged.iter().position(|(name, _)| name == path);
                     merged.retain(|(name, _)| name != path);
@@ -150,7 +114,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
         merged
     }
 
-    fn steps(
+    fn steps<V: Clone + PartialEq>(
         &mut self,
         base: &'g [ComparedStep<V>],
         ours: &'g [ComparedStep<V>],
@@ -170,7 +134,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
             };
             let Some(ours_index) = change.target else {
                 if by_theirs.contains_key(guid) {
-                    self.add(ConflictSubject::Deleted { by: Side::Ours });
+                    self.add(ConflictSubject::Deleted);
                 }
                 continue;
             };
@@ -190,12 +154,8 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
                     placed.insert(guid, merged);
                     continue;
                 }
-                Some(base) if change.moved && !is_at_same_place() => {
-                    self.add(ConflictSubject::Place {
-                        base,
-                        ours: ours_index,
-                        theirs: index,
-                    });
+                Some(_) if change.moved && !is_at_same_place() => {
+                    self.add(ConflictSubject::Place);
                 }
                 Some(_) | None => {}
             }
@@ -212,7 +172,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
                 }
                 Some(_) => {
                     self.step = guid;
-                    self.add(ConflictSubject::Deleted { by: Side::Theirs });
+                    self.add(ConflictSubject::Deleted);
                 }
             }
         }
@@ -221,7 +181,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
     }
 
     /// A step that both have. The base lacks one that both have added.
-    fn steps_of_both(
+    fn steps_of_both<V: Clone + PartialEq>(
         &mut self,
         base: Option<&'g ComparedStep<V>>,
         ours: &'g ComparedStep<V>,
@@ -235,7 +195,7 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
         }
     }
 
-    fn managed(
+    fn managed<V: Clone + PartialEq>(
         &mut self,
         base: &'g Named<ComparedTask<V>>,
         ours: &'g Named<ComparedTask<V>>,
@@ -250,12 +210,11 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
                 let found = tasks.iter().find(|(name, _)| name == key);
                 found.map(|(_, task)| task)
             });
-            let conflict = |deleted_by| ConflictSubject::Managed { key, deleted_by };
             let task = match (former, mine, other) {
                 (None, Some(task), None) | (None, None, Some(task)) => Some(task.clone()),
                 (None, Some(mine), Some(other)) => {
                     if !compare(mine, other).is_empty() {
-                        self.add(conflict(None));
+                        self.add(ConflictSubject::BothManaged(key));
                     }
                     Some(other.clone())
                 }
@@ -263,12 +222,8 @@ impl<'g, V: Clone + PartialEq> Merger<'g, '_, V> {
                     Some(merge_tasks(former, mine, other, self.conflicts))
                 }
                 (Some(former), None, Some(kept)) | (Some(former), Some(kept), None) => {
-                    let by = match mine {
-                        None => Side::Ours,
-                        Some(_) => Side::Theirs,
-                    };
                     if !compare(former, kept).is_empty() {
-                        self.add(conflict(Some(by)));
+                        self.add(ConflictSubject::Managed(key));
                     }
                     None
                 }

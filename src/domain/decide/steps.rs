@@ -10,13 +10,13 @@ use crate::domain::{
     order::{Insertion, Place},
     row_version::RowVersion,
     size::{check_step_list, stored_count},
-    step::{Merged, NewStep, Placement, ReferencedTask, Step, StepPatch, check_subtask_product},
+    step::{NewStep, Placement, ReferencedTask, Step, check_subtask_product},
     task::{LockedTask, MAX_TASK_STEPS, Task},
     translation_work::ResourceId,
     violation::{Path, Reason, Violations},
 };
 
-use super::{WriteContext, tasks::violations_or};
+use super::{UpdatedFields, WriteContext, tasks::violations_or};
 
 /// The path of a step in a request.
 const STEP: Path<'static> = Path::root("step");
@@ -140,47 +140,64 @@ impl ManagedTasks {
 }
 
 /// An update of a step.
-#[derive(Clone, Debug)]
-pub struct UpdateStep {
+#[derive(Debug)]
+pub struct UpdateStep<E> {
     /// The step.
     pub guid: StepId,
     /// The etag that it must have.
     pub expected: ExpectedEtag,
+    /// The task that the update sets for a subtask step, if any.
+    pub new_subtask: Option<TaskId>,
+    /// Whether the update may set or clear the question.
+    pub edits_question: bool,
     /// What changes.
-    pub patch: StepPatch,
+    pub edit: E,
 }
 
-impl UpdateStep {
-    /// Decides the update. `target` is the task that a subtask step refers to after it.
-    /// Returns the step, and the fields that were not honored.
-    pub fn into_changes(
-        self,
+impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
+    /// Decides the update. `target` is the task that the update sets for a subtask step, if the
+    /// account has it.
+    pub fn changes(
+        &self,
         stored: Option<StepSnapshot>,
         target: Option<ReferencedTask>,
         context: &WriteContext,
-    ) -> Result<(Changes, (Step, Vec<&'static str>))> {
+    ) -> Result<(Changes, Step)> {
         let Self {
             guid,
             expected,
-            patch,
+            new_subtask,
+            edits_question,
+            edit,
         } = self;
         // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
-            let missing = Error::step_not_found(guid, "step.guid");
-            return Err(violations_or(patch.violations, missing));
+            let missing = Error::step_not_found(*guid, "step.guid");
+            return Err(violations_or(edit.violations(), missing));
         };
         let StepSnapshot {
             step: before,
             place,
             managed,
         } = stored;
-        if patch.violations.is_empty() {
-            expected.check(&before.etag(), ResourceId::Step(before.guid))?;
+        if let Err(mismatch) = expected.check(&before.etag(), ResourceId::Step(before.guid))
+            && edit.violations().is_empty()
+        {
+            return Err(mismatch);
         }
-        let (mut after, Merged { ignored, links, .. }) = before.merge(patch, target)?;
+        let honors_subtask = before.kind.subtask().is_some() && before.link.is_none();
+        let target = target.filter(|_| honors_subtask);
+        let new = edit.apply(&before, target.as_ref())?;
+        if let Some(task) = *new_subtask
+            && honors_subtask
+            && target.is_none()
+        {
+            return Err(Error::task_not_found(task, "step.subtask_id"));
+        }
+        let (mut after, links) = before.edited(new, target, *edits_question)?;
         let mut changes = Changes::default();
         if !after.revise(&before, context) {
-            return Ok((changes, (after, ignored)));
+            return Ok((changes, after));
         }
         for update in links.still_managed {
             let task = managed.tasks.iter().find(|task| task.guid == update.task);
@@ -193,7 +210,7 @@ impl UpdateStep {
         let claimed = ClaimedId::of_step(Some(&before), &after, EXTERNAL_ID);
         changes.claimed_ids.extend(claimed);
         changes.put_step(Some(before), after.clone(), place, context)?;
-        Ok((changes, (after, ignored)))
+        Ok((changes, after))
     }
 }
 

@@ -7,12 +7,12 @@ use crate::domain::{
     external_id::ClaimedId,
     history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
     ids::{StepId, TaskId},
-    task::{LockedTask, NewTask, Published, Task, TaskPatch},
+    task::{LockedTask, NewTask, Published, Task},
     translation_work::ResourceId,
     violation::Violations,
 };
 
-use super::WriteContext;
+use super::{UpdatedFields, WriteContext};
 
 /// Where a request has the external id of a task.
 const EXTERNAL_ID: &str = "task.external_id";
@@ -28,14 +28,16 @@ pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Tas
 }
 
 /// An update of a task.
-#[derive(Clone, Debug)]
-pub struct UpdateTask {
+#[derive(Debug)]
+pub struct UpdateTask<E> {
     /// The task.
     pub guid: TaskId,
     /// The etag that it must have.
     pub expected: ExpectedEtag,
+    /// What the update sets `published` to, if it sets it.
+    pub published: Option<Published>,
     /// What changes.
-    pub patch: TaskPatch,
+    pub edit: E,
 }
 
 /// What an update of a task reads.
@@ -47,23 +49,15 @@ pub struct TaskToUpdate {
     pub guide: Option<(KeptGuide, HistoryState)>,
 }
 
-impl UpdateTask {
+impl<E: UpdatedFields<Task, New = NewTask>> UpdateTask<E> {
     /// Whether it makes `published` 1, which is the default.
     pub fn publishes(&self, before: &Task) -> bool {
-        let mut published = before.content.published;
-        self.patch
-            .published
-            .clone()
-            .apply_or(&mut published, Published::default());
-        published == Published::default() && before.content.published != published
+        let is_set = self.published == Some(Published::default());
+        is_set && before.content.published != Published::default()
     }
 
-    /// Decides the update. Returns the task, and the fields that were not honored.
-    pub fn into_changes(
-        self,
-        stored: TaskToUpdate,
-        context: &WriteContext,
-    ) -> Result<(Changes, (Task, Vec<&'static str>))> {
+    /// Decides the update.
+    pub fn changes(&self, stored: TaskToUpdate, context: &WriteContext) -> Result<(Changes, Task)> {
         let TaskToUpdate {
             task: before,
             guide,
@@ -71,17 +65,20 @@ impl UpdateTask {
         let Self {
             guid,
             expected,
-            patch,
+            published: _,
+            edit,
         } = self;
         // Violations that need no stored task come before the error of a missing one.
         let Some(before) = before else {
-            let missing = Error::task_not_found(guid, "task.guid");
-            return Err(violations_or(patch.violations, missing));
+            let missing = Error::task_not_found(*guid, "task.guid");
+            return Err(violations_or(edit.violations(), missing));
         };
-        if patch.violations.is_empty() {
-            expected.check(&before.etag(), ResourceId::Task(guid))?;
+        if let Err(mismatch) = expected.check(&before.etag(), ResourceId::Task(*guid))
+            && edit.violations().is_empty()
+        {
+            return Err(mismatch);
         }
-        let (mut after, ignored) = before.merge(patch)?;
+        let mut after = before.edited(edit.apply(&before, None)?);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
             let claimed = ClaimedId::of_task(Some(&before), &after, EXTERNAL_ID);
@@ -95,7 +92,7 @@ impl UpdateTask {
             let (_, edits) = history.add_automatic(cause, etag, guide, context);
             changes.edit_history(after.guid, edits);
         }
-        Ok((changes, (after, ignored)))
+        Ok((changes, after))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::domain::{
     patch::Edit,
     task::Published,
     text::{Body, Tag},
-    translation::{StepTranslation, StepTranslationEdit, StepTranslations, TranslationsEdit},
+    translation::{StepTranslation, StepTranslations, TranslationsEdit},
 };
 
 /// The fields of every type of step. By default, all are empty and the step is published.
@@ -59,7 +59,7 @@ pub struct ContentPatch {
     /// Tags.
     pub tags: Option<Vec<Tag>>,
     /// Its texts in other languages.
-    pub translations: TranslationsEdit<StepTranslation, StepTranslationEdit>,
+    pub translations: TranslationsEdit<StepTranslation>,
 }
 
 impl ContentPatch {

@@ -1,5 +1,5 @@
-//! New steps and updates of steps. Both are a patch, of a blank step or of a stored one; the
-//! result is checked, not the patch alone.
+//! New steps, updates of steps, and steps of documents, which are a patch of a blank step or of a
+//! stored one. The result is checked, not the patch alone.
 
 use crate::domain::{
     error::{Error, Precondition},
@@ -14,7 +14,6 @@ use crate::domain::{
 
 use super::{
     ContentPatch, Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, StepType, SubtaskRef,
-    check_subtask_product,
 };
 
 /// The path of a step in an update request.
@@ -70,8 +69,6 @@ pub struct Merged {
     pub ignored: Vec<&'static str>,
     /// How the patch changes managed tasks.
     pub links: LinkChanges,
-    /// The task that the patch refers to, if the account does not have it.
-    pub missing: Option<TaskId>,
 }
 
 impl NewStep {
@@ -103,9 +100,8 @@ impl NewStep {
             title: &mut title,
             kind: &mut kind,
             content: &mut content,
-            link: None,
         };
-        let Merged { ignored, .. } = blank.merge(patch, None, at, violations);
+        let Merged { ignored, .. } = blank.merge(patch, at, violations);
         let new = || {
             Some(Self {
                 task: task?,
@@ -121,34 +117,49 @@ impl NewStep {
 }
 
 impl Step {
-    /// Applies an update. `target` is the task of [`StepPatch::new_subtask`], if the account
-    /// has it. New links are refused, as only an import creates them.
-    pub fn merge(
+    /// The step with the fields of an update, and how its links change. `target` is the task that
+    /// the update sets for a subtask step. New links are refused, as only an import creates them.
+    pub fn edited(
         &self,
-        patch: StepPatch,
+        new: NewStep,
         target: Option<ReferencedTask>,
-    ) -> Result<(Step, Merged), Error> {
-        let mut violations = Violations::new();
-        let (step, merged) = self.merge_at(patch, target, &STEP, &mut violations);
-        violations.into_result()?;
-        if let Some(task) = merged.missing {
-            return Err(Error::task_not_found(task, "step.subtask_id"));
+        edits_question: bool,
+    ) -> Result<(Self, LinkChanges), Error> {
+        let mut step = Self {
+            title: new.title,
+            kind: new.kind,
+            content: new.content,
+            ..self.clone()
+        };
+        match target {
+            Some(target) => step.refer_to(target),
+            None if step.kind.subtask().is_some() => step.title.clone_from(&self.title),
+            None => {}
         }
-        if !merged.links.unmatched.is_empty() {
-            let was_linked = self.kind.feedback().is_some_and(|before| before.linked);
-            return Err(match was_linked {
-                true => new_linked_values(&merged.links.unmatched),
+        if !edits_question {
+            // Its links are not in the update.
+            step.kind.set_feedback(self.kind.feedback().cloned());
+            return Ok((step, LinkChanges::default()));
+        }
+        let before = self.kind.observation_feedback();
+        let links = match before.zip(step.kind.observation_feedback_mut()) {
+            Some((before, after)) => link::copy_links(before, after),
+            None => LinkChanges::default(),
+        };
+        if !links.unmatched.is_empty() {
+            return Err(match before.is_some_and(|before| before.linked) {
+                true => new_linked_values(&links.unmatched),
                 false => linked_import_only(),
             });
         }
-        Ok((step, merged))
+        Ok((step, links))
     }
 
-    /// Applies an update to the step at a path of a request, and adds its violations.
+    /// Applies a document to the step at a path of a request, and adds its violations. The
+    /// reference of a subtask step stays.
     pub fn merge_at(
         &self,
         patch: StepPatch,
-        target: Option<ReferencedTask>,
         at: &Path<'_>,
         violations: &mut Violations,
     ) -> (Step, Merged) {
@@ -157,9 +168,8 @@ impl Step {
             title: &mut step.title,
             kind: &mut step.kind,
             content: &mut step.content,
-            link: step.link,
         };
-        let merged = stored.merge(patch, target, at, violations);
+        let merged = stored.merge(patch, at, violations);
         (step, merged)
     }
 }
@@ -169,17 +179,10 @@ struct Editable<'a> {
     title: &'a mut String,
     kind: &'a mut StepKind,
     content: &'a mut StepContent,
-    link: Option<TaskId>,
 }
 
 impl Editable<'_> {
-    fn merge(
-        mut self,
-        patch: StepPatch,
-        target: Option<ReferencedTask>,
-        at: &Path<'_>,
-        violations: &mut Violations,
-    ) -> Merged {
+    fn merge(mut self, patch: StepPatch, at: &Path<'_>, violations: &mut Violations) -> Merged {
         let StepPatch {
             violations: earlier,
             type_dependent,
@@ -195,20 +198,17 @@ impl Editable<'_> {
         } = patch;
         violations.append(earlier);
         let is_subtask = self.kind.step_type == StepType::Subtask;
-        // A wiring step always refers to its managed task.
-        let honors_subtask = is_subtask && self.link.is_none();
-        let honors = |field: &str| match field {
-            "title" => !is_subtask,
-            // `subtask_id` and `subtask_pid`.
-            _ => honors_subtask,
-        };
-        let ignored = type_dependent
-            .into_iter()
-            .filter(|field| !honors(field))
-            .collect();
-        let mut missing = None;
-        if honors_subtask {
-            missing = self.merge_subtask(subtask_id, subtask_pid, target, at, violations);
+        // The others are `subtask_id` and `subtask_pid`.
+        let is_ignored = |field: &&str| (*field == "title") == is_subtask;
+        let ignored = type_dependent.into_iter().filter(is_ignored).collect();
+        if is_subtask && self.kind.subtask.is_none() {
+            // A new step has the reference as it was sent. It is checked once its task is read.
+            let id = subtask_id.honored(violations);
+            let id = id.required(false, &at.field("subtask_id"), violations);
+            let product = subtask_pid.honored(violations);
+            let product = product.required(false, &at.field("subtask_pid"), violations);
+            let sent = id.zip(product);
+            self.kind.subtask = sent.map(|(task, product)| SubtaskRef { task, product });
         } else if !is_subtask {
             let has_title = !self.title.is_empty();
             let title = title.honored(violations);
@@ -220,52 +220,7 @@ impl Editable<'_> {
         let links = self.merge_feedback(feedback, linked, at, violations);
         content.apply(self.content);
         check_languages(at, self.content.translations.len(), violations);
-        Merged {
-            ignored,
-            links,
-            missing,
-        }
-    }
-
-    /// Returns the task that the patch refers to, if the account does not have it. A new step has
-    /// the reference as it was sent; it is checked once its task is read.
-    fn merge_subtask(
-        &mut self,
-        id: Edit<Deferred<TaskId>>,
-        product: Edit<Deferred<ProductId>>,
-        target: Option<ReferencedTask>,
-        at: &Path<'_>,
-        violations: &mut Violations,
-    ) -> Option<TaskId> {
-        let before = self.kind.subtask;
-        let has_subtask = before.is_some();
-        let earlier = violations.total();
-        let id = id.honored(violations);
-        let id = id.required(has_subtask, &at.field("subtask_id"), violations);
-        let id_is_valid = violations.total() == earlier;
-        let product = product.honored(violations);
-        let product = product.required(has_subtask, &at.field("subtask_pid"), violations);
-        let Some(before) = before else {
-            let sent = id.zip(product);
-            self.kind.subtask = sent.map(|(task, product)| SubtaskRef { task, product });
-            return None;
-        };
-        let after = match (id, target) {
-            (None, _) => before,
-            (Some(missing), None) => return Some(missing),
-            (Some(_), Some(found)) => {
-                *self.title = found.name.into_string();
-                SubtaskRef {
-                    task: found.task,
-                    product: found.product,
-                }
-            }
-        };
-        self.kind.subtask = Some(after);
-        if let Some(sent) = product.filter(|_| id_is_valid) {
-            check_subtask_product(sent, after.product, at, violations);
-        }
-        None
+        Merged { ignored, links }
     }
 
     fn merge_cost(&mut self, edit: Edit<Cost>, at: &Path<'_>, violations: &mut Violations) {

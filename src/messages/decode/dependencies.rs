@@ -4,7 +4,7 @@ use prost_types::{Value, value::Kind};
 
 use super::{
     REQUIRED,
-    field::{Field, non_blank_text, not_a_value, text},
+    field::{Field, enum_value, non_blank_text, text},
 };
 use crate::{
     domain::{
@@ -12,12 +12,12 @@ use crate::{
             Comparison, Condition, ConditionTarget, Group, LogicalOperator, MAX_CONDITIONS,
             MAX_NESTED_GROUPS, MAX_TARGET_BYTES, MAX_TARGETS, Node, target_json_bytes,
         },
+        import::AbsentFields,
         patch::Edit,
         shorthand,
         text::check,
         violation::Reason,
     },
-    messages::mask::{FieldSelection, Mask},
     proto::v1::{self, dependency_node},
 };
 
@@ -54,23 +54,17 @@ pub fn with_shorthand(
     decoded.or(parsed)
 }
 
-/// What an update does to the dependencies. A shorthand counts in a document only.
+/// What a document does to the dependencies.
 pub fn edit(
-    mask: &Mask,
+    absent: AbsentFields,
     message: Option<v1::DependencyGroup>,
     shorthand: Option<String>,
     resource: &mut Field<'_>,
 ) -> Edit<Group> {
-    match mask {
-        Mask::Document => {
-            with_shorthand(message, shorthand, resource).map_or(Edit::Keep, Edit::Set)
-        }
-        Mask::WholeDocument => {
-            with_shorthand(message, shorthand, resource).map_or(Edit::Clear, Edit::Set)
-        }
-        Mask::Populated | Mask::All | Mask::Paths(_) => {
-            mask.edit(resource, "dependencies", message, group)
-        }
+    match (with_shorthand(message, shorthand, resource), absent) {
+        (Some(group), _) => Edit::Set(group),
+        (None, AbsentFields::Keep) => Edit::Keep,
+        (None, AbsentFields::Reset) => Edit::Clear,
     }
 }
 
@@ -140,22 +134,12 @@ fn node(
 }
 
 fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator> {
-    match v1::LogicalOperator::try_from(number) {
-        Ok(v1::LogicalOperator::And) => Some(LogicalOperator::And),
-        Ok(v1::LogicalOperator::Or) => Some(LogicalOperator::Or),
-        Ok(v1::LogicalOperator::Unspecified) => {
-            field.refuse(Reason::FieldRequired, REQUIRED);
-            None
-        }
-        Err(_) => {
-            let values = [v1::LogicalOperator::And, v1::LogicalOperator::Or];
-            let values = values.map(|value| (value.as_str_name(), value.into()));
-            field.refuse(
-                Reason::FieldInvalid,
-                not_a_value("a logical operator", values),
-            );
-            None
-        }
+    let listed = [v1::LogicalOperator::And, v1::LogicalOperator::Or];
+    let name = v1::LogicalOperator::as_str_name;
+    match enum_value(number, "a logical operator", listed, name, &mut field)? {
+        v1::LogicalOperator::And => Some(LogicalOperator::And),
+        v1::LogicalOperator::Or => Some(LogicalOperator::Or),
+        v1::LogicalOperator::Unspecified => field.required(None),
     }
 }
 

@@ -25,7 +25,6 @@ use crate::{
         task::{MAX_TASK_STEPS, TaskPatch},
         violation::{Reason, Violations},
     },
-    messages::mask::Mask,
     proto::v1,
 };
 
@@ -56,14 +55,10 @@ pub fn document(
         .filter(|root| match_external_ids && root.guid.is_empty())
         .and_then(|root| ExternalId::parse(root.external_id().to_owned()).ok());
     let reimport = external_id.is_some() || root.is_none_or(|root| !root.guid.is_empty());
-    let mask = match absent {
-        AbsentFields::Keep => Mask::Document,
-        AbsentFields::Reset => Mask::WholeDocument,
-    };
     let reader = DocumentReader {
         reimport,
         match_external_ids,
-        mask,
+        absent,
         violations,
         ignored,
     };
@@ -97,7 +92,7 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let reader = DocumentReader {
         reimport: false,
         match_external_ids: false,
-        mask: Mask::Document,
+        absent: AbsentFields::Keep,
         violations,
         ignored: &mut BTreeSet::new(),
     };
@@ -109,7 +104,7 @@ struct DocumentReader<'a> {
     reimport: bool,
     /// Whether steps without an id are found by their external ids.
     match_external_ids: bool,
-    mask: Mask,
+    absent: AbsentFields,
     violations: &'a mut Violations,
     ignored: &'a mut BTreeSet<String>,
 }
@@ -187,7 +182,7 @@ impl DocumentReader<'_> {
         if self.reimport {
             expected_etag(&message.etag, field.field("etag"));
         }
-        let mut patch = task::patch(message, &self.mask, &mut field);
+        let mut patch = task::patch(message, self.absent, &mut field);
         patch.violations = violations;
         if is_managed {
             // It takes name and product from its value and its parent.
@@ -232,7 +227,7 @@ impl DocumentReader<'_> {
         if may_be_stored {
             expected_etag(&message.etag, field.field("etag"));
         }
-        let mut patch = step::patch(message, &self.mask, &mut field);
+        let mut patch = step::patch(message, self.absent, &mut field);
         patch.violations = violations;
         DocumentStep {
             path,

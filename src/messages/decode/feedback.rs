@@ -32,24 +32,15 @@ pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option
     feedback(list, field)
 }
 
-/// Lists fields of a step's `feedback_config` that are not honored.
-pub fn list_ignored(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
-    ignored.add_sent([("feedback_config.values.link", has_link(list))]);
-}
-
 /// Lists fields of a translation's `feedback_config` that are not honored.
 pub fn list_ignored_of_translation(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
-    let linked = list.iter().any(|config| config.linked.is_some());
-    ignored.add_sent([
-        ("translations.feedback_config.linked", linked),
-        ("translations.feedback_config.values.link", has_link(list)),
-    ]);
-}
-
-fn has_link(list: &[v1::FeedbackConfig]) -> bool {
-    list.iter()
-        .flat_map(|config| &config.values)
-        .any(|value| !value.link.is_empty())
+    if list.iter().any(|config| config.linked.is_some()) {
+        ignored.add(["translations.feedback_config.linked"]);
+    }
+    let mut values = list.iter().flat_map(|config| &config.values);
+    if values.any(|value| !value.link.is_empty()) {
+        ignored.add(["translations.feedback_config.values.link"]);
+    }
 }
 
 fn config(message: v1::FeedbackConfig, mut field: Field<'_>) -> Option<Feedback> {
@@ -100,7 +91,7 @@ fn all_values(
     Some(values.filter_map(value).collect())
 }
 
-/// One value. The system sets `link`; [`list_ignored`] lists a sent one.
+/// One value. The system sets `link`; a sent one is ignored.
 fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Option<FeedbackValue> {
     let v1::FeedbackValue {
         key,

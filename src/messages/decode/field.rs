@@ -7,7 +7,9 @@ use crate::domain::{
     etag::ExpectedEtag,
     external_id::ExternalId,
     ids::{ProductId, RequestId},
+    import::AbsentFields,
     page::PageSize,
+    patch::Edit,
     task::Published,
     text::{Body, BoundedText, NonBlankText, TextError},
     translation::Language,
@@ -134,6 +136,38 @@ impl<'a> Field<'a> {
     pub fn check_product(&self, id: i64) -> Result<ProductId, Violation> {
         let violation = || self.violation(Reason::FieldOutOfRange, "must be greater than 0");
         ProductId::new(id).ok_or_else(violation)
+    }
+}
+
+impl AbsentFields {
+    /// The edit of a field of the message at `at`. A text, a list and a map that are empty were
+    /// not sent.
+    pub fn edit<M, T>(
+        self,
+        at: &mut Field<'_>,
+        field: &str,
+        sent: Option<M>,
+        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
+    ) -> Edit<T> {
+        match (sent, self) {
+            (Some(sent), _) => decode(sent, at.field(field)).map_or(Edit::Refused, Edit::Set),
+            (None, Self::Keep) => Edit::Keep,
+            (None, Self::Reset) => Edit::Clear,
+        }
+    }
+
+    /// The list after the edit, if it is edited.
+    pub fn list<M, T>(
+        self,
+        at: &mut Field<'_>,
+        field: &str,
+        sent: Vec<M>,
+        decode: impl FnOnce(Vec<M>, Field<'_>) -> Vec<T>,
+    ) -> Option<Vec<T>> {
+        match self {
+            Self::Keep if sent.is_empty() => None,
+            Self::Keep | Self::Reset => Some(decode(sent, at.field(field))),
+        }
     }
 }
 
@@ -270,6 +304,25 @@ pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Langua
     let tags = tags.iter().enumerate();
     let languages = tags.filter_map(|(index, tag)| language(tag, list.index(index)));
     languages.collect()
+}
+
+/// A value of an enum. The violation of another number lists these `values`.
+pub fn enum_value<E, const N: usize>(
+    number: i32,
+    kind: &str,
+    values: [E; N],
+    name: fn(&E) -> &'static str,
+    field: &mut Field<'_>,
+) -> Option<E>
+where
+    E: TryFrom<i32> + Into<i32> + Copy,
+{
+    let value = E::try_from(number).ok();
+    if value.is_none() {
+        let values = values.map(|value| (name(&value), value.into()));
+        field.refuse(Reason::FieldInvalid, not_a_value(kind, values));
+    }
+    value
 }
 
 /// The description of a number that is no value of an enum: it lists those that are.

@@ -6,37 +6,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Field, feedback, field, json};
 use crate::{
     domain::{
+        import::AbsentFields,
         translation::{
-            Language, MAX_LANGUAGES, RowEdit, StepTranslation, StepTranslationEdit,
-            TaskTranslation, TaskTranslationEdit, Translation, TranslationsEdit,
+            Language, MAX_LANGUAGES, StepTranslation, TaskTranslation, TranslationsEdit,
         },
-        violation::{Reason, Violations},
+        violation::Reason,
     },
-    messages::mask::{FieldSelection, LanguageMask, TranslationsMask},
     proto::v1,
 };
 
 /// A translation as it is sent.
-pub trait TranslationMessage: Sized + Default {
+pub trait TranslationMessage {
     /// The translation as it is stored.
-    type Translation: Translation;
+    type Translation;
 
-    /// The fields that the mask selects; the others are not decoded.
-    fn edits(
-        self,
-        mask: &LanguageMask,
-        at: Field<'_>,
-    ) -> <Self::Translation as Translation>::Fields;
+    /// Decodes the translation. A field that is refused is left out.
+    fn decode(self, at: Field<'_>) -> Self::Translation;
 }
 
 impl TranslationMessage for v1::TaskTranslation {
     type Translation = TaskTranslation;
 
-    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> TaskTranslationEdit {
+    fn decode(self, mut at: Field<'_>) -> TaskTranslation {
         let Self { name, locked } = self;
-        TaskTranslationEdit {
-            name: mask.edit(&mut at, "name", name, field::translated_text),
-            locked: mask.locked(locked),
+        TaskTranslation {
+            name: name.and_then(|name| field::translated_text(name, at.field("name"))),
+            locked: locked.unwrap_or(true),
         }
     }
 }
@@ -44,7 +39,7 @@ impl TranslationMessage for v1::TaskTranslation {
 impl TranslationMessage for v1::StepTranslation {
     type Translation = StepTranslation;
 
-    fn edits(self, mask: &LanguageMask, mut at: Field<'_>) -> StepTranslationEdit {
+    fn decode(self, mut at: Field<'_>) -> StepTranslation {
         let Self {
             title,
             body,
@@ -52,25 +47,14 @@ impl TranslationMessage for v1::StepTranslation {
             feedback_config,
             locked,
         } = self;
-        let at = &mut at;
-        StepTranslationEdit {
-            title: mask.edit(at, "title", title, field::translated_text),
-            body: mask.edit(at, "body", body, field::body),
-            instructions: mask.list(at, "instructions", instructions, json::instructions),
-            feedback: {
-                let sent = field::sent_list(feedback_config);
-                mask.edit(at, "feedback_config", sent, feedback::translated)
-            },
-            locked: mask.locked(locked),
+        StepTranslation {
+            title: title.and_then(|title| field::translated_text(title, at.field("title"))),
+            body: body.and_then(|body| field::body(body, at.field("body"))),
+            instructions: json::instructions(instructions, at.field("instructions")),
+            feedback: feedback::translated(feedback_config, at.field("feedback_config")),
+            locked: locked.unwrap_or(true),
         }
     }
-}
-
-/// The stored form of a translation that was sent as a whole.
-fn whole<T: TranslationMessage>(message: T, at: Field<'_>) -> T::Translation {
-    let mut translation = T::Translation::empty();
-    translation.edit(message.edits(&LanguageMask::Whole, at));
-    translation
 }
 
 /// All translations of a resource.
@@ -90,7 +74,7 @@ pub fn all<T: TranslationMessage>(
             None => at.refuse(Reason::FieldInvalid, field::MALFORMED_LANGUAGE),
             Some(language) => refuse_duplicate(language, &mut seen, &mut at),
         }
-        let translation = whole(translation, at);
+        let translation = translation.decode(at);
         if let Some(language) = language {
             decoded.insert(language, translation);
         }
@@ -106,78 +90,14 @@ fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut
     }
 }
 
-type Edits<T> = BTreeMap<
-    Language,
-    RowEdit<
-        <T as TranslationMessage>::Translation,
-        <<T as TranslationMessage>::Translation as Translation>::Fields,
-    >,
->;
-
-/// What an update does to the translations of a resource.
+/// What a document does to the translations of a resource.
 pub fn edits<T: TranslationMessage>(
     sent: BTreeMap<String, T>,
-    mask: TranslationsMask<'_>,
+    absent: AbsentFields,
     at: Field<'_>,
-) -> TranslationsEdit<T::Translation, <T::Translation as Translation>::Fields> {
-    let put = |sent, at| {
-        let decoded = all::<T>(sent, at).into_iter();
-        decoded
-            .map(|(key, row)| (key, RowEdit::Replace(row)))
-            .collect()
-    };
-    let (replace, by_language) = match mask {
-        TranslationsMask::Merge => (false, put(sent, at)),
-        TranslationsMask::Replace => (true, put(sent, at)),
-        TranslationsMask::Only(masks) => (false, masked(sent, masks, at)),
-    };
+) -> TranslationsEdit<T::Translation> {
     TranslationsEdit {
-        replace,
-        by_language,
-    }
-}
-
-/// Edits of the masked languages; the others are not decoded.
-fn masked<T: TranslationMessage>(
-    sent: BTreeMap<String, T>,
-    masks: &BTreeMap<Language, LanguageMask>,
-    mut at: Field<'_>,
-) -> Edits<T> {
-    let mut edits: Edits<T> = masks
-        .iter()
-        .map(|(language, mask)| (language.clone(), absent::<T>(mask)))
-        .collect();
-    if masks.is_empty() {
-        return edits;
-    }
-    let mut seen = BTreeSet::new();
-    for (key, translation) in sent {
-        let Some((language, mask)) =
-            Language::parse(&key).and_then(|language| masks.get_key_value(&language))
-        else {
-            continue;
-        };
-        let mut at = at.key(&key);
-        refuse_duplicate(language, &mut seen, &mut at);
-        let edit = match mask {
-            LanguageMask::Whole => RowEdit::Replace(whole(translation, at)),
-            LanguageMask::Fields(_) => RowEdit::Upsert(translation.edits(mask, at)),
-        };
-        edits.insert(language.clone(), edit);
-    }
-    edits
-}
-
-/// The edit of a masked language that was not sent.
-fn absent<T: TranslationMessage>(
-    mask: &LanguageMask,
-) -> RowEdit<T::Translation, <T::Translation as Translation>::Fields> {
-    match mask {
-        LanguageMask::Whole => RowEdit::Delete,
-        LanguageMask::Fields(_) => {
-            let mut unused = Violations::new();
-            let at = Field::root("translations", &mut unused);
-            RowEdit::UpdateExisting(T::default().edits(mask, at))
-        }
+        replace: absent == AbsentFields::Reset,
+        by_language: all(sent, at),
     }
 }

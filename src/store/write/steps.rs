@@ -1,5 +1,7 @@
 //! Creating, updating and deleting steps.
 
+use std::sync::Arc;
+
 use super::{Operation, links::WithManaged, tx::Tx};
 use crate::{
     domain::{
@@ -8,13 +10,12 @@ use crate::{
         changes::Changes,
         decide::{
             CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
-            WriteContext,
+            UpdatedFields, WriteContext,
         },
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
         order::Insertion,
-        patch::Edit,
-        step::{NewStep, Placement, ReferencedTask, Step, StepPatch},
+        step::{NewStep, Placement, ReferencedTask, Step},
         task::LockedTask,
     },
     store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError},
@@ -33,19 +34,12 @@ impl Account {
             .await
     }
 
-    /// Updates a step. Returns it, and the fields of the update that were not honored.
-    pub async fn update_step(
+    /// Updates a step.
+    pub async fn update_step<E: UpdatedFields<Step, New = NewStep>>(
         &self,
-        guid: StepId,
-        expected: ExpectedEtag,
-        patch: StepPatch,
+        update: Arc<UpdateStep<E>>,
         mode: WriteMode,
-    ) -> Result<(Step, Vec<&'static str>)> {
-        let update = UpdateStep {
-            guid,
-            expected,
-            patch,
-        };
+    ) -> Result<Step> {
         self.write(update, mode).await
     }
 
@@ -117,15 +111,19 @@ async fn insertion(
 /// A step, and the task that an update of it names.
 type StepAndTarget = (Option<StepSnapshot>, Option<ReferencedTask>);
 
-impl Operation for UpdateStep {
+impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
     type Snapshot = StepAndTarget;
-    type Answer = (Step, Vec<&'static str>);
+    type Answer = Step;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<StepAndTarget, StoreError> {
-        let target = self.patch.new_subtask();
+        let target = self.new_subtask;
+        let with_managed = match self.edits_question {
+            true => WithManaged::Load,
+            false => WithManaged::Skip,
+        };
         if target.is_none()
-            && self.with_managed() == WithManaged::Skip
+            && with_managed == WithManaged::Skip
             && let Some(stored) = tx.lock_and_read_step(self.guid).await?
         {
             return Ok((Some(stored), None));
@@ -133,7 +131,7 @@ impl Operation for UpdateStep {
         // Locking the target delays its rename until this title is written; the rename
         // then updates it.
         let named: Vec<TaskId> = target.into_iter().collect();
-        let locked = tx.lock_step(self.guid, &named, self.with_managed()).await?;
+        let locked = tx.lock_step(self.guid, &named, with_managed).await?;
         let mut stored = tx.read_step(self.guid).await?;
         if let Some(stored) = &mut stored {
             let managed = stored.step.managed_tasks();
@@ -148,18 +146,8 @@ impl Operation for UpdateStep {
         &self,
         (stored, target): StepAndTarget,
         context: &WriteContext,
-    ) -> Result<(Changes, (Step, Vec<&'static str>))> {
-        self.clone().into_changes(stored, target, context)
-    }
-}
-
-impl UpdateStep {
-    /// Whether the update may change what the step manages.
-    fn with_managed(&self) -> WithManaged {
-        match &self.patch.feedback {
-            Edit::Keep | Edit::Refused => WithManaged::Skip,
-            Edit::Clear | Edit::Set(_) => WithManaged::Load,
-        }
+    ) -> Result<(Changes, Step)> {
+        self.changes(stored, target, context)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Creating, updating and deleting tasks.
 
+use std::sync::Arc;
+
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
@@ -9,11 +11,12 @@ use crate::{
         Error, Precondition, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, WriteContext, create_task},
-        etag::ExpectedEtag,
+        decide::{
+            DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, UpdatedFields, WriteContext,
+            create_task,
+        },
         ids::{StepId, TaskId},
-        patch::Edit,
-        task::{NewTask, Published, Task, TaskPatch},
+        task::{NewTask, Published, Task},
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
@@ -34,19 +37,12 @@ impl Account {
         self.write_idempotent(CreateTask(new), mode, retry).await
     }
 
-    /// Updates a task. Returns it, and the fields of the update that were not honored.
-    pub async fn update_task(
+    /// Updates a task.
+    pub async fn update_task<E: UpdatedFields<Task, New = NewTask>>(
         &self,
-        guid: TaskId,
-        expected: ExpectedEtag,
-        patch: TaskPatch,
+        update: Arc<UpdateTask<E>>,
         mode: WriteMode,
-    ) -> Result<(Task, Vec<&'static str>)> {
-        let update = UpdateTask {
-            guid,
-            expected,
-            patch,
-        };
+    ) -> Result<Task> {
         self.write(UpdateTaskWrite { update, mode }, mode).await
     }
 
@@ -73,12 +69,12 @@ impl Operation for CreateTask {
     }
 }
 
-struct UpdateTaskWrite {
-    update: UpdateTask,
+struct UpdateTaskWrite<E> {
+    update: Arc<UpdateTask<E>>,
     mode: WriteMode,
 }
 
-impl UpdateTaskWrite {
+impl<E: UpdatedFields<Task, New = NewTask>> UpdateTaskWrite<E> {
     /// Whether a revision is to keep the guide after the update of this task.
     fn keeps_guide(&self, before: &Task, context: &WriteContext) -> bool {
         let keeps = self.mode == WriteMode::Store && context.automatic_revisions > 0;
@@ -86,19 +82,15 @@ impl UpdateTaskWrite {
     }
 }
 
-impl Operation for UpdateTaskWrite {
+impl<E: UpdatedFields<Task, New = NewTask>> Operation for UpdateTaskWrite<E> {
     type Snapshot = TaskToUpdate;
-    type Answer = (Task, Vec<&'static str>);
+    type Answer = Task;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
 
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskToUpdate, StoreError> {
         let guid = self.update.guid;
         // The tasks that it manages are locked with it, if its guide may be kept.
-        let may_publish = match self.update.patch.published {
-            Edit::Keep | Edit::Refused => false,
-            Edit::Clear => true,
-            Edit::Set(published) => published == Published::default(),
-        };
+        let may_publish = self.update.published == Some(Published::default());
         let ids = match may_publish {
             true => task_tree::ids(tx.scope(), &[guid]).await?,
             false => vec![guid],
@@ -123,12 +115,8 @@ impl Operation for UpdateTaskWrite {
         Ok(TaskToUpdate { task, guide })
     }
 
-    fn decide(
-        &self,
-        stored: TaskToUpdate,
-        context: &WriteContext,
-    ) -> Result<(Changes, (Task, Vec<&'static str>))> {
-        self.update.clone().into_changes(stored, context)
+    fn decide(&self, stored: TaskToUpdate, context: &WriteContext) -> Result<(Changes, Task)> {
+        self.update.changes(stored, context)
     }
 }
 

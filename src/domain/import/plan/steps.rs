@@ -196,7 +196,7 @@ impl<'a> Planner<'a> {
                 path: path.to_owned(),
             }
         });
-        let (step, merged) = before.merge_at(patch, None, &at, &mut self.violations);
+        let (step, merged) = before.merge_at(patch, &at, &mut self.violations);
         self.ignore_of_type(reference.as_ref(), merged.ignored, path);
         let mut step = PlannedStep::new(Some(before), step, reference);
         step.unlinked = merged.links.unlinked;

@@ -108,7 +108,7 @@ impl<'a> Planner<'a> {
         }
         let at = Path::root(path);
         let patch = document.patch.clone();
-        let (mut task, _) = before.merge_at(patch, &at, &mut self.violations);
+        let mut task = before.merge_at(patch, &at, &mut self.violations);
         match inherited {
             Some(inherited) => inherited.apply(&mut task),
             // A managed task that is imported on its own keeps its name.
@@ -137,7 +137,7 @@ impl<'a> Planner<'a> {
 
     /// Lists the external id of a managed task, which has none, if one was sent.
     fn ignore_external_id(&mut self, document: &DocumentTask, path: &str) {
-        if document.patch.unmanaged_only.contains(&"external_id") {
+        if document.patch.external_id.sent().is_some() {
             self.ignore(path, "external_id");
         }
     }
