@@ -20,7 +20,7 @@ use http::{Request, Response};
 use hyper::{body::Incoming, rt::Executor, server::conn::http2::Builder, service::Service};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf},
     sync::watch,
     task::JoinSet,
     time::{Sleep, sleep, timeout},
@@ -136,6 +136,7 @@ async fn serve_connection<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let new_calls = NewCalls::default();
+    let stream = DeferredFlush(Arc::new(Mutex::new(BufWriter::new(stream))));
     let connection = Builder::new(new_calls.clone())
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
@@ -148,7 +149,7 @@ async fn serve_connection<S>(
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         // gRPC does not use it.
         .auto_date_header(false)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream.clone()), service);
     let mut connection = pin!(connection);
     // Ready when the sender is dropped.
     let mut drain = pin!(async { drop(draining.changed().await) });
@@ -165,6 +166,8 @@ async fn serve_connection<S>(
             pause = None;
         }
         let polled = connection.as_mut().poll(context);
+        // If it fails, so does the next write.
+        let _ = Pin::new(&mut *stream.lock()).poll_flush(context);
         if has_refused {
             let end = pause.insert(Box::pin(sleep(REFUSAL_PAUSE)));
             // Registers the wake-up.
@@ -176,6 +179,62 @@ async fn serve_connection<S>(
     });
     if let Err(error) = ended.await {
         debug!(%error, "a connection broke off");
+    }
+}
+
+/// A stream that [`serve_connection`] flushes after each poll of its connection. The h2 crate flushes the
+/// message of a response and its trailers separately, which would take two system calls.
+struct DeferredFlush<S>(Arc<Mutex<BufWriter<S>>>);
+
+impl<S> DeferredFlush<S> {
+    fn lock(&self) -> MutexGuard<'_, BufWriter<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Clone for DeferredFlush<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for DeferredFlush<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for DeferredFlush<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.lock()).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.lock()).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.lock().is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.lock()).poll_shutdown(context)
     }
 }
 
