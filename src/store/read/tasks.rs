@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbBackend, DerivePartialModel, ExprTrait,
     FromQueryResult, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
-    sea_query::Expr,
+    sea_query::{Expr, Query},
 };
 use uuid::Uuid;
 
@@ -38,19 +38,23 @@ struct TaskRow {
 /// Selects the account's tasks with the ids of their steps, so that one statement reads a task. PostgreSQL
 /// and SQLite have no common function that turns an id into text.
 fn rows_with_step_ids(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::Entity> {
-    let ids_in_order = match scope.backend() {
-        DbBackend::Sqlite => "string_agg(hex(guid), ',' ORDER BY position)",
-        _ => "string_agg(guid::text, ',' ORDER BY position)",
+    let joined_ids = match scope.backend() {
+        DbBackend::Sqlite => "string_agg(hex(guid), ',')",
+        _ => "string_agg(guid::text, ',')",
     };
     let is_of_task = Expr::col((step::Entity, step::Column::Task));
-    let step_ids = scope
+    // Read in the order of an index. An ORDER BY of the aggregate would sort them.
+    let steps = scope
         .find::<step::Entity>()
         .select_only()
-        .expr(Expr::cust(ids_in_order))
-        .filter(is_of_task.equals((task::Entity, task::Column::Guid)));
-    scope
-        .find::<task::Entity>()
-        .expr_as(step_ids.into_query(), "step_ids")
+        .column(step::Column::Guid)
+        .filter(is_of_task.equals((task::Entity, task::Column::Guid)))
+        .order_by_asc(step::Column::Position);
+    let step_ids = Query::select()
+        .expr(Expr::cust(joined_ids))
+        .from_subquery(steps.into_query(), "steps")
+        .take();
+    scope.find::<task::Entity>().expr_as(step_ids, "step_ids")
 }
 
 /// A task with the ids of its steps. The caller ensures that its statements read one state.
