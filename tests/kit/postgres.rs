@@ -307,10 +307,12 @@ impl Owner {
 
 /// A port that nobody listened on a moment ago.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
-        .port()
+    // Linux gives ports from 32768 on to clients, and to servers that ask for any. So nobody else takes
+    // one of these before it is used.
+    let candidate = || 10_000 + (uuid::Uuid::new_v4().as_u128() % 22_000) as u16;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let free = std::iter::repeat_with(candidate).find(is_free);
+    free.expect("a free port")
 }
 
 /// Waits until the server takes connections. False when it has ended, or another process has
@@ -390,6 +392,17 @@ fn with_database(url: &str, name: &str) -> String {
 async fn make_database(url: &str, name: &str) {
     let mut connection = PgConnection::connect(url).await.expect("a connection");
     let create = format!(r#"CREATE DATABASE "{name}""#);
+    // Citus needs the database on its workers, too.
+    let citus = sqlx::query("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
+        .fetch_optional(&mut connection)
+        .await;
+    if citus.expect("the extensions").is_some() {
+        let create = format!("SELECT run_command_on_workers($${create}$$)");
+        sqlx::query(AssertSqlSafe(create))
+            .execute(&mut connection)
+            .await
+            .expect("a database on each worker");
+    }
     sqlx::query(AssertSqlSafe(create))
         .execute(&mut connection)
         .await
