@@ -286,9 +286,7 @@ const CALLS: usize = 2_500;
 async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_url = format!("http://{}", silent.local_addr().expect("its address"));
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let gone_url = format!("http://{}", gone.local_addr().expect("its address"));
-    drop(gone);
+    let gone_url = format!("http://127.0.0.1:{}", free_port());
     for url in [silent_url, gone_url] {
         let settings = sending_to(&url, "sqlite::memory:").set("EXPERTISE_SHUTDOWN_GRACE", "2s");
         let server = TestServer::start(settings).await;
@@ -296,11 +294,12 @@ async fn a_dead_collector_delays_neither_calls_nor_shutdown() {
         for _ in 0..CALLS {
             client.get_task(ABSENT).await.expect_err("no task");
         }
-        let metrics = server.metrics().await;
-        assert_eq!(
-            metrics.sum("grpc_server_handled_total", &[("grpc_code", "NotFound")]),
-            CALLS as f64
-        );
+        server
+            .wait_for_metrics("every call", |metrics| {
+                let not_found = [("grpc_code", "NotFound")];
+                metrics.sum("grpc_server_handled_total", &not_found) == CALLS as f64
+            })
+            .await;
         let begun = Instant::now();
         server.shut_down().await;
         // Far below the sum of the collector's time-outs.
@@ -325,10 +324,7 @@ async fn the_log_says_why_spans_do_not_reach_the_collector() {
 
 #[tokio::test]
 async fn a_late_collector_gets_later_spans() {
-    let address = {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        port.local_addr().expect("its address")
-    };
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], free_port()));
     let server = command(&["--listen=127.0.0.1:0", "--log=warn"])
         .env("EXPERTISE_DATABASE_URL", "sqlite::memory:")
         .env("EXPERTISE_OTLP_ENDPOINT", &format!("http://{address}"))

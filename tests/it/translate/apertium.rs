@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -22,6 +22,7 @@ use crate::kit::{
     child::{EndSignal, SupervisedChild},
     command::example_guide,
     missing::cannot_run_without,
+    postgres::free_port,
     prelude::*,
     server::{TestServer, in_memory},
 };
@@ -103,8 +104,7 @@ async fn start_engine() -> (SupervisedChild, String) {
 }
 
 fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
+    SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
 /// The tags of an HTML text.
