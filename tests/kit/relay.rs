@@ -108,6 +108,11 @@ impl Relay {
         direct.to_string().replacen(server, &relay, 1)
     }
 
+    /// Delays bytes by this time from now on, in either direction.
+    pub fn delay(&self, delay: Duration) {
+        self.state.send_modify(|state| state.delay = delay);
+    }
+
     /// Forwards nothing from now on; connections are still accepted.
     pub fn hold(&self) {
         self.state.send_modify(|state| state.held = true);

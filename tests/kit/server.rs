@@ -53,6 +53,12 @@ impl Settings {
         self
     }
 
+    /// The value of a variable, if it is set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut set = self.0.iter().filter(|(known, _)| known == name);
+        set.next().map(|(_, value)| value.as_str())
+    }
+
     /// Sets several variables.
     pub fn set_all(self, variables: &[Setting]) -> Self {
         let variables = variables.iter();

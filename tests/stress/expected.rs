@@ -111,6 +111,11 @@ impl Writer {
         (0..count).map(writer).collect()
     }
 
+    /// The account that it writes to.
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
     /// The client as the writer's account.
     pub fn client(&self, client: &Client) -> Client {
         client.with_account(&self.account)

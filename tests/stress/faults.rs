@@ -9,6 +9,7 @@ mod cancellation;
 mod cancelling_client;
 mod crash;
 mod database_state;
+mod numbered_writes;
 mod shutdown;
 mod stalled_peers;
 

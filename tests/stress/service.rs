@@ -21,6 +21,14 @@ use crate::kit::{
 pub const LOG_WARNINGS: Setting<'static> = ("EXPERTISE_LOG", "warn");
 
 pub const MIB: u64 = 1024 * 1024;
+/// An idle server, by the formula of docs/operations.md, "Size".
+const IDLE_BYTES: u64 = 27 * MIB;
+/// What SQLite takes in addition.
+const SQLITE_BYTES: u64 = 8 * MIB;
+/// The default of `EXPERTISE_MAX_INFLIGHT_BYTES`.
+const MAX_INFLIGHT_BYTES: u64 = 512 * MIB;
+/// The default of `EXPERTISE_MAX_MESSAGE_BYTES`.
+const MAX_MESSAGE_BYTES: u64 = 72 * MIB;
 /// Address space that a server may have: allocators reserve far more than they use.
 const MAX_ADDRESS_SPACE_BYTES: u64 = 4 * 1024 * MIB;
 
@@ -36,7 +44,7 @@ pub struct Service {
     settings: Settings,
     // Dropped before what it uses.
     process: Option<TestServer>,
-    _relay: Option<Relay>,
+    database_relay: Option<Relay>,
     cluster: Option<Cluster>,
 }
 
@@ -70,7 +78,7 @@ impl Service {
         let mut service = Self::new(name, &cluster.url(), settings);
         service.database_of_server = relay.url(&cluster.url());
         service.cluster = Some(cluster);
-        service._relay = Some(relay);
+        service.database_relay = Some(relay);
         service.restart();
         service
     }
@@ -82,7 +90,7 @@ impl Service {
             database_of_server: database.to_owned(),
             settings: Settings::new(database).set_all(settings),
             process: None,
-            _relay: None,
+            database_relay: None,
             cluster: None,
         }
     }
@@ -106,6 +114,13 @@ impl Service {
     /// The address of the database.
     pub fn database(&self) -> &str {
         &self.database
+    }
+
+    /// Changes the delay between server and database, if there is one.
+    pub fn delay_database(&self, delay: Duration) {
+        if let Some(relay) = &self.database_relay {
+            relay.delay(delay);
+        }
     }
 
     /// A client with a connection and an account of its own.
@@ -144,11 +159,34 @@ impl Service {
     pub fn memory(&self) -> String {
         let process = self.process();
         format!(
-            "now {} MiB, peak {} MiB, address space {} MiB",
+            "now {} MiB, peak {} MiB of {} MiB promised, address space {} MiB",
             process.resident() / MIB,
             process.resident_peak() / MIB,
+            self.promised_memory() / MIB,
             process.virtual_peak() / MIB,
         )
+    }
+
+    /// The most memory that docs/operations.md promises for the settings of this server.
+    pub fn promised_memory(&self) -> u64 {
+        let bytes = |setting, default| {
+            let value = self.settings.get(setting);
+            value.map_or(default, |value| value.parse().expect("bytes"))
+        };
+        let of_database = match self.database.starts_with("sqlite:") {
+            true => SQLITE_BYTES,
+            false => 0,
+        };
+        IDLE_BYTES
+            + of_database
+            + bytes("EXPERTISE_MAX_INFLIGHT_BYTES", MAX_INFLIGHT_BYTES)
+            + 6 * bytes("EXPERTISE_MAX_MESSAGE_BYTES", MAX_MESSAGE_BYTES)
+    }
+
+    /// Asserts that the server never held more memory than promised.
+    #[track_caller]
+    pub fn stayed_within_its_promise(&self) {
+        self.stayed_within(self.promised_memory());
     }
 
     /// Asserts that the server never held as much memory as this, nor reserved far

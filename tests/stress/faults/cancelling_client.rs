@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use expertise::proto::v1::Task;
 use tonic::Status;
 
 use crate::{
-    expected::{SentWrite, WriteError, Writer, retry_while_unavailable},
     kit::{client::Client, relay::Relay, rng::Rng},
     service::Service,
 };
@@ -16,17 +14,11 @@ const FIRST_ESTIMATE: Duration = Duration::from_millis(20);
 /// The resolution of tokio's timers.
 const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
-/// Writers and their connection.
+/// A connection of its own, on which most calls are canceled.
 pub struct CancellingClient {
-    pub writers: Vec<Writer>,
-    /// How many writes it cancelled.
-    pub cancelled: u64,
-    /// How many of its writes were refused.
-    pub refused: u64,
-    rng: Rng,
+    pub rng: Rng,
     relay: Relay,
     client: Client,
-    shared_task: String,
     typical_duration: Duration,
 }
 
@@ -41,97 +33,42 @@ enum Cancellation {
 }
 
 impl CancellingClient {
-    pub fn new(writers: usize, rng: &mut Rng, shared_task: &Task, service: &Service) -> Self {
+    pub fn new(rng: &mut Rng, service: &Service) -> Self {
         let relay = Relay::to(service.address().port());
-        let shared = service.client_of_shared_account();
         Self {
-            writers: (0..writers).map(|_| Writer::new(rng)).collect(),
             rng: rng.fork(),
-            cancelled: 0,
-            refused: 0,
-            client: Client::at(relay.address()).with_account(shared.account()),
+            client: Client::at(relay.address()),
             relay,
-            shared_task: shared_task.guid.clone(),
             typical_duration: FIRST_ESTIMATE,
         }
     }
 
-    /// Makes so many calls and cancels most of them. Stops earlier when each writer has an
-    /// unanswered write.
-    pub async fn call_and_cancel(mut self, calls: u64) -> Self {
-        for _ in 0..calls {
-            if self.rng.one_in(4) {
-                self.cancel_an_export().await;
-            }
-            let Some((writer, write)) = self.next_write().await else {
-                break;
-            };
-            let client = self.writers[writer].client(&self.client);
-            let sent = match self.rng.one_in(3) {
-                true => {
-                    let started = Instant::now();
-                    let sent = write.call.send(&client).await;
-                    self.typical_duration = (self.typical_duration * 3 + started.elapsed()) / 4;
-                    Some(sent)
-                }
-                false => {
-                    let call = async |client: Client| write.call.send(&client).await;
-                    self.cancel(client, call).await
-                }
-            };
-            self.note(writer, write, sent);
-        }
-        self
+    /// This client with an account.
+    pub fn with_account(&self, account: &str) -> Client {
+        self.client.with_account(account)
     }
 
-    /// Makes so many calls and waits for each.
-    pub async fn call(mut self, direct: Client, calls: u64) -> Self {
-        self.client = direct;
-        for _ in 0..calls {
-            if let Some((writer, write)) = self.next_write().await {
-                let client = self.writers[writer].client(&self.client);
-                let sent = write.call.send(&client).await;
-                self.note(writer, write, Some(sent));
-            }
+    /// Makes a call, and cancels two of three; its result, when there is one.
+    pub async fn call<T>(
+        &mut self,
+        account: &str,
+        call: impl AsyncFnOnce(Client) -> Result<T, Status>,
+    ) -> Option<Result<T, Status>> {
+        let client = self.with_account(account);
+        if !self.rng.one_in(3) {
+            return self.cancel(client, call).await;
         }
-        self
-    }
-
-    /// A writer without an unanswered write, and its next write.
-    async fn next_write(&mut self) -> Option<(usize, SentWrite)> {
-        let free = self.writers.iter().enumerate();
-        let free = free.filter(|(_, writer)| writer.unanswered.is_none());
-        let free: Vec<usize> = free.map(|(index, _)| index).collect();
-        let index = *self.rng.try_pick(&free)?;
-        let writer = &mut self.writers[index];
-        let client = writer.client(&self.client);
-        loop {
-            let write = retry_while_unavailable!(writer.next_write(&client).await);
-            if let Some(write) = write {
-                return Some((index, write));
-            }
-        }
-    }
-
-    fn note(&mut self, writer: usize, write: SentWrite, sent: Option<Result<String, Status>>) {
-        let writer = &mut self.writers[writer];
-        let Some(sent) = sent else {
-            self.cancelled += 1;
-            writer.unanswered = Some(write);
-            return;
-        };
-        match writer.note(write, sent) {
-            Ok(()) => {}
-            Err(WriteError::Unknown) => self.cancelled += 1,
-            Err(_) => self.refused += 1,
-        }
+        let started = Instant::now();
+        let sent = call(client).await;
+        self.typical_duration = (self.typical_duration * 3 + started.elapsed()) / 4;
+        Some(sent)
     }
 
     /// Cancels an export, which reads in a transaction.
-    async fn cancel_an_export(&mut self) {
-        let guid = self.shared_task.clone();
-        let export = async |client: Client| client.export(&guid).await;
-        drop(self.cancel(self.client.clone(), export).await);
+    pub async fn cancel_an_export(&mut self, account: &str, task: &str) {
+        let client = self.with_account(account);
+        let export = async |client: Client| client.export(task).await;
+        drop(self.cancel(client, export).await);
     }
 
     /// Makes a call and cancels it at a random moment; its result, when there is one.

@@ -22,17 +22,24 @@ const SUMMARY: &str = "SELECT \
     CAST((SELECT count(*) FROM step_translations) AS TEXT) || ' ' || \
     CAST((SELECT coalesce(sum(id), 0) FROM roles) AS TEXT)";
 
-/// The open transactions of the server on PostgreSQL, or its write lock on SQLite.
-/// Empty when there is none.
+/// The open transactions of the server on PostgreSQL, or that there is one on SQLite. Empty when there
+/// is none.
 pub async fn open_transactions(database: &str) -> String {
     if !database.starts_with("sqlite:") {
         return query(database, OPEN_TRANSACTIONS).await;
     }
     let mut connection = sqlite(database).await;
-    let locked = sqlx::query("BEGIN IMMEDIATE").execute(&mut connection);
-    let error = locked.await.err().map(|error| error.to_string());
+    // It needs the lock of writes, and that no transaction reads from the log.
+    let checkpoint = sqlx::query_scalar("PRAGMA wal_checkpoint(TRUNCATE)");
+    let is_busy: i64 = checkpoint
+        .fetch_one(&mut connection)
+        .await
+        .expect("a checkpoint");
     connection.close().await.expect("it is closed");
-    error.unwrap_or_default()
+    match is_busy {
+        0 => String::new(),
+        _ => "a transaction of the server prevents a checkpoint".to_owned(),
+    }
 }
 
 /// A text that each write changes.

@@ -8,9 +8,6 @@ use tokio::sync::watch;
 use super::prelude::*;
 use crate::{frames, health::Health, kit::server::http_get};
 
-/// What docs/operations.md promises for the defaults.
-const PROMISED: u64 = 900 * MIB;
-
 /// An observation of a document.
 fn asks(name: &str, keys: impl IntoIterator<Item = String>) -> Step {
     let values = keys.into_iter().map(|key| answer(&key, "v")).collect();
@@ -150,7 +147,7 @@ async fn costly_analyses_leave_room_for_others(database: TestDatabase) {
                 "{name} {method}: {used:?}"
             );
             assert!(checks > 10, "{name} {method}: {checks}");
-            service.stayed_within(PROMISED);
+            service.stayed_within_its_promise();
         }
     }
 }
@@ -242,7 +239,7 @@ async fn large_tasks_at_once_stay_within_memory(database: TestDatabase) {
         let done = done.count();
         service.print(&format!("{method}: {done} done; {}", service.memory()));
         assert!(done > 0, "{method}: {:?}", responses[0].status);
-        service.stayed_within(PROMISED);
+        service.stayed_within_its_promise();
     }
 }
 
@@ -305,7 +302,7 @@ async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
         .join_all()
         .await;
     service.print(&service.memory());
-    service.stayed_within(PROMISED);
+    service.stayed_within_its_promise();
     let mut done = responses.iter().filter(|it| it.status().code() == Code::Ok);
     let imported = done.next().expect("an import");
     let imported = imported
@@ -329,7 +326,7 @@ async fn imports_of_many_steps_stay_within_memory(database: TestDatabase) {
         .count();
     service.print(&format!("{done} of 8 again; {}", service.memory()));
     assert!(done > 0, "{:?}", responses[0].status);
-    service.stayed_within(PROMISED);
+    service.stayed_within_its_promise();
 }
 
 /// A step of half a megabyte takes sixteen in an import, as each list of its instruction has two
@@ -370,7 +367,7 @@ async fn imports_into_guides_of_many_elements_stay_within_memory(database: TestD
             let code = response.status().code();
             assert!([Code::Ok, Code::ResourceExhausted].contains(&code));
         }
-        service.stayed_within(PROMISED);
+        service.stayed_within_its_promise();
     }
 }
 
