@@ -75,7 +75,8 @@ impl NumberedWrites {
                 export.await;
             }
             let name = unknown_guid();
-            if self.client.rng.one_in(2) {
+            // Appends wait for each other.
+            if self.client.rng.one_in(4) {
                 let append = async |client: Client| append(&client, &shared, &name).await;
                 let sent = self.client.call(&self.shared_account, append).await;
                 note(&mut self.steps, name, sent, &mut self.canceled);
