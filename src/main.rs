@@ -174,10 +174,7 @@ async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitC
 
 /// Brings the schema up to date, or creates it in this layout, and says what was done.
 async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
-    let change = match layout {
-        TableLayout::Plain => store::migrate(&config.database).await?,
-        TableLayout::Distributed => store::migrate_distributed(&config.database).await?,
-    };
+    let change = store::migrate(&config.database, layout).await?;
     let done = match change {
         SchemaChange::Created => "created the schema",
         SchemaChange::Migrated => "brought the schema up to date",

@@ -17,7 +17,7 @@ mod schema;
 mod whole_database;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use prometheus_client::registry::Registry;
 use tokio::sync::Semaphore;
@@ -25,20 +25,20 @@ use tracing::info;
 
 use crate::{
     analysis_threads::AnalysisThreads,
-    config::DatabaseUrl,
+    config::{DatabaseUrl, TableLayout},
     domain::{
         history::GuideCodec,
         ids::{AccountId, RequestId},
     },
 };
 
-use connect::{ConnectMessage, ConnectOptions, Connections};
+use connect::{ConnectOptions, Connections};
 use feed_waits::FeedWaits;
 use metrics::StoreMetrics;
 use write::Writers;
 
 pub use account::Account;
-pub use connect::{OpenError, SchemaChange, check, migrate, migrate_distributed};
+pub use connect::{OpenError, SchemaChange, check, migrate};
 pub use read::{
     FindingsCall, FindingsCursor, FindingsPage, GuideSource, PreviewCall, PreviewPage,
     ValidationCall, ValidationPage,
@@ -142,8 +142,8 @@ impl Store {
         let options = ConnectOptions {
             max_connections,
             migrate,
+            layout: TableLayout::Plain,
             serves: true,
-            max_wait: None,
             metrics: Arc::default(),
         };
         let connections = connect::connect(&database, &options).await?;
@@ -187,7 +187,7 @@ impl Store {
 
     /// Checks whether the database answers, on a connection of its own. The error says why it
     /// does not, without texts of the driver.
-    pub async fn ping(&self) -> Result<(), ConnectMessage> {
+    pub async fn ping(&self) -> Result<(), Cow<'static, str>> {
         self.inner.connections.probe.check().await
     }
 
@@ -199,8 +199,10 @@ impl Store {
     /// Updates the [registered](Store::register) metrics of connections.
     pub fn sample_connections(&self) {
         let metrics = &self.inner.metrics;
-        self.inner.connections.sample_pools(metrics);
-        metrics.set_waiting_calls(self.inner.feed_waits.waiting());
+        for (name, pool) in self.inner.connections.named_pools() {
+            metrics.sample_pool(name, pool);
+        }
+        metrics.sample_waiting_calls(self.inner.feed_waits.waiting());
     }
 
     /// Closes all connections. SQLite then moves its write-ahead log into the file.

@@ -5,9 +5,9 @@
 use std::{future::Future, sync::Arc};
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DeleteMany,
-    IsolationLevel, QueryFilter, Select, Statement, TransactionOptions, TransactionTrait,
-    UpdateMany, Value,
+    ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
+    DeleteMany, IsolationLevel, QueryFilter, Select, Statement, TransactionOptions,
+    TransactionTrait, UpdateMany, Value,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
@@ -86,6 +86,18 @@ impl<C: ConnectionTrait> Scope<'_, C> {
     }
 }
 
+/// Begins a transaction whose statements all see the same state. It must not be cancelled: sqlx 0.9
+/// returns a PostgreSQL connection to the pool inside a transaction if BEGIN is cancelled.
+pub async fn begin_snapshot(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    let options = TransactionOptions {
+        // SQLite reads one state in any transaction.
+        isolation_level: (db.get_database_backend() == DbBackend::Postgres)
+            .then_some(IsolationLevel::RepeatableRead),
+        ..TransactionOptions::default()
+    };
+    db.begin_with_options(options).await
+}
+
 /// A transaction whose statements all see the same state.
 pub struct Snapshot {
     transaction: DatabaseTransaction,
@@ -124,18 +136,10 @@ impl Account {
         }
     }
 
-    /// Begins a transaction that reads. Call it in [`run_to_end`](Self::run_to_end) only: sqlx 0.9
-    /// returns a PostgreSQL connection to the pool inside a transaction if BEGIN is cancelled.
+    /// Begins a transaction that reads. Call it in [`run_to_end`](Self::run_to_end) only.
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
-        let db = &self.store.inner.connections.reader;
-        let options = TransactionOptions {
-            // SQLite reads one state in any transaction.
-            isolation_level: (db.get_database_backend() == DbBackend::Postgres)
-                .then_some(IsolationLevel::RepeatableRead),
-            ..TransactionOptions::default()
-        };
         Ok(Snapshot {
-            transaction: db.begin_with_options(options).await?,
+            transaction: begin_snapshot(&self.store.inner.connections.reader).await?,
             account: self.id.clone(),
         })
     }

@@ -2,14 +2,16 @@
 //! in this module.
 
 use std::{
+    borrow::Cow,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlxError};
+use sqlx::error::DatabaseError;
 use tracing::{debug, warn};
 
-use super::connect::{ConnectMessage, SHARED_CONNECTION, is_shared_connection, refusal};
+use super::connect::refusal;
 use crate::domain::{self, Outage};
 
 /// How often the log repeats a lasting outage.
@@ -29,7 +31,7 @@ pub enum StoreError {
     /// The database cannot be used at present.
     Unavailable(Outage),
     /// The database refuses new connections, for this reason.
-    Refused(ConnectMessage),
+    Refused(Cow<'static, str>),
     /// Any other error of the database.
     Database(DbErr),
     /// A row with an invalid value in this column.
@@ -41,18 +43,11 @@ pub enum StoreError {
 
 impl From<DbErr> for StoreError {
     fn from(err: DbErr) -> Self {
-        if let Some(why) = refusal(&err) {
-            return Self::Refused(why);
+        let error = classify(&err).unwrap_or(Self::Database(err.clone()));
+        if let Self::Unavailable(_) = error {
+            debug!(cause = describe(&err), "the database cannot be used");
         }
-        match class(&err) {
-            ErrorClass::Conflict => Self::Conflict,
-            ErrorClass::Locked => Self::Locked,
-            ErrorClass::Unavailable(outage) => {
-                debug!(cause = describe(&err), "the database cannot be used");
-                Self::Unavailable(outage)
-            }
-            ErrorClass::Other => Self::Database(err),
-        }
+        error
     }
 }
 
@@ -64,9 +59,10 @@ impl StoreError {
             Self::Locked => Self::Locked,
             Self::Unavailable(outage) => Self::Unavailable(*outage),
             Self::Refused(why) => Self::Refused(why.clone()),
+            Self::Database(err) => Self::Database(err.clone()),
             Self::Corrupt(what) => Self::Corrupt(what),
             Self::NeedsLargeReadPermit(bytes) => Self::NeedsLargeReadPermit(*bytes),
-            Self::Domain(_) | Self::Database(_) => {
+            Self::Domain(_) => {
                 Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
             }
         }
@@ -133,9 +129,6 @@ const READ_LOCKED: &str = "a read waited too long for a lock: find what holds it
 const STATEMENT_TIMEOUT: &str = "the database cancelled a statement: raise statement_timeout of the \
     user with ALTER ROLE … SET statement_timeout, or ask who cancelled it";
 
-/// SQLSTATE query_canceled.
-const QUERY_CANCELED: &str = "57014";
-
 fn outage_message(outage: Outage) -> &'static str {
     match outage {
         Outage::Unreachable => {
@@ -171,166 +164,179 @@ fn warn_at_intervals(message: &str) {
     }
 }
 
-/// How an error of the database is treated.
-enum ErrorClass {
-    /// A concurrent transaction conflicted.
-    Conflict,
-    /// A lock was held for too long.
-    Locked,
-    /// The database cannot be used at present.
-    Unavailable(Outage),
-    /// Anything else.
-    Other,
-}
-
-fn class(err: &DbErr) -> ErrorClass {
-    match err {
+/// How an error is treated; `None` if it is a bug or damage.
+fn classify(err: &DbErr) -> Option<StoreError> {
+    Some(match err {
         DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => {
-            ErrorClass::Unavailable(Outage::NoConnection)
+            StoreError::Unavailable(Outage::NoConnection)
         }
-        // A failure to connect is an outage whatever the cause: the caller can only
-        // wait.
+        // A failure to connect is an outage whatever the cause: the caller can only wait.
         DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed) | DbErr::Conn(_) => {
-            ErrorClass::Unavailable(Outage::Unreachable)
+            match database_error(err).and_then(refusal) {
+                Some(refusal) => StoreError::Refused(refusal.why),
+                None => StoreError::Unavailable(Outage::Unreachable),
+            }
         }
-        DbErr::Exec(RuntimeErr::SqlxError(err)) | DbErr::Query(RuntimeErr::SqlxError(err)) => {
-            sqlx_class(err)
-        }
-        _ => ErrorClass::Other,
-    }
-}
-
-fn sqlx_class(err: &SqlxError) -> ErrorClass {
-    match err {
-        SqlxError::Database(err) => err
-            .code()
-            .map_or(ErrorClass::Other, |code| code_class(&code)),
-        SqlxError::Io(_)
-        | SqlxError::Tls(_)
-        | SqlxError::Protocol(_)
-        | SqlxError::PoolTimedOut
-        | SqlxError::PoolClosed
-        | SqlxError::WorkerCrashed
-        | SqlxError::BeginFailed => ErrorClass::Unavailable(Outage::Unreachable),
-        _ => ErrorClass::Other,
-    }
+        _ => match sqlx_error(err)? {
+            SqlxError::Database(err) => classify_code(&err.code()?)?,
+            SqlxError::Io(_)
+            | SqlxError::Tls(_)
+            | SqlxError::Protocol(_)
+            | SqlxError::PoolTimedOut
+            | SqlxError::PoolClosed
+            | SqlxError::WorkerCrashed
+            | SqlxError::BeginFailed => StoreError::Unavailable(Outage::Unreachable),
+            _ => return None,
+        },
+    })
 }
 
 /// Classifies a SQLSTATE of five characters or a numeric SQLite code.
-fn code_class(code: &str) -> ErrorClass {
-    match code.len() {
-        5 => state_class(code),
-        _ => sqlite_class(code.parse().unwrap_or_default()),
-    }
-}
-
-fn state_class(state: &str) -> ErrorClass {
-    match state {
+fn classify_code(code: &str) -> Option<StoreError> {
+    Some(match code {
         // Serialization failure; deadlock; a key that a concurrent transaction inserted.
-        "40001" | "40P01" | "23505" => ErrorClass::Conflict,
+        "40001" | "40P01" | "23505" => StoreError::Conflict,
         // Lock not available.
-        "55P03" => ErrorClass::Locked,
-        // A read-only transaction: the server is a standby, or the database is
-        // set to read-only.
-        "25006" => ErrorClass::Unavailable(Outage::ReadOnly),
-        "53100" => ErrorClass::Unavailable(Outage::Full),
+        "55P03" => StoreError::Locked,
+        // A read-only transaction: the server is a standby, or the database is set to read-only.
+        "25006" => StoreError::Unavailable(Outage::ReadOnly),
+        // SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE are what SQLite reports when a quota or a limit of
+        // the file size is reached.
+        "53100" | "778" | "4874" => StoreError::Unavailable(Outage::Full),
         // Time-outs that end the connection of a transaction.
-        "25P03" | "25P04" => ErrorClass::Unavailable(Outage::Unreachable),
-        QUERY_CANCELED => ErrorClass::Unavailable(Outage::StatementTimeout),
-        _ => match state.get(..2) {
+        "25P03" | "25P04" => StoreError::Unavailable(Outage::Unreachable),
+        // Query canceled.
+        "57014" => StoreError::Unavailable(Outage::StatementTimeout),
+        _ => match (primary_sqlite_code(code), code.get(..2).unwrap_or_default()) {
+            // SQLITE_BUSY, SQLITE_LOCKED
+            (Some(5 | 6), _) => StoreError::Locked,
+            // SQLITE_READONLY
+            (Some(8), _) => StoreError::Unavailable(Outage::ReadOnly),
+            // SQLITE_FULL
+            (Some(13), _) => StoreError::Unavailable(Outage::Full),
+            // SQLITE_IOERR, SQLITE_CANTOPEN
+            (Some(10 | 14), _) => StoreError::Unavailable(Outage::Disk),
             // Connection failure, out of resources, operator intervention, I/O.
-            Some("08" | "53" | "57" | "58") => ErrorClass::Unavailable(Outage::Unreachable),
-            _ => ErrorClass::Other,
+            (None, "08" | "53" | "57" | "58") => StoreError::Unavailable(Outage::Unreachable),
+            _ => return None,
         },
-    }
+    })
 }
 
-fn sqlite_class(code: u32) -> ErrorClass {
-    /// SQLITE_IOERR_WRITE and SQLITE_IOERR_SHMSIZE, which SQLite reports when a quota or a
-    /// limit of the file size is reached.
-    const FULL: [u32; 2] = [778, 4874];
-    if FULL.contains(&code) {
-        return ErrorClass::Unavailable(Outage::Full);
-    }
-    match code & 0xff {
-        // SQLITE_BUSY, SQLITE_LOCKED
-        5 | 6 => ErrorClass::Locked,
-        // SQLITE_READONLY
-        8 => ErrorClass::Unavailable(Outage::ReadOnly),
-        // SQLITE_FULL
-        13 => ErrorClass::Unavailable(Outage::Full),
-        // SQLITE_IOERR, SQLITE_CANTOPEN
-        10 | 14 => ErrorClass::Unavailable(Outage::Disk),
-        _ => ErrorClass::Other,
-    }
+/// The primary code of an error of SQLite; `None` for PostgreSQL.
+pub(super) fn primary_sqlite_code(code: &str) -> Option<u32> {
+    let is_sqlite = code.len() < 5;
+    let code: u32 = code.parse().ok().filter(|_| is_sqlite)?;
+    Some(code & 0xff)
 }
 
 /// Whether the database could not be reached, or ended the connection.
 pub(super) fn is_connection_lost(err: &DbErr) -> bool {
     matches!(
-        class(err),
-        ErrorClass::Unavailable(Outage::Unreachable | Outage::NoConnection)
+        classify(err),
+        Some(
+            StoreError::Refused(_)
+                | StoreError::Unavailable(Outage::Unreachable | Outage::NoConnection)
+        )
     )
 }
 
-/// Describes an error for the log by codes and names of the schema. The driver's text is
-/// left out, as it may quote stored values.
-pub(super) fn describe(err: &DbErr) -> String {
+fn sqlx_error(err: &DbErr) -> Option<&SqlxError> {
     match err {
         DbErr::Conn(RuntimeErr::SqlxError(err))
         | DbErr::Exec(RuntimeErr::SqlxError(err))
-        | DbErr::Query(RuntimeErr::SqlxError(err)) => describe_sqlx(err),
-        DbErr::ConnectionAcquire(_) => "no connection".to_owned(),
-        DbErr::Type(_) | DbErr::TryIntoErr { .. } => "unexpected column type".to_owned(),
-        _ => "database layer".to_owned(),
+        | DbErr::Query(RuntimeErr::SqlxError(err)) => Some(err),
+        _ => None,
     }
 }
 
-/// Whether a code is SQLITE_CORRUPT or SQLITE_NOTADB, extended or not.
-fn is_damage(code: &str) -> bool {
-    let is_sqlite = code.len() < 5;
-    is_sqlite
-        && code
-            .parse()
-            .is_ok_and(|code: u32| matches!(code & 0xff, 11 | 26))
+/// The error that the database itself reports.
+pub(super) fn database_error(err: &DbErr) -> Option<&dyn DatabaseError> {
+    sqlx_error(err)?.as_database_error()
 }
 
-fn describe_sqlx(err: &SqlxError) -> String {
-    match err {
-        SqlxError::Database(err) => {
-            let code = err.code().unwrap_or_default();
-            if is_damage(&code) {
-                return "the SQLite file is damaged: restore a backup, or use another file"
-                    .to_owned();
-            }
-            if is_shared_connection(&code) {
-                return SHARED_CONNECTION.to_owned();
-            }
-            if code == QUERY_CANCELED {
-                return STATEMENT_TIMEOUT.to_owned();
-            }
-            if let ErrorClass::Unavailable(Outage::Full) = code_class(&code) {
-                return "its disk is full".to_owned();
-            }
-            // Undefined table.
-            if code == "42P01" {
-                return "a table is missing: the database was replaced, or emptied".to_owned();
-            }
-            // Insufficient privilege.
-            if code == "42501" {
-                return "no permission: the user of the database lacks one on a table; grant it \
-                        SELECT, INSERT, UPDATE and DELETE on all tables"
-                    .to_owned();
-            }
-            match err.constraint() {
-                Some(constraint) => format!("database code {code} of {constraint}"),
-                None => format!("database code {code}"),
-            }
+/// Describes an error for the log by its cause, or by codes and names of the schema. The driver's text
+/// is left out, as it may quote stored values.
+pub(super) fn describe(err: &DbErr) -> String {
+    if let Some(err) = database_error(err) {
+        let code = err.code().unwrap_or_default();
+        return match (cause(&code), err.constraint()) {
+            (Some(cause), _) => cause.to_owned(),
+            (None, Some(constraint)) => format!("database code {code} of {constraint}"),
+            (None, None) => format!("database code {code}"),
+        };
+    }
+    let description = match (sqlx_error(err), err) {
+        (Some(SqlxError::ColumnDecode { index, .. }), _) => {
+            return format!("undecodable column {index}");
         }
-        SqlxError::ColumnDecode { index, .. } => format!("undecodable column {index}"),
-        SqlxError::Io(err) => format!("I/O error: {}", err.kind()),
-        SqlxError::Tls(_) => "TLS error".to_owned(),
-        SqlxError::PoolTimedOut => "no connection in time".to_owned(),
-        _ => "database driver".to_owned(),
+        (Some(SqlxError::Io(err)), _) => return format!("I/O error: {}", err.kind()),
+        (Some(SqlxError::Tls(_)), _) => "TLS error",
+        (Some(_), _) => "database driver",
+        (None, DbErr::ConnectionAcquire(_)) => "no connection",
+        (None, DbErr::Type(_) | DbErr::TryIntoErr { .. }) => "unexpected column type",
+        (None, _) => "database layer",
+    };
+    description.to_owned()
+}
+
+/// What the code of an error means to an operator, and what to do.
+pub(super) fn cause(code: &str) -> Option<&'static str> {
+    Some(match (code, primary_sqlite_code(code)) {
+        // duplicate_prepared_statement, invalid_sql_statement_name
+        ("42P05" | "26000", _) => {
+            "another client uses the same connection, as with PgBouncer and pool_mode=transaction: \
+             use PgBouncer 1.21 or later with max_prepared_statements above 0, or pool_mode=session"
+        }
+        // query_canceled
+        ("57014", _) => STATEMENT_TIMEOUT,
+        // undefined_table
+        ("42P01", _) => "a table is missing: the database was replaced, or emptied",
+        // insufficient_privilege
+        ("42501", _) => {
+            "no permission: the user of the database lacks one on a table; grant it SELECT, INSERT, \
+             UPDATE and DELETE on all tables"
+        }
+        // disk_full, and what SQLite reports when a quota or a limit of the file size is reached
+        ("53100" | "778" | "4874", _) | (_, Some(13)) => {
+            "its disk is full: free some space, or use another"
+        }
+        // read_only_sql_transaction, SQLITE_READONLY
+        ("25006", _) | (_, Some(8)) => "the database is read-only: use one that can be written",
+        // SQLITE_BUSY, SQLITE_LOCKED
+        (_, Some(5 | 6)) => {
+            "another process has locked it: stop that process, or use another database"
+        }
+        // SQLITE_NOMEM
+        (_, Some(7)) => "the memory is used up: give the process more",
+        // SQLITE_IOERR
+        (_, Some(10)) => "its disk cannot be read or written: check the disk",
+        // SQLITE_CORRUPT, SQLITE_NOTADB
+        (_, Some(11 | 26)) => "the SQLite file is damaged: restore a backup, or use another file",
+        // SQLITE_CANTOPEN
+        (_, Some(14)) => "it cannot be opened: check the disk, and the limit of open files",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_says_what_to_do() {
+        for (code, advice) in [
+            ("42P05", "use PgBouncer 1.21 or later"),
+            ("26000", "use PgBouncer 1.21 or later"),
+            ("25006", "use one that can be written"),
+            ("1032", "use one that can be written"),
+            ("4874", "free some space"),
+            ("517", "stop that process"),
+        ] {
+            assert!(
+                cause(code).is_some_and(|cause| cause.contains(advice)),
+                "{code}"
+            );
+        }
     }
 }

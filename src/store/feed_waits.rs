@@ -5,14 +5,14 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use sea_orm::QuerySelect;
 use tokio::{
-    sync::watch,
+    sync::{Semaphore, TryAcquireError, watch},
     time::{MissedTickBehavior, interval, sleep},
 };
 
@@ -26,27 +26,43 @@ const GATHER_TIME: Duration = Duration::from_millis(50);
 /// The maximum number of waiting calls of all accounts.
 const MAX_WAITING: usize = 1_000;
 /// The maximum number of waiting calls of one account.
-const MAX_WAITING_OF_ACCOUNT: usize = 100;
+const MAX_ACCOUNT_WAITING: usize = 100;
 
 /// The calls of this server that wait for changes.
-#[derive(Default)]
 pub struct FeedWaits {
     accounts: Mutex<HashMap<AccountId, Watched>>,
-    /// Whether calls may no longer wait.
-    ended: AtomicBool,
+    /// The places for waiting calls; closed at shutdown.
+    places: Arc<Semaphore>,
     writes: AtomicU64,
     /// Held while old changes of an account are deleted.
     pub pruning: tokio::sync::Mutex<()>,
 }
 
+impl Default for FeedWaits {
+    fn default() -> Self {
+        Self {
+            accounts: Mutex::default(),
+            places: Arc::new(Semaphore::new(MAX_WAITING)),
+            writes: AtomicU64::default(),
+            pruning: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
 /// An account whose feed is watched.
 struct Watched {
-    /// Changed when there may be something new; dropped at shutdown.
-    wake: watch::Sender<()>,
-    watching: usize,
-    waiting: usize,
-    /// The newest position that a waiting call knows.
+    /// Dropped at shutdown.
+    feed: watch::Sender<FeedNews>,
+    places: Arc<Semaphore>,
+}
+
+/// What is known to be new in a feed.
+#[derive(Default)]
+struct FeedNews {
+    /// The newest position that a poll found.
     head: i64,
+    /// How often there may have been a new entry without a position.
+    wakes: u64,
 }
 
 impl FeedWaits {
@@ -56,8 +72,12 @@ impl FeedWaits {
 
     /// Wakes the calls that wait for changes of an account.
     pub fn wake(&self, account: &AccountId) {
+        self.tell(account, |news| news.wakes += 1);
+    }
+
+    fn tell(&self, account: &AccountId, tell: impl FnOnce(&mut FeedNews)) {
         if let Some(watched) = self.accounts().get(account) {
-            watched.wake.send_replace(());
+            watched.feed.send_modify(tell);
         }
     }
 
@@ -68,97 +88,64 @@ impl FeedWaits {
 
     /// How many calls wait.
     pub fn waiting(&self) -> usize {
-        self.accounts()
-            .values()
-            .map(|watched| watched.waiting)
-            .sum()
+        MAX_WAITING - self.places.available_permits()
+    }
+
+    /// The accounts with waiting calls. Forgets those that nobody watches.
+    fn waiting_accounts(&self) -> Vec<AccountId> {
+        let mut accounts = self.accounts();
+        accounts.retain(|_, watched| watched.feed.receiver_count() > 0);
+        let is_waiting =
+            |watched: &Watched| watched.places.available_permits() < MAX_ACCOUNT_WAITING;
+        let waiting = accounts.iter().filter(|(_, watched)| is_waiting(watched));
+        waiting.map(|(account, _)| account.clone()).collect()
     }
 
     /// Watches the feed of an account from now on.
-    fn watch(self: &Arc<Self>, account: &AccountId) -> FeedWatch {
-        let new = || Watched {
-            wake: watch::Sender::new(()),
-            watching: 0,
-            waiting: 0,
-            head: 0,
-        };
+    fn watch(&self, account: &AccountId) -> FeedWatch {
         let mut accounts = self.accounts();
-        let woken = match self.ended.load(Ordering::Relaxed) {
-            true => new().wake.subscribe(),
-            false => {
-                let watched = accounts.entry(account.clone()).or_insert_with(new);
-                watched.watching += 1;
-                watched.wake.subscribe()
-            }
-        };
+        let watched = accounts.entry(account.clone()).or_insert_with(|| Watched {
+            feed: watch::Sender::default(),
+            places: Arc::new(Semaphore::new(MAX_ACCOUNT_WAITING)),
+        });
         FeedWatch {
-            woken,
-            waits: Arc::clone(self),
-            account: account.clone(),
-            is_waiting: false,
+            wakes: watched.feed.borrow().wakes,
+            feed: watched.feed.subscribe(),
+            places: [Arc::clone(&self.places), Arc::clone(&watched.places)],
         }
     }
 }
 
 /// Sees what changes in the feed of an account after it was made.
 pub struct FeedWatch {
-    woken: watch::Receiver<()>,
-    waits: Arc<FeedWaits>,
-    account: AccountId,
-    is_waiting: bool,
+    feed: watch::Receiver<FeedNews>,
+    /// The count when it was made.
+    wakes: u64,
+    places: [Arc<Semaphore>; 2],
 }
 
 impl FeedWatch {
     /// Waits until there may be entries after the position `head`. `None` at shutdown, when every call
     /// returns immediately. Fails if too many calls wait.
-    pub fn wait(mut self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + 'static>> {
-        if !self.begin(head)? {
-            return Ok(None);
-        }
+    pub fn wait(self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + use<>>> {
+        let Self {
+            mut feed,
+            wakes,
+            places,
+        } = self;
+        let places = match places.map(Semaphore::try_acquire_owned) {
+            [Ok(of_server), Ok(of_account)] => [of_server, of_account],
+            [Err(TryAcquireError::Closed), _] => return Ok(None),
+            _ => return Err(Error::Overloaded),
+        };
         Ok(Some(async move {
+            let _places = places;
+            let news = feed.wait_for(|news| news.head > head || news.wakes > wakes);
             // It fails at shutdown.
-            if self.woken.changed().await.is_ok() {
+            if news.await.is_ok() {
                 sleep(GATHER_TIME).await;
             }
         }))
-    }
-
-    fn begin(&mut self, head: i64) -> Result<bool> {
-        let mut accounts = self.waits.accounts();
-        let waiting: usize = accounts.values().map(|watched| watched.waiting).sum();
-        let Some(watched) = accounts.get_mut(&self.account) else {
-            return Ok(false);
-        };
-        if waiting >= MAX_WAITING || watched.waiting >= MAX_WAITING_OF_ACCOUNT {
-            return Err(Error::Overloaded);
-        }
-        if watched.head != head {
-            watched.head = head;
-            if watched.waiting > 0 {
-                // Calls that wait already may know only older positions. This one does not.
-                let is_woken = self.woken.has_changed().unwrap_or(true);
-                watched.wake.send_replace(());
-                if !is_woken {
-                    self.woken.mark_unchanged();
-                }
-            }
-        }
-        watched.waiting += 1;
-        self.is_waiting = true;
-        Ok(true)
-    }
-}
-
-impl Drop for FeedWatch {
-    fn drop(&mut self) {
-        let mut accounts = self.waits.accounts();
-        if let Some(watched) = accounts.get_mut(&self.account) {
-            watched.waiting -= usize::from(self.is_waiting);
-            watched.watching -= 1;
-            if watched.watching == 0 {
-                accounts.remove(&self.account);
-            }
-        }
     }
 }
 
@@ -172,27 +159,18 @@ impl Account {
 impl Store {
     /// Wakes calls that wait for writes of other servers, until it is dropped.
     pub async fn follow_changes(self) {
+        let waits = &self.inner.feed_waits;
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let waits = &self.inner.feed_waits;
-            let waiting: Vec<AccountId> = {
-                let accounts = waits.accounts();
-                let waiting = accounts.iter().filter(|(_, watched)| watched.waiting > 0);
-                waiting.map(|(account, _)| account.clone()).collect()
-            };
-            for account in waiting {
+            for account in waits.waiting_accounts() {
                 // While the database does not answer, the calls go on waiting.
-                let Ok((head, has_new)) = self.account(&account).feed_head().await else {
-                    continue;
-                };
-                let mut accounts = waits.accounts();
-                if let Some(watched) = accounts.get_mut(&account) {
-                    if has_new || watched.head != head {
-                        watched.wake.send_replace(());
-                    }
-                    watched.head = head;
+                if let Ok((head, has_new)) = self.account(&account).feed_head().await {
+                    waits.tell(&account, |news| {
+                        news.head = head;
+                        news.wakes += u64::from(has_new);
+                    });
                 }
             }
         }
@@ -201,9 +179,8 @@ impl Store {
     /// Ends the wait of every call, and lets none wait from now on.
     pub fn end_waits(&self) {
         let waits = &self.inner.feed_waits;
-        let mut accounts = waits.accounts();
-        waits.ended.store(true, Ordering::Relaxed);
-        accounts.clear();
+        waits.places.close();
+        waits.accounts().clear();
     }
 }
 
@@ -231,16 +208,16 @@ mod tests {
 
     use super::*;
 
-    /// A server that polls after the second call has begun sees nothing new.
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_knows_of_more_wakes_those_that_know_of_less() {
-        let waits = Arc::new(FeedWaits::default());
+    async fn a_poll_wakes_the_calls_that_know_only_older_positions() {
+        let waits = FeedWaits::default();
         let account = AccountId::parse("a").expect("an account");
         let wait = |head| {
             let waiting = waits.watch(&account).wait(head);
             waiting.expect("a place").expect("no shutdown")
         };
         let (less, more) = (wait(5), wait(6));
+        waits.tell(&account, |news| news.head = 6);
         let short = Duration::from_secs(5);
         assert!(timeout(short, less).await.is_ok(), "it is woken");
         assert!(timeout(short, more).await.is_err(), "it waits");
@@ -248,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_server_lets_1000_calls_wait_and_100_of_an_account() {
-        let waits = Arc::new(FeedWaits::default());
+        let waits = FeedWaits::default();
         let wait = |account: usize| {
             let account = AccountId::parse(&account.to_string()).expect("an account");
             waits.watch(&account).wait(0)

@@ -6,12 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::call_context::CallContext;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-use sea_orm::DatabaseConnection;
+use sea_orm::{DatabaseConnection, DbBackend};
+use sqlx::{Database, Pool};
+
+use crate::call_context::CallContext;
 
 /// Upper bounds in seconds, from the read of a cached row to the longest wait for a lock.
 const BUCKETS: [f64; 16] = [
@@ -19,41 +21,39 @@ const BUCKETS: [f64; 16] = [
     5.0, 15.0,
 ];
 
-type OneLabel = [(&'static str, &'static str); 1];
-type TwoLabels = [(&'static str, &'static str); 2];
-type Histograms = Family<OneLabel, Histogram, fn() -> Histogram>;
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 pub struct StoreMetrics {
-    reads: Histogram,
-    locks: Histogram,
-    changes: Histogram,
+    statements: Family<Labels<1>, Histogram, fn() -> Histogram>,
     commits: Histogram,
     writes: Histogram,
     write_waits: Histogram,
-    write_conflicts: Counter,
-    by_kind: Histograms,
-    connections: Family<TwoLabels, Gauge>,
-    connections_max: Family<OneLabel, Gauge>,
-    sequenced_changes: Counter,
-    pruned_changes: Counter,
+    connections: Family<Labels<2>, Gauge>,
+    connections_max: Family<Labels<1>, Gauge>,
+    /// Writes that are retried because of a concurrent write.
+    pub write_conflicts: Counter,
+    /// Entries of the change feed that got a position.
+    pub sequenced_changes: Counter,
+    /// Entries of the change feed that were deleted.
+    pub pruned_changes: Counter,
     waiting_calls: Gauge,
 }
 
 impl Default for StoreMetrics {
     fn default() -> Self {
-        let by_kind = Histograms::new_with_constructor(histogram);
-        let kind = |kind| by_kind.get_or_create_owned(&[("kind", kind)]);
+        let statements: Family<_, _, fn() -> _> = Family::new_with_constructor(histogram);
+        for kind in ["read", "lock", "write"] {
+            // Exposed from the start.
+            drop(statements.get_or_create(&[("kind", kind)]));
+        }
         Self {
-            reads: kind("read"),
-            locks: kind("lock"),
-            changes: kind("write"),
+            statements,
             commits: histogram(),
             writes: histogram(),
             write_waits: histogram(),
-            write_conflicts: Counter::default(),
-            by_kind,
             connections: Family::default(),
             connections_max: Family::default(),
+            write_conflicts: Counter::default(),
             sequenced_changes: Counter::default(),
             pruned_changes: Counter::default(),
             waiting_calls: Gauge::default(),
@@ -66,35 +66,32 @@ fn histogram() -> Histogram {
 }
 
 impl StoreMetrics {
-    /// Registers all metrics. The prefix `database` is added to those that
-    /// are registered after it.
+    /// Registers all metrics.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register_with_unit(
-            "write_queue_wait",
-            "Time that a write waits to begin",
-            Unit::Seconds,
-            self.write_waits.clone(),
-        );
-        registry.register(
-            "write_conflicts",
-            "Writes that were retried because of a concurrent write",
-            self.write_conflicts.clone(),
-        );
-        registry.register(
-            "waiting_calls",
-            "Calls of ListChanges that wait for changes",
-            self.waiting_calls.clone(),
-        );
-        registry.register(
-            "sequenced_changes",
-            "Changes that this server sequenced",
-            self.sequenced_changes.clone(),
-        );
-        registry.register(
-            "pruned_changes",
-            "Changes that were deleted after their retention",
-            self.pruned_changes.clone(),
-        );
+        let help = "Time that a write waits to begin";
+        let metric = self.write_waits.clone();
+        registry.register_with_unit("write_queue_wait", help, Unit::Seconds, metric);
+        let help = "Calls of ListChanges that wait for changes";
+        registry.register("waiting_calls", help, self.waiting_calls.clone());
+        for (name, help, metric) in [
+            (
+                "write_conflicts",
+                "Writes that were retried because of a concurrent write",
+                &self.write_conflicts,
+            ),
+            (
+                "sequenced_changes",
+                "Changes that this server sequenced",
+                &self.sequenced_changes,
+            ),
+            (
+                "pruned_changes",
+                "Changes that were deleted after their retention",
+                &self.pruned_changes,
+            ),
+        ] {
+            registry.register(name, help, metric.clone());
+        }
         let registry = registry.sub_registry_with_prefix("database");
         for (name, help, metric) in [
             (
@@ -110,58 +107,28 @@ impl StoreMetrics {
         ] {
             registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
         }
-        registry.register_with_unit(
-            "statement",
-            "Time that a statement takes, by what it does",
-            Unit::Seconds,
-            self.by_kind.clone(),
-        );
-        registry.register(
-            "connections",
-            "Connections of a pool, by whether they are in use",
-            self.connections.clone(),
-        );
-        registry.register(
-            "connections_max",
-            "Maximum connections of a pool",
-            self.connections_max.clone(),
-        );
-    }
-
-    /// Counts entries of the change feed that got a position.
-    pub fn count_sequenced_changes(&self, count: u64) {
-        self.sequenced_changes.inc_by(count);
-    }
-
-    /// Counts entries of the change feed that were deleted.
-    pub fn count_pruned_changes(&self, count: u64) {
-        self.pruned_changes.inc_by(count);
-    }
-
-    /// Notes how many calls wait for changes.
-    pub fn set_waiting_calls(&self, count: usize) {
-        self.waiting_calls
-            .set(i64::try_from(count).unwrap_or(i64::MAX));
+        let help = "Time that a statement takes, by what it does";
+        registry.register_with_unit("statement", help, Unit::Seconds, self.statements.clone());
+        let help = "Connections of a pool, by whether they are in use";
+        registry.register("connections", help, self.connections.clone());
+        let help = "Maximum connections of a pool";
+        registry.register("connections_max", help, self.connections_max.clone());
     }
 
     /// Records the statements of a connection from now on.
     pub fn measure(self: &Arc<Self>, db: &mut DatabaseConnection) {
         let metrics = Arc::clone(self);
         db.set_metric_callback(move |info| {
-            let kind = StatementKind::of(&info.statement.sql);
-            metrics.record_statement(kind, info.elapsed, info.failed);
+            let kind = statement_kind(&info.statement.sql);
+            let histogram = metrics.statements.get_or_create(&[("kind", kind)]);
+            histogram.observe(info.elapsed.as_secs_f64());
+            let span = match kind {
+                "lock" => "database lock",
+                "read" => "database read",
+                _ => "database change",
+            };
+            CallContext::record_span(span, info.elapsed, info.failed);
         });
-    }
-
-    /// Records a statement that has ended.
-    fn record_statement(&self, kind: StatementKind, took: Duration, failed: bool) {
-        let (histogram, span) = match kind {
-            StatementKind::Lock => (&self.locks, "database lock"),
-            StatementKind::Read => (&self.reads, "database read"),
-            StatementKind::Change => (&self.changes, "database change"),
-        };
-        histogram.observe(took.as_secs_f64());
-        CallContext::record_span(span, took, failed);
     }
 
     /// Records how long a COMMIT takes.
@@ -190,62 +157,47 @@ impl StoreMetrics {
         self.write_waits.observe(waited.as_secs_f64());
     }
 
-    /// Counts a write that is retried because of a concurrent write.
-    pub fn count_write_conflict(&self) {
-        self.write_conflicts.inc();
+    /// Records how many calls wait for changes.
+    pub fn sample_waiting_calls(&self, count: usize) {
+        self.waiting_calls.set(gauged(count));
     }
 
     /// Records the size and use of a pool.
-    pub fn sample_pool(&self, pool: &'static str, size: &PoolSize) {
-        let (open, idle) = (i64::from(size.open), i64::try_from(size.idle));
-        let idle = idle.unwrap_or(i64::MAX);
-        self.set_connections(pool, idle, (open - idle).max(0));
-        let max_gauge = self.connections_max.get_or_create_owned(&[("pool", pool)]);
-        max_gauge.set(i64::from(size.max));
-    }
-
-    fn set_connections(&self, pool: &'static str, idle: i64, in_use: i64) {
-        for (state, connections) in [("idle", idle), ("in_use", in_use)] {
+    pub fn sample_pool(&self, pool: &'static str, db: &DatabaseConnection) {
+        let [open, idle, max] = match db.get_database_backend() {
+            DbBackend::Sqlite => pool_size(db.get_sqlite_connection_pool()),
+            _ => pool_size(db.get_postgres_connection_pool()),
+        };
+        for (state, connections) in [("idle", idle), ("in_use", (open - idle).max(0))] {
             let labels = [("pool", pool), ("state", state)];
             self.connections.get_or_create(&labels).set(connections);
         }
+        let max_gauge = self.connections_max.get_or_create(&[("pool", pool)]);
+        max_gauge.set(max);
     }
 }
 
-/// What a statement does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatementKind {
-    /// It reads.
-    Read,
-    /// It locks rows and reads them.
-    Lock,
-    /// It writes.
-    Change,
+/// The connections of a pool that are open, those of them that are not in use, and the maximum.
+fn pool_size<D: Database>(pool: &Pool<D>) -> [i64; 3] {
+    let max = pool.options().get_max_connections();
+    [pool.size().into(), gauged(pool.num_idle()), max.into()]
 }
 
-impl StatementKind {
-    /// What this SQL does.
-    pub fn of(sql: &str) -> Self {
-        let verbs = ["INSERT INTO ", "UPDATE ", "DELETE FROM "];
-        let writes = || verbs.iter().any(|verb| sql.contains(verb));
-        if sql.contains(" FOR UPDATE") {
-            Self::Lock
-        } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && !writes()) {
-            Self::Read
-        } else {
-            Self::Change
-        }
+fn gauged(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// What this SQL does: it reads, it locks rows and reads them, or it writes.
+fn statement_kind(sql: &str) -> &'static str {
+    let verbs = ["INSERT INTO ", "UPDATE ", "DELETE FROM "];
+    let writes = || verbs.iter().any(|verb| sql.contains(verb));
+    if sql.contains(" FOR UPDATE") {
+        "lock"
+    } else if sql.starts_with("SELECT") || (sql.starts_with("WITH ") && !writes()) {
+        "read"
+    } else {
+        "write"
     }
-}
-
-/// How many connections a pool has.
-pub struct PoolSize {
-    /// Connections that are open.
-    pub open: u32,
-    /// Open connections that are not in use.
-    pub idle: usize,
-    /// The maximum.
-    pub max: u32,
 }
 
 #[cfg(test)]
@@ -255,18 +207,18 @@ mod tests {
     #[test]
     fn a_statement_reads_locks_or_writes() {
         for (sql, kind) in [
-            ("SELECT name FROM tasks", StatementKind::Read),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", StatementKind::Read),
-            ("SELECT name FROM tasks FOR UPDATE", StatementKind::Lock),
-            ("INSERT INTO tasks VALUES ($1)", StatementKind::Change),
-            ("UPDATE tasks SET name = $1", StatementKind::Change),
-            ("DELETE FROM tasks", StatementKind::Change),
+            ("SELECT name FROM tasks", "read"),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", "read"),
+            ("SELECT name FROM tasks FOR UPDATE", "lock"),
+            ("INSERT INTO tasks VALUES ($1)", "write"),
+            ("UPDATE tasks SET name = $1", "write"),
+            ("DELETE FROM tasks", "write"),
             (
                 "WITH a AS (UPDATE tasks SET name = $1 RETURNING name) SELECT * FROM a",
-                StatementKind::Change,
+                "write",
             ),
         ] {
-            assert_eq!(StatementKind::of(sql), kind, "{sql}");
+            assert_eq!(statement_kind(sql), kind, "{sql}");
         }
     }
 }

@@ -7,17 +7,7 @@ mod m0001;
 
 use sea_orm_migration::{MigrationTrait, MigratorTrait, async_trait};
 
-use crate::{config::TableLayout, domain::sha256::Sha256};
-
-tokio::task_local! {
-    /// The layout of the tables of account data that a migration creates.
-    static LAYOUT: TableLayout;
-}
-
-/// Runs migrations that create the tables of account data in a layout. SQLite has only the plain one.
-pub async fn with_layout<F: Future>(layout: TableLayout, migrations: F) -> F::Output {
-    LAYOUT.scope(layout, migrations).await
-}
+use crate::domain::sha256::Sha256;
 
 /// All migrations, oldest first. Once released, none is changed or removed.
 pub struct Migrator;

@@ -5,8 +5,6 @@
 mod accounts;
 mod copy;
 
-use std::time::Duration;
-
 use sea_orm::DbErr;
 
 use super::{
@@ -19,9 +17,6 @@ pub use self::{
     accounts::{accounts, delete_account},
     copy::{CopiedTable, copy},
 };
-
-/// The maximum wait for a PostgreSQL that cannot be reached.
-const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Why a command on a whole database failed. Its text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -82,12 +77,5 @@ impl WholeDatabaseError {
 
 /// Opens a database, whose schema may be created or brought up to date.
 async fn open(database: &DatabaseUrl, migrate: bool) -> Result<Connections, OpenError> {
-    let options = ConnectOptions {
-        max_connections: 2,
-        migrate,
-        serves: false,
-        max_wait: Some(MAX_WAIT),
-        metrics: Default::default(),
-    };
-    connect::connect(database, &options).await
+    connect::connect(database, &ConnectOptions::for_command(migrate)).await
 }

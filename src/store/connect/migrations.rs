@@ -3,30 +3,40 @@
 
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
-    EntityTrait, IsolationLevel, SqliteTransactionMode, Statement, TransactionOptions,
-    TransactionTrait, sea_query::OnConflict,
+    EntityTrait, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+    sea_query::OnConflict,
 };
 use sea_orm_migration::MigratorTrait;
 
+use uuid::Uuid;
+
 use super::{
-    OpenError, message,
-    postgres_server::{NeededPermissions, check_permissions},
+    OpenError,
+    open_error::INCOMPLETE,
+    postgres_server::{check_permissions, to_read_migrations},
 };
 use crate::{
     config::TableLayout,
+    domain::sha256::Sha256,
     store::{
+        WriteMode, account,
         entity::server_key,
-        schema::{self, Migrator, with_layout},
+        schema::{self, Migrator, SchemaTable},
     },
 };
 
 /// The name of the digest of the schema, in `server_keys`.
 const SCHEMA_DIGEST: &str = "schema";
+/// The name of the secret that signs page tokens, in `server_keys`.
+const PAGE_KEY: &str = "page_token";
 /// The name of the row of `server_keys` that exists while another database is copied into this one.
 const UNFINISHED_COPY: &str = "unfinished_copy";
 
 /// Key of the PostgreSQL advisory lock that a server holds while it migrates.
 const MIGRATION_LOCK: i64 = 0x6578_7065_7274_6973;
+
+const UNKNOWN_SCHEMA: &str = "the database has a schema that this version does not know: run the \
+    version that created it, or set EXPERTISE_DATABASE_URL to another database";
 
 /// What opening a database has done to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,129 +49,81 @@ pub enum SchemaChange {
     Migrated,
 }
 
-/// What to do with a schema of an earlier version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OldSchemaPolicy {
-    /// Bring it up to date.
-    Migrate,
-    /// Fail.
-    Refuse,
-}
-
-impl OldSchemaPolicy {
-    /// What the setting `migrate` says.
-    pub fn for_setting(migrate: bool) -> Self {
-        match migrate {
-            true => Self::Migrate,
-            false => Self::Refuse,
-        }
-    }
-}
-
-/// Creates a missing schema. Brings an old one up to date, or refuses it.
+/// Creates a missing schema in a layout. Brings an old one up to date, or refuses it unless `migrate`.
+/// With [`WriteMode::ValidateOnly`], a missing schema is created and rolled back, to check that this
+/// works, and an old one is left alone.
 pub async fn prepare_schema(
     db: &DatabaseConnection,
-    old: OldSchemaPolicy,
+    migrate: bool,
+    layout: TableLayout,
+    mode: WriteMode,
 ) -> Result<SchemaChange, OpenError> {
-    let change = needed_change(db, old).await?;
-    if change == SchemaChange::Current {
+    if layout == TableLayout::Distributed {
+        check_distributable(db).await?;
+    }
+    let change = needed_change(db, migrate).await?;
+    let runs = match mode {
+        WriteMode::Store => change != SchemaChange::Current,
+        WriteMode::ValidateOnly => change == SchemaChange::Created,
+    };
+    if !runs {
         return Ok(change);
     }
-    let (transaction, migrations) = run_migrations(db).await?;
-    let committed = transaction.commit().await;
-    committed.map_err(|err| message::schema_error(&err))?;
-    Ok(match migrations {
+    let transaction = begin_migrations(db).await?;
+    let pending = pending_migrations(&transaction).await?;
+    let distributes = layout == TableLayout::Distributed || is_distributed(&transaction).await?;
+    Migrator::up(&transaction, None).await?;
+    if distributes {
+        distribute_tables(&transaction).await?;
+    }
+    write_keys(&transaction).await?;
+    match mode {
+        WriteMode::Store => transaction.commit().await?,
+        WriteMode::ValidateOnly => transaction.rollback().await?,
+    }
+    Ok(match pending {
         // Another server has migrated meanwhile.
         0 => SchemaChange::Current,
         _ => change,
     })
 }
 
-/// What [`prepare_schema`] would do. A missing schema is created and rolled back, to check that this
-/// works.
-pub async fn check_schema(
-    db: &DatabaseConnection,
-    old: OldSchemaPolicy,
-) -> Result<SchemaChange, OpenError> {
-    let change = needed_change(db, old).await?;
-    if change == SchemaChange::Created {
-        let (transaction, _) = run_migrations(db).await?;
-        let rolled_back = transaction.rollback().await;
-        rolled_back.map_err(|err| message::schema_error(&err))?;
-    }
-    Ok(change)
-}
-
-async fn needed_change(
-    db: &DatabaseConnection,
-    old: OldSchemaPolicy,
-) -> Result<SchemaChange, OpenError> {
-    let failed = |err: DbErr| message::schema_error(&err);
+/// What [`prepare_schema`] has to do, unless it refuses the schema.
+async fn needed_change(db: &DatabaseConnection, migrate: bool) -> Result<SchemaChange, OpenError> {
     // One transaction reads the migrations and the digest, because another server may migrate meanwhile.
-    let is_postgres = db.get_database_backend() == DbBackend::Postgres;
-    let transaction = db.begin_with_options(TransactionOptions {
-        isolation_level: is_postgres.then_some(IsolationLevel::RepeatableRead),
-        ..TransactionOptions::default()
-    });
-    let transaction = transaction.await.map_err(failed)?;
+    let transaction = account::begin_snapshot(db).await?;
     if transaction.get_database_backend() == DbBackend::Postgres {
-        check_permissions(&transaction, NeededPermissions::Migrations).await?;
+        check_permissions(&transaction, to_read_migrations()).await?;
     }
     let all = Migrator::migrations().len();
     let pending = match pending_migrations(&transaction).await {
-        Ok(pending) => pending,
-        // The database has migrations that this version does not know.
-        Err(DbErr::Custom(_)) => return Err(OpenError::UnknownSchema),
-        Err(err) => return Err(failed(err)),
+        Err(DbErr::Custom(_)) => return Err(OpenError::unusable(UNKNOWN_SCHEMA)),
+        pending => pending?,
     };
-    let is_empty = pending == all;
-    if !is_empty {
-        let keys = server_key::Entity::find().all(&transaction).await;
-        check_keys(&keys.map_err(failed)?, all - pending)?;
+    if pending < all {
+        let keys = server_key::Entity::find().all(&transaction).await?;
+        check_keys(&keys, all - pending)?;
     }
-    transaction.rollback().await.map_err(failed)?;
-    if pending == 0 {
-        return Ok(SchemaChange::Current);
-    }
-    match old {
-        OldSchemaPolicy::Refuse if is_empty => Err(OpenError::NoSchema),
-        OldSchemaPolicy::Refuse => Err(OpenError::OldSchema { pending }),
-        OldSchemaPolicy::Migrate if is_empty => Ok(SchemaChange::Created),
-        OldSchemaPolicy::Migrate => Ok(SchemaChange::Migrated),
+    transaction.rollback().await?;
+    match pending {
+        0 => Ok(SchemaChange::Current),
+        _ if migrate && pending == all => Ok(SchemaChange::Created),
+        _ if migrate => Ok(SchemaChange::Migrated),
+        _ if pending == all => Err(OpenError::unusable(
+            "the database is empty: run `expertise migrate`, or set EXPERTISE_MIGRATE=true",
+        )),
+        _ => Err(OpenError::unusable(format!(
+            "the database schema is older than this version (missing migrations: {pending}): run \
+             `expertise migrate`, or set EXPERTISE_MIGRATE=true"
+        ))),
     }
 }
 
-/// Runs the missing migrations. New tables get the layout of the existing ones. Returns the open
-/// transaction, and the number of these migrations.
-async fn run_migrations(
-    db: &DatabaseConnection,
-) -> Result<(DatabaseTransaction, usize), OpenError> {
-    let failed = |err: DbErr| message::schema_error(&err);
-    let transaction = begin_migrations(db).await.map_err(failed)?;
-    let pending = pending_migrations(&transaction).await.map_err(failed)?;
-    let layout = layout_of_tables(&transaction).await.map_err(failed)?;
-    let migrated = migrate(&transaction, layout.unwrap_or_default()).await;
-    migrated.map_err(failed)?;
-    Ok((transaction, pending))
-}
-
-/// Runs the missing migrations in a layout, and stores the digest.
-async fn migrate(transaction: &DatabaseTransaction, layout: TableLayout) -> Result<(), DbErr> {
-    with_layout(layout, Migrator::up(transaction, None)).await?;
-    write_digest(transaction).await
-}
-
-/// Stores the digest of this version's schema.
-async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
-    let digest = server_key::ActiveModel {
-        name: Set(SCHEMA_DIGEST.to_owned()),
-        value: Set(schema::digest(Migrator::migrations().len()).to_vec()),
-    };
-    let replace = OnConflict::column(server_key::Column::Name)
-        .update_column(server_key::Column::Value)
-        .to_owned();
-    let insert = server_key::Entity::insert(digest).on_conflict(replace);
-    insert.exec_without_returning(db).await.map(drop)
+/// The number of migrations that the database lacks. Fails with [`DbErr::Custom`] if it has one that this
+/// version does not know.
+async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
+    let pending = Migrator::get_pending_migrations_read_only(db).await?;
+    Ok(pending.len())
 }
 
 /// Checks that no copy is unfinished, and that the schema is what the first `migrations` migrations of
@@ -169,85 +131,17 @@ async fn write_digest(db: &DatabaseTransaction) -> Result<(), DbErr> {
 fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenError> {
     let find = |name| keys.iter().find(|key| key.name == name);
     if find(UNFINISHED_COPY).is_some() {
-        return Err(OpenError::UnfinishedCopy);
+        return Err(OpenError::unusable(
+            "EXPERTISE_DATABASE_URL names a database with an unfinished copy, so it has only a part \
+             of the data: copy into a new database",
+        ));
     }
     let expected = schema::digest(migrations);
-    let is_known = find(SCHEMA_DIGEST).map_or(keys.is_empty(), |digest| digest.value == expected);
-    is_known.then_some(()).ok_or(OpenError::UnknownSchema)
-}
-
-/// Marks the database, so that no program opens it until the copied keys replace the mark.
-pub async fn mark_unfinished_copy(db: &DatabaseConnection) -> Result<(), DbErr> {
-    let mark = server_key::ActiveModel {
-        name: Set(UNFINISHED_COPY.to_owned()),
-        value: Set(Vec::new()),
-    };
-    let insert = server_key::Entity::insert(mark);
-    insert.exec_without_returning(db).await.map(drop)
-}
-
-/// Creates the schema with distributed tables, or brings such a schema up to date. Refuses tables
-/// that are not distributed.
-pub async fn prepare_distributed_schema(
-    db: &DatabaseConnection,
-) -> Result<SchemaChange, OpenError> {
-    let failed = |err: DbErr| message::schema_error(&err);
-    let transaction = begin_migrations(db).await.map_err(failed)?;
-    if !has_citus(&transaction).await.map_err(failed)? {
-        return Err(OpenError::NoCitus);
+    match find(SCHEMA_DIGEST) {
+        Some(digest) if digest.value == expected => Ok(()),
+        None if keys.is_empty() => Ok(()),
+        _ => Err(OpenError::unusable(UNKNOWN_SCHEMA)),
     }
-    match layout_of_tables(&transaction).await.map_err(failed)? {
-        None => {
-            let migrated = migrate(&transaction, TableLayout::Distributed).await;
-            migrated.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
-            Ok(SchemaChange::Created)
-        }
-        Some(TableLayout::Distributed) => {
-            transaction.rollback().await.map_err(failed)?;
-            prepare_schema(db, OldSchemaPolicy::Migrate).await
-        }
-        Some(TableLayout::Plain) => Err(OpenError::NotDistributed),
-    }
-}
-
-/// Whether the tables of a database are distributed.
-pub async fn is_distributed(db: &DatabaseConnection) -> Result<bool, OpenError> {
-    let layout = layout_of_tables(db).await;
-    let layout = layout.map_err(|err| message::schema_error(&err))?;
-    Ok(layout == Some(TableLayout::Distributed))
-}
-
-async fn has_citus(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
-    const CITUS: &str = "SELECT 1 FROM pg_extension WHERE extname = 'citus'";
-    let statement = Statement::from_string(DbBackend::Postgres, CITUS);
-    Ok(db.query_one_raw(statement).await?.is_some())
-}
-
-/// The layout of the table of tasks, which all tables of account data share. `None` if there is no
-/// table, and on SQLite.
-async fn layout_of_tables(db: &impl ConnectionTrait) -> Result<Option<TableLayout>, DbErr> {
-    if db.get_database_backend() == DbBackend::Sqlite {
-        return Ok(None);
-    }
-    // The table of Citus is there only if Citus is.
-    let distributed = match has_citus(db).await? {
-        true => "EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = tasks.oid)",
-        false => "false",
-    };
-    let layout = format!(
-        "SELECT {distributed} AS distributed FROM pg_tables, \
-         (SELECT to_regclass(quote_ident(current_schema()) || '.tasks') AS oid) AS tasks \
-         WHERE schemaname = current_schema() LIMIT 1"
-    );
-    let statement = Statement::from_string(DbBackend::Postgres, layout);
-    let Some(row) = db.query_one_raw(statement).await? else {
-        return Ok(None);
-    };
-    Ok(Some(match row.try_get("", "distributed")? {
-        true => TableLayout::Distributed,
-        false => TableLayout::Plain,
-    }))
 }
 
 /// Begins the transaction of migrations. When several servers start together, one migrates while the
@@ -267,8 +161,107 @@ async fn begin_migrations(db: &DatabaseConnection) -> Result<DatabaseTransaction
     Ok(transaction)
 }
 
-/// The number of migrations that the database lacks.
-async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
-    let pending = Migrator::get_pending_migrations_read_only(db).await?;
-    Ok(pending.len())
+/// Stores the digest of this version's schema, and the secret of page tokens if there is none.
+async fn write_keys(db: &DatabaseTransaction) -> Result<(), DbErr> {
+    use server_key::{ActiveModel, Column, Entity};
+    let digest = schema::digest(Migrator::migrations().len());
+    let secret = Sha256::default().with(Uuid::new_v4()).with(Uuid::new_v4());
+    let keys = [(SCHEMA_DIGEST, digest), (PAGE_KEY, secret.finish())];
+    let keys = keys.map(|(name, value)| ActiveModel {
+        name: Set(name.to_owned()),
+        value: Set(value.to_vec()),
+    });
+    Entity::delete_by_id(SCHEMA_DIGEST).exec(db).await?;
+    let insert = Entity::insert_many(keys)
+        .on_conflict(OnConflict::column(Column::Name).do_nothing().to_owned());
+    insert.exec_without_returning(db).await.map(drop)
+}
+
+/// Reads the secret that signs page tokens.
+pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
+    let key = server_key::Entity::find_by_id(PAGE_KEY).one(db).await?;
+    key.and_then(|key| key.value.try_into().ok())
+        .ok_or_else(|| {
+            OpenError::schema(format!(
+                "the table server_keys has no valid key: {INCOMPLETE}"
+            ))
+        })
+}
+
+/// Marks the database, so that no program opens it until the copied keys replace the mark.
+pub async fn mark_unfinished_copy(db: &DatabaseConnection) -> Result<(), DbErr> {
+    let mark = server_key::ActiveModel {
+        name: Set(UNFINISHED_COPY.to_owned()),
+        value: Set(Vec::new()),
+    };
+    let insert = server_key::Entity::insert(mark);
+    insert.exec_without_returning(db).await.map(drop)
+}
+
+/// Fails if the database cannot get distributed tables.
+async fn check_distributable(db: &DatabaseConnection) -> Result<(), OpenError> {
+    if !has_citus(db).await? {
+        return Err(OpenError::unusable(
+            "--distribute needs Citus in this database: run CREATE EXTENSION citus there, or leave \
+             out --distribute",
+        ));
+    }
+    const ANY_TABLE: &str = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() LIMIT 1";
+    if has_row(db, ANY_TABLE).await? && !is_distributed(db).await? {
+        return Err(OpenError::unusable(
+            "--distribute is for an empty database, and this one has tables that were created \
+             without it: use an empty database, or leave out --distribute",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether Citus distributes the tables of account data.
+pub async fn is_distributed(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
+    // The table of Citus is there only if Citus is.
+    Ok(has_citus(db).await? && is_table_distributed(db, "tasks").await?)
+}
+
+async fn is_table_distributed(db: &impl ConnectionTrait, name: &str) -> Result<bool, DbErr> {
+    let sql = format!(
+        "SELECT 1 FROM pg_dist_partition \
+         WHERE logicalrelid = to_regclass(quote_ident(current_schema()) || '.{name}')"
+    );
+    has_row(db, &sql).await
+}
+
+async fn has_citus(db: &impl ConnectionTrait) -> Result<bool, DbErr> {
+    let is_postgres = db.get_database_backend() == DbBackend::Postgres;
+    Ok(is_postgres && has_row(db, "SELECT 1 FROM pg_extension WHERE extname = 'citus'").await?)
+}
+
+async fn has_row(db: &impl ConnectionTrait, sql: &str) -> Result<bool, DbErr> {
+    let query = Statement::from_string(DbBackend::Postgres, sql);
+    Ok(db.query_one_raw(query).await?.is_some())
+}
+
+/// Has Citus distribute the tables that it does not distribute yet. All rows of an account are on one
+/// node, and the server keys are on every node. A table that others refer to comes before them.
+async fn distribute_tables(db: &DatabaseTransaction) -> Result<(), DbErr> {
+    for SchemaTable {
+        name,
+        is_of_accounts,
+    } in schema::tables()
+    {
+        if is_table_distributed(db, name).await? {
+            continue;
+        }
+        let distribute = match (is_of_accounts, name) {
+            (false, _) => format!("SELECT create_reference_table('{name}')"),
+            (true, "accounts") => {
+                format!("SELECT create_distributed_table('{name}', 'account_id')")
+            }
+            (true, _) => format!(
+                "SELECT create_distributed_table('{name}', 'account_id', \
+                 colocate_with => 'accounts')"
+            ),
+        };
+        db.execute_unprepared(&distribute).await?;
+    }
+    Ok(())
 }

@@ -2,10 +2,7 @@
 
 use std::{
     str::FromStr,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,7 +13,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{OpenError, message};
+use super::{OpenError, Pools, connect_failure::connect_error, probe::HealthProbe};
 use crate::config::PostgresUrl;
 
 /// How long a call waits for a connection before it answers UNAVAILABLE. Connections are
@@ -45,75 +42,63 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// write is refused, and each would close all connections.
 const MIN_REFUSAL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A pool of connections to PostgreSQL.
-pub struct Opened {
-    pub options: PgConnectOptions,
-    pub pool: DatabaseConnection,
-    pub refusals: Refusals,
-}
-
 /// When a write was last refused because its server is a standby or read-only. Connections that were
 /// open at that time are closed: a new one may lead to a server that takes writes.
-#[derive(Clone)]
-pub struct Refusals {
-    start: Instant,
-    /// Milliseconds from `start`; 0 before the first refusal.
-    last: Arc<AtomicU64>,
-}
+#[derive(Clone, Default)]
+pub struct Refusals(Arc<Mutex<Option<Instant>>>);
 
 impl Refusals {
-    fn new() -> Self {
-        Self {
-            start: Instant::now(),
-            last: Arc::default(),
-        }
-    }
-
     /// Returns whether connections are closed for this refusal.
     pub fn record(&self) -> bool {
-        let now = self.now();
-        let interval = millis(MIN_REFUSAL_INTERVAL);
-        let moved = |last| (last == 0 || now >= last + interval).then_some(now);
-        let ordering = Ordering::Relaxed;
-        self.last.fetch_update(ordering, ordering, moved).is_ok()
+        let mut last = self.last();
+        let closes = last.is_none_or(|last| last.elapsed() >= MIN_REFUSAL_INTERVAL);
+        if closes {
+            *last = Some(Instant::now());
+        }
+        closes
     }
 
     /// Whether a connection of this age was opened after the last refusal.
     fn allow(&self, age: Duration) -> bool {
-        self.now().saturating_sub(millis(age)) >= self.last.load(Ordering::Relaxed)
+        self.last().is_none_or(|last| age < last.elapsed())
     }
 
-    fn now(&self) -> u64 {
-        millis(self.start.elapsed()) + 1
+    fn last(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Checks that the database can be reached, and opens a pool.
-pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Opened, OpenError> {
+/// Checks that the database can be reached, and makes a pool, which opens connections when they are needed.
+pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, OpenError> {
     let options = options(url)?;
     let connecting = async { PgConnection::connect_with(&options).await?.close().await };
     let connected = timeout(CONNECT_TIMEOUT, connecting).await;
     connected
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
-        .map_err(|err| message::postgres_error(url, &options, &err))?;
-    let refusals = Refusals::new();
+        .map_err(|err| connect_error(url, &options, &err))?;
+    let refusals = Refusals::default();
     let pool = pool(options.clone(), max_connections, &refusals);
-    Ok(Opened {
-        options,
-        pool,
-        refusals,
+    Ok(Pools {
+        writer: pool.clone(),
+        reader: pool.clone(),
+        // One connection is left for reads while writes wait for locks.
+        max_writes: (max_connections as usize).saturating_sub(1).max(1),
+        refusals: Some(refusals),
+        probe: HealthProbe::postgres(options, pool),
     })
 }
 
 /// The driver's options for a URL.
 fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url.for_the_driver());
+    let options = options.map_err(|_| {
+        OpenError::WrongSetting(
+            "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its \
+             parameters, such as sslmode=require"
+                .into(),
+        )
+    })?;
     Ok(options
-        .map_err(|_| OpenError::InvalidUrl)?
         .application_name("expertise")
         // PgBouncer refuses this parameter, and no column is a float.
         .extra_float_digits(None)

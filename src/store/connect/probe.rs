@@ -1,6 +1,7 @@
 //! The health check of the database.
 
 use std::{
+    borrow::Cow,
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -8,14 +9,11 @@ use std::{
 };
 
 use sea_orm::DatabaseConnection;
-use sqlx::{
-    Connection, Executor, PgConnection,
-    postgres::{PgConnectOptions, PgDatabaseError},
-};
+use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::{sync::Mutex, time::timeout};
 
 use super::{
-    message::{self, ConnectMessage},
+    connect_failure::{NO_ANSWER, TOO_MANY_CONNECTIONS, connect_failure, state},
     page_key,
 };
 
@@ -84,7 +82,7 @@ impl HealthProbe {
     }
 
     /// Checks whether the database answers; the error says why it does not.
-    pub async fn check(&self) -> Result<(), ConnectMessage> {
+    pub async fn check(&self) -> Result<(), Cow<'static, str>> {
         let check = async {
             match self {
                 Self::Postgres {
@@ -92,28 +90,26 @@ impl HealthProbe {
                     connection,
                     pool,
                 } => match query(options, connection).await {
-                    Err(err) if has_no_connection_left(&err) && answers_in_time(pool).await => {
+                    Err(err)
+                        if state(&err).as_deref() == Some(TOO_MANY_CONNECTIONS)
+                            && answers_in_time(pool).await =>
+                    {
                         Ok(())
                     }
-                    outcome => outcome.map_err(|err| message::connect_message(options, &err)),
+                    outcome => outcome.map_err(|err| connect_failure(options, &err).why),
                 },
-                Self::Sqlite { pool, file } => {
-                    let replaced = match file {
-                        Some(file) => !file.is_there().await,
-                        None => false,
-                    };
-                    match read_key(pool).await {
-                        _ if replaced => Err(REPLACED_FILE.into()),
-                        true => Ok(()),
-                        false => Err(UNREADABLE_FILE.into()),
-                    }
-                }
+                Self::Sqlite {
+                    file: Some(file), ..
+                } if !file.is_there().await => Err(REPLACED_FILE.into()),
+                Self::Sqlite { pool, .. } => match page_key(pool).await {
+                    Ok(_) => Ok(()),
+                    Err(_) => Err(UNREADABLE_FILE.into()),
+                },
             }
         };
-        let no_answer = |_| Err(message::NO_ANSWER.into());
         timeout(CHECK_TIMEOUT, check)
             .await
-            .unwrap_or_else(no_answer)
+            .unwrap_or(Err(NO_ANSWER.into()))
     }
 
     /// Closes the connection of the check.
@@ -148,18 +144,8 @@ async fn query(
     Ok(())
 }
 
-fn has_no_connection_left(err: &sqlx::Error) -> bool {
-    let err = err.as_database_error();
-    err.and_then(|err| err.try_downcast_ref::<PgDatabaseError>())
-        .is_some_and(|err| err.code() == message::TOO_MANY_CONNECTIONS)
-}
-
 /// Whether a pool answers so soon that there is time left to say why not: the driver tries for long
 /// to get a connection where the database has none left.
 async fn answers_in_time(pool: &DatabaseConnection) -> bool {
-    matches!(timeout(CHECK_TIMEOUT / 2, read_key(pool)).await, Ok(true))
-}
-
-async fn read_key(db: &DatabaseConnection) -> bool {
-    page_key(db).await.is_ok()
+    matches!(timeout(CHECK_TIMEOUT / 2, page_key(pool)).await, Ok(Ok(_)))
 }

@@ -1,10 +1,11 @@
 //! The connections to SQLite.
 
-use std::{
-    fs, future::ready, os::unix::fs::OpenOptionsExt, path::Path, str::FromStr, sync::Arc,
-    time::Duration,
-};
+use std::{fs, future::ready, io, os::unix::fs::OpenOptionsExt, path::Path, time::Duration};
 
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 use sea_orm::{DatabaseConnection, SqlxSqliteConnector};
 use sqlx::{
     ConnectOptions as _, Connection,
@@ -13,12 +14,10 @@ use sqlx::{
 use tokio::time::{Instant, sleep};
 
 use super::{
-    ConnectOptions, Connections, OpenError, message,
-    migrations::{OldSchemaPolicy, SchemaChange, check_schema, prepare_schema},
-    page_key,
+    ConnectOptions, OpenError, Pools,
     probe::{HealthProbe, OpenedFile},
 };
-use crate::store::metrics::StoreMetrics;
+use crate::store::error::{cause, primary_sqlite_code};
 
 /// The maximum number of connections that read from SQLite.
 const MAX_READERS: u32 = 8;
@@ -26,7 +25,7 @@ const MAX_READERS: u32 = 8;
 /// pause within the page.
 const ROW_BUFFER: usize = 1_024;
 /// The same for commands that read whole tables, where every row may have a large body.
-const ROW_BUFFER_OF_COMMANDS: usize = 1;
+const COMMAND_ROW_BUFFER: usize = 1;
 /// How long a write waits for another process that holds the SQLite file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a locked SQLite file is opened again.
@@ -46,146 +45,70 @@ const ANALYZED_ROWS: u32 = 400;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Opens a file, and creates it if `options` permit that.
-pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Connections, OpenError> {
-    let ConnectOptions {
-        migrate,
-        serves,
-        metrics,
-        ..
-    } = options;
-    let file_error = |err| message::file_error(path, &err);
-    let file = || SqliteConnectOptions::new().filename(path);
-    let old_schema = OldSchemaPolicy::for_setting(*migrate);
-    if old_schema == OldSchemaPolicy::Refuse && is_absent(path) {
-        return Err(OpenError::NoFile {
-            path: path.display().to_string(),
-        });
+pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Pools, OpenError> {
+    if is_missing(path, options.migrate)? {
+        create_private(path)?;
     }
-    create_private(path);
-    let options = with_settings(file())
+    let writing = settings()
+        .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .pragma("cache_size", WRITER_CACHE)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         // This updates SQLite's statistics of the tables that grew.
         .optimize_on_close(true, ANALYZED_ROWS);
-    let mut writer = open_writer(options).await.map_err(file_error)?;
-    // Without permission to write the file, SQLite opens it read-only and reports no error.
-    message::check_writable(path)?;
-    let schema_change = prepare_schema(&writer, old_schema).await?;
-    let page_key = page_key(&writer).await?;
-    metrics.measure(&mut writer);
-    let row_buffer = match serves {
+    let writer = open_pool(path, 1, writing).await?;
+    let row_buffer = match options.serves {
         true => ROW_BUFFER,
-        false => ROW_BUFFER_OF_COMMANDS,
+        false => COMMAND_ROW_BUFFER,
     };
-    let reading = || {
-        with_settings(file())
-            .read_only(true)
-            .row_buffer_size(row_buffer)
-    };
-    let reader = open_pool(MAX_READERS, reading());
-    let mut reader = reader.await.map_err(file_error)?;
-    metrics.measure(&mut reader);
-    let probe = open_pool(1, reading());
-    let probe = probe.await.map_err(file_error)?;
-    Ok(Connections {
+    let reading = settings()
+        .filename(path)
+        .read_only(true)
+        .row_buffer_size(row_buffer);
+    Ok(Pools {
+        writer,
+        reader: open_pool(path, MAX_READERS, reading.clone()).await?,
         max_writes: 1,
         refusals: None,
-        writer,
-        reader,
         probe: HealthProbe::Sqlite {
-            pool: probe,
+            pool: open_pool(path, 1, reading).await?,
             file: OpenedFile::at(path).ok(),
         },
-        page_key,
-        schema_change,
-        is_distributed: false,
     })
-}
-
-/// Checks whether [`open_file`] would succeed, without creating the file or changing it.
-pub async fn check_file(path: &Path, old: OldSchemaPolicy) -> Result<SchemaChange, OpenError> {
-    if is_absent(path) {
-        return match old {
-            OldSchemaPolicy::Migrate => message::check_creatable(path),
-            OldSchemaPolicy::Refuse => Err(OpenError::NoFile {
-                path: path.display().to_string(),
-            }),
-        };
-    }
-    let file_error = |err| message::file_error(path, &err);
-    message::check_writable(path)?;
-    let options = with_settings(SqliteConnectOptions::new().filename(path));
-    // This reads the schema, so a file that is not a database is detected.
-    let options = options.pragma("table_info", "tasks");
-    let db = open_pool(1, options).await.map_err(file_error)?;
-    let change = check_schema(&db, old).await?;
-    if change == SchemaChange::Current {
-        page_key(&db).await?;
-    }
-    let _ = db.close().await;
-    Ok(change)
-}
-
-/// Opens the connection that writes. Tries again while the file is locked: SQLite itself does not wait
-/// when it sets the journal mode, and several servers may open a new file concurrently.
-async fn open_writer(options: SqliteConnectOptions) -> Result<DatabaseConnection, sqlx::Error> {
-    let begun = Instant::now();
-    loop {
-        match open_pool(1, options.clone()).await {
-            Err(err) if message::is_locked(&err) && begun.elapsed() < BUSY_TIMEOUT => {
-                sleep(RETRY_INTERVAL).await;
-            }
-            opened => return opened,
-        }
-    }
-}
-
-/// Creates a missing file that only this user may read. SQLite gives its companion files the same mode.
-/// An existing file is left unchanged. Other errors are ignored, because SQLite then fails itself and
-/// reports why.
-fn create_private(file: &Path) {
-    let mut options = fs::File::options();
-    let _ = options.write(true).create_new(true).mode(0o600).open(file);
-}
-
-/// Whether a file is not there, but could be created in its directory.
-fn is_absent(file: &Path) -> bool {
-    let directory = file.parent().unwrap_or(Path::new(""));
-    let directory_exists = directory.as_os_str().is_empty() || directory.is_dir();
-    directory_exists && matches!(file.try_exists(), Ok(false))
 }
 
 /// Opens an in-memory database, which lives as long as its one connection.
-pub async fn open_memory(metrics: &Arc<StoreMetrics>) -> Result<Connections, OpenError> {
-    let options =
-        SqliteConnectOptions::from_str("sqlite::memory:").map_err(|_| OpenError::InvalidUrl)?;
-    let mut writer = open_pool(1, with_settings(options))
-        .await
-        .map_err(|err| message::file_error(Path::new(":memory:"), &err))?;
-    let schema_change = prepare_schema(&writer, OldSchemaPolicy::Migrate).await?;
-    let page_key = page_key(&writer).await?;
-    metrics.measure(&mut writer);
-    Ok(Connections {
+pub async fn open_memory() -> Result<Pools, OpenError> {
+    let pool = open_pool(Path::new(":memory:"), 1, settings().in_memory(true)).await?;
+    Ok(Pools {
+        writer: pool.clone(),
+        reader: pool.clone(),
         max_writes: 1,
         refusals: None,
-        reader: writer.clone(),
-        probe: HealthProbe::Sqlite {
-            pool: writer.clone(),
-            file: None,
-        },
-        writer,
-        page_key,
-        schema_change,
-        is_distributed: false,
+        probe: HealthProbe::Sqlite { pool, file: None },
     })
 }
 
-/// Adds the settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log at each
+/// Opens a file to check it. `None` if [`open_file`] would create it, which is tried with another file
+/// in its directory that has no name.
+pub async fn open_existing(
+    path: &Path,
+    migrate: bool,
+) -> Result<Option<DatabaseConnection>, OpenError> {
+    if is_missing(path, migrate)? {
+        let created = tempfile::tempfile_in(directory_of(path));
+        return created.map(|_| None).map_err(|_| permission_error(path));
+    }
+    // This reads the schema, so a file that is not a database is detected.
+    let options = settings().filename(path).pragma("table_info", "tasks");
+    open_pool(path, 1, options).await.map(Some)
+}
+
+/// The settings of every SQLite connection. `synchronous=FULL` syncs the write-ahead log at each
 /// COMMIT, so a write is durable once it returns OK.
-fn with_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
-    options
+fn settings() -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
@@ -193,10 +116,14 @@ fn with_settings(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// Opens connections. Tries again while the file is locked: SQLite itself does not wait when it sets the
+/// journal mode, and several servers may open a new file concurrently.
 async fn open_pool(
+    path: &Path,
     connections: u32,
     options: SqliteConnectOptions,
-) -> Result<DatabaseConnection, sqlx::Error> {
+) -> Result<DatabaseConnection, OpenError> {
+    let begun = Instant::now();
     let pool = SqlitePoolOptions::new()
         .min_connections(1)
         .max_connections(connections)
@@ -206,8 +133,98 @@ async fn open_pool(
         .test_before_acquire(false)
         // SQLite ends a transaction itself on some errors, such as a full disk. sqlx then
         // believes that it is still open and could not begin another one.
-        .before_acquire(|connection, _| Box::pin(ready(Ok(!connection.is_in_transaction()))))
-        .connect_with(options)
-        .await?;
-    Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool))
+        .before_acquire(|connection, _| Box::pin(ready(Ok(!connection.is_in_transaction()))));
+    loop {
+        let err = match pool.clone().connect_with(options.clone()).await {
+            Ok(pool) => return Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool)),
+            Err(err) => err,
+        };
+        let code = err.as_database_error().and_then(|err| err.code());
+        let code = code.as_deref().and_then(primary_sqlite_code);
+        let why = match code {
+            // SQLITE_BUSY, SQLITE_LOCKED
+            Some(5 | 6) if begun.elapsed() < BUSY_TIMEOUT => {
+                sleep(RETRY_INTERVAL).await;
+                continue;
+            }
+            // SQLITE_PERM, SQLITE_READONLY
+            Some(3 | 8) => return Err(permission_error(path)),
+            // SQLITE_NOTADB
+            Some(26) => "it is not an SQLite database: use another file".to_owned(),
+            Some(code) => cause(&code.to_string()).map_or_else(
+                || format!("SQLite fails with error code {code}: check the file"),
+                str::to_owned,
+            ),
+            None => "it cannot be opened: check the file".to_owned(),
+        };
+        return Err(OpenError::unusable(file_message(path, &why)));
+    }
+}
+
+fn file_message(path: &Path, why: &str) -> String {
+    let path = path.display();
+    format!("EXPERTISE_DATABASE_URL names the file {path}, which cannot be used: {why}")
+}
+
+/// Whether a file is missing. Fails if no file can be at this path, if this user may not write the file
+/// that is there, or if it is missing and may not be created.
+fn is_missing(path: &Path, migrate: bool) -> Result<bool, OpenError> {
+    let directory = directory_of(path).display();
+    let why = match fs::metadata(directory_of(path)) {
+        _ if path.is_dir() => "it is a directory: use the path of a file in it".to_owned(),
+        Ok(found) if !found.is_dir() => {
+            format!("{directory} is not a directory: use another path")
+        }
+        // An existing file is not opened to find out whether it may be written: when a process closes any
+        // descriptor of a file, it loses the locks of its connections on it, and another process then
+        // takes the file for unused and deletes its write-ahead log.
+        Ok(_) => match access(path, Access::WRITE_OK) {
+            Err(Errno::NOENT) if migrate => return Ok(true),
+            Err(Errno::NOENT) => {
+                return Err(OpenError::unusable(format!(
+                    "the file {} does not exist: check the path, or run `expertise migrate` to \
+                     create it",
+                    path.display()
+                )));
+            }
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Err(permission_error(path)),
+            // SQLite reports any other error itself.
+            _ => return Ok(false),
+        },
+        Err(err) if err.kind() == io::ErrorKind::NotFound => {
+            format!("the directory {directory} does not exist: create it, or use another path")
+        }
+        Err(_) => format!(
+            "this user may not access the directory {directory}: grant the permission, or use \
+             another path"
+        ),
+    };
+    Err(OpenError::WrongSetting(file_message(path, &why).into()))
+}
+
+/// Creates a missing file that only this user may read. SQLite gives its companion files the same mode.
+/// SQLite fails itself on errors other than a missing permission, and reports why.
+fn create_private(path: &Path) -> Result<(), OpenError> {
+    let mut options = fs::File::options();
+    let created = options.write(true).create_new(true).mode(0o600).open(path);
+    match created.map_err(|err| err.kind()) {
+        Err(io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+            Err(permission_error(path))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn permission_error(path: &Path) -> OpenError {
+    let directory = directory_of(path).display();
+    let why = format!(
+        "this user may not write it or create files in its directory {directory}: grant both \
+         permissions, or use another path"
+    );
+    OpenError::WrongSetting(file_message(path, &why).into())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    parent.unwrap_or(Path::new("."))
 }

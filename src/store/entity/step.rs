@@ -45,33 +45,6 @@ pub struct Model {
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {
-    #[sea_orm(
-        belongs_to = "super::task::Entity",
-        from = "(Column::AccountId, Column::Task)",
-        to = "(super::task::Column::AccountId, super::task::Column::Guid)"
-    )]
-    Task,
-    #[sea_orm(
-        belongs_to = "super::task::Entity",
-        from = "(Column::AccountId, Column::SubtaskId)",
-        to = "(super::task::Column::AccountId, super::task::Column::Guid)"
-    )]
-    Subtask,
-    #[sea_orm(has_many = "super::step_translation::Entity")]
-    Translations,
-}
-
-impl Related<super::task::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Task.def()
-    }
-}
-
-impl Related<super::step_translation::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Translations.def()
-    }
-}
+pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

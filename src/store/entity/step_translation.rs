@@ -32,10 +32,4 @@ pub enum Relation {
     Step,
 }
 
-impl Related<super::step::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Step.def()
-    }
-}
-
 impl ActiveModelBehavior for ActiveModel {}

@@ -46,29 +46,6 @@ pub struct Model {
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {
-    #[sea_orm(
-        belongs_to = "Entity",
-        from = "(Column::AccountId, Column::ParentGuid)",
-        to = "(Column::AccountId, Column::Guid)"
-    )]
-    Parent,
-    #[sea_orm(has_many = "super::step::Entity")]
-    Steps,
-    #[sea_orm(has_many = "super::task_translation::Entity")]
-    Translations,
-}
-
-impl Related<super::step::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Steps.def()
-    }
-}
-
-impl Related<super::task_translation::Entity> for Entity {
-    fn to() -> RelationDef {
-        Relation::Translations.def()
-    }
-}
+pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

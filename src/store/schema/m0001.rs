@@ -1,24 +1,16 @@
 //! The first schema. Names are written out, as later changes of the entities must not
 //! change this migration.
 
-use sea_orm_migration::{
-    prelude::*,
-    sea_orm::{DbBackend, Statement},
-};
-use uuid::Uuid;
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
-use super::{LAYOUT, SchemaTable};
-use crate::{config::TableLayout, domain::sha256::Sha256};
+use super::SchemaTable;
 
 pub struct Migration;
-
-/// The name of the key that signs page tokens, in `server_keys`.
-const PAGE_KEY: &str = "page_token";
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are types that
 /// differ between the databases. `{seq}` is an increasing number that the database draws. `{seq_key}` is
 /// the primary key that contains it; on SQLite `{seq}` alone is the key. `{by_key}` makes SQLite store
-/// rows only in the primary key. `{foreign_keys}` are those of [`FOREIGN_KEYS`].
+/// rows only in the primary key.
 const TABLES: [&str; 15] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
@@ -67,7 +59,9 @@ const TABLES: [&str; 15] = [
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
         content text NOT NULL,
-        PRIMARY KEY (account_id, guid){foreign_keys}
+        PRIMARY KEY (account_id, guid),
+        CONSTRAINT tasks_parent_guid_fkey FOREIGN KEY (account_id, parent_guid)
+            REFERENCES tasks (account_id, guid)
     )",
     "CREATE TABLE task_translations (
         account_id {text} NOT NULL,
@@ -76,7 +70,9 @@ const TABLES: [&str; 15] = [
         locked boolean NOT NULL,
         name text,
         translated_from_name text NOT NULL,
-        PRIMARY KEY (account_id, task, language){foreign_keys}
+        PRIMARY KEY (account_id, task, language),
+        CONSTRAINT task_translations_task_fkey FOREIGN KEY (account_id, task)
+            REFERENCES tasks (account_id, guid) ON DELETE CASCADE
     )",
     // The body comes last, so that SQLite reads the other columns without reading it. A link is
     // always the subtask's id, so a flag says whether there is one. A column with the id would
@@ -105,7 +101,11 @@ const TABLES: [&str; 15] = [
         modified_ts bigint NOT NULL,
         content text NOT NULL,
         body text,
-        PRIMARY KEY (account_id, guid){foreign_keys}
+        PRIMARY KEY (account_id, guid),
+        CONSTRAINT steps_task_fkey FOREIGN KEY (account_id, task)
+            REFERENCES tasks (account_id, guid),
+        CONSTRAINT steps_subtask_id_fkey FOREIGN KEY (account_id, subtask_id)
+            REFERENCES tasks (account_id, guid)
     )",
     "CREATE TABLE step_translations (
         account_id {text} NOT NULL,
@@ -116,7 +116,9 @@ const TABLES: [&str; 15] = [
         translated_from_title text NOT NULL,
         translated_from_rest {bytes} NOT NULL,
         body text,
-        PRIMARY KEY (account_id, step, language){foreign_keys}
+        PRIMARY KEY (account_id, step, language),
+        CONSTRAINT step_translations_step_fkey FOREIGN KEY (account_id, step)
+            REFERENCES steps (account_id, guid) ON DELETE CASCADE
     )",
     // Without foreign keys, which PostgreSQL checks row by row: the write that deletes a task or
     // step deletes its rows.
@@ -195,16 +197,6 @@ const TABLES: [&str; 15] = [
     )",
 ];
 
-/// All foreign keys: the table, the column, the referenced table, whose `guid` the column holds, and the
-/// ON DELETE clause. Without a clause, a referenced row cannot be deleted.
-pub const FOREIGN_KEYS: [(&str, &str, &str, &str); 5] = [
-    ("tasks", "parent_guid", "tasks", ""),
-    ("task_translations", "task", "tasks", " ON DELETE CASCADE"),
-    ("steps", "task", "tasks", ""),
-    ("steps", "subtask_id", "tasks", ""),
-    ("step_translations", "step", "steps", " ON DELETE CASCADE"),
-];
-
 /// All indexes. All but the last are partial, on a column that their queries compare.
 ///
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
@@ -274,33 +266,19 @@ impl MigrationTrait for Migration {
                 )
             }
         };
-        let layout = LAYOUT.try_with(|layout| *layout).unwrap_or_default();
         for table in TABLES {
-            let keys = foreign_keys(table_name(table)).map(|key| format!(", {key}"));
             let table = table
                 .replace("{text}", text)
                 .replace("{uuid}", uuid)
                 .replace("{bytes}", bytes)
                 .replace("{seq}", seq)
                 .replace("{seq_key}", seq_key)
-                .replace("{by_key}", by_key)
-                .replace("{foreign_keys}", &keys.collect::<String>());
+                .replace("{by_key}", by_key);
             db.execute_unprepared(&table).await?;
         }
         for index in INDEXES {
             db.execute_unprepared(index).await?;
         }
-        if layout == TableLayout::Distributed {
-            // A table that others refer to comes before them.
-            for table in tables() {
-                db.execute_unprepared(&distribution(&table)).await?;
-            }
-        }
-        let insert = "INSERT INTO server_keys (name, value) VALUES ($1, $2)";
-        let values = [PAGE_KEY.into(), secret().to_vec().into()];
-        let backend = manager.get_database_backend();
-        db.execute_raw(Statement::from_sql_and_values(backend, insert, values))
-            .await?;
         Ok(())
     }
 
@@ -311,61 +289,15 @@ impl MigrationTrait for Migration {
     }
 }
 
-/// The tables that it creates.
+/// The tables that it creates. A table that others refer to comes before them.
 pub fn tables() -> impl Iterator<Item = SchemaTable> {
     TABLES.iter().map(|table| SchemaTable {
-        name: table_name(table),
-        is_of_accounts: is_of_accounts(table),
+        name: table.split_whitespace().nth(2).unwrap_or_default(),
+        is_of_accounts: table.contains("account_id"),
     })
 }
 
 /// The text of what it creates, for a digest.
 pub fn statements() -> impl Iterator<Item = &'static str> {
-    let keys = FOREIGN_KEYS.iter();
-    let keys = keys.flat_map(|(table, column, refers_to, on_delete)| {
-        [*table, *column, *refers_to, *on_delete]
-    });
-    TABLES.into_iter().chain(keys).chain(INDEXES)
-}
-
-/// The name of a table by the statement that creates it.
-fn table_name(table: &str) -> &str {
-    table.split_whitespace().nth(2).unwrap_or_default()
-}
-
-fn is_of_accounts(table: &str) -> bool {
-    table.contains("account_id")
-}
-
-/// The statement of Citus that distributes a table. All rows of an account are on one node, and the
-/// server keys are on every node.
-fn distribution(table: &SchemaTable) -> String {
-    let name = table.name;
-    if !table.is_of_accounts {
-        return format!("SELECT create_reference_table('{name}')");
-    }
-    let with = match name == table_name(TABLES[0]) {
-        true => "",
-        false => ", colocate_with => 'accounts'",
-    };
-    format!("SELECT create_distributed_table('{name}', 'account_id'{with})")
-}
-
-/// The foreign keys of a table, as constraints.
-fn foreign_keys(table: &str) -> impl Iterator<Item = String> {
-    let keys = FOREIGN_KEYS.iter().filter(move |(of, ..)| *of == table);
-    keys.map(move |(table, column, refers_to, on_delete)| {
-        format!(
-            "CONSTRAINT {table}_{column}_fkey FOREIGN KEY (account_id, {column}) \
-             REFERENCES {refers_to} (account_id, guid){on_delete}"
-        )
-    })
-}
-
-/// 32 random bytes.
-fn secret() -> [u8; 32] {
-    Sha256::default()
-        .with(Uuid::new_v4())
-        .with(Uuid::new_v4())
-        .finish()
+    TABLES.into_iter().chain(INDEXES)
 }

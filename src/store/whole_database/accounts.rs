@@ -86,75 +86,68 @@ pub async fn delete_account(
     account: &AccountId,
 ) -> Result<u64, WholeDatabaseError> {
     let connections = open(database, false).await?;
-    let deletion = Deletion {
-        scope: Scope {
-            db: &connections.writer,
-            account,
-        },
-        deleted: 0,
-    };
-    let deleted = deletion.run().await;
+    let deleted = delete_all(Scope {
+        db: &connections.writer,
+        account,
+    });
+    let deleted = deleted.await;
     connections.close().await;
     Ok(deleted?)
 }
 
-/// The deletion of an account.
-struct Deletion<'a> {
-    scope: Scope<'a, DatabaseConnection>,
-    /// The number of deleted rows.
-    deleted: u64,
+/// Deletes the rows of all tables. A table comes before those that it refers to.
+async fn delete_all(scope: Scope<'_, DatabaseConnection>) -> Result<u64, DbErr> {
+    Ok(delete_table::<index_deletion::Entity>(scope).await?
+        + delete_table::<change_feed::Entity>(scope).await?
+        + delete_table::<change::Entity>(scope).await?
+        + delete_table::<revision_alias::Entity>(scope).await?
+        + delete_table::<task_revision::Entity>(scope).await?
+        + delete_table::<task_history::Entity>(scope).await?
+        + delete_table::<name_use::Entity>(scope).await?
+        + delete_table::<step_translation::Entity>(scope).await?
+        + delete_table::<step::Entity>(scope).await?
+        + delete_table::<task_translation::Entity>(scope).await?
+        + delete_rows(scope, tasks_without_managed_tasks(scope)).await?
+        + delete_table::<request_outcome::Entity>(scope).await?
+        + delete_table::<role::Entity>(scope).await?
+        + delete_table::<account::Entity>(scope).await?)
 }
 
-impl Deletion<'_> {
-    /// Deletes the rows of all tables. A table comes before those that it refers to.
-    async fn run(mut self) -> Result<u64, DbErr> {
-        self.delete_all::<index_deletion::Entity>().await?;
-        self.delete_all::<change_feed::Entity>().await?;
-        self.delete_all::<change::Entity>().await?;
-        self.delete_all::<revision_alias::Entity>().await?;
-        self.delete_all::<task_revision::Entity>().await?;
-        self.delete_all::<task_history::Entity>().await?;
-        self.delete_all::<name_use::Entity>().await?;
-        self.delete_all::<step_translation::Entity>().await?;
-        self.delete_all::<step::Entity>().await?;
-        self.delete_all::<task_translation::Entity>().await?;
-        self.delete(self.tasks_without_managed_tasks()).await?;
-        self.delete_all::<request_outcome::Entity>().await?;
-        self.delete_all::<role::Entity>().await?;
-        self.delete_all::<account::Entity>().await?;
-        Ok(self.deleted)
-    }
+async fn delete_table<E: AccountEntity>(
+    scope: Scope<'_, DatabaseConnection>,
+) -> Result<u64, DbErr> {
+    delete_rows(scope, scope.find::<E>()).await
+}
 
-    async fn delete_all<E: AccountEntity>(&mut self) -> Result<(), DbErr> {
-        self.delete(self.scope.find::<E>()).await
-    }
-
-    /// Deletes these rows until there are none.
-    async fn delete<E: AccountEntity>(&mut self, rows: Select<E>) -> Result<(), DbErr> {
-        let key = || E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column);
-        let some = rows.select_only().columns(key()).limit(DELETED_ROWS);
-        let some = Expr::tuple(key().map(Expr::col)).in_subquery(some.into_query());
-        let delete = self.scope.delete::<E>().filter(some);
-        loop {
-            match delete.clone().exec(self.scope.db).await?.rows_affected {
-                0 => return Ok(()),
-                rows => self.deleted += rows,
-            }
+/// Deletes these rows until there are none.
+async fn delete_rows<E: AccountEntity>(
+    scope: Scope<'_, DatabaseConnection>,
+    rows: Select<E>,
+) -> Result<u64, DbErr> {
+    let key = || E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column);
+    let some = rows.select_only().columns(key()).limit(DELETED_ROWS);
+    let some = Expr::tuple(key().map(Expr::col)).in_subquery(some.into_query());
+    let delete = scope.delete::<E>().filter(some);
+    let mut deleted = 0;
+    loop {
+        match delete.clone().exec(scope.db).await?.rows_affected {
+            0 => return Ok(deleted),
+            rows => deleted += rows,
         }
     }
+}
 
-    /// Managed tasks refer to the tasks that manage them, and are deleted before these.
-    fn tasks_without_managed_tasks(&self) -> Select<task::Entity> {
-        use task::{Column, Entity};
-        let managed = Alias::new("managed");
-        let column = |column: Column| Expr::col((managed.clone(), column));
-        let managed_tasks = Query::select()
-            .expr(Expr::value(1))
-            .from_as(Entity, managed.clone())
-            .and_where(column(Column::AccountId).eq(self.scope.account.as_str()))
-            .and_where(column(Column::ParentGuid).equals((Entity, Column::Guid)))
-            .to_owned();
-        let tasks = self.scope.find::<Entity>();
-        tasks.filter(Expr::not_exists(managed_tasks))
-    }
+/// Managed tasks refer to the tasks that manage them, and are deleted before these.
+fn tasks_without_managed_tasks(scope: Scope<'_, DatabaseConnection>) -> Select<task::Entity> {
+    use task::{Column, Entity};
+    let managed = Alias::new("managed");
+    let column = |column: Column| Expr::col((managed.clone(), column));
+    let managed_tasks = Query::select()
+        .expr(Expr::value(1))
+        .from_as(Entity, managed.clone())
+        .and_where(column(Column::AccountId).eq(scope.account.as_str()))
+        .and_where(column(Column::ParentGuid).equals((Entity, Column::Guid)))
+        .to_owned();
+    let tasks = scope.find::<Entity>();
+    tasks.filter(Expr::not_exists(managed_tasks))
 }

@@ -7,9 +7,8 @@ use std::mem;
 use futures_util::TryStreamExt;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction,
-    DbBackend, DbErr, EntityName, EntityTrait, ExprTrait, IntoActiveModel, IsolationLevel,
-    Iterable, QueryFilter, QuerySelect, QueryTrait, Select, Statement, TransactionOptions,
-    TransactionTrait, Value,
+    DbBackend, DbErr, EntityName, EntityTrait, ExprTrait, IntoActiveModel, Iterable, QueryFilter,
+    QuerySelect, QueryTrait, Select, Statement, TransactionTrait, Value,
     sea_query::{Alias, Asterisk, Expr, Func, Query},
 };
 use tracing::info;
@@ -18,6 +17,7 @@ use super::{WholeDatabaseError, open};
 use crate::{
     config::DatabaseUrl,
     store::{
+        account::begin_snapshot,
         connect::{Connections, mark_unfinished_copy},
         entity::{
             account, change, change_feed, index_deletion, name_use, request_outcome,
@@ -81,6 +81,9 @@ async fn copy_tables(
         }
     }
     let snapshot = begin_snapshot(&source.reader).await?;
+    if snapshot.get_database_backend() == DbBackend::Postgres {
+        snapshot.execute_unprepared(WITHOUT_TIMEOUTS).await?;
+    }
     mark_unfinished_copy(&target.writer).await?;
     let copy = Copy {
         source: &snapshot,
@@ -88,20 +91,6 @@ async fn copy_tables(
         copied: Vec::new(),
     };
     copy.run().await
-}
-
-async fn begin_snapshot(source: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
-    let is_postgres = source.get_database_backend() == DbBackend::Postgres;
-    let options = TransactionOptions {
-        // SQLite reads one state in any transaction.
-        isolation_level: is_postgres.then_some(IsolationLevel::RepeatableRead),
-        ..TransactionOptions::default()
-    };
-    let snapshot = source.begin_with_options(options).await?;
-    if is_postgres {
-        snapshot.execute_unprepared(WITHOUT_TIMEOUTS).await?;
-    }
-    Ok(snapshot)
 }
 
 async fn count(db: &impl ConnectionTrait, table: &'static str) -> Result<u64, DbErr> {

@@ -81,7 +81,7 @@ impl Account {
     }
 
     fn were_sequenced(&self, numbered: u64) {
-        self.metrics().count_sequenced_changes(numbered);
+        self.metrics().sequenced_changes.inc_by(numbered);
         if numbered > 0 {
             // Readers that found the feed locked may wait.
             self.feed_waits().wake(&self.id);
@@ -123,7 +123,7 @@ impl Account {
                 continue;
             };
             self.were_sequenced(done.numbered);
-            self.metrics().count_pruned_changes(done.pruned);
+            self.metrics().pruned_changes.inc_by(done.pruned);
             // While others write, there are some new entries each time.
             if done.numbered < WINDOW.unsigned_abs() / 2 && done.pruned < MAX_PRUNED {
                 return Ok(());

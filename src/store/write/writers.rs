@@ -172,7 +172,7 @@ impl Transactions {
                 }
                 outcome => return outcome,
             };
-            self.metrics.count_write_conflict();
+            self.metrics.write_conflicts.inc();
             sleep(Duration::from_millis(1 << attempt.min(6))).await;
         }
         Err(Error::WriteConflict(contention).into())

@@ -1,0 +1,240 @@
+//! Why there is no connection to PostgreSQL, and what to do.
+
+use std::{borrow::Cow, io};
+
+use rustls::CertificateError as Certificate;
+use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
+
+use super::OpenError;
+use crate::{config::PostgresUrl, store::error};
+
+/// SQLSTATE too_many_connections.
+pub const TOO_MANY_CONNECTIONS: &str = "53300";
+/// SQLSTATE invalid_catalog_name.
+const NO_DATABASE: &str = "3D000";
+/// SQLSTATE invalid_password.
+const WRONG_PASSWORD: &str = "28P01";
+/// SQLSTATE protocol_violation, which PgBouncer has for all refusals.
+const PGBOUNCER: &str = "08P01";
+
+/// Why there is no connection.
+pub struct Failure {
+    /// What is wrong, and what to do.
+    pub why: Cow<'static, str>,
+    /// Whether it may pass by itself. Otherwise it stays until a setting is changed.
+    may_pass: bool,
+}
+
+fn temporary(why: &'static str) -> Failure {
+    Failure {
+        why: why.into(),
+        may_pass: true,
+    }
+}
+
+fn permanent(why: impl Into<Cow<'static, str>>) -> Failure {
+    Failure {
+        why: why.into(),
+        may_pass: false,
+    }
+}
+
+/// The error of a connection to PostgreSQL, without user and password.
+pub fn connect_error(
+    url: &PostgresUrl,
+    options: &PgConnectOptions,
+    err: &sqlx::Error,
+) -> OpenError {
+    let is_wrong_password = state(err).as_deref() == Some(WRONG_PASSWORD);
+    let hint = match url.ignored_password_file() {
+        _ if !is_wrong_password => String::new(),
+        _ if url.has_encoded_password() => "; in the password of a URL, % begins an encoded \
+             character and stands itself as %25"
+            .to_owned(),
+        Some(file) => format!(
+            "; the password file {} is ignored, as other users may access it: set its mode to 600",
+            file.display()
+        ),
+        None => String::new(),
+    };
+    let Failure { why, may_pass } = connect_failure(options, err);
+    let address = format!("EXPERTISE_DATABASE_URL names {}", url.address());
+    match may_pass {
+        true => OpenError::Unreachable(
+            format!("{address}, which cannot be reached: {why}{hint}").into(),
+        ),
+        false => OpenError::unusable(format!("{address}, which cannot be used: {why}{hint}")),
+    }
+}
+
+/// Why there is no connection to PostgreSQL.
+pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure {
+    match err {
+        sqlx::Error::Io(err) => match err.get_ref().and_then(|err| err.downcast_ref()) {
+            // The driver reports an error of TLS as one of the network.
+            Some(err) => permanent(tls_message(err)),
+            None => network_failure(options, err),
+        },
+        sqlx::Error::Tls(err) if err.to_string() == NOT_OFFERED => {
+            permanent("the server offers no TLS: set it up there, or change sslmode in the URL")
+        }
+        sqlx::Error::Tls(_) => permanent(TLS_FAILED),
+        sqlx::Error::Configuration(_) => {
+            permanent("sslcert and sslkey cannot be used: check both files")
+        }
+        // The server closed the connection before it sent a byte, as a proxy does whose PostgreSQL
+        // is down. The driver takes the missing answer for a zero.
+        sqlx::Error::Protocol(message) if message.contains("SSLRequest: 0x00 ") => {
+            temporary(CLOSED)
+        }
+        sqlx::Error::PoolTimedOut => temporary(NO_ANSWER),
+        sqlx::Error::Database(err)
+            if options.get_database().is_none() && err.code().as_deref() == Some(NO_DATABASE) =>
+        {
+            permanent(
+                "the URL names no database, and there is none with the name of the user: end the \
+                 URL with /DATABASE",
+            )
+        }
+        sqlx::Error::Database(err) => refusal(err.as_ref()).unwrap_or_else(|| {
+            let state = err.code().unwrap_or_default();
+            permanent(format!("it refuses the connection with SQLSTATE {state}"))
+        }),
+        _ => permanent("the server is not PostgreSQL: check host and port"),
+    }
+}
+
+/// PostgreSQL did not answer in time.
+pub const NO_ANSWER: &str =
+    "it did not answer in time: check that it runs and has free connections";
+
+const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
+
+/// The driver's text when the server offers no TLS.
+const NOT_OFFERED: &str = "server does not support TLS";
+
+const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server \
+    behind a proxy or load balancer";
+
+/// The SQLSTATE of an error.
+pub fn state(err: &sqlx::Error) -> Option<Cow<'_, str>> {
+    err.as_database_error()?.code()
+}
+
+fn tls_message(err: &rustls::Error) -> &'static str {
+    let rustls::Error::InvalidCertificate(err) = err else {
+        return match err {
+            rustls::Error::AlertReceived(_) => {
+                "it refuses TLS with this client: check sslcert and sslkey in the URL"
+            }
+            _ => TLS_FAILED,
+        };
+    };
+    match err {
+        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+            "its certificate is for another name: use a host name of the certificate in the URL, \
+             or sslmode=verify-ca, which does not compare it"
+        }
+        // The last two are about a trusted authority that has the same name and another key.
+        Certificate::UnknownIssuer
+        | Certificate::BadSignature
+        | Certificate::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its certificate is from an authority that is not trusted: set sslrootcert in the URL \
+             to the file of that authority's certificate"
+        }
+        Certificate::Expired
+        | Certificate::ExpiredContext { .. }
+        | Certificate::NotValidYet
+        | Certificate::NotValidYetContext { .. } => {
+            "its certificate is expired or not valid yet: renew it, and check the clock"
+        }
+        // rustls has no variant for this error of webpki; only its text names it.
+        Certificate::Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
+        }
+        // Likewise.
+        Certificate::Other(err) if err.to_string().contains("UnsupportedCertVersion") => {
+            "its certificate, like one that Citus makes, is of a version of X.509 that cannot be \
+             checked: give it one of version 3, or set sslmode=disable in the URL within a trusted \
+             network"
+        }
+        _ => "its certificate cannot be accepted: check it, and sslrootcert in the URL",
+    }
+}
+
+fn network_failure(options: &PgConnectOptions, err: &io::Error) -> Failure {
+    let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
+    match err.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            temporary("the connection is refused: start PostgreSQL, or check host and port")
+        }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => temporary(CLOSED),
+        io::ErrorKind::NotFound if is_socket => {
+            temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
+        }
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => permanent(
+            "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
+        ),
+        _ if err.to_string().contains("lookup address") => {
+            temporary("the host name has no address: check the host")
+        }
+        _ => temporary("it cannot be reached: check that it runs, and its host and port"),
+    }
+}
+
+/// Why PostgreSQL or PgBouncer refuses a connection, if its SQLSTATE and text in English are known.
+pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
+    let state = err.code()?;
+    let says = |part| err.message().contains(part);
+    Some(match &*state {
+        TOO_MANY_CONNECTIONS if says("for role") => temporary(
+            "its user has no free connection: raise the limit with ALTER ROLE … CONNECTION LIMIT",
+        ),
+        TOO_MANY_CONNECTIONS if says("for database") => temporary(
+            "the database has no free connection: raise the limit with ALTER DATABASE … CONNECTION \
+             LIMIT",
+        ),
+        TOO_MANY_CONNECTIONS => temporary("it has no free connection: raise its max_connections"),
+        // 28000 is invalid_authorization_specification.
+        WRONG_PASSWORD | "28000" => {
+            permanent("it rejects the login: check user and password, and its pg_hba.conf")
+        }
+        NO_DATABASE => {
+            permanent("the database does not exist: create it with createdb, or use another")
+        }
+        // insufficient_privilege
+        "42501" => permanent("this user may not connect to it: grant CONNECT to the user"),
+        // admin_shutdown, crash_shutdown, cannot_connect_now
+        "57P01" | "57P02" | "57P03" => temporary("it is starting or stopping"),
+        // undefined_object, invalid_parameter_value: only settings of the session can cause these.
+        "42704" | "22023" => permanent(
+            "it refuses a setting of the session: check options in the URL, and PGOPTIONS",
+        ),
+        // duplicate_prepared_statement, invalid_sql_statement_name
+        "42P05" | "26000" => permanent(error::cause(&state)?),
+        PGBOUNCER if says("startup parameter") => permanent(
+            "PgBouncer refuses settings of the session: leave out options and PGOPTIONS, and use \
+             ALTER ROLE … SET",
+        ),
+        PGBOUNCER if says("no more connections allowed") || says("too many") => {
+            temporary("PgBouncer has no free connection: raise its max_client_conn")
+        }
+        PGBOUNCER if says("server login failed") => temporary(
+            "PostgreSQL rejects the login of PgBouncer: check the user and password that PgBouncer \
+             has for it",
+        ),
+        PGBOUNCER if says("no such database") => {
+            permanent("PgBouncer does not know the database: add it to [databases] of its settings")
+        }
+        PGBOUNCER if says("no such user") || says("auth") || says("password") => {
+            permanent("PgBouncer rejects the login: check user and password, and its auth_file")
+        }
+        PGBOUNCER if says("server") => {
+            temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
+        }
+        _ => return None,
+    })
+}
