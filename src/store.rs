@@ -131,23 +131,15 @@ impl Store {
     /// Connects, creates a missing SQLite file, and brings the schema up to date or
     /// refuses an old one. Waits for a PostgreSQL that cannot be reached.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Options {
-            database,
-            migrate,
-            max_connections,
-            max_message_bytes,
-            history,
-            changes_retention,
-        } = options;
-        let options = ConnectOptions {
-            max_connections,
-            migrate,
+        let connect_options = ConnectOptions {
+            max_connections: options.max_connections,
+            migrate: options.migrate,
             layout: TableLayout::Plain,
             serves: true,
             metrics: Arc::default(),
         };
-        let connections = connect::connect(&database, &options).await?;
-        let (schema, address) = (schema(), database.address());
+        let connections = connect::connect(&options.database, &connect_options).await?;
+        let (schema, address) = (schema(), options.database.address());
         match connections.schema_change {
             SchemaChange::Created => info!("created the schema {schema} in {address}"),
             SchemaChange::Migrated => {
@@ -155,14 +147,14 @@ impl Store {
             }
             SchemaChange::Current => {}
         }
-        let metrics = options.metrics;
+        let metrics = connect_options.metrics;
         Ok(Self {
             inner: Arc::new(Inner {
                 writers: Writers::new(&connections, &metrics),
                 connections,
-                max_message_bytes,
-                history,
-                changes_retention,
+                max_message_bytes: options.max_message_bytes,
+                history: options.history,
+                changes_retention: options.changes_retention,
                 feed_waits: Arc::default(),
                 large_reads: account::large_reads(),
                 analysis_threads: AnalysisThreads::new(),

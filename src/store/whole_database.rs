@@ -27,38 +27,18 @@ pub enum WholeDatabaseError {
     /// The source of a copy cannot be opened.
     #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
     Source(OpenError),
-    /// The source of a copy is distributed over the nodes of Citus.
-    #[error(
-        "--from names a database that is distributed over several nodes, which have no common state to \
-         copy: move its accounts with `export --all` and `apply`"
-    )]
-    DistributedSource,
-    /// A statement failed.
-    #[error(
-        "the database failed: {0}; fix the cause and repeat the command, for a copy with a new database"
-    )]
-    Database(String),
-    /// The target of a copy has rows already.
-    #[error("the table {0} has rows already: copy into a new database")]
-    NotEmpty(&'static str),
-    /// The copy of a table has a different number of rows.
-    #[error(
-        "the table {table} should have {expected} rows after the copy and has {found}: stop all \
-         servers on the new database, and repeat the copy into an empty one"
-    )]
-    OtherCount {
-        /// The table.
-        table: &'static str,
-        /// The rows of the source.
-        expected: u64,
-        /// The rows of the copy.
-        found: u64,
-    },
+    /// The work failed, or it was refused.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl From<DbErr> for WholeDatabaseError {
     fn from(error: DbErr) -> Self {
-        Self::Database(error::describe(&error))
+        Self::Failed(format!(
+            "the database failed: {}; fix the cause and repeat the command, for a copy with a new \
+             database",
+            error::describe(&error)
+        ))
     }
 }
 
@@ -67,10 +47,7 @@ impl WholeDatabaseError {
     pub fn is_wrong_setting(&self) -> bool {
         match self {
             Self::Open(error) | Self::Source(error) => error.is_wrong_setting(),
-            Self::DistributedSource
-            | Self::Database(_)
-            | Self::NotEmpty(_)
-            | Self::OtherCount { .. } => false,
+            Self::Failed(_) => false,
         }
     }
 }

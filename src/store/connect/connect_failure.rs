@@ -16,6 +16,13 @@ const NO_DATABASE: &str = "3D000";
 const WRONG_PASSWORD: &str = "28P01";
 /// SQLSTATE protocol_violation, which PgBouncer has for all refusals.
 const PGBOUNCER: &str = "08P01";
+/// Parts of what PgBouncer says of a login that it rejects.
+const LOGIN_TEXTS: [&str; 4] = [
+    "no such user",
+    "authentication failed",
+    "auth failed",
+    "password",
+];
 
 /// Why there is no connection.
 pub struct Failure {
@@ -229,7 +236,7 @@ pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
         PGBOUNCER if says("no such database") => {
             permanent("PgBouncer does not know the database: add it to [databases] of its settings")
         }
-        PGBOUNCER if says("no such user") || says("auth") || says("password") => {
+        PGBOUNCER if LOGIN_TEXTS.into_iter().any(says) => {
             permanent("PgBouncer rejects the login: check user and password, and its auth_file")
         }
         PGBOUNCER if says("server") => {

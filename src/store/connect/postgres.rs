@@ -84,7 +84,11 @@ pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, Open
         // One connection is left for reads while writes wait for locks.
         max_writes: (max_connections as usize).saturating_sub(1).max(1),
         refusals: Some(refusals),
-        probe: HealthProbe::postgres(options, pool),
+        probe: HealthProbe::Postgres {
+            options: Box::new(options),
+            connection: tokio::sync::Mutex::default(),
+            pool,
+        },
     })
 }
 

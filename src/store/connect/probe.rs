@@ -72,15 +72,6 @@ fn identity(file: &fs::Metadata) -> (u64, u64) {
 }
 
 impl HealthProbe {
-    /// A check of PostgreSQL, which connects at the first use.
-    pub fn postgres(options: PgConnectOptions, pool: DatabaseConnection) -> Self {
-        Self::Postgres {
-            options: Box::new(options),
-            connection: Mutex::new(None),
-            pool,
-        }
-    }
-
     /// Checks whether the database answers; the error says why it does not.
     pub async fn check(&self) -> Result<(), Cow<'static, str>> {
         let check = async {

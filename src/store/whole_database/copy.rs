@@ -57,7 +57,11 @@ pub async fn copy(
         .map_err(WholeDatabaseError::Source)?;
     if source.is_distributed {
         source.close().await;
-        return Err(WholeDatabaseError::DistributedSource);
+        return Err(WholeDatabaseError::Failed(
+            "--from names a database that is distributed over several nodes, which have no common \
+             state to copy: move its accounts with `export --all` and `apply`"
+                .to_owned(),
+        ));
     }
     let copied = match open(to, migrate).await {
         Ok(target) => {
@@ -77,7 +81,10 @@ async fn copy_tables(
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
     for table in schema::tables().filter(|table| table.is_of_accounts) {
         if count(&target.writer, table.name).await? > 0 {
-            return Err(WholeDatabaseError::NotEmpty(table.name));
+            let name = table.name;
+            return Err(WholeDatabaseError::Failed(format!(
+                "the table {name} has rows already: copy into a new database"
+            )));
         }
     }
     let snapshot = begin_snapshot(&source.reader).await?;
@@ -216,11 +223,10 @@ impl Copy<'_> {
         let rows = count(self.source, name).await?;
         let found = count(self.target, name).await?;
         if found != rows {
-            return Err(WholeDatabaseError::OtherCount {
-                table: name,
-                expected: rows,
-                found,
-            });
+            return Err(WholeDatabaseError::Failed(format!(
+                "the table {name} should have {rows} rows after the copy and has {found}: stop all \
+                 servers on the new database, and repeat the copy into an empty one"
+            )));
         }
         info!(table = name, rows, "copied");
         self.copied.push(CopiedTable { name, rows });
