@@ -90,7 +90,7 @@ pub async fn check(database: &DatabaseUrl, migrate: bool) -> Result<SchemaChange
         },
         DatabaseUrl::Postgres(url) => postgres::open(url, 1).await?.writer,
     };
-    let checked = match prepare(&db, &options, WriteMode::ValidateOnly).await {
+    let checked = match prepare(&db, &options, migrate, WriteMode::ValidateOnly).await {
         Ok(change @ SchemaChange::Current) => page_key(&db).await.map(|_| change),
         checked => checked,
     };
@@ -195,7 +195,9 @@ async fn connect_once(
         DatabaseUrl::SqliteFile(path) => sqlite::open_file(path, options).await?,
         DatabaseUrl::SqliteMemory => sqlite::open_memory().await?,
     };
-    let schema_change = prepare(&pools.writer, options, WriteMode::Store).await?;
+    // An in-memory database is always new.
+    let migrate = options.migrate || matches!(database, DatabaseUrl::SqliteMemory);
+    let schema_change = prepare(&pools.writer, options, migrate, WriteMode::Store).await?;
     let page_key = page_key(&pools.writer).await?;
     let is_distributed = is_distributed(&pools.writer).await?;
     options.metrics.measure(&mut pools.writer);
@@ -212,13 +214,14 @@ async fn connect_once(
 async fn prepare(
     db: &DatabaseConnection,
     options: &ConnectOptions,
+    migrate: bool,
     mode: WriteMode,
 ) -> Result<SchemaChange, OpenError> {
     let is_postgres = db.get_database_backend() == DbBackend::Postgres;
     if is_postgres {
         check_server(db, options.serves).await?;
     }
-    let change = prepare_schema(db, options.migrate, options.layout, mode).await?;
+    let change = prepare_schema(db, migrate, options.layout, mode).await?;
     if is_postgres && options.serves {
         check_permissions(db, to_serve()).await?;
     }
