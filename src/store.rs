@@ -150,7 +150,7 @@ impl Store {
         let metrics = connect_options.metrics;
         Ok(Self {
             inner: Arc::new(Inner {
-                writers: Writers::new(&connections, &metrics),
+                writers: Writers::start(&connections, &metrics),
                 connections,
                 max_message_bytes: options.max_message_bytes,
                 history: options.history,

@@ -10,8 +10,7 @@ use super::{
     error::Result,
     external_id::ClaimedId,
     history::{HistoryChange, HistoryEdit, TranslatedFrom},
-    ids::{RoleId, StepId, TaskId},
-    index_work::{Acknowledgement, IndexKind},
+    ids::{StepId, TaskId},
     nesting::DepthLimit,
     order::{Numbering, Place},
     row_version::RowVersion,
@@ -54,10 +53,6 @@ pub struct Changes {
     /// What the translations of changed tasks and steps were made from, if it is not the text of
     /// their task or step after the write.
     pub translated_from: TranslatedFrom,
-    /// A created or deleted role.
-    pub role: Option<RoleChange>,
-    /// What an external index says it holds. It changes no version.
-    pub acknowledged: Vec<AcknowledgedItem>,
     /// The change of a task's history.
     pub history: Option<HistoryChange>,
     /// External ids that tasks and steps get, if no other has them. An import finds out itself
@@ -204,24 +199,6 @@ pub struct TranslatedStep {
     pub version: i64,
 }
 
-/// What an external index says of a task, a step or a deletion.
-#[derive(Debug)]
-pub struct AcknowledgedItem {
-    /// Which of them it is; `None` is a deletion, which is forgotten.
-    pub kind: Option<IndexKind>,
-    /// What the index says.
-    pub item: Acknowledgement,
-}
-
-/// The change of a role.
-#[derive(Debug)]
-pub enum RoleChange {
-    /// A role of this id and name is created.
-    Create(RoleId, Name),
-    /// It is deleted.
-    Delete(RoleId),
-}
-
 impl Changes {
     /// Adds the changes of a task's history, if there are any.
     pub fn edit_history(&mut self, task: TaskId, edits: Vec<HistoryEdit>) {
@@ -328,8 +305,6 @@ impl Changes {
             translated_tasks,
             translated_steps,
             translated_from: _,
-            role,
-            acknowledged,
             history,
             // They are among the tasks.
             undeleted: _,
@@ -346,8 +321,6 @@ impl Changes {
             && retitled.is_empty()
             && translated_tasks.is_empty()
             && translated_steps.is_empty()
-            && role.is_none()
-            && acknowledged.is_empty()
             && history.is_none()
     }
 }

@@ -14,7 +14,6 @@ mod batch;
 mod change_feed;
 mod depths;
 mod external_ids;
-mod group_commit;
 mod guide;
 mod imports;
 mod index;
@@ -26,16 +25,21 @@ mod revisions;
 mod roles;
 mod steps;
 mod tasks;
+mod transactions;
 mod translations;
 mod tx;
 mod writers;
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
 
+use futures_util::future::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError};
-use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, decide::WriteContext};
+use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes};
 
 use tx::Tx;
 
@@ -46,27 +50,19 @@ pub use writers::Writers;
 /// Lets a write read large steps.
 type LargeReadPermit = Arc<OwnedSemaphorePermit>;
 
-/// A write: locks and reads rows, then decides.
+/// A write: locks and reads rows, and decides what changes.
 trait Operation: Send + Sync + 'static {
-    /// The stored state that the decision needs.
-    type Snapshot: Send;
     /// The result for the caller.
     type Answer: Send + 'static;
     /// The rpc that it serves, if it changes tasks or steps.
     const RPC: Option<WriteRpc> = None;
 
-    /// Locks what the write is about to change, and reads it.
-    fn lock_and_read(
-        &self,
-        tx: &Tx<'_>,
-    ) -> impl Future<Output = Result<Self::Snapshot, StoreError>> + Send;
-
-    /// Decides what changes.
+    /// Locks what is about to change, reads what the decision needs, and decides. A retry of the write
+    /// calls it again.
     fn decide(
         &self,
-        stored: Self::Snapshot,
-        context: &WriteContext,
-    ) -> Result<(Changes, Self::Answer)>;
+        tx: &Tx<'_>,
+    ) -> impl Future<Output = Result<(Changes, Self::Answer), StoreError>> + Send;
 }
 
 /// An operation and how to run it.
@@ -74,11 +70,34 @@ struct Write<O: Operation> {
     operation: O,
     mode: WriteMode,
     retry: Option<RetryKey<O::Answer>>,
+    outcome: Mutex<Option<WriteOutcome<O::Answer>>>,
+}
+
+/// A write of any kind.
+trait AnyWrite: Send + Sync {
+    fn mode(&self) -> WriteMode;
+
+    /// Runs it in a transaction, and keeps its outcome, which counts if the transaction is committed.
+    fn run<'a>(&'a self, tx: &'a Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+impl<O: Operation> AnyWrite for Write<O> {
+    fn mode(&self) -> WriteMode {
+        self.mode
+    }
+
+    fn run<'a>(&'a self, tx: &'a Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let outcome = self.run_or_replay(tx).await?;
+            *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            Ok(())
+        })
+    }
 }
 
 impl<O: Operation> Write<O> {
-    /// Runs the write in a transaction, or returns the stored response of a retry.
-    async fn run(&self, tx: &Tx<'_>) -> Result<WriteOutcome<O::Answer>, StoreError> {
+    /// Runs the write, or returns the stored response of a retry.
+    async fn run_or_replay(&self, tx: &Tx<'_>) -> Result<WriteOutcome<O::Answer>, StoreError> {
         tx.keep_on_node().await?;
         let Some(retry) = &self.retry else {
             return self.decide_and_apply(tx).await;
@@ -98,8 +117,7 @@ impl<O: Operation> Write<O> {
     }
 
     async fn decide_and_apply(&self, tx: &Tx<'_>) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let stored = self.operation.lock_and_read(tx).await?;
-        let (mut changes, answer) = self.operation.decide(stored, &tx.context)?;
+        let (mut changes, answer) = self.operation.decide(tx).await?;
         tx.check_claimed_ids(&changes).await?;
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;
@@ -135,30 +153,33 @@ impl Account {
             operation,
             mode,
             retry,
+            outcome: Mutex::default(),
         });
-        let outcome = self.metrics().measure_write(self.run_write(write)).await;
-        if O::RPC.is_some()
-            && mode == WriteMode::Store
-            && matches!(outcome, Ok(WriteOutcome::Done(_)))
+        self.metrics()
+            .measure_write(self.run_write(write.clone()))
+            .await?;
+        let outcome = write
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .ok_or_else(|| Error::Internal("a write has no outcome".to_owned()))?;
+        if O::RPC.is_some() && mode == WriteMode::Store && matches!(outcome, WriteOutcome::Done(_))
         {
             self.changes_were_written();
         }
-        outcome
+        Ok(outcome)
     }
 
-    async fn run_write<O: Operation>(
-        &self,
-        write: Arc<Write<O>>,
-    ) -> Result<WriteOutcome<O::Answer>> {
+    async fn run_write(&self, write: Arc<dyn AnyWrite>) -> Result<()> {
         let writers = &self.store.inner.writers;
-        let outcome = match writers.run(self, &write, None).await {
+        match writers.run(self, write.clone(), None).await {
             Err(StoreError::NeedsLargeReadPermit(bytes)) => {
                 // Taken before the write, because the response contains what was written.
-                let permit = self.large_read_permit(bytes).await?;
-                writers.run(self, &write, Some(Arc::new(permit))).await
+                let permit = Arc::new(self.large_read_permit(bytes).await?);
+                Ok(writers.run(self, write, Some(permit)).await?)
             }
-            outcome => outcome,
-        };
-        outcome.map_err(Error::from)
+            outcome => Ok(outcome?),
+        }
     }
 }

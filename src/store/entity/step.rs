@@ -4,7 +4,7 @@ use sea_orm::entity::prelude::*;
 
 use crate::store::{json::Json, rows::StepFields};
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, Default, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "steps")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]

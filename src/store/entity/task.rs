@@ -4,7 +4,7 @@ use sea_orm::entity::prelude::*;
 
 use crate::store::{json::Json, rows::TaskFields};
 
-#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[derive(Clone, Debug, Default, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "tasks")]
 pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]

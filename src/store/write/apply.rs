@@ -11,7 +11,7 @@ mod steps;
 mod tasks;
 mod translations;
 
-use sea_orm::{ActiveModelTrait, EntityTrait, Iterable};
+use sea_orm::{ActiveModelTrait, ColumnTrait, Iterable, QueryFilter, QueryTrait};
 use uuid::Uuid;
 
 use super::{Tx, batch::Batch, external_ids::reassigned, request_outcomes::KeptOutcome};
@@ -21,11 +21,14 @@ use crate::{
         change_feed::{NewEntries, WriteRpc},
         changes::Changes,
     },
-    store::{error::StoreError, read::MAX_IDS_PER_STATEMENT},
+    store::{
+        entity::{AccountEntity, step},
+        error::StoreError,
+        read::MAX_IDS_PER_STATEMENT,
+    },
 };
 
 use feed::Entries;
-use index::Deleted;
 
 impl Tx<'_> {
     /// Applies the changes of a write that holds all of its locks, and stores its outcome for retries.
@@ -49,27 +52,25 @@ impl Tx<'_> {
             }
         }
         if !came_back.is_empty() {
-            batch.send(self).await?;
-            self.forget_index_deletions(&came_back).await?;
+            batch.begin_stage();
+            self.forget_index_deletions(&came_back, &mut batch);
         }
-        if entries.count() == 0 {
-            return batch.send(self).await;
+        if entries.count() > 0 {
+            let unnamed = || internal("a write of tasks or steps names no rpc");
+            let entries = Entries {
+                rpc: rpc.ok_or_else(unnamed)?,
+                transaction: (self.context.new_id)(),
+                entries,
+            };
+            // Last, so that a write that waited for this one draws its numbers later.
+            entries.add_to(&mut batch, self);
         }
-        let unnamed = || Error::Internal("a write of tasks or steps names no rpc".to_owned());
-        let entries = Entries {
-            rpc: rpc.ok_or_else(unnamed)?,
-            transaction: (self.context.new_id)(),
-            entries,
-        };
-        // Last, so that a write that waited for this one draws its numbers later.
-        entries.add_known(&mut batch, self);
-        batch.send(self).await?;
-        entries.insert_followers(self).await
+        batch.send(self).await
     }
 
+    /// Adds statements that depend on each other only in the order of their stages.
     async fn apply_part(&self, changes: Changes, batch: &mut Batch) -> Result<(), StoreError> {
         self.add_name_uses(&changes, batch);
-        let names = tasks::names_of_renamed(&changes);
         let Changes {
             tasks,
             step_lists,
@@ -82,8 +83,6 @@ impl Tx<'_> {
             translated_tasks,
             translated_steps,
             translated_from,
-            role,
-            acknowledged,
             history,
             undeleted,
             // They were checked, see `Tx::check_claimed_ids` and `Tx::check_depths`.
@@ -92,69 +91,85 @@ impl Tx<'_> {
         } = changes;
         let reassigned = reassigned(&steps);
         if !reassigned.is_empty() {
-            self.clear_external_ids(&reassigned).await?;
+            self.clear_external_ids(&reassigned, batch);
+            batch.begin_stage();
         }
         if !deleted_steps.is_empty() {
             let ids = deleted_steps.iter().map(|deleted| deleted.step.0).collect();
-            self.add_deletion(Deleted::Steps, ids, batch);
+            self.delete_steps(step::Column::Guid, ids, batch);
             if !steps.is_empty() {
                 // A new step may have the external id of a deleted one.
-                batch.send(self).await?;
+                batch.begin_stage();
             }
         }
         let mut translations = translations::Rows::default();
-        let deleted_tasks = self.put_tasks(tasks, &mut translations, &translated_from, batch);
+        self.put_tasks(&tasks, &mut translations, &translated_from, batch);
         self.put_steps(steps, &mut translations, &translated_from, batch)?;
         translations.add_translated(&translated_tasks, &translated_steps, self);
         self.put_translations(translations, batch);
         self.change_step_lists(step_lists, batch);
-        if let Some(role) = role {
-            self.change_role(role, batch);
+        if !moved.is_empty() {
+            batch.begin_stage();
+            self.move_steps(moved, batch);
         }
-        let is_done = moved.is_empty()
-            && unlinked.is_empty()
-            && retitled.is_empty()
-            && translated_tasks.is_empty()
-            && translated_steps.is_empty()
-            && deleted_tasks.is_empty()
-            && acknowledged.is_empty()
-            && undeleted.is_empty()
-            && history.is_none();
-        if is_done {
-            return Ok(());
+        if !unlinked.is_empty() {
+            batch.begin_stage();
+            self.unlink_steps(&unlinked, batch);
         }
-        batch.send(self).await?;
-        self.move_steps(moved).await?;
-        self.unlink_steps(&unlinked).await?;
-        self.add_translation_sizes(&translated_tasks, &translated_steps)
-            .await?;
-        self.delete_tasks(deleted_tasks).await?;
+        if !translated_tasks.is_empty() || !translated_steps.is_empty() {
+            batch.begin_stage();
+            self.add_translation_sizes(&translated_tasks, &translated_steps, batch);
+        }
+        self.delete_tasks(&tasks, batch);
         if !retitled.is_empty() {
-            self.update_subtask_titles(&names).await?;
+            batch.begin_stage();
+            self.update_subtask_titles(&tasks, batch);
         }
-        self.acknowledge(acknowledged).await?;
-        self.undelete_histories(&undeleted).await?;
+        if history.is_some() || !undeleted.is_empty() {
+            batch.send(self).await?;
+            self.undelete_histories(&undeleted).await?;
+        }
         if let Some(history) = history {
             self.edit_history(history).await?;
         }
         Ok(())
     }
+
+    /// Updates rows, each given as it is stored and as it is to be. Sets the columns in which one of them
+    /// differs. Other columns keep what is stored.
+    fn update_rows<E: AccountEntity>(
+        &self,
+        mut rows: Vec<(E::ActiveModel, E::ActiveModel)>,
+        id: E::Column,
+        batch: &mut Batch,
+    ) {
+        let differs = |column: &E::Column| {
+            let mut rows = rows.iter();
+            rows.any(|(before, after)| before.get(*column) != after.get(*column))
+        };
+        let (changed, same): (Vec<E::Column>, Vec<_>) = E::Column::iter().partition(differs);
+        if let [(_, row)] = rows.as_mut_slice()
+            && let Some(guid) = row.get(id).into_value()
+        {
+            changed.iter().for_each(|column| row.reset(*column));
+            let update = self.scope().update::<E>().set(row.clone());
+            batch.add(update.filter(id.eq(guid)).into_query());
+            return;
+        }
+        // An upsert finds each row by its key: an UPDATE with a join may compare all pairs of rows,
+        // depending on PostgreSQL's statistics.
+        let rows = rows.into_iter().map(|(_, mut row)| {
+            let unused = same.iter().filter(|column| column.def().is_null());
+            unused.for_each(|column| row.not_set(*column));
+            row
+        });
+        batch.upsert(rows.collect(), changed);
+    }
 }
 
 /// Splits ids into parts, each for one statement.
-fn parts(ids: &[Uuid]) -> impl Iterator<Item = Vec<Uuid>> {
+pub fn parts(ids: &[Uuid]) -> impl Iterator<Item = Vec<Uuid>> {
     ids.chunks(MAX_IDS_PER_STATEMENT).map(<[Uuid]>::to_vec)
-}
-
-/// Marks the columns in which two states of a row differ, so that an update sets them. Other columns
-/// keep what is stored.
-fn set_changed<A: ActiveModelTrait>(before: &A, mut after: A) -> A {
-    for column in <A::Entity as EntityTrait>::Column::iter() {
-        if before.get(column) != after.get(column) {
-            after.reset(column);
-        }
-    }
-    after
 }
 
 fn internal(what: &str) -> StoreError {

@@ -1,34 +1,44 @@
-//! Statements of a write that do not depend on each other.
+//! Statements of a write, joined into few round trips.
 #![allow(clippy::disallowed_methods)]
 
+use std::fmt::Write;
+
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbBackend, EntityTrait, IdenStatic, Iterable, QueryTrait,
-    Statement, Value,
+    ActiveModelTrait, ConnectionTrait, DbBackend, EntityTrait, IdenStatic, Iterable,
+    PrimaryKeyToColumn, QueryTrait, Statement, Value,
     sea_query::{
-        Alias, CommonTableExpression, DeleteStatement, Expr, Func, InsertStatement, OnConflict,
-        Query, UpdateStatement, WithClause, WithQuery,
+        Alias, CommonTableExpression, Expr, Func, InsertStatement, OnConflict,
+        PostgresQueryBuilder, Query, QueryBuilder, SqlWriterValues, SqliteQueryBuilder,
+        SubQueryStatement, WithClause,
     },
 };
 
 use super::Tx;
 use crate::store::error::StoreError;
 
-/// The maximum number of values of one statement. SQLite takes 32,766.
-const MAX_VALUES: usize = 30_000;
-/// The maximum number of rows of one INSERT.
+/// The maximum number of values of joined statements. PostgreSQL takes 65,535.
+const MAX_VALUES: usize = 60_000;
+/// The maximum number of values of a statement that inserts no rows: its filter has a part of the ids.
+const VALUES_OF_FILTER: usize = 1_600;
+/// The maximum number of rows of one INSERT. SQLite takes 32,766 values.
 const MAX_ROWS: usize = 500;
 /// From this many rows on, PostgreSQL gets one array per column. The text of the statement then does not
 /// grow with the rows, which halves its time.
 const MIN_ROWS_IN_ARRAYS: usize = 8;
 
-/// The maximum number of statements that are joined.
-const MAX_JOINED: usize = 50;
-
-/// Independent statements. No two of them may change the same row, because PostgreSQL runs them as one
-/// statement: all see the same state, and their order is undefined.
+/// Statements in stages. No two statements of a stage may change the same row, because PostgreSQL runs
+/// them as one statement: all see the same state, and their order is undefined.
 pub struct Batch {
-    parts: Vec<(Part, usize)>,
+    parts: Vec<Part>,
+    stage: usize,
     joining: Joining,
+}
+
+struct Part {
+    statement: SubQueryStatement,
+    /// The maximum number of values that it binds.
+    values: usize,
+    stage: usize,
 }
 
 /// How statements are joined.
@@ -42,16 +52,11 @@ enum Joining {
     Separate,
 }
 
-enum Part {
-    Insert(InsertStatement),
-    Update(UpdateStatement),
-    Delete(DeleteStatement),
-}
-
 impl Batch {
     pub fn new(tx: &Tx<'_>) -> Self {
         Self {
             parts: Vec::new(),
+            stage: 0,
             joining: match tx.backend() {
                 DbBackend::Sqlite => Joining::Script,
                 _ if tx.is_distributed => Joining::Separate,
@@ -60,17 +65,29 @@ impl Batch {
         }
     }
 
-    /// `values` is the maximum number of values that the statement binds.
-    pub fn insert(&mut self, insert: InsertStatement, values: usize) {
-        self.parts.push((Part::Insert(insert), values));
+    /// Begins a stage. Its statements see what the earlier ones have changed.
+    pub fn begin_stage(&mut self) {
+        self.stage += 1;
     }
 
-    pub fn update(&mut self, update: UpdateStatement, values: usize) {
-        self.parts.push((Part::Update(update), values));
+    /// Adds a statement that inserts no rows, or those that it selects.
+    pub fn add(&mut self, statement: impl Into<SubQueryStatement>) {
+        self.push(statement.into(), VALUES_OF_FILTER);
     }
 
-    pub fn delete(&mut self, delete: DeleteStatement, values: usize) {
-        self.parts.push((Part::Delete(delete), values));
+    /// Inserts rows that set the same columns.
+    pub fn insert<A: ActiveModelTrait>(&mut self, rows: Vec<A>) {
+        self.insert_rows(rows, None);
+    }
+
+    /// Inserts rows that set the same columns, or sets some columns of those that exist.
+    pub fn upsert<A: ActiveModelTrait>(
+        &mut self,
+        rows: Vec<A>,
+        columns: impl IntoIterator<Item = <A::Entity as EntityTrait>::Column>,
+    ) {
+        let update = existing::<A>().update_columns(columns).to_owned();
+        self.insert_rows(rows, Some(update));
     }
 
     /// Inserts rows that set the same columns, or updates the rows that exist as `on_conflict` says.
@@ -95,82 +112,94 @@ impl Batch {
             if let Some(on_conflict) = &on_conflict {
                 insert.on_conflict(on_conflict.clone());
             }
-            self.insert(insert, values);
+            self.push(insert.into(), values);
         }
     }
 
-    /// Sends the statements in order and empties the batch. This takes one round trip, unless they are many
-    /// or bind many values.
+    fn push(&mut self, statement: SubQueryStatement, values: usize) {
+        let stage = self.stage;
+        self.parts.push(Part {
+            statement,
+            values,
+            stage,
+        });
+    }
+
+    /// Sends the statements in order and empties the batch. This takes one round trip for each stage,
+    /// unless its statements bind many values. SQLite needs no stages, as it runs statements in order.
     pub async fn send(&mut self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        let (mut joined, mut joined_values) = (Vec::new(), 0);
-        for (part, values) in std::mem::take(&mut self.parts) {
-            let is_full = self.joining == Joining::Separate
-                || joined.len() == MAX_JOINED
-                || joined_values + values > MAX_VALUES;
-            if is_full && !joined.is_empty() {
+        let (mut joined, mut joined_values, mut stage) = (Vec::new(), 0, 0);
+        for part in std::mem::take(&mut self.parts) {
+            let is_full = match self.joining {
+                Joining::With => part.stage != stage,
+                Joining::Script => false,
+                Joining::Separate => true,
+            };
+            if is_full || joined_values + part.values > MAX_VALUES {
                 self.send_joined(std::mem::take(&mut joined), tx).await?;
                 joined_values = 0;
             }
-            joined.push(part);
-            joined_values += values;
+            stage = part.stage;
+            joined_values += part.values;
+            joined.push(part.statement);
         }
         self.send_joined(joined, tx).await
     }
 
-    async fn send_joined(&self, mut parts: Vec<Part>, tx: &Tx<'_>) -> Result<(), StoreError> {
-        let Some(last) = parts.pop() else {
-            return Ok(());
-        };
-        let statement = match self.joining {
-            _ if parts.is_empty() => last.build(tx.backend()),
-            Joining::With => tx.backend().build(&last.after(parts)),
-            Joining::Script | Joining::Separate => script(parts.into_iter().chain([last])),
-        };
-        tx.db().execute_raw(statement).await?;
+    async fn send_joined(
+        &self,
+        statements: Vec<SubQueryStatement>,
+        tx: &Tx<'_>,
+    ) -> Result<(), StoreError> {
+        if !statements.is_empty() {
+            let (sql, values) = match self.joining {
+                Joining::Script => script(&statements).into_parts(),
+                Joining::With | Joining::Separate => with(statements).into_parts(),
+            };
+            let statement = Statement::from_sql_and_values(tx.backend(), sql, values);
+            tx.db().execute_raw(statement).await?;
+        }
         Ok(())
     }
 }
 
-impl Part {
-    fn build(self, backend: DbBackend) -> Statement {
-        match self {
-            Self::Insert(insert) => backend.build(&insert),
-            Self::Update(update) => backend.build(&update),
-            Self::Delete(delete) => backend.build(&delete),
-        }
-    }
-
-    /// This statement with others as its CTEs.
-    fn after(self, parts: Vec<Self>) -> WithQuery {
-        let mut with = WithClause::new();
-        for (index, part) in parts.into_iter().enumerate() {
-            let mut cte = CommonTableExpression::new();
-            cte.table_name(format!("w{index}"));
-            match part {
-                Self::Insert(insert) => cte.query(insert),
-                Self::Update(update) => cte.query(update),
-                Self::Delete(delete) => cte.query(delete),
-            };
-            with.cte(cte);
-        }
-        match self {
-            Self::Insert(insert) => with.query(insert),
-            Self::Update(update) => with.query(update),
-            Self::Delete(delete) => with.query(delete),
-        }
-    }
+/// The clause for rows whose key exists.
+pub fn existing<A: ActiveModelTrait>() -> OnConflict {
+    let key = <A::Entity as EntityTrait>::PrimaryKey::iter();
+    OnConflict::columns(key.map(PrimaryKeyToColumn::into_column))
 }
 
 /// Statements for SQLite as one text. Its placeholders are not numbered, so values are bound in order.
-fn script(parts: impl Iterator<Item = Part>) -> Statement {
-    let (mut sql, mut values) = (String::new(), Vec::new());
-    for part in parts {
-        let statement = part.build(DbBackend::Sqlite);
-        sql.push_str(&statement.sql);
-        sql.push_str("; ");
-        values.extend(statement.values.into_iter().flat_map(|values| values.0));
+fn script(statements: &[SubQueryStatement]) -> SqlWriterValues {
+    let mut sql = SqlWriterValues::new("?", false);
+    for statement in statements {
+        SqliteQueryBuilder.prepare_query_statement(statement, &mut sql);
+        let _ = sql.write_str("; ");
     }
-    Statement::from_sql_and_values(DbBackend::Sqlite, sql, values)
+    sql
+}
+
+/// Statements for PostgreSQL: the last one, with the others as its CTEs.
+fn with(mut statements: Vec<SubQueryStatement>) -> SqlWriterValues {
+    let mut sql = SqlWriterValues::new("$", true);
+    let Some(last) = statements.pop() else {
+        return sql;
+    };
+    if statements.is_empty() {
+        PostgresQueryBuilder.prepare_query_statement(&last, &mut sql);
+        return sql;
+    }
+    let mut with = WithClause::new();
+    for (index, statement) in statements.into_iter().enumerate() {
+        let mut cte = CommonTableExpression::new();
+        with.cte(
+            cte.table_name(format!("w{index}"))
+                .query(statement)
+                .to_owned(),
+        );
+    }
+    PostgresQueryBuilder.prepare_with_query(&with.query(last), &mut sql);
+    sql
 }
 
 /// An INSERT of rows that set the same columns, as `SELECT … FROM (SELECT unnest($1) …)`. The driver's

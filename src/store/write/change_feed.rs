@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::{Operation, Tx, batch::Batch, tx::now};
 use crate::{
-    domain::{Error, Outage, Result, changes::Changes, decide::WriteContext, time::Timestamp},
+    domain::{Error, Outage, Result, changes::Changes, time::Timestamp},
     store::{
         Account, WriteMode,
         entity::{change, change_feed},
@@ -149,12 +149,11 @@ struct Sequenced {
 
 impl Operation for Sequence {
     /// `None` if somebody else has locked the feed.
-    type Snapshot = Option<Sequenced>;
     type Answer = Option<Sequenced>;
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Option<Sequenced>, StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Option<Sequenced>), StoreError> {
         let Some(feed) = tx.lock_feed().await? else {
-            return Ok(None);
+            return Ok((Changes::default(), None));
         };
         let numbered = tx.number_changes(feed.head).await?;
         let head = feed.head.saturating_add_unsigned(numbered);
@@ -165,15 +164,8 @@ impl Operation for Sequence {
             Some(before) => tx.prune_changes(feed.pruned, head, before).await?,
             None => 0,
         };
-        Ok(Some(Sequenced { numbered, pruned }))
-    }
-
-    fn decide(
-        &self,
-        done: Option<Sequenced>,
-        _: &WriteContext,
-    ) -> Result<(Changes, Option<Sequenced>)> {
-        Ok((Changes::default(), done))
+        let sequenced = Sequenced { numbered, pruned };
+        Ok((Changes::default(), Some(sequenced)))
     }
 }
 

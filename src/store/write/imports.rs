@@ -91,10 +91,16 @@ struct ReplacedGuide {
 }
 
 impl Operation for ImportWrite {
-    type Snapshot = ImportSnapshot;
     type Answer = Imported;
     const RPC: Option<WriteRpc> = Some(WriteRpc::ImportTask);
 
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Imported), StoreError> {
+        let stored = self.lock_and_read(tx).await?;
+        Ok(self.plan_changes(stored, &tx.context)?)
+    }
+}
+
+impl ImportWrite {
     /// Locks the guide, and the tasks that subtask steps name.
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<ImportSnapshot, StoreError> {
         let target = match &self.import.target {
@@ -122,7 +128,7 @@ impl Operation for ImportWrite {
         })
     }
 
-    fn decide(
+    fn plan_changes(
         &self,
         stored: ImportSnapshot,
         context: &WriteContext,
@@ -176,9 +182,7 @@ impl Operation for ImportWrite {
         };
         Ok((changes, imported))
     }
-}
 
-impl ImportWrite {
     /// Reads the stored guide that the import replaces.
     async fn read_existing(
         &self,

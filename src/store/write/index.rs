@@ -1,22 +1,26 @@
-//! Acknowledgements of an external index. They change no version. The check of an etag and the
-//! write are one transaction, which holds the locks of the task and the step.
+//! Acknowledgements of an external index. They change no version, and are written directly, not as
+//! [`Changes`]. The check of an etag and the write are one transaction, which holds the locks of the
+//! task and the step.
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, QueryTrait, sea_query::Expr};
 use uuid::Uuid;
 
-use super::{Operation, Tx};
+use super::{Operation, Tx, apply::parts, batch::Batch};
 use crate::{
     domain::{
         Result,
-        changes::{AcknowledgedItem, Changes},
-        decide::WriteContext,
+        changes::Changes,
         etag::Etag,
         ids::TaskId,
         index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
     },
-    store::{Account, WriteMode, entity::index_deletion, error::StoreError},
+    store::{
+        Account, WriteMode,
+        entity::{index_deletion, step, task},
+        error::StoreError,
+    },
 };
 
 impl Account {
@@ -32,17 +36,36 @@ impl Account {
 
 struct Acknowledge(Vec<Acknowledgement>);
 
-/// What is stored under an id: its kind, and the etag or mark to acknowledge. A deleted item has no
-/// kind.
-type Stored = BTreeMap<Uuid, (Option<IndexKind>, String)>;
-
 impl Operation for Acknowledge {
-    type Snapshot = Stored;
     type Answer = Vec<AcknowledgeOutcome>;
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Stored, StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
+        let stored = self.lock_stored(tx).await?;
+        let (mut current, mut outcomes) = (Vec::new(), Vec::with_capacity(self.0.len()));
+        for item in &self.0 {
+            outcomes.push(match stored.get(&item.guid) {
+                None => AcknowledgeOutcome::NotFound,
+                Some((_, etag)) if *etag != item.etag => AcknowledgeOutcome::Stale,
+                Some((kind, _)) => {
+                    current.push((*kind, item));
+                    AcknowledgeOutcome::Acknowledged
+                }
+            });
+        }
+        tx.acknowledge(current).await?;
+        Ok((Changes::default(), outcomes))
+    }
+}
+
+impl Acknowledge {
+    /// What is stored under the ids: the kind, and the etag or mark to acknowledge. A deleted item has no
+    /// kind.
+    async fn lock_stored(
+        &self,
+        tx: &Tx<'_>,
+    ) -> Result<BTreeMap<Uuid, (Option<IndexKind>, String)>, StoreError> {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
-        let mut stored = Stored::new();
+        let mut stored = BTreeMap::new();
         // A deletion locks the task of a step, and then notes what the index holds.
         let mut tasks = tx.tasks_of_steps(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
@@ -58,27 +81,6 @@ impl Operation for Acknowledge {
             stored.insert(guid, (None, mark.to_string()));
         }
         Ok(stored)
-    }
-
-    fn decide(
-        &self,
-        stored: Stored,
-        _: &WriteContext,
-    ) -> Result<(Changes, Vec<AcknowledgeOutcome>)> {
-        let mut changes = Changes::default();
-        let outcome = |item: &Acknowledgement| match stored.get(&item.guid) {
-            None => AcknowledgeOutcome::NotFound,
-            Some((_, etag)) if *etag != item.etag => AcknowledgeOutcome::Stale,
-            Some((kind, _)) => {
-                changes.acknowledged.push(AcknowledgedItem {
-                    kind: *kind,
-                    item: item.clone(),
-                });
-                AcknowledgeOutcome::Acknowledged
-            }
-        };
-        let outcomes = self.0.iter().map(outcome).collect();
-        Ok((changes, outcomes))
     }
 }
 
@@ -98,5 +100,48 @@ impl Tx<'_> {
             .all(self.db())
             .await?;
         Ok(deletions)
+    }
+
+    /// Records what the index reports to hold. Rows that are written later become dirty again.
+    async fn acknowledge(
+        &self,
+        items: Vec<(Option<IndexKind>, &Acknowledgement)>,
+    ) -> Result<(), StoreError> {
+        let (mut held, mut not_held, mut deletions) = (vec![], vec![], vec![]);
+        let mut batch = Batch::new(self);
+        for (kind, item) in items {
+            match kind {
+                Some(IndexKind::Task) => {
+                    use task::{Column, Entity};
+                    let update = self
+                        .scope()
+                        .update::<Entity>()
+                        .col_expr(Column::DirtyRecord, Expr::value(false))
+                        .col_expr(Column::MvnIndexed, Expr::value(item.indexed))
+                        .col_expr(Column::MvnVersion, Expr::value(item.index_version))
+                        .col_expr(Column::MvnInfo, Expr::value(item.info.as_str()))
+                        .col_expr(Column::MvnTs, Expr::value(self.context.now.0))
+                        .filter(Column::Guid.eq(item.guid));
+                    batch.add(update.into_query());
+                }
+                Some(IndexKind::Step) if item.indexed => held.push(item.guid),
+                Some(IndexKind::Step) => not_held.push(item.guid),
+                None => deletions.push(item.guid),
+            }
+        }
+        for (indexed, steps) in [(true, held), (false, not_held)] {
+            use step::{Column, Entity};
+            for ids in parts(&steps) {
+                let update = self
+                    .scope()
+                    .update::<Entity>()
+                    .col_expr(Column::DirtyRecord, Expr::value(false))
+                    .col_expr(Column::Indexed, Expr::value(indexed))
+                    .filter(Column::Guid.is_in(ids));
+                batch.add(update.into_query());
+            }
+        }
+        self.delete_index_deletions(&deletions, &mut batch);
+        batch.send(self).await
     }
 }

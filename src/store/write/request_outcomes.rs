@@ -58,7 +58,7 @@ impl KeptOutcome {
         let context = &tx.context;
         let expired = context.now.0 - OUTCOME_LIFETIME_MICROS;
         let delete = tx.scope().delete::<Entity>();
-        batch.delete(delete.filter(Column::CreatedTs.lt(expired)).into_query(), 2);
+        batch.add(delete.filter(Column::CreatedTs.lt(expired)).into_query());
         let row = ActiveModel {
             account_id: Set(context.account.as_str().to_owned()),
             request_id: Set(self.request_id.0),
@@ -66,6 +66,6 @@ impl KeptOutcome {
             outcome: Set(self.answer),
             created_ts: Set(context.now.0),
         };
-        batch.insert_rows(vec![row], None);
+        batch.insert(vec![row]);
     }
 }

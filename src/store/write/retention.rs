@@ -12,7 +12,6 @@ use crate::{
     domain::{
         Result,
         changes::Changes,
-        decide::WriteContext,
         history::HistoryEdit,
         ids::{AccountId, TaskId},
         time::Timestamp,
@@ -131,22 +130,17 @@ struct DeleteHistory {
 }
 
 impl Operation for DeleteHistory {
-    /// Whether the task is still deleted.
-    type Snapshot = bool;
     type Answer = ();
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<bool, StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
         let history = tx
             .find::<Entity>()
             .filter(Column::Task.eq(self.task.0))
             .filter(Column::DeletedTs.lt(self.before.0));
         let found = tx.locked(history, Column::Task).all(tx.db()).await?;
-        Ok(!found.is_empty())
-    }
-
-    fn decide(&self, is_deleted: bool, _: &WriteContext) -> Result<(Changes, ())> {
         let mut changes = Changes::default();
-        if is_deleted {
+        // The task may have come back.
+        if !found.is_empty() {
             changes.edit_history(self.task, vec![HistoryEdit::Purge]);
         }
         Ok((changes, ()))

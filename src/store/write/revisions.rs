@@ -229,9 +229,15 @@ enum GuideToKeep {
 }
 
 impl Operation for CreateRevision {
-    type Snapshot = NewRevisionSnapshot;
     type Answer = CreatedRevision;
 
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, CreatedRevision), StoreError> {
+        let stored = self.lock_and_read(tx).await?;
+        Ok(self.plan_changes(stored)?)
+    }
+}
+
+impl CreateRevision {
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<NewRevisionSnapshot, StoreError> {
         let NewRevisionRequest {
             task,
@@ -276,11 +282,7 @@ impl Operation for CreateRevision {
         })
     }
 
-    fn decide(
-        &self,
-        stored: NewRevisionSnapshot,
-        _: &WriteContext,
-    ) -> Result<(Changes, CreatedRevision)> {
+    fn plan_changes(&self, stored: NewRevisionSnapshot) -> Result<(Changes, CreatedRevision)> {
         let NewRevisionSnapshot {
             history,
             mut aliases,
@@ -345,15 +347,10 @@ struct DeleteRevision {
 }
 
 impl Operation for DeleteRevision {
-    type Snapshot = TaskRevision;
     type Answer = ();
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskRevision, StoreError> {
-        let (revision, _) = tx.lock_revision(self.task, &self.revision).await?;
-        Ok(revision)
-    }
-
-    fn decide(&self, stored: TaskRevision, _: &WriteContext) -> Result<(Changes, ())> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
+        let (stored, _) = tx.lock_revision(self.task, &self.revision).await?;
         let number = stored.number;
         if let Some(alias) = stored.aliases.into_iter().next() {
             let in_use = Precondition::RevisionInUse {
@@ -376,27 +373,10 @@ struct SetAlias {
 }
 
 impl Operation for SetAlias {
-    type Snapshot = (Option<TaskRevision>, RevisionAliases);
     type Answer = Option<TaskRevision>;
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Self::Snapshot, StoreError> {
-        if let Some(name) = &self.revision {
-            let (revision, aliases) = tx.lock_revision(self.task, name).await?;
-            return Ok((Some(revision), aliases));
-        }
-        tx.lock_history(self.task).await?;
-        let aliases = revisions::aliases(tx.scope(), self.task).await?;
-        if !revisions::exists_or_has_history(tx.scope(), self.task).await? {
-            return Err(Error::task_not_found(self.task, "task").into());
-        }
-        Ok((None, aliases))
-    }
-
-    fn decide(
-        &self,
-        (revision, mut aliases): Self::Snapshot,
-        _: &WriteContext,
-    ) -> Result<(Changes, Option<TaskRevision>)> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
+        let (revision, mut aliases) = self.lock_and_read(tx).await?;
         let alias = self.alias.clone();
         let stored = aliases.get(&alias).copied();
         let mut edits = Vec::new();
@@ -418,6 +398,24 @@ impl Operation for SetAlias {
             ..revision
         });
         Ok((changes, revision))
+    }
+}
+
+impl SetAlias {
+    async fn lock_and_read(
+        &self,
+        tx: &Tx<'_>,
+    ) -> Result<(Option<TaskRevision>, RevisionAliases), StoreError> {
+        if let Some(name) = &self.revision {
+            let (revision, aliases) = tx.lock_revision(self.task, name).await?;
+            return Ok((Some(revision), aliases));
+        }
+        tx.lock_history(self.task).await?;
+        let aliases = revisions::aliases(tx.scope(), self.task).await?;
+        if !revisions::exists_or_has_history(tx.scope(), self.task).await? {
+            return Err(Error::task_not_found(self.task, "task").into());
+        }
+        Ok((None, aliases))
     }
 }
 
@@ -475,10 +473,16 @@ fn add_referenced(
 }
 
 impl Operation for RestoreWrite {
-    type Snapshot = RestoreSnapshot;
     type Answer = RestoredRevision;
     const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreRevision);
 
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, RestoredRevision), StoreError> {
+        let stored = self.lock_and_read(tx).await?;
+        Ok(self.plan_changes(stored, &tx.context)?)
+    }
+}
+
+impl RestoreWrite {
     /// Locks what an import of the guide would lock, and the tasks that were unlinked since, with
     /// everything below them.
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<RestoreSnapshot, StoreError> {
@@ -514,7 +518,7 @@ impl Operation for RestoreWrite {
         })
     }
 
-    fn decide(
+    fn plan_changes(
         &self,
         snapshot: RestoreSnapshot,
         context: &WriteContext,

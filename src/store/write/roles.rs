@@ -1,4 +1,4 @@
-//! Creating and deleting roles.
+//! Creating and deleting roles. They are written directly, not as [`Changes`].
 
 use sea_orm::{
     ActiveValue::Set,
@@ -8,14 +8,7 @@ use sea_orm::{
 
 use super::{Operation, Tx, batch::Batch};
 use crate::{
-    domain::{
-        Error, Result,
-        changes::{Changes, RoleChange},
-        decide::WriteContext,
-        ids::RoleId,
-        role::Role,
-        text::Name,
-    },
+    domain::{Error, Result, changes::Changes, ids::RoleId, role::Role, text::Name},
     store::{
         Account, WriteMode,
         entity::{account, role},
@@ -38,47 +31,34 @@ impl Account {
 struct CreateRole(Name);
 
 impl Operation for CreateRole {
-    /// The id of the new role.
-    type Snapshot = RoleId;
     type Answer = Role;
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<RoleId, StoreError> {
-        tx.take_role_id().await
-    }
-
-    fn decide(&self, id: RoleId, _: &WriteContext) -> Result<(Changes, Role)> {
-        let name = self.0.clone();
-        let changes = Changes {
-            role: Some(RoleChange::Create(id, name.clone())),
-            ..Changes::default()
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Role), StoreError> {
+        let (id, name) = (tx.take_role_id().await?, self.0.clone());
+        let row = role::ActiveModel {
+            account_id: Set(tx.context.account.as_str().to_owned()),
+            id: Set(id.0),
+            name: Set(name.as_str().to_owned()),
         };
-        Ok((changes, Role { id, name }))
+        let mut batch = Batch::new(tx);
+        batch.insert(vec![row]);
+        batch.send(tx).await?;
+        Ok((Changes::default(), Role { id, name }))
     }
 }
 
 struct DeleteRole(RoleId);
 
 impl Operation for DeleteRole {
-    type Snapshot = ();
     type Answer = ();
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        let role = tx
-            .find::<role::Entity>()
-            .filter(role::Column::Id.eq(self.0.0));
-        let found = tx.locked(role, role::Column::Id).all(tx.db()).await?;
-        if found.is_empty() {
-            return Err(Error::role_not_found(self.0, "id").into());
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
+        let delete = tx.scope().delete::<role::Entity>();
+        let delete = delete.filter(role::Column::Id.eq(self.0.0));
+        match delete.exec(tx.db()).await?.rows_affected {
+            0 => Err(Error::role_not_found(self.0, "id").into()),
+            _ => Ok((Changes::default(), ())),
         }
-        Ok(())
-    }
-
-    fn decide(&self, (): (), _: &WriteContext) -> Result<(Changes, ())> {
-        let changes = Changes {
-            role: Some(RoleChange::Delete(self.0)),
-            ..Changes::default()
-        };
-        Ok((changes, ()))
     }
 }
 

@@ -9,13 +9,12 @@ use crate::{
         change_feed::WriteRpc,
         changes::Changes,
         decide::{
-            CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
-            UpdatedFields, WriteContext,
+            CreateStep, DeleteStep, NewStepSnapshot, StepToDelete, UpdateStep, UpdatedFields,
         },
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
         order::Insertion,
-        step::{NewStep, Placement, ReferencedTask, Step},
+        step::{NewStep, Placement, Step},
         task::LockedTask,
     },
     store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError},
@@ -51,11 +50,10 @@ impl Account {
 }
 
 impl Operation for CreateStep {
-    type Snapshot = NewStepSnapshot;
     type Answer = (Step, Placement);
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateStep);
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<NewStepSnapshot, StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let task = self.new.task;
         let target = self.new.kind.subtask().map(|subtask| subtask.task);
         let named: Vec<TaskId> = target.into_iter().chain([task]).collect();
@@ -66,19 +64,12 @@ impl Operation for CreateStep {
                 .find(|locked_task| locked_task.guid == guid)
         };
         let parent = find(task).ok_or_else(|| Error::task_not_found(task, "step.task"))?;
-        Ok(NewStepSnapshot {
+        let stored = NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
             target: target.and_then(find).map(LockedTask::referenced),
             parent: parent.clone(),
-        })
-    }
-
-    fn decide(
-        &self,
-        stored: NewStepSnapshot,
-        context: &WriteContext,
-    ) -> Result<(Changes, (Step, Placement))> {
-        self.clone().into_changes(stored, context)
+        };
+        Ok(self.clone().into_changes(stored, &tx.context)?)
     }
 }
 
@@ -108,15 +99,11 @@ async fn insertion(
     ))
 }
 
-/// A step, and the task that an update of it names.
-type StepAndTarget = (Option<StepSnapshot>, Option<ReferencedTask>);
-
 impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
-    type Snapshot = StepAndTarget;
     type Answer = Step;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<StepAndTarget, StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Step), StoreError> {
         let target = self.new_subtask;
         let with_managed = match self.edits_question {
             true => WithManaged::Load,
@@ -126,7 +113,7 @@ impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
             && with_managed == WithManaged::Skip
             && let Some(stored) = tx.lock_and_read_step(self.guid).await?
         {
-            return Ok((Some(stored), None));
+            return Ok(self.changes(Some(stored), None, &tx.context)?);
         }
         // Locking the target delays its rename until this title is written; the rename
         // then updates it.
@@ -139,23 +126,22 @@ impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
         }
         let mut locked_tasks = locked.locked_tasks.iter();
         let target = locked_tasks.find(|locked_task| Some(locked_task.guid) == target);
-        Ok((stored, target.map(LockedTask::referenced)))
-    }
-
-    fn decide(
-        &self,
-        (stored, target): StepAndTarget,
-        context: &WriteContext,
-    ) -> Result<(Changes, Step)> {
-        self.changes(stored, target, context)
+        let target = target.map(LockedTask::referenced);
+        Ok(self.changes(stored, target, &tx.context)?)
     }
 }
 
 impl Operation for DeleteStep {
-    type Snapshot = Option<StepToDelete>;
     type Answer = ();
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
 
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
+        let stored = self.lock_and_read(tx).await?;
+        Ok(self.clone().into_changes(stored, &tx.context)?)
+    }
+}
+
+impl DeleteStep {
     async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Option<StepToDelete>, StoreError> {
         // A step never changes its task, so the task can be looked up before it is
         // locked.
@@ -169,13 +155,5 @@ impl Operation for DeleteStep {
         };
         stored.managed = tx.read_managed(&locked, &stored.managed_ids).await?;
         Ok(Some(stored))
-    }
-
-    fn decide(
-        &self,
-        stored: Option<StepToDelete>,
-        context: &WriteContext,
-    ) -> Result<(Changes, ())> {
-        self.clone().into_changes(stored, context)
     }
 }

@@ -11,10 +11,7 @@ use crate::{
         Error, Precondition, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{
-            DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, UpdatedFields, WriteContext,
-            create_task,
-        },
+        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, UpdatedFields, create_task},
         ids::{StepId, TaskId},
         task::{NewTask, Published, Task},
     },
@@ -43,54 +40,35 @@ impl Account {
         update: Arc<UpdateTask<E>>,
         mode: WriteMode,
     ) -> Result<Task> {
-        self.write(UpdateTaskWrite { update, mode }, mode).await
+        self.write(update, mode).await
     }
 
     /// Deletes a task. Returns the number of the revision that keeps its guide; 0 if there is
     /// none.
     pub async fn delete_task(&self, delete: DeleteTask) -> Result<i64> {
-        self.write(DeleteTaskWrite(delete), WriteMode::Store).await
+        self.write(delete, WriteMode::Store).await
     }
 }
 
 struct CreateTask(NewTask);
 
 impl Operation for CreateTask {
-    type Snapshot = ();
     type Answer = Task;
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateTask);
 
-    async fn lock_and_read(&self, _: &Tx<'_>) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    fn decide(&self, (): (), context: &WriteContext) -> Result<(Changes, Task)> {
-        create_task(self.0.clone(), context)
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Task), StoreError> {
+        Ok(create_task(self.0.clone(), &tx.context)?)
     }
 }
 
-struct UpdateTaskWrite<E> {
-    update: Arc<UpdateTask<E>>,
-    mode: WriteMode,
-}
-
-impl<E: UpdatedFields<Task, New = NewTask>> UpdateTaskWrite<E> {
-    /// Whether a revision is to keep the guide after the update of this task.
-    fn keeps_guide(&self, before: &Task, context: &WriteContext) -> bool {
-        let keeps = self.mode == WriteMode::Store && context.automatic_revisions > 0;
-        keeps && self.update.publishes(before)
-    }
-}
-
-impl<E: UpdatedFields<Task, New = NewTask>> Operation for UpdateTaskWrite<E> {
-    type Snapshot = TaskToUpdate;
+impl<E: UpdatedFields<Task, New = NewTask>> Operation for Arc<UpdateTask<E>> {
     type Answer = Task;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskToUpdate, StoreError> {
-        let guid = self.update.guid;
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
+        let guid = self.guid;
         // The tasks that it manages are locked with it, if its guide may be kept.
-        let may_publish = self.update.published == Some(Published::default());
+        let may_publish = self.published == Some(Published::default());
         let ids = match may_publish {
             true => task_tree::ids(tx.scope(), &[guid]).await?,
             false => vec![guid],
@@ -103,7 +81,10 @@ impl<E: UpdatedFields<Task, New = NewTask>> Operation for UpdateTaskWrite<E> {
             true => tx.read_task(guid).await?,
             false => None,
         };
-        let keeps_guide = |task| self.keeps_guide(task, &tx.context);
+        let keeps_guide = |before| {
+            let keeps = tx.mode == WriteMode::Store && tx.context.automatic_revisions > 0;
+            keeps && self.publishes(before)
+        };
         let guide = match task.as_ref().is_some_and(keeps_guide) {
             true => {
                 let history = tx.lock_history(guid).await?;
@@ -112,23 +93,17 @@ impl<E: UpdatedFields<Task, New = NewTask>> Operation for UpdateTaskWrite<E> {
             }
             false => None,
         };
-        Ok(TaskToUpdate { task, guide })
-    }
-
-    fn decide(&self, stored: TaskToUpdate, context: &WriteContext) -> Result<(Changes, Task)> {
-        self.update.changes(stored, context)
+        let stored = TaskToUpdate { task, guide };
+        Ok(self.changes(stored, &tx.context)?)
     }
 }
 
-struct DeleteTaskWrite(DeleteTask);
-
-impl Operation for DeleteTaskWrite {
-    type Snapshot = TaskToDelete;
+impl Operation for DeleteTask {
     type Answer = i64;
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteTask);
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TaskToDelete, StoreError> {
-        let guid = self.0.guid;
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, i64), StoreError> {
+        let guid = self.guid;
         // The tasks that are managed below it are locked with it, in the order of ids.
         let below = task_tree::ids(tx.scope(), &[guid]).await?;
         let locked_tasks = tx.lock_tasks(&below).await?;
@@ -149,7 +124,7 @@ impl Operation for DeleteTaskWrite {
             false => None,
         };
         let referenced_by = first_referring_steps(tx, guid).await?;
-        let steps = match self.0.force && task.step_count > 0 {
+        let steps = match self.force && task.step_count > 0 {
             true => tx.lock_steps_of(&[guid]).await?,
             false => Vec::new(),
         };
@@ -163,18 +138,14 @@ impl Operation for DeleteTaskWrite {
             guide: None,
         };
         // Refused deletions read no guide.
-        self.0.check(&stored)?;
+        self.check(&stored)?;
         // The newest revision may be of this very state.
         let may_have_revision =
             stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
-        if may_have_revision && tx.context.keeps_deleted_tasks && !self.0.purge_history {
+        if may_have_revision && tx.context.keeps_deleted_tasks && !self.purge_history {
             stored.guide = tx.read_exportable_guide(guid, &locked_tasks).await?;
         }
-        Ok(stored)
-    }
-
-    fn decide(&self, stored: TaskToDelete, context: &WriteContext) -> Result<(Changes, i64)> {
-        self.0.clone().into_changes(stored, context)
+        Ok(self.clone().into_changes(stored, &tx.context)?)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
         changes::Changes,
         decide::{
             StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot,
-            TranslationSnapshot, WriteContext, write_translations,
+            TranslationSnapshot, write_translations,
         },
         ids::TaskId,
         size::StepSize,
@@ -51,11 +51,10 @@ impl Account {
 struct WriteTranslations(Vec<AutomaticTranslation>);
 
 impl Operation for WriteTranslations {
-    type Snapshot = TranslationSnapshot;
     type Answer = Vec<TranslationOutcome>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::WriteTranslations);
 
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<TranslationSnapshot, StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let mut stored = TranslationSnapshot::default();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
@@ -73,15 +72,7 @@ impl Operation for WriteTranslations {
         stored.steps = self.lock_translated_steps(tx).await?;
         self.read_task_rows(tx, &mut stored.tasks).await?;
         self.read_step_rows(tx, &mut stored.steps).await?;
-        Ok(stored)
-    }
-
-    fn decide(
-        &self,
-        stored: TranslationSnapshot,
-        context: &WriteContext,
-    ) -> Result<(Changes, Vec<TranslationOutcome>)> {
-        write_translations(&self.0, stored, context)
+        Ok(write_translations(&self.0, stored, &tx.context)?)
     }
 }
 

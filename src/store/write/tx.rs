@@ -11,7 +11,7 @@ use super::LargeReadPermit;
 use crate::{
     domain::{decide::WriteContext, history::GuideCodec, time::Timestamp},
     store::{
-        Account,
+        Account, WriteMode,
         account::Scope,
         entity::{AccountEntity, change_feed},
         error::StoreError,
@@ -24,6 +24,7 @@ pub struct Tx<'t> {
     db: &'t DatabaseTransaction,
     /// The account, and the time of the write.
     pub context: WriteContext,
+    pub mode: WriteMode,
     /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
     pub large_read_permit: Option<LargeReadPermit>,
     /// Encodes guides of revisions.
@@ -52,11 +53,13 @@ impl<'t> Tx<'t> {
     pub fn new(
         account: &Account,
         db: &'t DatabaseTransaction,
+        mode: WriteMode,
         large_read_permit: Option<LargeReadPermit>,
     ) -> Self {
         Self {
             db,
             context: account.write_context(),
+            mode,
             large_read_permit,
             guide_codec: account.history().codec,
             is_distributed: account.store.inner.connections.is_distributed,

@@ -1,224 +1,245 @@
 //! Runs writes in transactions, as many concurrently as the database allows.
+//!
+//! SQLite has one writer. Writes that wait for it share a transaction and its COMMIT, whose sync to disk
+//! takes longer than everything else.
 
 use std::{
-    sync::Arc,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, SqliteTransactionMode, TransactionOptions,
-    TransactionTrait,
-};
+use futures_util::FutureExt;
+use sea_orm::DatabaseTransaction;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    sync::{Semaphore, mpsc, oneshot},
+    time::timeout,
 };
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
-use super::{LargeReadPermit, Operation, Tx, Write, group_commit::GroupCommit};
+use super::{AnyWrite, LargeReadPermit, Tx, transactions::Transactions};
 use crate::{
     call_context::{CallContext, CallSpans},
-    domain::{Contention, Error, Outage},
-    store::{
-        Account, WriteMode, WriteOutcome,
-        connect::{Connections, Refusals},
-        error::StoreError,
-        metrics::StoreMetrics,
-    },
+    domain::{Error, Outage},
+    store::{Account, WriteMode, connect::Connections, error::StoreError, metrics::StoreMetrics},
 };
 
-/// The maximum number of attempts before a write fails with `WRITE_CONFLICT`.
-const MAX_ATTEMPTS: u32 = 10;
 /// How long a write waits for its turn on PostgreSQL.
-const SLOT_WAIT: Duration = Duration::from_secs(2);
-/// How long the statements of a transaction may take, and then its COMMIT. A database that stops
-/// responding must not hold its connection forever.
-const MAX_TRANSACTION_TIME: Duration = Duration::from_secs(30);
+const POSTGRES_MAX_WAIT: Duration = Duration::from_secs(2);
+/// How long a write waits for its turn on SQLite.
+const SQLITE_MAX_WAIT: Duration = Duration::from_secs(15);
+/// The maximum number of writes that share a transaction on SQLite.
+const SQLITE_MAX_GROUP: usize = 64;
 
-/// Runs writes.
+/// The queue of writes.
 ///
-/// *Invariant:* a write waits for its turn in its caller's future, and never for a connection. If the
-/// caller goes away or its deadline passes meanwhile, the write never starts. A write that has begun
-/// runs to its end even if its caller goes away, so BEGIN is never cancelled.
-pub enum Writers {
-    /// PostgreSQL: each write runs in a task of its own, as soon as there is a slot.
-    Slots {
-        slots: Arc<Semaphore>,
-        transactions: Transactions,
-    },
-    /// SQLite: writes run in turn on one connection, and may share a COMMIT.
-    GroupCommit(GroupCommit),
+/// *Invariant:* a write waits for its turn, and never for a connection. If the caller goes away or its
+/// deadline passes meanwhile, the write never starts. A write that has begun runs to its end even if its
+/// caller goes away, so BEGIN is never cancelled.
+pub struct Writers {
+    jobs: mpsc::UnboundedSender<Job>,
+    max_wait: Duration,
+    /// Why a write fails that has waited for as long as that.
+    too_late: Outage,
 }
 
-/// A write of an account that waits for its turn.
-pub(super) struct Pending<O: Operation> {
-    pub account: Account,
-    pub write: Arc<Write<O>>,
-    pub large_read_permit: Option<LargeReadPermit>,
+/// A write of an account in the queue.
+pub(super) struct Job {
+    account: Account,
+    write: Arc<dyn AnyWrite>,
+    large_read_permit: Option<LargeReadPermit>,
     /// Keeps what the call holds until the write has ended.
-    pub call: Option<CallContext>,
-    pub spans: CallSpans,
-}
-
-impl<O: Operation> Pending<O> {
-    /// Whether nobody is left to receive the response.
-    pub fn is_over(&self) -> bool {
-        self.call.as_ref().is_some_and(CallContext::is_over)
-    }
-
-    pub(super) async fn run_in(
-        &self,
-        transaction: &DatabaseTransaction,
-    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        // BEGIN may have waited for another process.
-        if self.is_over() {
-            return Err(Error::CallOver.into());
-        }
-        let tx = Tx::new(&self.account, transaction, self.large_read_permit.clone());
-        self.write.run(&tx).await
-    }
+    call: Option<CallContext>,
+    spans: CallSpans,
+    /// Names the call in the log.
+    log_span: Span,
+    queued: Instant,
+    /// Set when the write begins, or when its caller gives up.
+    has_left: Arc<AtomicBool>,
+    response: oneshot::Sender<Result<(), StoreError>>,
 }
 
 impl Writers {
-    pub fn new(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
-        let transactions = Transactions {
-            writer: connections.writer.clone(),
-            refusals: connections.refusals.clone(),
-            metrics: Arc::clone(metrics),
+    /// Starts the task that runs the writes, until this is dropped.
+    pub fn start(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
+        let (max_wait, too_late, max_group) = match connections.refusals {
+            Some(_) => (POSTGRES_MAX_WAIT, Outage::NoConnection, 1),
+            None => (SQLITE_MAX_WAIT, Outage::Locked, SQLITE_MAX_GROUP),
         };
-        match connections.refusals {
-            Some(_) => Self::Slots {
-                slots: Arc::new(Semaphore::new(connections.max_writes)),
-                transactions,
-            },
-            None => Self::GroupCommit(GroupCommit::start(transactions)),
+        let transactions = Transactions::new(connections, metrics);
+        let slots = Arc::new(Semaphore::new(connections.max_writes));
+        let (jobs, mut queue) = mpsc::unbounded_channel::<Job>();
+        tokio::spawn(async move {
+            while let Some(first) = queue.recv().await
+                && let Ok(slot) = Arc::clone(&slots).acquire_owned().await
+            {
+                let mut group = vec![first];
+                while group.len() < max_group
+                    && let Ok(job) = queue.try_recv()
+                {
+                    group.push(job);
+                }
+                group.retain(|job| job.begin(&transactions.metrics));
+                let transactions = transactions.clone();
+                tokio::spawn(async move {
+                    run_group(group, &transactions).await;
+                    drop(slot);
+                });
+            }
+        });
+        Self {
+            jobs,
+            max_wait,
+            too_late,
         }
     }
 
     /// Waits until the write may begin, and runs it.
-    pub(super) async fn run<O: Operation>(
+    pub(super) async fn run(
         &self,
         account: &Account,
-        write: &Arc<Write<O>>,
+        write: Arc<dyn AnyWrite>,
         large_read_permit: Option<LargeReadPermit>,
-    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let spans = CallSpans::of_current_call();
-        let pending = Pending {
+    ) -> Result<(), StoreError> {
+        let (response, mut responded) = oneshot::channel();
+        let has_left = Arc::new(AtomicBool::new(false));
+        let job = Job {
             account: account.clone(),
-            write: Arc::clone(write),
+            write,
             large_read_permit,
             call: CallContext::current(),
-            spans: spans.clone(),
+            spans: CallSpans::of_current_call(),
+            log_span: Span::current(),
+            queued: Instant::now(),
+            has_left: Arc::clone(&has_left),
+            response,
         };
-        let (slots, transactions) = match self {
-            Self::GroupCommit(queue) => return queue.run(pending).await,
-            Self::Slots {
-                slots,
-                transactions,
-            } => (slots, transactions.clone()),
+        let ended = || Error::Internal("the task that writes has ended".to_owned());
+        self.jobs.send(job).map_err(|_| ended())?;
+        let outcome = match timeout(self.max_wait, &mut responded).await {
+            Ok(outcome) => outcome,
+            Err(_) if has_left.swap(true, Ordering::AcqRel) => responded.await,
+            Err(_) => return Err(StoreError::Unavailable(self.too_late)),
         };
-        let slot = wait_for_slot(slots, &transactions.metrics).await?;
-        let run = async move {
-            let outcome = transactions.run(&pending).await;
-            drop(slot);
-            outcome
-        };
-        tokio::spawn(spans.scope(run).in_current_span())
-            .await
-            .unwrap_or_else(|_| Err(Error::Internal("a write panicked".to_owned()).into()))
+        outcome.unwrap_or_else(|_| Err(ended().into()))
     }
 }
 
-async fn wait_for_slot(
-    slots: &Arc<Semaphore>,
-    metrics: &StoreMetrics,
-) -> Result<OwnedSemaphorePermit, StoreError> {
-    let requested = Instant::now();
-    let slot = timeout(SLOT_WAIT, Arc::clone(slots).acquire_owned()).await;
-    metrics.record_write_wait(requested.elapsed());
-    match slot {
-        Ok(Ok(slot)) => Ok(slot),
-        _ => Err(StoreError::Unavailable(Outage::NoConnection)),
-    }
-}
-
-/// Begins and ends transactions that write.
-#[derive(Clone)]
-pub struct Transactions {
-    writer: DatabaseConnection,
-    refusals: Option<Refusals>,
-    pub metrics: Arc<StoreMetrics>,
-}
-
-impl Transactions {
-    /// Runs a write in a transaction of its own, and retries it on conflicts.
-    pub(super) async fn run<O: Operation>(
-        &self,
-        pending: &Pending<O>,
-    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let mut contention = Contention::Changed;
-        for attempt in 0..MAX_ATTEMPTS {
-            if pending.is_over() {
-                return Err(Error::CallOver.into());
+/// Runs writes in one transaction. If one of them needs a rollback, each runs alone.
+async fn run_group(jobs: Vec<Job>, transactions: &Transactions) {
+    // Dry runs are rolled back.
+    let (shared, mut alone): (Vec<_>, Vec<_>) = jobs
+        .into_iter()
+        .partition(|job| job.write.mode() == WriteMode::Store);
+    match run_shared(&shared, transactions).await {
+        Some(outcomes) => {
+            for (job, outcome) in shared.into_iter().zip(outcomes) {
+                job.respond(outcome);
             }
-            contention = match self.attempt(pending).await {
-                Err(StoreError::Conflict) => Contention::Changed,
-                Err(StoreError::Locked) => Contention::Locked,
-                // Another connection may reach a server that accepts writes.
-                Err(StoreError::Unavailable(Outage::ReadOnly))
-                    if self.refusals.as_ref().is_some_and(Refusals::record) =>
-                {
-                    continue;
-                }
-                outcome => return outcome,
-            };
-            self.metrics.write_conflicts.inc();
-            sleep(Duration::from_millis(1 << attempt.min(6))).await;
         }
-        Err(Error::WriteConflict(contention).into())
+        None => alone.extend(shared),
     }
+    for job in alone {
+        let outcome = transactions.run(&job).await;
+        job.respond(outcome);
+    }
+}
 
-    async fn attempt<O: Operation>(
-        &self,
-        pending: &Pending<O>,
-    ) -> Result<WriteOutcome<O::Answer>, StoreError> {
-        let transaction = self.begin().await?;
-        let outcome = timeout(MAX_TRANSACTION_TIME, pending.run_in(&transaction)).await;
-        let Ok(outcome) = outcome else {
-            // Dropping the transaction does not wait for the silent database, as a rollback would.
-            return Err(StoreError::Unavailable(Outage::Unreachable));
+/// Returns the outcome of each write. `None` if they must run alone, and nothing was written.
+async fn run_shared(
+    jobs: &[Job],
+    transactions: &Transactions,
+) -> Option<Vec<Result<(), StoreError>>> {
+    if jobs.len() < 2 {
+        return None;
+    }
+    let transaction = match transactions.begin().await {
+        Ok(transaction) => transaction,
+        // Not repeated: each BEGIN waits for seconds while another process locks the file.
+        Err(error) => return Some(all_failed(error, jobs.len())),
+    };
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let outcome = job.run_in(&transaction).await;
+        // A write that is refused has written nothing.
+        let may_commit = match &outcome {
+            Ok(()) | Err(StoreError::NeedsLargeReadPermit(_)) => true,
+            Err(StoreError::Domain(error)) => !matches!(error, Error::Internal(_)),
+            Err(_) => false,
         };
-        match (&outcome, pending.write.mode) {
-            (Ok(_), WriteMode::Store) => self.commit(transaction).await?,
-            (Ok(_), WriteMode::ValidateOnly) => transaction.rollback().await?,
-            // Keep the first error. If the rollback fails, the driver repeats it before the
-            // connection is used again.
-            (Err(_), _) => drop(transaction.rollback().await),
+        if !may_commit {
+            // The driver repeats a failed rollback before it uses the connection again.
+            let _ = transaction.rollback().await;
+            return None;
         }
-        outcome
+        outcomes.push(outcome);
+    }
+    match transactions.commit(transaction).await {
+        Ok(()) => Some(outcomes),
+        Err(error) => Some(all_failed(error, jobs.len())),
+    }
+}
+
+/// The outcomes of writes whose shared BEGIN or COMMIT failed: one has the error itself.
+fn all_failed(error: StoreError, count: usize) -> Vec<Result<(), StoreError>> {
+    let others = (1..count).map(|_| Err(error.shared()));
+    let mut outcomes: Vec<_> = others.collect();
+    outcomes.push(Err(error));
+    outcomes
+}
+
+impl Job {
+    /// Takes it out of the queue. Returns false if its caller has gone or given up.
+    fn begin(&self, metrics: &StoreMetrics) -> bool {
+        metrics.record_write_wait(self.queued.elapsed());
+        // A write whose deadline has passed runs, and fails with `CallOver`.
+        !self.response.is_closed() && !self.has_left.swap(true, Ordering::AcqRel)
     }
 
-    /// Begins a transaction. Call it in spawned tasks only, as a cancelled BEGIN would leave a connection
-    /// of the pool inside a transaction.
-    #[allow(clippy::disallowed_methods)]
-    pub async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
-        let options = TransactionOptions {
-            sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
-            ..TransactionOptions::default()
-        };
-        let begun = self.writer.begin_with_options(options).await;
-        begun.map_err(|error| match StoreError::from(error) {
-            // Another process has locked the SQLite file for as long as BEGIN waits.
-            StoreError::Locked => StoreError::Unavailable(Outage::Locked),
-            error => error,
-        })
+    pub fn mode(&self) -> WriteMode {
+        self.write.mode()
     }
 
-    pub async fn commit(&self, transaction: DatabaseTransaction) -> Result<(), StoreError> {
-        let commit = timeout(MAX_TRANSACTION_TIME, transaction.commit());
-        match self.metrics.measure_commit(commit).await {
-            Ok(committed) => committed.map_err(StoreError::from_commit),
-            Err(_) => Err(StoreError::Unavailable(Outage::OutcomeUnknown)),
+    /// Fails if nobody is left to receive the response.
+    pub fn check_caller(&self) -> Result<(), StoreError> {
+        match &self.call {
+            Some(call) if call.is_over() => Err(Error::CallOver.into()),
+            _ => Ok(()),
         }
+    }
+
+    /// Runs it in a transaction, which others may share.
+    pub async fn run_in(&self, transaction: &DatabaseTransaction) -> Result<(), StoreError> {
+        // BEGIN may have waited for another process.
+        self.check_caller()?;
+        let tx = Tx::new(
+            &self.account,
+            transaction,
+            self.write.mode(),
+            self.large_read_permit.clone(),
+        );
+        // A panic must not affect the writes that share the transaction.
+        let run = AssertUnwindSafe(self.write.run(&tx)).catch_unwind();
+        let run = self.spans.clone().scope(run);
+        let panicked = |_| Err(Error::Internal("a write panicked".to_owned()).into());
+        run.instrument(self.log_span.clone())
+            .await
+            .unwrap_or_else(panicked)
+    }
+
+    fn respond(self, outcome: Result<(), StoreError>) {
+        let Self {
+            call,
+            large_read_permit,
+            response,
+            ..
+        } = self;
+        // What the call holds is released before its response is sent.
+        drop((call, large_read_permit));
+        // Sending fails if the caller has gone.
+        let _ = response.send(outcome);
     }
 }

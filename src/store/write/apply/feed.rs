@@ -2,17 +2,16 @@
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
-    ColumnTrait, ConnectionTrait, DbErr, QueryFilter, QuerySelect, QueryTrait,
+    ColumnTrait, QueryFilter, QuerySelect, QueryTrait,
     sea_query::{Expr, Query},
 };
 use uuid::Uuid;
 
 use super::{Tx, parts};
 use crate::{
-    domain::change_feed::{ChangeKind, NewEntries, NewEntry, WriteRpc},
+    domain::change_feed::{ChangeKind, NewEntries, WriteRpc},
     store::{
         entity::{change, step},
-        error::StoreError,
         write::batch::Batch,
     },
 };
@@ -25,89 +24,63 @@ pub struct Entries {
 }
 
 impl Entries {
-    fn transaction_size(&self) -> i32 {
-        i32::try_from(self.entries.count()).unwrap_or(i32::MAX)
-    }
-
-    /// Adds the entries of tasks and steps that the write has in memory.
-    pub fn add_known(&self, batch: &mut Batch, tx: &Tx<'_>) {
+    /// Adds the entries of tasks and steps that the write has in memory, and then those of steps that
+    /// were changed unread, with the versions that they have now.
+    pub fn add_to(&self, batch: &mut Batch, tx: &Tx<'_>) {
+        let transaction_size = i32::try_from(self.entries.count()).unwrap_or(i32::MAX);
         let context = &tx.context;
-        let rows = self.entries.known.iter().map(|entry| {
-            let NewEntry {
-                kind,
-                task,
-                step,
-                version,
-                fields,
-                step_count,
-            } = entry;
-            change::ActiveModel {
-                account_id: Set(context.account.as_str().to_owned()),
-                seq: NotSet,
-                position: NotSet,
-                transaction_id: Set(self.transaction),
-                transaction_size: Set(self.transaction_size()),
-                kind: Set(kind.number()),
-                task: Set(task.0),
-                step: Set(step.map(|step| step.0)),
-                version: Set(*version),
-                changed_ts: Set(context.now.0),
-                step_count: Set(i32::try_from(*step_count).unwrap_or(i32::MAX)),
-                fields: Set(fields.clone()),
-                rpc: Set(self.rpc.number()),
-                subject: Set(context.subject.clone()),
-            }
+        let rows = self.entries.known.iter().map(|entry| change::ActiveModel {
+            account_id: Set(context.account.as_str().to_owned()),
+            seq: NotSet,
+            position: NotSet,
+            transaction_id: Set(self.transaction),
+            transaction_size: Set(transaction_size),
+            kind: Set(entry.kind.number()),
+            task: Set(entry.task.0),
+            step: Set(entry.step.map(|step| step.0)),
+            version: Set(entry.version),
+            changed_ts: Set(context.now.0),
+            step_count: Set(i32::try_from(entry.step_count).unwrap_or(i32::MAX)),
+            fields: Set(entry.fields.clone()),
+            rpc: Set(self.rpc.number()),
+            subject: Set(context.subject.clone()),
         });
-        batch.insert_rows(rows.collect(), None);
-    }
-
-    /// Inserts the entries of steps that were changed unread, with the versions that they have now.
-    pub async fn insert_followers(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        use change::Column;
-        let context = &tx.context;
+        batch.insert(rows.collect());
+        if self.entries.followers.is_empty() {
+            return;
+        }
+        batch.begin_stage();
         for (fields, steps) in &self.entries.followers {
             let ids: Vec<Uuid> = steps.iter().map(|step| step.0).collect();
             for ids in parts(&ids) {
-                let select = tx
-                    .find::<step::Entity>()
-                    .select_only()
-                    .columns([
-                        step::Column::AccountId,
-                        step::Column::Task,
-                        step::Column::Guid,
-                        step::Column::Version,
-                    ])
-                    .expr(Expr::value(self.transaction))
-                    .expr(Expr::value(self.transaction_size()))
-                    .expr(Expr::value(ChangeKind::StepUpdated.number()))
-                    .expr(Expr::value(context.now.0))
-                    .expr(Expr::value(0_i32))
-                    .expr(Expr::value(*fields))
-                    .expr(Expr::value(self.rpc.number()))
-                    .expr(Expr::value(context.subject.as_str()))
-                    .filter(step::Column::Guid.is_in(ids));
+                use step::Column;
+                let columns: [(change::Column, Expr); 12] = [
+                    (change::Column::AccountId, Expr::col(Column::AccountId)),
+                    (change::Column::Task, Expr::col(Column::Task)),
+                    (change::Column::Step, Expr::col(Column::Guid)),
+                    (change::Column::Version, Expr::col(Column::Version)),
+                    (change::Column::TransactionId, self.transaction.into()),
+                    (change::Column::TransactionSize, transaction_size.into()),
+                    (
+                        change::Column::Kind,
+                        ChangeKind::StepUpdated.number().into(),
+                    ),
+                    (change::Column::ChangedTs, context.now.0.into()),
+                    (change::Column::StepCount, 0_i32.into()),
+                    (change::Column::Fields, (*fields).into()),
+                    (change::Column::Rpc, self.rpc.number().into()),
+                    (change::Column::Subject, context.subject.as_str().into()),
+                ];
+                let (columns, values): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+                let steps = tx.find::<step::Entity>().filter(Column::Guid.is_in(ids));
+                let mut select = steps.select_only().into_query();
+                select.exprs(values);
                 let mut insert = Query::insert();
-                insert
-                    .into_table(change::Entity)
-                    .columns([
-                        Column::AccountId,
-                        Column::Task,
-                        Column::Step,
-                        Column::Version,
-                        Column::TransactionId,
-                        Column::TransactionSize,
-                        Column::Kind,
-                        Column::ChangedTs,
-                        Column::StepCount,
-                        Column::Fields,
-                        Column::Rpc,
-                        Column::Subject,
-                    ])
-                    .select_from(select.into_query())
-                    .map_err(|error| DbErr::Custom(error.to_string()))?;
-                tx.db().execute(&insert).await?;
+                insert.into_table(change::Entity).columns(columns);
+                // It fails only if there are more columns than expressions.
+                let _ = insert.select_from(select);
+                batch.add(insert);
             }
         }
-        Ok(())
     }
 }

@@ -79,7 +79,7 @@ impl Tx<'_> {
                     return Err(internal("the guide of a revision is not encoded"));
                 };
                 let row = revision_row(revision, guide, &self.context.account);
-                batch.insert_rows(vec![row], None);
+                batch.insert(vec![row]);
             }
             HistoryEdit::DeleteOldAutomatic { keep } => {
                 self.delete_old_automatic(task, keep).await?;
@@ -129,13 +129,13 @@ impl Tx<'_> {
                 let scope = self.scope();
                 let revisions = scope.delete::<task_revision::Entity>();
                 let revisions = revisions.filter(task_revision::Column::Task.eq(task));
-                batch.delete(revisions.into_query(), 2);
+                batch.add(revisions.into_query());
                 let aliases = scope.delete::<revision_alias::Entity>();
                 let aliases = aliases.filter(revision_alias::Column::Task.eq(task));
-                batch.delete(aliases.into_query(), 2);
+                batch.add(aliases.into_query());
                 let history = scope.delete::<task_history::Entity>();
                 let history = history.filter(task_history::Column::Task.eq(task));
-                batch.delete(history.into_query(), 2);
+                batch.add(history.into_query());
             }
         }
         batch.send(self).await

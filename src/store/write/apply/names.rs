@@ -73,18 +73,17 @@ impl Tx<'_> {
                 names_of_step(after),
             );
         }
-        batch.insert_rows(added, None);
+        batch.insert(added);
         for keys in dropped.chunks(MAX_KEYS) {
             let key = [Column::Name, Column::NameUse, Column::Guid].map(Expr::col);
             let delete = self.scope().delete::<Entity>();
             let delete = delete.filter(Expr::tuple(key).in_tuples(keys.to_vec()));
-            batch.delete(delete.into_query(), 3 * keys.len() + 1);
+            batch.add(delete.into_query());
         }
         for ids in parts(&deleted) {
-            let count = ids.len() + 1;
             let delete = self.scope().delete::<Entity>();
             let delete = delete.filter(Column::Guid.is_in(ids));
-            batch.delete(delete.into_query(), count);
+            batch.add(delete.into_query());
         }
     }
 }

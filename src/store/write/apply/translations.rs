@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
-    ColumnTrait, ExprTrait, QueryFilter, QueryTrait,
-    sea_query::{Alias, Expr, OnConflict},
+    ActiveValue::Set,
+    ColumnTrait, ExprTrait, Iden, IntoActiveModel, Iterable, PrimaryKeyToColumn, QueryFilter,
+    QueryTrait,
+    sea_query::{Expr, OnConflict},
 };
 use uuid::Uuid;
 
@@ -18,11 +19,9 @@ use crate::{
         translation_work::SourceDigest,
     },
     store::{
-        entity::{step, step_translation, task, task_translation},
-        error::StoreError,
-        json::Json,
+        entity::{AccountEntity, step, step_translation, task, task_translation},
         rows::{step_translation_row, task_translation_row},
-        write::batch::Batch,
+        write::batch::{Batch, existing},
     },
 };
 
@@ -33,22 +32,13 @@ pub struct Rows {
     steps: TranslationRows<step_translation::ActiveModel>,
 }
 
+#[derive(Default)]
 struct TranslationRows<M> {
     /// Rows with new texts, which are translated from the current source.
     texts: Vec<M>,
     /// Rows in which only the lock changes.
     locks: Vec<M>,
     dropped: BTreeMap<Language, Vec<Uuid>>,
-}
-
-impl<M> Default for TranslationRows<M> {
-    fn default() -> Self {
-        Self {
-            texts: Vec::new(),
-            locks: Vec::new(),
-            dropped: BTreeMap::new(),
-        }
-    }
 }
 
 impl<M> TranslationRows<M> {
@@ -151,88 +141,62 @@ impl Rows {
 }
 
 impl Tx<'_> {
-    pub fn put_translations(&self, rows: Rows, batch: &mut Batch) {
-        let Rows { tasks, steps } = rows;
+    pub fn put_translations(&self, Rows { tasks, steps }: Rows, batch: &mut Batch) {
         {
             use task_translation::{Column, Entity};
-            // By language: an OR for each row would exceed SQLite's depth of expressions.
-            for (language, ids) in &tasks.dropped {
-                for ids in parts(ids) {
-                    let count = ids.len() + 2;
-                    let delete = self.scope().delete::<Entity>();
-                    let delete = delete.filter(Column::Language.eq(language.as_str()));
-                    batch.delete(delete.filter(Column::Task.is_in(ids)).into_query(), count);
-                }
-            }
-            let key = [Column::AccountId, Column::Task, Column::Language];
-            let texts = OnConflict::columns(key)
-                .update_columns([Column::Name, Column::Locked, Column::TranslatedFromName])
-                .to_owned();
-            let locks = OnConflict::columns(key)
-                .update_column(Column::Locked)
-                .to_owned();
-            batch.insert_rows(tasks.texts, Some(texts));
-            batch.insert_rows(tasks.locks, Some(locks));
+            self.put_rows::<Entity>(
+                tasks,
+                [Column::Task, Column::Language, Column::Locked],
+                batch,
+            );
         }
         use step_translation::{Column, Entity};
-        for (language, ids) in &steps.dropped {
+        self.put_rows::<Entity>(
+            steps,
+            [Column::Step, Column::Language, Column::Locked],
+            batch,
+        );
+    }
+
+    fn put_rows<E: AccountEntity>(
+        &self,
+        rows: TranslationRows<E::ActiveModel>,
+        [owner, language, locked]: [E::Column; 3],
+        batch: &mut Batch,
+    ) {
+        // By language: an OR for each row would exceed SQLite's depth of expressions.
+        for (dropped, ids) in &rows.dropped {
             for ids in parts(ids) {
-                let count = ids.len() + 2;
-                let delete = self.scope().delete::<Entity>();
-                let delete = delete.filter(Column::Language.eq(language.as_str()));
-                batch.delete(delete.filter(Column::Step.is_in(ids)).into_query(), count);
+                let delete = self.scope().delete::<E>();
+                let delete = delete.filter(language.eq(dropped.as_str()));
+                batch.add(delete.filter(owner.is_in(ids)).into_query());
             }
         }
-        let key = [Column::AccountId, Column::Step, Column::Language];
-        let texts = OnConflict::columns(key)
-            .update_columns([
-                Column::Locked,
-                Column::Content,
-                Column::TranslatedFromTitle,
-                Column::TranslatedFromRest,
-                Column::Body,
-            ])
-            .to_owned();
-        let locks = OnConflict::columns(key)
-            .update_column(Column::Locked)
-            .to_owned();
-        batch.insert_rows(steps.texts, Some(texts));
-        batch.insert_rows(steps.locks, Some(locks));
+        let is_text = |column: &E::Column| E::PrimaryKey::from_column(*column).is_none();
+        batch.upsert(rows.texts, E::Column::iter().filter(is_text));
+        batch.upsert(rows.locks, [locked]);
     }
 
     /// Adds the sizes of automatic translations to their tasks and steps, which get a new
-    /// version. These are upserts of rows that exist, as in [`Self::move_steps`].
-    pub async fn add_translation_sizes(
+    /// version. These are upserts of rows that exist, as in [`Self::update_rows`].
+    pub fn add_translation_sizes(
         &self,
         tasks: &[TranslatedTask],
         steps: &[TranslatedStep],
-    ) -> Result<(), StoreError> {
+        batch: &mut Batch,
+    ) {
         let (account, now) = (&self.context.account, self.context.now.0);
-        let tasks = tasks.iter().map(|translated| task::ActiveModel {
-            account_id: Set(account.as_str().to_owned()),
-            guid: Set(translated.task.0),
-            name: Set(String::new()),
-            product_id: Set(0),
-            kind: Set(0),
-            published: Set(0),
-            role_bits: Set(0),
-            external_id: NotSet,
-            parent_guid: NotSet,
-            idx: Set(0),
-            step_count: Set(0),
-            last_position: Set(0),
-            order_epoch: Set(0),
-            size: Set(translated.growth),
-            language_count: Set(translated.added_languages),
-            version: Set(0),
-            dirty_record: Set(true),
-            mvn_indexed: Set(false),
-            mvn_version: Set(0),
-            mvn_info: Set(String::new()),
-            mvn_ts: NotSet,
-            created_ts: Set(0),
-            modified_ts: Set(now),
-            content: Set(Json::default()),
+        let tasks = tasks.iter().map(|translated| {
+            let row = task::Model {
+                account_id: account.as_str().to_owned(),
+                guid: translated.task.0,
+                size: translated.growth,
+                language_count: translated.added_languages,
+                dirty_record: true,
+                modified_ts: now,
+                ..task::Model::default()
+            };
+            row.into_active_model()
         });
         let steps = steps.iter().map(|translated| step::ActiveModel {
             size: Set(translated.growth.listed),
@@ -242,37 +206,39 @@ impl Tx<'_> {
             modified_ts: Set(now),
             ..existing_step(account, translated.step)
         });
-        let mut batch = Batch::new(self);
         {
             use task::Column;
-            let sums = [Column::Size, Column::LanguageCount];
-            let sums = sums.map(|column| (column, sum("tasks", column)));
-            let update = OnConflict::columns([Column::AccountId, Column::Guid])
-                .values(sums)
-                .value(Column::Version, next_version("tasks"))
-                .update_columns([Column::DirtyRecord, Column::ModifiedTs])
-                .to_owned();
+            let update = add_sizes(
+                existing::<task::ActiveModel>(),
+                "tasks",
+                [Column::Size, Column::LanguageCount],
+            );
             batch.insert_rows(tasks.collect(), Some(update));
         }
         use step::Column;
-        let sums = [Column::Size, Column::BodySize, Column::LanguageCount];
-        let sums = sums.map(|column| (column, sum("steps", column)));
-        let update = OnConflict::columns([Column::AccountId, Column::Guid])
-            .values(sums)
-            .value(Column::Version, next_version("steps"))
-            .update_columns([Column::DirtyRecord, Column::ModifiedTs])
-            .to_owned();
+        let update = add_sizes(
+            existing::<step::ActiveModel>(),
+            "steps",
+            [Column::Size, Column::BodySize, Column::LanguageCount],
+        );
         batch.insert_rows(steps.collect(), Some(update));
-        batch.send(self).await
     }
 }
 
-/// The sum of the stored number and the number in the proposed row.
-fn sum(table: &str, column: impl sea_orm::Iden + Copy + 'static) -> Expr {
-    let stored = Expr::col((Alias::new(table), column));
-    stored.add(Expr::col((Alias::new("excluded"), column)))
-}
-
-fn next_version(table: &str) -> Expr {
-    Expr::col((Alias::new(table), Alias::new("version"))).add(1)
+/// Adds the proposed sizes to the stored ones, and gives the rows a new version.
+fn add_sizes<C: Iden + Copy + 'static>(
+    mut existing: OnConflict,
+    table: &'static str,
+    sizes: impl IntoIterator<Item = C>,
+) -> OnConflict {
+    let version = Expr::col((table, "version")).add(1);
+    let sizes = sizes.into_iter().map(|size| {
+        let stored = Expr::col((table, size));
+        (size, stored.add(Expr::col(("excluded", size))))
+    });
+    existing
+        .values(sizes)
+        .value("version", version)
+        .update_columns(["dirty_record", "modified_ts"])
+        .to_owned()
 }
