@@ -13,7 +13,6 @@ use super::{
     ids::{StepId, TaskId},
     nesting::DepthLimit,
     order::{Numbering, Place},
-    row_version::RowVersion,
     size::{self, StepSize},
     step::Step,
     task::Task,
@@ -135,8 +134,6 @@ pub struct StepDeletion {
     pub step: StepId,
     /// The task that it belongs to.
     pub task: TaskId,
-    /// The version that the decision is based on.
-    pub row_version: RowVersion,
 }
 
 impl StepDeletion {
@@ -145,7 +142,6 @@ impl StepDeletion {
         Self {
             step: step.guid,
             task: step.task,
-            row_version: step.row_version,
         }
     }
 }

@@ -9,9 +9,7 @@ use uuid::Uuid;
 
 use super::{Result, ids::AccountId, step::ReferencedTask, time::Timestamp, violation::Violations};
 
-pub use steps::{
-    CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, StepToDelete, UpdateStep,
-};
+pub use steps::{CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep};
 pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
 pub use translations::{
     StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot, TranslationSnapshot,

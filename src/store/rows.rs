@@ -5,21 +5,37 @@ mod step;
 mod task;
 mod translation;
 
+use sea_orm::{ColIdx, QueryResult, TryGetError, TryGetable};
+use uuid::Uuid;
+
 use crate::{
     domain::{
         external_id::ExternalId,
-        ids::{AccountId, ProductId},
+        ids::{AccountId, ProductId, StepId, TaskId},
+        task::Published,
         translation_work::SourceDigest,
     },
     store::error::StoreError,
 };
 
-pub use step::{StepFields, read_link, read_step, step_row};
+pub use step::{StepFields, read_step, step_row};
 pub use task::{KIND_LINKED, LockedTaskRow, TaskFields, read_task, task_row};
 pub use translation::{
     StepTranslationTexts, read_step_translation, read_step_translations, read_task_translation,
     read_task_translations, step_translation_row, task_translation_row,
 };
+
+impl TryGetable for TaskId {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Self, TryGetError> {
+        Uuid::try_get_by(row, index).map(Self)
+    }
+}
+
+impl TryGetable for StepId {
+    fn try_get_by<I: ColIdx>(row: &QueryResult, index: I) -> Result<Self, TryGetError> {
+        Uuid::try_get_by(row, index).map(Self)
+    }
+}
 
 /// Turns an invalid value into [`StoreError::Corrupt`].
 pub fn valid<T, E>(value: Result<T, E>, column: &'static str) -> Result<T, StoreError> {
@@ -32,6 +48,10 @@ pub fn read_product(id: i64) -> Result<ProductId, StoreError> {
 
 pub fn read_digest(bytes: Vec<u8>, column: &'static str) -> Result<SourceDigest, StoreError> {
     valid(bytes.try_into().map(SourceDigest), column)
+}
+
+fn read_published(number: i32) -> Result<Published, StoreError> {
+    Published::new(number).ok_or(StoreError::Corrupt("published"))
 }
 
 fn read_account(id: &str) -> Result<AccountId, StoreError> {

@@ -3,12 +3,11 @@
 use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, StepDeletion, StepListChange},
-    etag::{Etag, ExpectedEtag},
+    etag::ExpectedEtag,
     external_id::ClaimedId,
     ids::{StepId, TaskId},
     nesting::limits_of_step,
     order::{Insertion, Place},
-    row_version::RowVersion,
     size::{check_step_list, stored_count},
     step::{NewStep, Placement, ReferencedTask, Step, check_subtask_product},
     task::{LockedTask, MAX_TASK_STEPS, Task},
@@ -214,21 +213,6 @@ impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
     }
 }
 
-/// What the deletion of a step reads of it: no texts.
-#[derive(Debug)]
-pub struct StepToDelete {
-    /// The task that it belongs to.
-    pub task: TaskId,
-    /// The managed task whose wiring step it is.
-    pub link: Option<TaskId>,
-    /// Its version.
-    pub row_version: RowVersion,
-    /// The ids of the tasks that it manages.
-    pub managed_ids: Vec<TaskId>,
-    /// These tasks and their wiring steps.
-    pub managed: ManagedTasks,
-}
-
 /// The deletion of a step.
 #[derive(Clone, Debug)]
 pub struct DeleteStep {
@@ -239,36 +223,27 @@ pub struct DeleteStep {
 }
 
 impl DeleteStep {
-    /// Decides the deletion. Tasks that the step manages become unmanaged.
+    /// Decides the deletion. Tasks that the step manages become unmanaged. Its texts are not needed.
     pub fn into_changes(
         self,
-        stored: Option<StepToDelete>,
+        stored: Option<StepSnapshot>,
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
         let Self { guid, expected } = self;
-        let StepToDelete {
-            task,
-            link,
-            row_version,
-            managed_ids,
-            managed,
-        } = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
-        expected.check(&Etag::of(guid.0, &row_version), ResourceId::Step(guid))?;
-        if let Some(task) = link {
+        let StepSnapshot { step, managed, .. } =
+            stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
+        expected.check(&step.etag(), ResourceId::Step(guid))?;
+        if let Some(task) = step.link {
             return Err(Precondition::StepManaged { step: guid, task }.into());
         }
         let mut changes = Changes::default();
-        managed.unlink(&managed_ids, &mut changes, context)?;
+        managed.unlink(&step.managed_tasks(), &mut changes, context)?;
         changes.step_lists.push(StepListChange {
-            task,
+            task: step.task,
             added: -1,
             numbering: None,
         });
-        changes.deleted_steps.push(StepDeletion {
-            step: guid,
-            task,
-            row_version,
-        });
+        changes.deleted_steps.push(StepDeletion::of(&step));
         Ok((changes, ()))
     }
 }

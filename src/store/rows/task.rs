@@ -1,7 +1,7 @@
 use sea_orm::IntoActiveModel;
 use serde::{Deserialize, Serialize};
 
-use super::{read_account, read_external_id, read_product, valid};
+use super::{read_account, read_external_id, read_product, read_published, valid};
 use crate::{
     domain::{
         dependency::Group,
@@ -9,7 +9,7 @@ use crate::{
         order::Numbering,
         row_version::RowVersion,
         size::{stored_count, task_size},
-        task::{AccessLevel, IndexState, LockedTask, ManagedBy, Published, Task, TaskContent},
+        task::{AccessLevel, IndexState, LockedTask, ManagedBy, Task, TaskContent},
         text::Name,
         time::Timestamp,
         translation::TaskTranslations,
@@ -22,11 +22,12 @@ pub const KIND_LINKED: i32 = 1;
 
 /// The fields of a task that no statement filters or sorts by: the column `content`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TaskFields {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Group>,
     /// The numbers of the access levels in the caller's order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<i32>,
 }
 
@@ -36,71 +37,45 @@ pub fn read_task(
     translations: TaskTranslations,
     steps: Vec<StepId>,
 ) -> Result<Task, StoreError> {
-    let task::Model {
-        account_id,
-        guid,
-        name,
-        product_id,
-        kind,
-        published,
-        role_bits: _,
-        external_id,
-        parent_guid,
-        idx,
-        step_count: _,
-        last_position,
-        order_epoch,
-        size: _,
-        language_count: _,
-        version,
-        dirty_record,
-        mvn_indexed,
-        mvn_version,
-        mvn_info,
-        mvn_ts,
-        created_ts,
-        modified_ts,
-        content: Json(TaskFields {
-            dependencies,
-            roles,
-        }),
-    } = row;
-    let roles = roles
-        .into_iter()
-        .map(|number| AccessLevel::from_number(number).ok_or(StoreError::Corrupt("roles")));
-    let managed = parent_guid.filter(|_| kind == KIND_LINKED);
+    let Json(fields) = row.content;
+    let level = |number| AccessLevel::from_number(number).ok_or(StoreError::Corrupt("roles"));
+    let managed = row.parent_guid.filter(|_| row.kind == KIND_LINKED);
     Ok(Task {
-        guid: TaskId(guid),
-        account: read_account(&account_id)?,
-        name: valid(Name::parse(name), "name")?,
-        product: read_product(product_id)?,
+        guid: TaskId(row.guid),
+        account: read_account(&row.account_id)?,
+        name: valid(Name::parse(row.name), "name")?,
+        product: read_product(row.product_id)?,
         content: TaskContent {
-            dependencies,
-            published: Published::new(published).ok_or(StoreError::Corrupt("published"))?,
-            roles: roles.collect::<Result<_, _>>()?,
-            external_id: read_external_id(external_id)?,
+            dependencies: fields.dependencies,
+            published: read_published(row.published)?,
+            roles: fields
+                .roles
+                .into_iter()
+                .map(level)
+                .collect::<Result<_, _>>()?,
+            external_id: read_external_id(row.external_id)?,
             translations,
         },
         managed: managed.map(|parent| ManagedBy {
             parent: TaskId(parent),
-            idx,
+            idx: row.idx,
         }),
         steps,
         numbering: Numbering {
-            epoch: order_epoch,
-            last_position,
+            epoch: row.order_epoch,
+            last_position: row.last_position,
         },
         index: IndexState {
-            indexed: mvn_indexed,
-            version: mvn_version,
-            info: mvn_info,
-            at: mvn_ts.map(Timestamp),
+            indexed: row.mvn_indexed,
+            version: row.mvn_version,
+            info: row.mvn_info,
+            at: row.mvn_ts.map(Timestamp),
         },
         row_version: RowVersion {
-            version,
-            dirty: dirty_record,
-            created: Timestamp(created_ts),
-            modified: Timestamp(modified_ts),
+            version: row.version,
+            dirty: row.dirty_record,
+            created: Timestamp(row.created_ts),
+            modified: Timestamp(row.modified_ts),
         },
     })
 }
@@ -150,52 +125,44 @@ impl LockedTaskRow {
 
 /// The row of a task.
 pub fn task_row(task: &Task) -> task::ActiveModel {
-    let Task {
-        guid,
-        account,
-        name,
-        product,
-        content:
-            TaskContent {
-                dependencies,
-                published,
-                roles,
-                external_id,
-                translations,
-            },
-        managed,
-        steps,
-        numbering,
-        index,
-        row_version,
-    } = task;
+    let content = &task.content;
     task::Model {
-        account_id: account.as_str().to_owned(),
-        guid: guid.0,
-        name: name.as_str().to_owned(),
-        product_id: product.get(),
-        kind: if managed.is_some() { KIND_LINKED } else { 0 },
-        published: published.get(),
-        role_bits: roles.iter().fold(0, |bits, level| bits | level.bit()),
-        external_id: external_id.as_ref().map(|id| id.as_str().to_owned()),
-        parent_guid: managed.map(|managed| managed.parent.0),
-        idx: managed.map_or(0, |managed| managed.idx),
-        step_count: stored_count(steps.len()),
-        last_position: numbering.last_position,
-        order_epoch: numbering.epoch,
+        account_id: task.account.as_str().to_owned(),
+        guid: task.guid.0,
+        name: task.name.as_str().to_owned(),
+        product_id: task.product.get(),
+        kind: if task.managed.is_some() {
+            KIND_LINKED
+        } else {
+            0
+        },
+        published: content.published.get(),
+        role_bits: content
+            .roles
+            .iter()
+            .fold(0, |bits, level| bits | level.bit()),
+        external_id: content
+            .external_id
+            .as_ref()
+            .map(|id| id.as_str().to_owned()),
+        parent_guid: task.managed.map(|managed| managed.parent.0),
+        idx: task.managed.map_or(0, |managed| managed.idx),
+        step_count: stored_count(task.steps.len()),
+        last_position: task.numbering.last_position,
+        order_epoch: task.numbering.epoch,
         size: task_size(task),
-        language_count: stored_count(translations.len()),
-        version: row_version.version,
-        dirty_record: row_version.dirty,
-        mvn_indexed: index.indexed,
-        mvn_version: index.version,
-        mvn_info: index.info.clone(),
-        mvn_ts: index.at.map(|at| at.0),
-        created_ts: row_version.created.0,
-        modified_ts: row_version.modified.0,
+        language_count: stored_count(content.translations.len()),
+        version: task.row_version.version,
+        dirty_record: task.row_version.dirty,
+        mvn_indexed: task.index.indexed,
+        mvn_version: task.index.version,
+        mvn_info: task.index.info.clone(),
+        mvn_ts: task.index.at.map(|at| at.0),
+        created_ts: task.row_version.created.0,
+        modified_ts: task.row_version.modified.0,
         content: Json(TaskFields {
-            dependencies: dependencies.clone(),
-            roles: roles.iter().map(|level| level.number()).collect(),
+            dependencies: content.dependencies.clone(),
+            roles: content.roles.iter().map(|level| level.number()).collect(),
         }),
     }
     .into_active_model()

@@ -22,28 +22,25 @@ use crate::{
 
 /// The texts of a step's translation except its body: the column `content`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StepTranslationTexts {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Title>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Feedback>,
 }
 
 pub fn read_step_translation(
     row: step_translation::Model,
 ) -> Result<(Language, StepTranslation), StoreError> {
-    let Json(StepTranslationTexts {
-        title,
-        instructions,
-        question,
-    }) = row.content;
+    let Json(texts) = row.content;
     let translation = StepTranslation {
-        title,
+        title: texts.title,
         body: valid(row.body.map(Body::parse).transpose(), "body")?,
-        instructions,
-        feedback: question,
+        instructions: texts.instructions,
+        feedback: texts.question,
         locked: row.locked,
     };
     Ok((Language::stored(row.language), translation))
@@ -81,13 +78,15 @@ pub fn task_translation_row(
     translation: &TaskTranslation,
     source: &str,
 ) -> task_translation::ActiveModel {
-    let TaskTranslation { name, locked } = translation;
     task_translation::Model {
         account_id: account.as_str().to_owned(),
         task: task.0,
         language: language.as_str().to_owned(),
-        name: name.as_ref().map(|name| name.as_str().to_owned()),
-        locked: *locked,
+        name: translation
+            .name
+            .as_ref()
+            .map(|name| name.as_str().to_owned()),
+        locked: translation.locked,
         translated_from_name: source.to_owned(),
     }
     .into_active_model()
@@ -102,27 +101,21 @@ pub fn step_translation_row(
     translation: &StepTranslation,
     source: (&str, SourceDigest),
 ) -> step_translation::ActiveModel {
-    let StepTranslation {
-        title,
-        body,
-        instructions,
-        feedback,
-        locked,
-    } = translation;
     let (source_title, source_rest) = source;
+    let body = translation.body.as_ref();
     step_translation::Model {
         account_id: account.as_str().to_owned(),
         step: step.0,
         language: language.as_str().to_owned(),
-        locked: *locked,
+        locked: translation.locked,
         content: Json(StepTranslationTexts {
-            title: title.clone(),
-            instructions: instructions.clone(),
-            question: feedback.clone(),
+            title: translation.title.clone(),
+            instructions: translation.instructions.clone(),
+            question: translation.feedback.clone(),
         }),
         translated_from_title: source_title.to_owned(),
         translated_from_rest: source_rest.0.to_vec(),
-        body: body.as_ref().map(|body| body.as_str().to_owned()),
+        body: body.map(|body| body.as_str().to_owned()),
     }
     .into_active_model()
 }

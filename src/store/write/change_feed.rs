@@ -18,18 +18,25 @@ use std::time::Duration;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, DbBackend, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, LockBehavior, LockType, OnConflict},
+    sea_query::{Expr, LockBehavior, LockType},
 };
 use tokio::time::sleep;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::{Operation, Tx, batch::Batch, tx::now};
+use super::{
+    Operation, Tx,
+    batch::{Batch, existing},
+    tx::now,
+};
 use crate::{
     domain::{Error, Outage, Result, changes::Changes, time::Timestamp},
     store::{
         Account, WriteMode,
-        entity::{change, change_feed},
+        entity::{
+            change::{Column, Entity},
+            change_feed,
+        },
         error::StoreError,
         read::has_new_changes,
     },
@@ -39,11 +46,11 @@ use crate::{
 const WINDOW: i64 = 5_000;
 /// The maximum number of entries that one transaction deletes.
 const MAX_PRUNED: u64 = 1_000;
-/// After so many writes, a server prunes the feed of the account that made the last one.
-const WRITES_PER_PRUNING: u64 = 256;
 /// How often pruning finds the feed locked before it is left to a later write.
 const PRUNING_ATTEMPTS: u32 = 100;
 const PRUNING_PAUSE: Duration = Duration::from_millis(100);
+/// After so many writes, a server prunes the feed of the account that made the last one.
+const WRITES_PER_PRUNING: u64 = 256;
 
 /// Gives positions from `$2` on to the oldest entries without one, at most `$3` of them: whole
 /// transactions, ordered by the first `seq` of each. If a transaction was read only in part, neither it
@@ -152,18 +159,26 @@ impl Operation for Sequence {
     type Answer = Option<Sequenced>;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Option<Sequenced>), StoreError> {
+        use change_feed::{Column, Entity};
         let Some(feed) = tx.lock_feed().await? else {
             return Ok((Changes::default(), None));
         };
         let numbered = tx.number_changes(feed.head).await?;
         let head = feed.head.saturating_add_unsigned(numbered);
-        if numbered > 0 {
-            tx.move_head(head).await?;
+        let mut update = tx.scope().update::<Entity>();
+        update = update.col_expr(Column::Head, Expr::value(head));
+        let mut pruned = 0;
+        if let Some(before) = self.prune_before
+            && let Some((last, transaction)) = tx.find_expired(feed.pruned, head, before).await?
+        {
+            pruned = tx.delete_changes(last).await?;
+            update = update
+                .col_expr(Column::Pruned, Expr::value(last))
+                .col_expr(Column::PrunedTransaction, Expr::value(transaction));
         }
-        let pruned = match self.prune_before {
-            Some(before) => tx.prune_changes(feed.pruned, head, before).await?,
-            None => 0,
-        };
+        if numbered > 0 || pruned > 0 {
+            update.exec(tx.db()).await?;
+        }
         let sequenced = Sequenced { numbered, pruned };
         Ok((Changes::default(), Some(sequenced)))
     }
@@ -173,7 +188,9 @@ impl Tx<'_> {
     /// Locks the feed of the account, and creates it if it is missing; `None` if somebody else has
     /// locked it.
     async fn lock_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
-        if let Some(feed) = self.lock_existing_feed().await? {
+        let feeds = self.find::<change_feed::Entity>();
+        let feeds = feeds.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+        if let Some(feed) = feeds.clone().all(self.db()).await?.pop() {
             return Ok(Some(feed));
         }
         let feed = change_feed::ActiveModel {
@@ -182,31 +199,13 @@ impl Tx<'_> {
             pruned: Set(0),
             pruned_transaction: Set(Uuid::nil()),
         };
-        let keep = OnConflict::column(change_feed::Column::AccountId)
+        let mut batch = Batch::new(self);
+        let keep = existing::<change_feed::ActiveModel>()
             .do_nothing()
             .to_owned();
-        let mut batch = Batch::new(self);
         batch.insert_rows(vec![feed], Some(keep));
         batch.send(self).await?;
-        self.lock_existing_feed().await
-    }
-
-    async fn lock_existing_feed(&self) -> Result<Option<change_feed::Model>, StoreError> {
-        let feeds = self
-            .find::<change_feed::Entity>()
-            .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-            .all(self.db())
-            .await?;
-        Ok(feeds.into_iter().next())
-    }
-
-    async fn move_head(&self, head: i64) -> Result<(), StoreError> {
-        self.scope()
-            .update::<change_feed::Entity>()
-            .col_expr(change_feed::Column::Head, Expr::value(head))
-            .exec(self.db())
-            .await?;
-        Ok(())
+        Ok(feeds.all(self.db()).await?.pop())
     }
 
     /// Gives positions after `head` to new entries, and returns how many got one. The first
@@ -228,15 +227,14 @@ impl Tx<'_> {
         }
     }
 
-    /// Deletes the oldest entries that were made before a time, except the one at `head`, and moves the
-    /// mark. Returns how many it deleted.
-    async fn prune_changes(
+    /// The position and the transaction of the newest of the oldest entries that were made before a
+    /// time. The one at `head` is not among them.
+    async fn find_expired(
         &self,
         pruned: i64,
         head: i64,
         before: Timestamp,
-    ) -> Result<u64, StoreError> {
-        use change::{Column, Entity};
+    ) -> Result<Option<(i64, Uuid)>, StoreError> {
         let oldest: Vec<(i64, Uuid, i64)> = self
             .find::<Entity>()
             .select_only()
@@ -248,28 +246,16 @@ impl Tx<'_> {
             .into_tuple()
             .all(self.db())
             .await?;
-        let expired = oldest.iter().take_while(|(_, _, at)| *at < before.0);
-        let Some((position, transaction, _)) = expired.last() else {
-            return Ok(0);
-        };
-        let delete = self.scope().delete::<Entity>();
-        let deleted = delete
-            .filter(Column::Position.lte(*position))
-            .exec(self.db())
-            .await?;
-        self.move_mark(*position, *transaction).await?;
-        Ok(deleted.rows_affected)
+        let expired = oldest.into_iter().take_while(|(_, _, at)| *at < before.0);
+        Ok(expired
+            .last()
+            .map(|(last, transaction, _)| (last, transaction)))
     }
 
-    /// Records the last deleted entry.
-    async fn move_mark(&self, position: i64, transaction: Uuid) -> Result<(), StoreError> {
-        use change_feed::{Column, Entity};
-        self.scope()
-            .update::<Entity>()
-            .col_expr(Column::Pruned, Expr::value(position))
-            .col_expr(Column::PrunedTransaction, Expr::value(transaction))
-            .exec(self.db())
-            .await?;
-        Ok(())
+    /// Deletes the entries up to a position, and returns how many they were.
+    async fn delete_changes(&self, last: i64) -> Result<u64, StoreError> {
+        let delete = self.scope().delete::<Entity>();
+        let deleted = delete.filter(Column::Position.lte(last)).exec(self.db());
+        Ok(deleted.await?.rows_affected)
     }
 }

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
-use uuid::Uuid;
+use sea_orm::{ColumnTrait, QueryFilter};
 
 use super::tx::Tx;
 use crate::{
@@ -27,28 +26,21 @@ use crate::{
 impl Tx<'_> {
     /// The task that has an external id, if any.
     pub async fn find_task(&self, id: &ExternalId) -> Result<Option<TaskId>, StoreError> {
-        let found: Vec<Uuid> = self
-            .find::<task::Entity>()
-            .select_only()
-            .column(task::Column::Guid)
-            .filter(task::Column::ExternalId.eq(id.as_str()))
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        Ok(found.first().copied().map(TaskId))
+        use task::{Column, Entity};
+        let tasks = self.find::<Entity>();
+        let tasks = tasks.filter(Column::ExternalId.eq(id.as_str()));
+        Ok(self.read_column(tasks, Column::Guid).await?.pop())
     }
 
-    async fn find_step(&self, task: TaskId, id: &ExternalId) -> Result<Option<StepId>, StoreError> {
-        let found: Vec<Uuid> = self
-            .find::<step::Entity>()
-            .select_only()
-            .column(step::Column::Guid)
-            .filter(step::Column::Task.eq(task.0))
-            .filter(step::Column::ExternalId.eq(id.as_str()))
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        Ok(found.first().copied().map(StepId))
+    async fn find_step_of(
+        &self,
+        task: TaskId,
+        id: &ExternalId,
+    ) -> Result<Option<StepId>, StoreError> {
+        use step::{Column, Entity};
+        let steps = self.find::<Entity>().filter(Column::Task.eq(task.0));
+        let steps = steps.filter(Column::ExternalId.eq(id.as_str()));
+        Ok(self.read_column(steps, Column::Guid).await?.pop())
     }
 
     /// Fails if another task or step has an id that the write assigns. Of the ids that an import
@@ -57,7 +49,7 @@ impl Tx<'_> {
         for ClaimedId { within, id, field } in &changes.claimed_ids {
             let owner = match within {
                 None => self.find_task(id).await?.map(ResourceId::Task),
-                Some(task) => self.find_step(*task, id).await?.map(ResourceId::Step),
+                Some(task) => self.find_step_of(*task, id).await?.map(ResourceId::Step),
             };
             if let Some(owner) = owner {
                 let field = field.clone();

@@ -15,6 +15,7 @@ use crate::{
         etag::Etag,
         ids::TaskId,
         index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
+        time::Timestamp,
     },
     store::{
         Account, WriteMode,
@@ -73,9 +74,9 @@ impl Acknowledge {
             let etag = locked_task.etag().into_string();
             stored.insert(locked_task.guid.0, (Some(IndexKind::Task), etag));
         }
-        for (step, version, modified) in tx.lock_step_versions(ids.iter().copied()).await? {
-            let etag = Etag::of_version(step.0, version, modified).into_string();
-            stored.insert(step.0, (Some(IndexKind::Step), etag));
+        for (guid, version, modified) in tx.lock_step_versions(&ids).await? {
+            let etag = Etag::of_version(guid, version, Timestamp(modified)).into_string();
+            stored.insert(guid, (Some(IndexKind::Step), etag));
         }
         for (guid, mark) in tx.lock_index_deletions(ids).await? {
             stored.insert(guid, (None, mark.to_string()));
@@ -85,6 +86,17 @@ impl Acknowledge {
 }
 
 impl Tx<'_> {
+    /// Locks steps in the order of their ids, and returns those ids with their versions and the times of
+    /// their last change.
+    async fn lock_step_versions(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, i64, i64)>, StoreError> {
+        use step::{Column, Entity};
+        let steps = self.find::<Entity>();
+        let steps = steps.filter(Column::Guid.is_in(ids.iter().copied()));
+        let steps = self.locked(steps, Column::Guid).select_only();
+        let steps = steps.columns([Column::Guid, Column::Version, Column::ModifiedTs]);
+        Ok(steps.into_tuple().all(self.db()).await?)
+    }
+
     /// Locks the deletions among these ids that the index must forget, and returns each with its mark.
     pub async fn lock_index_deletions(
         &self,

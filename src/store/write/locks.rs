@@ -3,7 +3,7 @@
 //! The steps that refer to renamed tasks are locked in a second pass, where two renames can deadlock.
 //! PostgreSQL aborts one of them, and that write is retried.
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use super::tx::Tx;
@@ -12,7 +12,6 @@ use crate::{
         ids::{StepId, TaskId},
         order::{Neighbors, Place},
         task::{LockedTask, Task},
-        time::Timestamp,
     },
     store::{
         entity::{step, task},
@@ -47,29 +46,9 @@ impl Tx<'_> {
     /// The tasks of these steps. A step never changes its task, so they can be looked up before
     /// anything is locked.
     pub async fn tasks_of_steps(&self, steps: &[Uuid]) -> Result<Vec<TaskId>, StoreError> {
-        let tasks: Vec<Uuid> = self
-            .find::<step::Entity>()
-            .select_only()
-            .column(step::Column::Task)
-            .distinct()
-            .filter(step::Column::Guid.is_in(steps.iter().copied()))
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        Ok(tasks.into_iter().map(TaskId).collect())
-    }
-
-    /// Locks steps in the order of their ids, and returns those ids.
-    pub async fn lock_steps(&self, filter: Expr) -> Result<Vec<StepId>, StoreError> {
-        let steps = self.find::<step::Entity>().filter(filter);
-        let steps = steps.select_only().column(step::Column::Guid);
-        let mut locked: Vec<Uuid> = self
-            .locked(steps, step::Column::Guid)
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        locked.sort_unstable();
-        Ok(locked.into_iter().map(StepId).collect())
+        let steps = step::Column::Guid.is_in(steps.iter().copied());
+        let steps = self.find::<step::Entity>().filter(steps).distinct();
+        self.read_column(steps, step::Column::Task).await
     }
 
     /// Locks all steps of locked tasks, and returns their ids.
@@ -87,33 +66,15 @@ impl Tx<'_> {
         column: step::Column,
         tasks: &[TaskId],
     ) -> Result<Vec<StepId>, StoreError> {
-        let mut locked = Vec::new();
+        let mut locked: Vec<StepId> = Vec::new();
         for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let ids = tasks.iter().map(|task| task.0);
-            locked.extend(self.lock_steps(column.is_in(ids)).await?);
+            let steps = column.is_in(tasks.iter().map(|task| task.0));
+            let steps = self.find::<step::Entity>().filter(steps);
+            let steps = self.locked(steps, step::Column::Guid);
+            locked.append(&mut self.read_column(steps, step::Column::Guid).await?);
         }
+        locked.sort_unstable();
         Ok(locked)
-    }
-
-    /// Locks steps in the order of their ids, and returns those ids with their versions and the times of
-    /// their last change.
-    pub async fn lock_step_versions(
-        &self,
-        ids: impl IntoIterator<Item = Uuid>,
-    ) -> Result<Vec<(StepId, i64, Timestamp)>, StoreError> {
-        use step::Column;
-        let steps = self.find::<step::Entity>();
-        let steps = steps.filter(Column::Guid.is_in(ids)).select_only();
-        let steps = steps.columns([Column::Guid, Column::Version, Column::ModifiedTs]);
-        let rows: Vec<(Uuid, i64, i64)> = self
-            .locked(steps, Column::Guid)
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        let rows = rows.into_iter();
-        let versions =
-            rows.map(|(guid, version, modified)| (StepId(guid), version, Timestamp(modified)));
-        Ok(versions.collect())
     }
 
     /// A locked task. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large and
@@ -143,40 +104,26 @@ impl Tx<'_> {
         step: StepId,
     ) -> Result<Option<Neighbors>, StoreError> {
         use step::Column;
-        let positions = || {
-            let steps = self.find::<step::Entity>();
-            let steps = steps.select_only().column(Column::Position);
-            steps.filter(Column::Task.eq(task.0))
-        };
-        let before = positions().filter(Column::Guid.eq(step.0));
-        let before: Vec<i64> = before.into_tuple().all(self.db()).await?;
-        let Some(before) = before.first().copied() else {
+        let steps = || self.find::<step::Entity>().filter(Column::Task.eq(task.0));
+        let found = steps().filter(Column::Guid.eq(step.0));
+        let found: Vec<i64> = self.read_column(found, Column::Position).await?;
+        let Some(before) = found.first().copied() else {
             return Ok(None);
         };
-        let after: Option<i64> = positions()
-            .filter(Column::Position.gt(before))
-            .order_by_asc(Column::Position)
-            .limit(1)
-            .into_tuple()
-            .one(self.db())
-            .await?;
+        let after = steps().filter(Column::Position.gt(before));
+        let after = after.order_by_asc(Column::Position).limit(1);
+        let after: Vec<i64> = self.read_column(after, Column::Position).await?;
         Ok(Some(Neighbors {
             before: Place(before),
-            after: after.map(Place),
+            after: after.first().copied().map(Place),
         }))
     }
 
     /// The steps of a task in their order.
     pub async fn step_order(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
-        let steps: Vec<Uuid> = self
-            .find::<step::Entity>()
-            .select_only()
-            .column(step::Column::Guid)
-            .filter(step::Column::Task.eq(task.0))
-            .order_by_asc(step::Column::Position)
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        Ok(steps.into_iter().map(StepId).collect())
+        let steps = self.find::<step::Entity>();
+        let steps = steps.filter(step::Column::Task.eq(task.0));
+        let steps = steps.order_by_asc(step::Column::Position);
+        self.read_column(steps, step::Column::Guid).await
     }
 }

@@ -8,16 +8,14 @@ use crate::{
         Error, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{
-            CreateStep, DeleteStep, NewStepSnapshot, StepToDelete, UpdateStep, UpdatedFields,
-        },
+        decide::{CreateStep, DeleteStep, NewStepSnapshot, UpdateStep, UpdatedFields},
         etag::ExpectedEtag,
         ids::{StepId, TaskId},
         order::Insertion,
         step::{NewStep, Placement, Step},
         task::LockedTask,
     },
-    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError},
+    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::steps::Bodies},
 };
 
 impl Account {
@@ -109,22 +107,19 @@ impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
             true => WithManaged::Load,
             false => WithManaged::Skip,
         };
-        if target.is_none()
-            && with_managed == WithManaged::Skip
-            && let Some(stored) = tx.lock_and_read_step(self.guid).await?
-        {
-            return Ok(self.changes(Some(stored), None, &tx.context)?);
+        let mut stored = None;
+        if target.is_none() && with_managed == WithManaged::Skip {
+            stored = tx.lock_small_step(self.guid).await?;
         }
-        // Locking the target delays its rename until this title is written; the rename
-        // then updates it.
-        let named: Vec<TaskId> = target.into_iter().collect();
-        let locked = tx.lock_step(self.guid, &named, with_managed).await?;
-        let mut stored = tx.read_step(self.guid).await?;
-        if let Some(stored) = &mut stored {
-            let managed = stored.step.managed_tasks();
-            stored.managed = tx.read_managed(&locked, &managed).await?;
+        let mut locked_tasks = Vec::new();
+        if stored.is_none() {
+            // Locking the target delays its rename until this title is written; the rename
+            // then updates it.
+            (stored, locked_tasks) = tx
+                .lock_step(self.guid, target.as_slice(), with_managed, Bodies::Read)
+                .await?;
         }
-        let mut locked_tasks = locked.locked_tasks.iter();
+        let mut locked_tasks = locked_tasks.iter();
         let target = locked_tasks.find(|locked_task| Some(locked_task.guid) == target);
         let target = target.map(LockedTask::referenced);
         Ok(self.changes(stored, target, &tx.context)?)
@@ -136,24 +131,17 @@ impl Operation for DeleteStep {
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
-        let stored = self.lock_and_read(tx).await?;
-        Ok(self.clone().into_changes(stored, &tx.context)?)
-    }
-}
-
-impl DeleteStep {
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<Option<StepToDelete>, StoreError> {
         // A step never changes its task, so the task can be looked up before it is
         // locked.
         let tasks = tx.tasks_of_steps(&[self.guid.0]).await?;
-        if tasks.is_empty() {
-            return Ok(None);
-        }
-        let locked = tx.lock_step(self.guid, &tasks, WithManaged::Load).await?;
-        let Some(mut stored) = tx.read_step_to_delete(self.guid).await? else {
-            return Ok(None);
+        let stored = match tasks.is_empty() {
+            true => None,
+            false => {
+                let managed = WithManaged::Load;
+                let locked = tx.lock_step(self.guid, &tasks, managed, Bodies::Skip);
+                locked.await?.0
+            }
         };
-        stored.managed = tx.read_managed(&locked, &stored.managed_ids).await?;
-        Ok(Some(stored))
+        Ok(self.clone().into_changes(stored, &tx.context)?)
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
-use uuid::Uuid;
 
 use super::{Operation, tx::Tx};
 use crate::{
@@ -151,46 +150,34 @@ impl Operation for DeleteTask {
 
 /// The tasks that the observations of a task manage.
 async fn managed_by_task(tx: &Tx<'_>, parent: TaskId) -> Result<Vec<TaskId>, StoreError> {
-    let mut tasks: Vec<Uuid> = tx
-        .find::<task::Entity>()
-        .select_only()
-        .column(task::Column::Guid)
-        .filter(task::Column::ParentGuid.eq(parent.0))
-        .into_tuple()
-        .all(tx.db())
-        .await?;
+    use task::{Column, Entity};
+    let tasks = tx.find::<Entity>();
+    let tasks = tasks.filter(Column::ParentGuid.eq(parent.0));
+    let mut tasks: Vec<TaskId> = tx.read_column(tasks, Column::Guid).await?;
     tasks.sort_unstable();
-    Ok(tasks.into_iter().map(TaskId).collect())
+    Ok(tasks)
 }
 
 /// The observation that manages a task.
 async fn managing_step(tx: &Tx<'_>, guid: TaskId) -> Result<Option<StepId>, StoreError> {
-    let managed = tx
-        .find::<task::Entity>()
-        .select_only()
-        .column(task::Column::ParentGuid)
-        .filter(task::Column::Guid.eq(guid.0))
-        .into_tuple::<Option<Uuid>>();
-    let Some(parent) = managed.one(tx.db()).await?.flatten() else {
+    use task::{Column, Entity};
+    let task = tx.find::<Entity>().filter(Column::Guid.eq(guid.0));
+    let parent: Vec<Option<TaskId>> = tx.read_column(task, Column::ParentGuid).await?;
+    let Some(Some(parent)) = parent.first().copied() else {
         return Ok(None);
     };
-    let parent = TaskId(parent);
     let managing = managing_observations(tx.scope(), parent, guid).await?;
     Ok(managing.into_iter().next().map(|(step, ..)| step))
 }
 
 /// The first subtask steps of other tasks that refer to a task.
 async fn first_referring_steps(tx: &Tx<'_>, guid: TaskId) -> Result<Vec<StepId>, StoreError> {
-    let steps: Vec<Uuid> = tx
-        .find::<step::Entity>()
-        .select_only()
-        .column(step::Column::Guid)
-        .filter(step::Column::SubtaskId.eq(guid.0))
-        .filter(step::Column::Task.ne(guid.0))
-        .order_by_asc(step::Column::Guid)
-        .limit(Precondition::MAX_LISTED_STEPS as u64)
-        .into_tuple()
-        .all(tx.db())
-        .await?;
-    Ok(steps.into_iter().map(StepId).collect())
+    use step::{Column, Entity};
+    let steps = tx
+        .find::<Entity>()
+        .filter(Column::SubtaskId.eq(guid.0))
+        .filter(Column::Task.ne(guid.0))
+        .order_by_asc(Column::Guid)
+        .limit(Precondition::MAX_LISTED_STEPS as u64);
+    tx.read_column(steps, Column::Guid).await
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sea_orm::{
     ColumnTrait, DerivePartialModel, ExprTrait, FromQueryResult, Iterable, QueryFilter,
     QuerySelect,
-    sea_query::{Expr, Func, ValueTuple},
+    sea_query::{Expr, Func},
 };
 use uuid::Uuid;
 
@@ -22,8 +22,8 @@ use crate::{
         },
         ids::TaskId,
         size::StepSize,
-        translation::{Language, StepTranslation},
-        translation_work::{AutomaticTranslation, SourceDigest, TranslationOutcome},
+        task::LockedTask,
+        translation_work::{AutomaticTranslation, TranslationOutcome},
     },
     store::{
         Account, WriteMode,
@@ -55,23 +55,18 @@ impl Operation for WriteTranslations {
     const RPC: Option<WriteRpc> = Some(WriteRpc::WriteTranslations);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
-        let mut stored = TranslationSnapshot::default();
+        let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();
         // The tasks of the steps are locked too: batches on one guide wait for each
         // other there, and not step by step.
-        let ids: Vec<Uuid> = self.ids().collect();
         let mut tasks = tx.tasks_of_steps(&ids).await?;
-        tasks.extend(self.ids().map(TaskId));
-        for locked_task in tx.lock_tasks(&tasks).await? {
-            let guid = locked_task.guid.0;
-            if ids.contains(&guid) {
-                let rows = BTreeMap::new();
-                let task = TaskTranslationSnapshot { locked_task, rows };
-                stored.tasks.insert(guid, task);
-            }
-        }
-        stored.steps = self.lock_translated_steps(tx).await?;
-        self.read_task_rows(tx, &mut stored.tasks).await?;
-        self.read_step_rows(tx, &mut stored.steps).await?;
+        tasks.extend(ids.iter().copied().map(TaskId));
+        let mut tasks = tx.lock_tasks(&tasks).await?;
+        tasks.retain(|locked_task| ids.contains(&locked_task.guid.0));
+        let steps = lock_translated_steps(tx, ids).await?;
+        let stored = TranslationSnapshot {
+            tasks: self.read_task_rows(tx, tasks).await?,
+            steps: self.read_step_rows(tx, steps).await?,
+        };
         Ok(write_translations(&self.0, stored, &tx.context)?)
     }
 }
@@ -98,59 +93,42 @@ struct StepTranslationRow {
     body_bytes: Option<i32>,
 }
 
-impl WriteTranslations {
-    fn ids(&self) -> impl Iterator<Item = Uuid> {
-        self.0.iter().map(|item| item.guid)
-    }
+async fn lock_translated_steps(
+    tx: &Tx<'_>,
+    ids: Vec<Uuid>,
+) -> Result<Vec<TranslatedStepRow>, StoreError> {
+    let steps = tx.find::<step::Entity>();
+    let steps = steps.filter(step::Column::Guid.is_in(ids));
+    let steps = tx.locked(steps, step::Column::Guid).into_partial_model();
+    Ok(steps.all(tx.db()).await?)
+}
 
-    async fn lock_translated_steps(
-        &self,
-        tx: &Tx<'_>,
-    ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
-        let steps = tx
-            .find::<step::Entity>()
-            .filter(step::Column::Guid.is_in(self.ids()));
-        let rows: Vec<TranslatedStepRow> = tx
-            .locked(steps, step::Column::Guid)
-            .into_partial_model()
-            .all(tx.db())
-            .await?;
-        let snapshot = |row: TranslatedStepRow| {
-            let step = StepTranslationSnapshot {
-                task: TaskId(row.task),
-                title: row.title,
-                content_digest: read_digest(row.rest_digest, "rest_digest")?,
-                size: StepSize {
-                    listed: row.size,
-                    bodies: row.body_size,
-                },
-                languages: usize::try_from(row.language_count).unwrap_or_default(),
-                version: row.version,
-                rows: BTreeMap::new(),
-            };
-            Ok((row.guid, step))
-        };
-        rows.into_iter().map(snapshot).collect()
+impl WriteTranslations {
+    /// The languages of the items of these tasks or steps.
+    fn keys<T>(&self, of: &BTreeMap<Uuid, T>) -> Vec<(Uuid, &str)> {
+        let items = self.0.iter().filter(|item| of.contains_key(&item.guid));
+        items
+            .map(|item| (item.guid, item.language.as_str()))
+            .collect()
     }
 
     async fn read_task_rows(
         &self,
         tx: &Tx<'_>,
-        tasks: &mut BTreeMap<Uuid, TaskTranslationSnapshot>,
-    ) -> Result<(), StoreError> {
+        tasks: Vec<LockedTask>,
+    ) -> Result<BTreeMap<Uuid, TaskTranslationSnapshot>, StoreError> {
         use task_translation::{Column, Entity};
+        let snapshot = |locked_task: LockedTask| {
+            let (guid, rows) = (locked_task.guid.0, BTreeMap::new());
+            (guid, TaskTranslationSnapshot { locked_task, rows })
+        };
+        let mut tasks: BTreeMap<_, _> = tasks.into_iter().map(snapshot).collect();
         if tasks.is_empty() {
-            return Ok(());
+            return Ok(tasks);
         }
-        let items = self.0.iter().filter(|item| tasks.contains_key(&item.guid));
-        let languages = items.map(|item| item.language.as_str());
-        let rows = tx
-            .find::<Entity>()
-            .filter(Column::Task.is_in(tasks.keys().copied()))
-            .filter(Column::Language.is_in(languages))
-            .all(tx.db())
-            .await?;
-        for row in rows {
+        let key = Expr::tuple([Column::Task, Column::Language].map(Expr::col));
+        let rows = tx.find::<Entity>().filter(key.in_tuples(self.keys(&tasks)));
+        for row in rows.all(tx.db()).await? {
             let (guid, source) = (row.task, row.translated_from_name.clone());
             let (language, translation) = read_task_translation(row)?;
             let stored = StoredTranslation {
@@ -162,65 +140,69 @@ impl WriteTranslations {
                 task.rows.insert(language, stored);
             }
         }
-        Ok(())
+        Ok(tasks)
     }
 
     async fn read_step_rows(
         &self,
         tx: &Tx<'_>,
-        steps: &mut BTreeMap<Uuid, StepTranslationSnapshot>,
-    ) -> Result<(), StoreError> {
+        steps: Vec<TranslatedStepRow>,
+    ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
         use step_translation::{Column, Entity};
+        let steps = steps.into_iter().map(TranslatedStepRow::read);
+        let mut steps: BTreeMap<_, _> = steps.collect::<Result<_, StoreError>>()?;
         if steps.is_empty() {
-            return Ok(());
+            return Ok(steps);
         }
-        let items = self.0.iter().filter(|item| steps.contains_key(&item.guid));
-        let keys =
-            items.map(|item| ValueTuple::Two(item.guid.into(), item.language.as_str().into()));
         let key = Expr::tuple([Column::Step, Column::Language].map(Expr::col));
         let body_bytes = || Func::cust("octet_length").arg(Expr::col(Column::Body));
         let is_compared = Expr::expr(body_bytes()).lte(MAX_COMPARED_BODY_BYTES);
+        let body = Expr::case(is_compared, Expr::col(Column::Body));
         let rows: Vec<StepTranslationRow> = tx
             .find::<Entity>()
             .select_only()
             .columns(Column::iter().filter(|column| !matches!(column, Column::Body)))
-            .expr_as(
-                Expr::case(is_compared, Expr::col(Column::Body)),
-                Column::Body,
-            )
+            .expr_as(body, Column::Body)
             .expr_as(body_bytes(), "body_bytes")
-            .filter(key.in_tuples(keys.collect::<Vec<_>>()))
+            .filter(key.in_tuples(self.keys(&steps)))
             .into_model()
             .all(tx.db())
             .await?;
-        for row in rows {
-            let guid = row.row.step;
-            let (language, stored) = row.read()?;
+        for StepTranslationRow {
+            mut row,
+            body_bytes,
+        } in rows
+        {
+            let (guid, title) = (row.step, std::mem::take(&mut row.translated_from_title));
+            let rest = std::mem::take(&mut row.translated_from_rest);
+            let (language, translation) = read_step_translation(row)?;
+            let stored = StoredTranslation {
+                translation,
+                body_bytes: body_bytes.unwrap_or_default().into(),
+                source: (title, read_digest(rest, "translated_from_rest")?),
+            };
             if let Some(step) = steps.get_mut(&guid) {
                 step.rows.insert(language, stored);
             }
         }
-        Ok(())
+        Ok(steps)
     }
 }
 
-impl StepTranslationRow {
-    fn read(self) -> Result<(Language, StoredStepTranslation), StoreError> {
-        let Self {
-            mut row,
-            body_bytes,
-        } = self;
-        let title = std::mem::take(&mut row.translated_from_title);
-        let rest = std::mem::take(&mut row.translated_from_rest);
-        let (language, translation) = read_step_translation(row)?;
-        let stored = StoredTranslation {
-            translation,
-            body_bytes: body_bytes.unwrap_or_default().into(),
-            source: (title, read_digest(rest, "translated_from_rest")?),
+impl TranslatedStepRow {
+    fn read(self) -> Result<(Uuid, StepTranslationSnapshot), StoreError> {
+        let step = StepTranslationSnapshot {
+            task: TaskId(self.task),
+            title: self.title,
+            content_digest: read_digest(self.rest_digest, "rest_digest")?,
+            size: StepSize {
+                listed: self.size,
+                bodies: self.body_size,
+            },
+            languages: usize::try_from(self.language_count).unwrap_or_default(),
+            version: self.version,
+            rows: BTreeMap::new(),
         };
-        Ok((language, stored))
+        Ok((self.guid, step))
     }
 }
-
-/// A stored translation, with the title and the digest of the other texts that it was translated from.
-type StoredStepTranslation = StoredTranslation<StepTranslation, (String, SourceDigest)>;

@@ -3,7 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, QueryOrder, QuerySelect, Select,
+    ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait, QueryOrder,
+    QuerySelect, Select, TryGetable,
 };
 use uuid::Uuid;
 
@@ -81,6 +82,16 @@ impl<'t> Tx<'t> {
     /// Selects the account's rows of a table.
     pub fn find<E: AccountEntity>(&self) -> Select<E> {
         self.scope().find()
+    }
+
+    /// Reads one column of the selected rows.
+    pub async fn read_column<E: EntityTrait, T: TryGetable + Send>(
+        &self,
+        rows: Select<E>,
+        column: E::Column,
+    ) -> Result<Vec<T>, StoreError> {
+        let values = rows.select_only().column(column).into_tuple();
+        Ok(values.all(self.db).await?)
     }
 
     pub fn backend(&self) -> DbBackend {
