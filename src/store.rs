@@ -45,9 +45,7 @@ pub use read::{
 };
 pub use schema::newest_migration as schema;
 pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};
-pub use write::{
-    CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRequest, RestoredRevision,
-};
+pub use write::{CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRequest};
 
 /// How to reach and use the database.
 #[derive(Clone, Debug)]

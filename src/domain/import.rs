@@ -17,12 +17,14 @@ use super::{
 
 mod document;
 mod plan;
+mod restore;
 
 pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-    ImportTarget,
+    ImportTarget, MissingSubtasks,
 };
-pub use plan::{RestoreContext, RestorePlan, plan, restore, without_indexes};
+pub use plan::{plan, without_indexes};
+pub use restore::RevisionDocument;
 
 /// An existing task with its steps and its managed tasks.
 #[derive(Clone, Debug)]
@@ -47,6 +49,7 @@ impl TaskTree {
 }
 
 /// What the plan needs beside the document.
+#[derive(Clone, Copy)]
 pub struct ImportContext<'a> {
     /// What every write needs.
     pub write: &'a WriteContext,
@@ -55,9 +58,13 @@ pub struct ImportContext<'a> {
     /// Tasks of the account that subtask steps of the document refer to.
     pub referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     /// What to do with existing steps that the document leaves out.
-    pub absent: AbsentSteps,
+    pub absent_steps: AbsentSteps,
     /// What to do with fields of the existing task and its steps that the document leaves out.
     pub absent_fields: AbsentFields,
+    /// What to do with subtask steps that refer to missing tasks.
+    pub missing_subtasks: MissingSubtasks,
+    /// Tasks that nobody manages and that the document's values with their ids manage again.
+    pub unlinked: &'a BTreeMap<TaskId, &'a TaskTree>,
     /// Whether the plan has the guide after the import.
     pub shows_guide: bool,
 }
@@ -68,12 +75,15 @@ impl<'a> ImportContext<'a> {
         write: &'a WriteContext,
         referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     ) -> Self {
+        static NO_TREES: BTreeMap<TaskId, &TaskTree> = BTreeMap::new();
         Self {
             write,
             existing: None,
             referenced,
-            absent: AbsentSteps::Refuse,
+            absent_steps: AbsentSteps::Refuse,
             absent_fields: AbsentFields::Keep,
+            missing_subtasks: MissingSubtasks::NotFound,
+            unlinked: &NO_TREES,
             shows_guide: false,
         }
     }
@@ -94,6 +104,8 @@ pub struct ImportPlan {
     pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
+    /// Subtask steps that are left out, by the document's ids.
+    pub skipped: BTreeSet<StepId>,
     /// Where each task and step of the plan stands in the document.
     pub origins: Origins,
 }
@@ -118,11 +130,21 @@ pub struct Origin<Id> {
     pub path: DocumentPath,
 }
 
+impl<Id> Origin<Id> {
+    /// The origin of a task or step that an import adds or keeps: the document does not list it.
+    pub fn unlisted() -> Self {
+        Self {
+            guid: None,
+            path: DocumentPath::Unlisted,
+        }
+    }
+}
+
 /// Where planned tasks and steps stand in a document, by the ids that they get.
 #[derive(Debug, Default)]
 pub struct Origins {
     /// The tasks.
     pub tasks: BTreeMap<TaskId, Origin<TaskId>>,
-    /// The steps, without wiring steps that the document does not list.
+    /// The steps.
     pub steps: BTreeMap<StepId, Origin<StepId>>,
 }

@@ -36,7 +36,7 @@ use crate::{
         RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
         TaskDocument, revision_service_server::RevisionService,
     },
-    store::{Account, CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision},
+    store::{Account, CreatedRevision, Imported, NewRevisionRequest, RestoreRequest},
 };
 
 #[tonic::async_trait]
@@ -422,14 +422,16 @@ fn created(made: CreatedRevision) -> CreateRevisionResponse {
     }
 }
 
-fn restored(done: RestoredRevision) -> RestoreRevisionResponse {
-    let RestoredRevision {
+fn restored(done: Imported) -> RestoreRevisionResponse {
+    let Imported {
         task,
         outcome,
         previous_revision,
         skipped,
         replaced,
         guide_etag,
+        guide: _,
+        ignored: _,
     } = done;
     let replaced = replaced
         .into_iter()

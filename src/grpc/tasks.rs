@@ -269,6 +269,8 @@ fn imported(done: Imported, mut ignored: BTreeSet<String>) -> ImportTaskResponse
         previous_revision,
         guide,
         ignored: not_honored,
+        skipped: _,
+        replaced: _,
     } = done;
     ignored.extend(not_honored);
     ImportTaskResponse {

@@ -43,8 +43,8 @@ use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes};
 
 use tx::Tx;
 
-pub use imports::{Import, Imported};
-pub use revisions::{CreatedRevision, NewRevisionRequest, RestoreRequest, RestoredRevision};
+pub use imports::{Import, Imported, RestoreRequest};
+pub use revisions::{CreatedRevision, NewRevisionRequest};
 pub use writers::Writers;
 
 /// Lets a write read large steps.

@@ -10,8 +10,8 @@ use uuid::Uuid;
 use crate::domain::{
     external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
-    step::{NewStep, StepPatch, StepType, SubtaskRef},
-    task::{NewTask, TaskPatch},
+    step::{NewStep, Step, StepPatch, StepType, SubtaskRef},
+    task::{NewTask, Task, TaskPatch},
     violation::{Path, Reason, Violations},
 };
 
@@ -33,6 +33,17 @@ pub enum AbsentFields {
     Keep,
     /// Sets their defaults, so that the guide is exactly the document.
     Reset,
+}
+
+/// What an import does with subtask steps that refer to tasks which the account does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingSubtasks {
+    /// Fails, as the document may refer to no such task.
+    NotFound,
+    /// Fails, as the tasks of a revision are gone.
+    Refuse,
+    /// Leaves the steps out.
+    Skip,
 }
 
 /// The task that an import is of.
@@ -94,6 +105,8 @@ pub struct DocumentTask {
     pub name: Option<String>,
     /// Its fields.
     pub patch: TaskPatch,
+    /// The task as a restore makes it; then the patch is empty.
+    pub kept: Option<Box<Task>>,
 }
 
 /// A step of a document.
@@ -117,6 +130,8 @@ pub struct DocumentStep {
     pub patch: Box<StepPatch>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
+    /// The step as a restore makes it; then the patch is empty.
+    pub kept: Option<Box<Step>>,
 }
 
 /// The managed task of a value.
@@ -258,6 +273,7 @@ impl Document {
             product: None,
             name: None,
             patch,
+            kept: None,
         };
         Self {
             path,

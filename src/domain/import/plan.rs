@@ -4,99 +4,102 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
-    Error, Missing, Precondition,
+    Error, Missing, Precondition, Result, SizedResource,
     changes::Changes,
-    decide::WriteContext,
+    etag::GuideEtag,
     ids::{StepId, TaskId},
     nesting::DepthLimit,
+    size::exported_bytes,
     step::{ReferencedTask, Step, check_subtask_product},
     text::Name,
     violation::{Path, Violations},
 };
 
 use super::{
-    AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan, Origin, Origins,
+    Document, ImportContext, ImportOutcome, ImportPlan, MissingSubtasks, Origins, TaskTree,
 };
 
-mod guide;
 mod managed;
 mod planned;
-mod restore;
 mod steps;
 mod tasks;
 mod wiring;
 
-use planned::{ManagedTaskIds, PlannedStep, PlannedTask, SubtaskReference};
-pub use restore::{RestoreContext, RestorePlan, restore};
+use planned::{ManagedTask, PlannedStep, PlannedTask, SubtaskReference};
 
 /// Plans an import. The document stays as it is, for another attempt.
-pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPlan, Error> {
-    let ImportContext {
-        write,
-        existing,
-        referenced,
-        absent,
-        absent_fields,
-        shows_guide,
-    } = context;
+pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPlan> {
     let mut planner = Planner {
-        write,
-        referenced,
-        absent_steps: absent,
-        absent_fields,
-        shows_guide,
-        reimport: existing.is_some(),
-        managed_target: existing
-            .filter(|tree| tree.task.managed.is_some())
-            .map(|tree| tree.task.guid),
+        context,
         depth: 0,
         depth_limits: Vec::new(),
         managed_tasks: 0,
         tasks: Vec::new(),
         task_ids: BTreeMap::new(),
+        unlinked: Vec::new(),
+        problems: Problems::default(),
         ignored: BTreeSet::new(),
-        origins: Origins::default(),
-        violations: Violations::new(),
-        unknown_steps: Vec::new(),
-        unknown_tasks: Vec::new(),
-        refused_steps: Vec::new(),
     };
-    planner.plan_task(document, existing, None);
+    planner.plan_task(document, context.existing, None);
     planner.resolve_references();
     planner.finish()
 }
 
 struct Planner<'a> {
-    write: &'a WriteContext,
-    referenced: &'a BTreeMap<TaskId, ReferencedTask>,
-    absent_steps: AbsentSteps,
-    absent_fields: AbsentFields,
-    /// Whether the plan has the guide after the import.
-    shows_guide: bool,
-    /// Whether the outermost task exists.
-    reimport: bool,
-    /// The outermost task, if it exists and another task manages it.
-    managed_target: Option<TaskId>,
+    context: ImportContext<'a>,
     /// The depth of the task that is planned at the moment, counted from the outermost.
     depth: usize,
-    /// Limits of the managed target's depth. The store checks them, as only it knows that depth.
+    /// Limits of the depth of a stored task that another task manages. The store checks them, as only
+    /// it knows that depth.
     depth_limits: Vec<DepthLimit>,
     /// How many tasks the current one manages. Each takes a step of it, so those beyond the limit
     /// of steps are checked, but not planned: a small document has room for millions of values.
     managed_tasks: usize,
-    /// The planned tasks; parents come before the tasks that they manage.
+    /// All tasks of the guide; parents come before the tasks that they manage.
     tasks: Vec<PlannedTask<'a>>,
-    /// The stored ids of planned tasks, by the document's ids.
+    /// The ids of planned tasks, by the document's ids.
     task_ids: BTreeMap<TaskId, TaskId>,
+    /// Stored tasks that are no longer managed.
+    unlinked: Vec<&'a TaskTree>,
+    problems: Problems,
+    /// Fields that were sent and not honored.
     ignored: BTreeSet<String>,
-    origins: Origins,
+}
+
+/// Why an import is refused.
+#[derive(Default)]
+struct Problems {
     violations: Violations,
     /// Steps in the document that the task does not have.
     unknown_steps: Vec<Missing<StepId>>,
     /// Tasks in the document that the account does not have.
     unknown_tasks: Vec<Missing<TaskId>>,
-    /// Steps that the document leaves out under [`AbsentSteps::Refuse`].
-    refused_steps: Vec<StepId>,
+    /// Subtask steps whose tasks the account does not have, by the document's ids.
+    missing_subtasks: Vec<StepId>,
+    /// Steps that the document leaves out although they are to stay.
+    absent_steps: Vec<StepId>,
+}
+
+impl Problems {
+    /// The subtask steps that are left out.
+    fn into_result(self, missing: MissingSubtasks) -> Result<BTreeSet<StepId>> {
+        self.violations.into_result()?;
+        if let Some(missing) = self.unknown_steps.into_iter().next() {
+            return Err(Error::NoStepOfTask(missing));
+        }
+        if let Some(missing) = self.unknown_tasks.into_iter().next() {
+            return Err(Error::TaskNotFound(missing));
+        }
+        if !self.absent_steps.is_empty() {
+            let steps = self.absent_steps;
+            return Err(Precondition::AbsentSteps { steps }.into());
+        }
+        let steps = self.missing_subtasks;
+        if missing != MissingSubtasks::Skip && !steps.is_empty() {
+            return Err(Precondition::MissingSubtasks { steps }.into());
+        }
+        Ok(steps.into_iter().collect())
+    }
 }
 
 impl Planner<'_> {
@@ -119,40 +122,46 @@ impl Planner<'_> {
         }
     }
 
+    /// The outermost task, if it exists and another task manages it.
+    fn managed_target(&self) -> Option<TaskId> {
+        let existing = &self.context.existing?.task;
+        existing.managed.map(|_| existing.guid)
+    }
+
     /// Requires that the task that is planned at the moment is not deeper than a limit.
     fn limit_depth(&mut self, limit: DepthLimit) {
         let above = self.depth.saturating_sub(1);
         let max_depth = limit.max_depth.saturating_sub(above);
         if max_depth == 0 {
-            self.violations.push(limit.violation);
-        } else if self.managed_target.is_some() {
+            self.problems.violations.push(limit.violation);
+        } else if self.managed_target().is_some() {
             self.depth_limits.push(DepthLimit { max_depth, ..limit });
         }
     }
 
     /// Sets task, product and title of every subtask step.
     fn resolve_references(&mut self) {
-        let planned: BTreeMap<TaskId, ReferencedTask> = self
-            .tasks
-            .iter()
-            .filter_map(|task| task.after.as_ref())
+        let mut tasks = std::mem::take(&mut self.tasks);
+        let planned = tasks.iter().filter_map(|task| task.after.as_ref());
+        let planned: BTreeMap<TaskId, ReferencedTask> = planned
             .map(|task| (task.guid, ReferencedTask::to(task)))
             .collect();
-        let mut tasks = std::mem::take(&mut self.tasks);
-        for step in tasks.iter_mut().flat_map(|task| &mut task.steps) {
-            if let Some(reference) = step.reference.take() {
-                self.resolve(step, reference, &planned);
-            }
+        for task in &mut tasks {
+            task.steps.retain_mut(|step| match step.reference.take() {
+                Some(reference) => self.resolve(step, reference, &planned),
+                None => true,
+            });
         }
         self.tasks = tasks;
     }
 
+    /// Returns whether the account has the task.
     fn resolve(
         &mut self,
         step: &mut PlannedStep<'_>,
         reference: SubtaskReference,
         planned: &BTreeMap<TaskId, ReferencedTask>,
-    ) {
+    ) -> bool {
         let SubtaskReference {
             task,
             product,
@@ -166,85 +175,109 @@ impl Planner<'_> {
         if id != sent && !path.is_empty() {
             self.ignore(&path, "subtask_id");
         }
-        let found = planned.get(&id).or_else(|| self.referenced.get(&id));
+        let found = planned
+            .get(&id)
+            .or_else(|| self.context.referenced.get(&id));
         let former = || former_reference(step.before?, id);
         let Some(target) = found.cloned().or_else(former) else {
-            let field = Path::root(&path).field("subtask_id").to_string().into();
-            self.unknown_tasks.push(Missing { id: task, field });
-            return;
+            match self.context.missing_subtasks {
+                MissingSubtasks::NotFound => {
+                    let field = Path::root(&path).field("subtask_id").to_string().into();
+                    self.problems
+                        .unknown_tasks
+                        .push(Missing { id: task, field });
+                }
+                MissingSubtasks::Refuse | MissingSubtasks::Skip => {
+                    self.problems.missing_subtasks.extend(step.origin.guid);
+                }
+            }
+            return false;
         };
         if let Some(product) = product.filter(|_| id == sent) {
-            let at = Path::root(&path);
-            check_subtask_product(product, target.product, &at, &mut self.violations);
+            let (at, violations) = (Path::root(&path), &mut self.problems.violations);
+            check_subtask_product(product, target.product, &at, violations);
         }
         self.ignore_difference(title.as_deref(), target.name.as_str(), &path, "title");
         step.after.refer_to(target);
+        true
     }
 
-    fn finish(mut self) -> Result<ImportPlan, Error> {
-        self.violations.into_result()?;
-        if let Some(missing) = self.unknown_steps.into_iter().next() {
-            return Err(Error::NoStepOfTask(missing));
-        }
-        if let Some(missing) = self.unknown_tasks.into_iter().next() {
-            return Err(Error::TaskNotFound(missing));
-        }
-        if !self.refused_steps.is_empty() {
-            let steps = self.refused_steps;
-            return Err(Precondition::AbsentSteps { steps }.into());
-        }
-        let step_id = |step| external_id_at(self.origins.steps.get(&step));
-        let mut taken = self.tasks.iter();
-        if let Some(taken) = taken.find_map(|task| task.taken_step_id(step_id)) {
+    fn finish(mut self) -> Result<ImportPlan> {
+        let managed_target = self.managed_target();
+        let ImportContext {
+            write,
+            existing,
+            missing_subtasks,
+            shows_guide,
+            ..
+        } = self.context;
+        let skipped = self.problems.into_result(missing_subtasks)?;
+        if let Some(taken) = self.tasks.iter().find_map(PlannedTask::taken_step_id) {
             return Err(Error::ExternalIdTaken(taken));
         }
+        for planned in &mut self.tasks {
+            planned.complete(write);
+        }
+        let row_versions = self.tasks.iter().flat_map(PlannedTask::row_versions);
+        let guide_etag = GuideEtag::of_row_versions(row_versions.collect());
+        let guide = shows_guide.then(|| shown_guide(&self.tasks, write.max_message_bytes));
         let mut changes = Changes::default();
-        if let Some(target) = self.managed_target {
+        if let Some(target) = managed_target {
             changes.limit_depth(target, self.depth_limits);
         }
-        for planned in &mut self.tasks {
-            planned.complete(self.write);
-        }
-        let guide = guide::guide(&self.tasks, self.shows_guide, self.write);
-        let (guide_etag, guide) = guide.ok_or_else(no_task)?;
-        let mut imported = None;
+        let (mut origins, mut root) = (Origins::default(), None);
         for planned in self.tasks {
-            let origin = planned.after.as_ref().map(|task| task.guid);
-            let origin = origin.and_then(|task| self.origins.tasks.get(&task));
-            let claimed = planned.claimed_id(external_id_at(origin));
-            changes.claimed_ids.extend(claimed);
-            let task = planned.add_to(&mut changes, self.write)?;
-            imported = imported.or(task);
+            let task = planned.add_to(&mut changes, &mut origins, write)?;
+            root = root.or(task);
+        }
+        for tree in self.unlinked {
+            let before = tree.task.clone();
+            changes.put_task(Some(before.clone()), before.unmanaged(), write)?;
         }
         Ok(ImportPlan {
-            outcome: match (self.reimport, changes.is_empty()) {
-                (false, _) => ImportOutcome::Created,
-                (true, false) => ImportOutcome::Updated,
-                (true, true) => ImportOutcome::Unchanged,
+            outcome: match (existing, changes.is_empty()) {
+                (None, _) => ImportOutcome::Created,
+                (Some(_), false) => ImportOutcome::Updated,
+                (Some(_), true) => ImportOutcome::Unchanged,
             },
             changes,
-            task: imported.ok_or_else(no_task)?,
+            task: root.ok_or_else(no_task)?,
             guide_etag,
-            guide: guide?,
+            guide: guide.transpose()?.map(Box::new),
             ignored: self.ignored,
-            origins: self.origins,
+            skipped,
+            origins,
         })
-    }
-}
-
-/// Where the request has the external id of a task or step; of a wiring step that is listed without
-/// its id, the document.
-fn external_id_at<Id>(origin: Option<&Origin<Id>>) -> String {
-    match origin {
-        Some(origin) => Path::root(origin.path.as_str())
-            .field("external_id")
-            .to_string(),
-        None => "document".to_owned(),
     }
 }
 
 fn no_task() -> Error {
     Error::Internal("an import of no task".to_owned())
+}
+
+/// The guide of completed tasks. Fails if it is too large to be returned.
+fn shown_guide(tasks: &[PlannedTask<'_>], limit: usize) -> Result<TaskTree> {
+    let bytes = tasks.iter().map(|planned| {
+        let steps = planned.steps.iter().map(|step| step.after.as_ref());
+        let after = planned.after.as_ref();
+        after.map_or(0, |task| exported_bytes(task, steps))
+    });
+    if bytes.fold(0, usize::saturating_add) > limit {
+        let resource = SizedResource::Guide;
+        return Err(Error::TooLarge { resource, limit });
+    }
+    // Managed tasks come after the tasks that manage them.
+    let (root, below) = tasks.split_first().ok_or_else(no_task)?;
+    let mut managed = BTreeMap::new();
+    for planned in below.iter().rev() {
+        if let Some(tree) = planned.tree(&mut managed)
+            && let Some(by) = tree.task.managed
+        {
+            let of_parent: &mut BTreeMap<_, _> = managed.entry(by.parent).or_default();
+            of_parent.insert(tree.task.guid, tree);
+        }
+    }
+    root.tree(&mut managed).ok_or_else(no_task)
 }
 
 /// A path as in `ignored_paths`: without list indexes and map keys.

@@ -197,6 +197,7 @@ impl DocumentReader<'_> {
             product,
             name,
             patch,
+            kept: None,
         }
     }
 
@@ -239,6 +240,7 @@ impl DocumentReader<'_> {
             title: title.flatten(),
             patch: Box::new(patch),
             values,
+            kept: None,
         }
     }
 

@@ -1,9 +1,11 @@
-//! Imports: read what is stored, plan, and write the differences. The number of
-//! statements grows with the number of batches, not with the number of steps.
+//! Writes of whole guides: imports and restores. The number of statements grows with the number of
+//! batches, not with the number of steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Operation, Tx, guide::LockedGuides};
+use uuid::Uuid;
+
+use super::{Operation, Tx};
 use crate::{
     domain::{
         Error, Result,
@@ -11,11 +13,11 @@ use crate::{
         changes::Changes,
         decide::WriteContext,
         etag::{ExpectedEtag, GuideEtag},
-        history::{HistoryState, KeptGuide, RevisionCause},
-        ids::TaskId,
+        history::{HistoryState, KeptGuide, RevisionCause, RevisionName, TranslatedFrom},
+        ids::{StepId, TaskId},
         import::{
             AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan,
-            ImportTarget, TaskTree, plan,
+            ImportTarget, MissingSubtasks, RevisionDocument, TaskTree, plan,
         },
         step::ReferencedTask,
         task::Task,
@@ -43,7 +45,20 @@ pub struct Import {
     pub document_bytes: usize,
 }
 
-/// What an import did.
+/// A revision to restore.
+#[derive(Clone, Debug)]
+pub struct RestoreRequest {
+    /// The task.
+    pub task: TaskId,
+    /// The revision.
+    pub revision: RevisionName,
+    /// The etag that the guide must have.
+    pub expected: ExpectedEtag,
+    /// Whether subtask steps are left out whose tasks are deleted.
+    pub skip_missing_subtasks: bool,
+}
+
+/// What an import or a restore did.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The task.
@@ -58,6 +73,10 @@ pub struct Imported {
     pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
+    /// Steps of the revision that were left out.
+    pub skipped: BTreeSet<StepId>,
+    /// New ids of tasks and steps, by their ids in the revision.
+    pub replaced: BTreeMap<Uuid, Uuid>,
 }
 
 impl Account {
@@ -68,107 +87,188 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
-        let write = ImportWrite { import, mode };
-        self.write_idempotent(write, mode, retry).await
+        let source = import;
+        self.write_idempotent(WriteGuide { source, mode }, mode, retry)
+            .await
+    }
+
+    /// Restores a guide to a revision.
+    pub async fn restore_revision(
+        &self,
+        request: RestoreRequest,
+        retry: Option<RetryKey<Imported>>,
+        mode: WriteMode,
+    ) -> Result<WriteOutcome<Imported>> {
+        let source = request;
+        self.write_idempotent(WriteGuide { source, mode }, mode, retry)
+            .await
     }
 }
 
-struct ImportWrite {
-    import: Import,
+/// The write of a whole guide.
+struct WriteGuide<S> {
+    source: S,
     mode: WriteMode,
 }
 
-/// What an import reads.
-pub struct ImportSnapshot {
-    existing: Option<ReplacedGuide>,
+/// What a guide is to be like: a document or a revision.
+trait Source: Send + Sync + 'static {
+    const RPC: WriteRpc;
+    /// The cause of the revision that keeps the guide as it was before.
+    const CAUSE: RevisionCause;
+    /// What is read of it.
+    type Content: Send;
+
+    /// Reads it, and finds the tasks to lock.
+    fn read(
+        &self,
+        tx: &Tx<'_>,
+    ) -> impl Future<Output = Result<(Self::Content, TasksToLock), StoreError>> + Send;
+
+    /// Checks that the stored guide is the expected one. There is a history, which may be empty, if the
+    /// task was expected to exist.
+    fn check(
+        &self,
+        stored: Option<&StoredGuide>,
+        history: Option<&HistoryState>,
+    ) -> Result<(), StoreError>;
+
+    /// Plans the write. Returns new ids of tasks and steps, too, by their former ids.
+    fn plan(
+        &self,
+        content: Self::Content,
+        others: &[TaskTree],
+        outdated: &TranslatedFrom,
+        context: ImportContext<'_>,
+    ) -> Result<(ImportPlan, BTreeMap<Uuid, Uuid>)>;
+}
+
+/// The tasks that the write of a guide locks.
+#[derive(Default)]
+struct TasksToLock {
+    /// The task, if it may exist.
+    root: Option<TaskId>,
+    /// Tasks that become part of the guide, if they are outside of it.
+    managed: BTreeSet<TaskId>,
+    /// Tasks that subtask steps refer to.
+    subtasks: BTreeSet<TaskId>,
+    /// The bytes of a document that a dry run returns.
+    document_bytes: usize,
+}
+
+struct StoredGuide {
+    tree: TaskTree,
+    etag: GuideEtag,
+}
+
+/// What the write of a guide reads.
+struct GuideSnapshot<C> {
+    content: C,
+    stored: Option<StoredGuide>,
+    history: Option<HistoryState>,
+    /// Tasks that become part of the guide and are outside of it.
+    others: Vec<TaskTree>,
+    /// What outdated translations of the stored tasks and steps were made from.
+    outdated: TranslatedFrom,
     referenced: BTreeMap<TaskId, ReferencedTask>,
+    /// Whether an index still holds the task, which is deleted.
+    is_indexed: bool,
 }
 
-/// The stored guide that the import replaces.
-struct ReplacedGuide {
-    guide: KeptGuide,
-    history: HistoryState,
-}
-
-impl Operation for ImportWrite {
+impl<S: Source> Operation for WriteGuide<S> {
     type Answer = Imported;
-    const RPC: Option<WriteRpc> = Some(WriteRpc::ImportTask);
+    const RPC: Option<WriteRpc> = Some(S::RPC);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Imported), StoreError> {
-        let stored = self.lock_and_read(tx).await?;
-        Ok(self.plan_changes(stored, &tx.context)?)
+        let snapshot = self.lock_and_read(tx).await?;
+        Ok(self.plan_changes(snapshot, &tx.context)?)
     }
 }
 
-impl ImportWrite {
-    /// Locks the guide, and the tasks that subtask steps name.
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<ImportSnapshot, StoreError> {
-        let target = match &self.import.target {
-            ImportTarget::New => None,
-            ImportTarget::Id(id) => Some(*id),
-            ImportTarget::ExternalId(id) => tx.find_task(id).await?,
-        };
-        let guides = tx
-            .lock_guides(target.as_slice(), self.import.document.subtasks())
-            .await?;
-        let returned = match self.mode {
+impl<S: Source> WriteGuide<S> {
+    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<GuideSnapshot<S::Content>, StoreError> {
+        let (content, to_lock) = self.source.read(tx).await?;
+        let TasksToLock {
+            root,
+            managed,
+            subtasks,
+            document_bytes,
+        } = to_lock;
+        let roots = Vec::from_iter(managed.into_iter().chain(root));
+        let guides = tx.lock_guides(&roots, subtasks).await?;
+        let returned_bytes = match self.mode {
             WriteMode::Store => 0,
-            WriteMode::ValidateOnly => self.import.document_bytes,
+            WriteMode::ValidateOnly => document_bytes,
         };
-        tx.permit_guides(guides.bytes.saturating_add(returned))?;
-        let existing = match target {
-            Some(root) => self.read_existing(tx, root, &guides).await?,
+        tx.permit_guides(guides.bytes.saturating_add(returned_bytes))?;
+        let history = match root {
+            Some(root) => Some(tx.lock_history(root).await?),
             None => None,
+        };
+        let (mut others, outdated) = task_tree::read_trees(tx.scope(), &guides.ids).await?;
+        let tree = others.iter().position(|tree| Some(tree.task.guid) == root);
+        let tree = tree.map(|index| others.swap_remove(index));
+        let stored = tree.map(|tree| StoredGuide {
+            etag: GuideEtag::of(&tree),
+            tree,
+        });
+        self.source.check(stored.as_ref(), history.as_ref())?;
+        let is_indexed = match root.filter(|_| stored.is_none()) {
+            Some(root) => !tx.lock_index_deletions(vec![root.0]).await?.is_empty(),
+            None => false,
         };
         let referenced = guides.tasks.iter();
         let referenced = referenced.map(|task| (task.guid, task.referenced()));
-        Ok(ImportSnapshot {
-            existing,
+        Ok(GuideSnapshot {
+            content,
+            stored,
+            history,
+            others,
+            outdated,
             referenced: referenced.collect(),
+            is_indexed,
         })
     }
 
     fn plan_changes(
         &self,
-        stored: ImportSnapshot,
+        snapshot: GuideSnapshot<S::Content>,
         context: &WriteContext,
     ) -> Result<(Changes, Imported)> {
-        let import = &self.import;
-        let existing = stored.existing.as_ref().map(|stored| &stored.guide.tree);
-        let former_etag = existing.map(GuideEtag::of);
-        self.check_existing(existing, former_etag.as_ref())?;
+        let GuideSnapshot {
+            content,
+            stored,
+            history,
+            others,
+            outdated,
+            referenced,
+            is_indexed,
+        } = snapshot;
+        let planning = ImportContext {
+            existing: stored.as_ref().map(|stored| &stored.tree),
+            shows_guide: self.mode == WriteMode::ValidateOnly,
+            ..ImportContext::of_new_guide(context, &referenced)
+        };
+        let (plan, replaced) = self.source.plan(content, &others, &outdated, planning)?;
         let ImportPlan {
             mut changes,
-            task,
+            mut task,
             outcome,
             guide_etag,
             guide,
             ignored,
+            skipped,
             origins: _,
-        } = plan(
-            &import.document,
-            ImportContext {
-                write: context,
-                existing,
-                referenced: &stored.referenced,
-                absent: import.absent,
-                absent_fields: import.absent_fields,
-                shows_guide: self.mode == WriteMode::ValidateOnly,
-            },
-        )?;
-        if matches!(import.target, ImportTarget::ExternalId(_)) {
-            // It is no error if another task has since taken the id: the unique index rejects the row,
-            // and the retried import finds that task.
-            changes.claimed_ids.clear();
-        }
+        } = plan;
+        // As it is stored when its deletion is forgotten.
+        task.index.indexed |= is_indexed;
         let mut previous_revision = 0;
-        if outcome == ImportOutcome::Updated
+        if let (Some(StoredGuide { tree, etag }), Some(history)) = (stored, history)
+            && outcome == ImportOutcome::Updated
             && self.mode == WriteMode::Store
-            && let Some(ReplacedGuide { guide, history }) = stored.existing
-            && let Some(etag) = former_etag
         {
-            let (cause, guide) = (RevisionCause::BeforeImport, guide.if_exportable(context));
-            let (number, edits) = history.add_automatic(cause, etag, guide, context);
+            let guide = KeptGuide { tree, outdated }.if_exportable(context);
+            let (number, edits) = history.add_automatic(S::CAUSE, etag, guide, context);
             previous_revision = number;
             changes.edit_history(task.guid, edits);
         }
@@ -179,51 +279,142 @@ impl ImportWrite {
             previous_revision,
             guide,
             ignored,
+            skipped,
+            replaced,
         };
         Ok((changes, imported))
     }
+}
 
-    /// Reads the stored guide that the import replaces.
-    async fn read_existing(
-        &self,
-        tx: &Tx<'_>,
-        root: TaskId,
-        guides: &LockedGuides,
-    ) -> Result<Option<ReplacedGuide>, StoreError> {
-        let history = tx.lock_history(root).await?;
-        let (mut trees, outdated) = task_tree::read_trees(tx.scope(), &guides.ids).await?;
-        let tree = trees.pop();
-        if let ImportTarget::ExternalId(wanted) = &self.import.target {
-            let external_id = tree.as_ref().map(|tree| &tree.task.content.external_id);
-            // The task may have lost the id, or may have been deleted, since it was found.
-            if external_id.and_then(Option::as_ref) != Some(wanted) {
-                return Err(StoreError::Conflict);
-            }
-        }
-        let Some(tree) = tree else {
-            return Ok(None);
+impl Source for Import {
+    const RPC: WriteRpc = WriteRpc::ImportTask;
+    const CAUSE: RevisionCause = RevisionCause::BeforeImport;
+    type Content = ();
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<((), TasksToLock), StoreError> {
+        let root = match &self.target {
+            ImportTarget::New => None,
+            ImportTarget::Id(id) => Some(*id),
+            ImportTarget::ExternalId(id) => tx.find_task(id).await?,
         };
-        let guide = KeptGuide { tree, outdated };
-        Ok(Some(ReplacedGuide { guide, history }))
+        let to_lock = TasksToLock {
+            root,
+            subtasks: self.document.subtasks(),
+            document_bytes: self.document_bytes,
+            ..TasksToLock::default()
+        };
+        Ok(((), to_lock))
     }
 
-    /// Checks that the task exists if the document has its id, and has the expected etags.
-    fn check_existing(
+    fn check(
         &self,
-        existing: Option<&TaskTree>,
-        guide_etag: Option<&GuideEtag>,
-    ) -> Result<()> {
-        let import = &self.import;
-        match (&import.target, existing) {
+        stored: Option<&StoredGuide>,
+        history: Option<&HistoryState>,
+    ) -> Result<(), StoreError> {
+        let id = stored.and_then(|stored| stored.tree.task.content.external_id.as_ref());
+        match (&self.target, stored) {
             (ImportTarget::Id(guid), None) => {
-                Err(Error::task_not_found(*guid, "document.task.guid"))
+                Err(Error::task_not_found(*guid, "document.task.guid").into())
             }
-            (_, Some(TaskTree { task, .. })) => {
-                let etag = task.etag();
-                import.expected.check(&etag, ResourceId::Task(task.guid))?;
-                import.expected_guide.check_guide(guide_etag, task.guid)
+            // The task was found, and has since lost the id or was deleted.
+            (ImportTarget::ExternalId(wanted), _) if history.is_some() && id != Some(wanted) => {
+                Err(StoreError::Conflict)
             }
-            (ImportTarget::New | ImportTarget::ExternalId(_), None) => Ok(()),
+            (_, None) => Ok(()),
+            (_, Some(StoredGuide { tree, etag })) => {
+                let guid = tree.task.guid;
+                let resource = ResourceId::Task(guid);
+                self.expected.check(&tree.task.etag(), resource)?;
+                Ok(self.expected_guide.check_guide(Some(etag), guid)?)
+            }
+        }
+    }
+
+    fn plan(
+        &self,
+        (): (),
+        _: &[TaskTree],
+        _: &TranslatedFrom,
+        context: ImportContext<'_>,
+    ) -> Result<(ImportPlan, BTreeMap<Uuid, Uuid>)> {
+        let context = ImportContext {
+            absent_steps: self.absent,
+            absent_fields: self.absent_fields,
+            ..context
+        };
+        let mut plan = plan(&self.document, context)?;
+        if matches!(self.target, ImportTarget::ExternalId(_)) {
+            // It is no error if another task has since taken the id: the unique index rejects the row,
+            // and the retried import finds that task.
+            plan.changes.claimed_ids.clear();
+        }
+        Ok((plan, BTreeMap::new()))
+    }
+}
+
+impl Source for RestoreRequest {
+    const RPC: WriteRpc = WriteRpc::RestoreRevision;
+    const CAUSE: RevisionCause = RevisionCause::BeforeRestore;
+    type Content = KeptGuide;
+
+    /// The tasks of the revision are locked, too, if they were unlinked since.
+    async fn read(&self, tx: &Tx<'_>) -> Result<(KeptGuide, TasksToLock), StoreError> {
+        let kept = tx.read_kept_guide(self.task, &self.revision).await?;
+        let mut to_lock = TasksToLock {
+            root: Some(self.task),
+            ..TasksToLock::default()
+        };
+        to_lock.add(&kept.tree);
+        Ok((kept, to_lock))
+    }
+
+    fn check(
+        &self,
+        stored: Option<&StoredGuide>,
+        history: Option<&HistoryState>,
+    ) -> Result<(), StoreError> {
+        if history.is_none_or(|history| history.last_number == 0) {
+            // The history has just been deleted.
+            return Err(StoreError::Conflict);
+        }
+        let etag = stored.map(|stored| &stored.etag);
+        Ok(self.expected.check_guide(etag, self.task)?)
+    }
+
+    fn plan(
+        &self,
+        kept: KeptGuide,
+        others: &[TaskTree],
+        outdated: &TranslatedFrom,
+        context: ImportContext<'_>,
+    ) -> Result<(ImportPlan, BTreeMap<Uuid, Uuid>)> {
+        let stored = context.existing;
+        let revision = RevisionDocument::new(kept, stored, others, outdated, context.write);
+        let context = ImportContext {
+            absent_steps: AbsentSteps::Delete,
+            absent_fields: AbsentFields::Reset,
+            missing_subtasks: match self.skip_missing_subtasks {
+                true => MissingSubtasks::Skip,
+                false => MissingSubtasks::Refuse,
+            },
+            unlinked: &revision.unlinked,
+            shows_guide: false,
+            ..context
+        };
+        let mut plan = plan(&revision.document, context)?;
+        let replaced = revision.complete(&mut plan);
+        Ok((plan, replaced))
+    }
+}
+
+impl TasksToLock {
+    /// Adds the managed tasks of a guide at every depth, and the tasks that subtask steps refer to.
+    fn add(&mut self, tree: &TaskTree) {
+        let subtasks = tree.steps.iter().filter_map(|step| step.kind.subtask());
+        self.subtasks.extend(subtasks.map(|subtask| subtask.task));
+        for (task, tree) in &tree.managed {
+            self.managed.insert(*task);
+            self.add(tree);
         }
     }
 }

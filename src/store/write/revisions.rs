@@ -1,29 +1,20 @@
 //! Writes of the history: requested revisions, aliases, restores.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
-use uuid::Uuid;
 
 use super::{Operation, Tx};
 use crate::{
     domain::{
         Error, Precondition, Result, SizedResource,
-        change_feed::WriteRpc,
         changes::Changes,
-        decide::WriteContext,
         etag::{ExpectedEtag, GuideEtag},
         history::{
             EncodedGuide, HistoryEdit, HistoryState, KeptGuide, NewRevision, NewestRevision,
             RequestedRevision, RevisionAlias, RevisionAliases, RevisionCause, RevisionContent,
-            RevisionName, TaskRevision, TranslatedFrom, aliases_of, check_alias_count,
-            check_requested_count,
+            RevisionName, TaskRevision, aliases_of, check_alias_count, check_requested_count,
         },
-        ids::{StepId, TaskId},
-        import::{ImportOutcome, RestoreContext, RestorePlan, TaskTree, restore},
+        ids::TaskId,
         size::stored_count,
-        step::ReferencedTask,
-        task::Task,
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
@@ -51,36 +42,6 @@ pub struct CreatedRevision {
     pub revision: TaskRevision,
     /// Whether it existed already: nothing has changed since.
     pub unchanged: bool,
-}
-
-/// A revision to restore.
-#[derive(Clone, Debug)]
-pub struct RestoreRequest {
-    /// The task.
-    pub task: TaskId,
-    /// The revision.
-    pub revision: RevisionName,
-    /// The etag that the guide must have.
-    pub expected: ExpectedEtag,
-    /// Whether subtask steps are left out whose tasks are deleted.
-    pub skip_missing_subtasks: bool,
-}
-
-/// What a restore did.
-#[derive(Clone, Debug)]
-pub struct RestoredRevision {
-    /// The task.
-    pub task: Task,
-    /// Whether the guide was created, updated, or left unchanged.
-    pub outcome: ImportOutcome,
-    /// The revision that keeps the guide as it was before; 0 if there is none.
-    pub previous_revision: i64,
-    /// Steps that were left out.
-    pub skipped: BTreeSet<StepId>,
-    /// New ids of tasks and steps, by their ids in the revision.
-    pub replaced: BTreeMap<Uuid, Uuid>,
-    /// The etag of the guide.
-    pub guide_etag: GuideEtag,
 }
 
 impl Account {
@@ -113,17 +74,6 @@ impl Account {
             revision,
         };
         self.write(set, WriteMode::Store).await
-    }
-
-    /// Restores a guide to a revision.
-    pub async fn restore_revision(
-        &self,
-        request: RestoreRequest,
-        retry: Option<RetryKey<RestoredRevision>>,
-        mode: WriteMode,
-    ) -> Result<WriteOutcome<RestoredRevision>> {
-        let write = RestoreWrite { request, mode };
-        self.write_idempotent(write, mode, retry).await
     }
 }
 
@@ -196,6 +146,30 @@ impl Tx<'_> {
         let found = revisions::find(self.scope(), task, name).await?;
         match found {
             Some((revision, _)) => Ok((revision, aliases)),
+            None => Err(self.revision_not_found(task, name).await?),
+        }
+    }
+
+    /// The guide of a revision, which never changes.
+    pub async fn read_kept_guide(
+        &self,
+        task: TaskId,
+        name: &RevisionName,
+    ) -> Result<KeptGuide, StoreError> {
+        let found = revisions::find(self.scope(), task, name).await?;
+        let Some((found, document_bytes)) = found else {
+            return Err(self.revision_not_found(task, name).await?);
+        };
+        // The stored guide is about as large.
+        self.permit_guides(document_bytes.saturating_mul(2))?;
+        match revisions::content(self.scope(), task, found.number).await? {
+            Some(content) => {
+                let guide = EncodedGuide {
+                    content,
+                    document_bytes,
+                };
+                self.decode(guide).await
+            }
             None => Err(self.revision_not_found(task, name).await?),
         }
     }
@@ -416,168 +390,5 @@ impl SetAlias {
             return Err(Error::task_not_found(self.task, "task").into());
         }
         Ok((None, aliases))
-    }
-}
-
-struct RestoreWrite {
-    request: RestoreRequest,
-    mode: WriteMode,
-}
-
-/// What a restore reads.
-struct RestoreSnapshot {
-    kept: KeptGuide,
-    stored: Option<TaskTree>,
-    /// Whether an index still holds the task, which is deleted.
-    indexed: bool,
-    others: Vec<TaskTree>,
-    outdated: TranslatedFrom,
-    referenced: BTreeMap<TaskId, ReferencedTask>,
-    history: HistoryState,
-}
-
-impl RestoreWrite {
-    /// The guide of the revision, which never changes.
-    async fn read_kept_guide(&self, tx: &Tx<'_>) -> Result<KeptGuide, StoreError> {
-        let RestoreRequest { task, revision, .. } = &self.request;
-        let found = revisions::find(tx.scope(), *task, revision).await?;
-        let Some((found, document_bytes)) = found else {
-            return Err(tx.revision_not_found(*task, revision).await?);
-        };
-        // The stored guide is about as large.
-        tx.permit_guides(document_bytes.saturating_mul(2))?;
-        let content = revisions::content(tx.scope(), *task, found.number).await?;
-        let Some(content) = content else {
-            return Err(tx.revision_not_found(*task, revision).await?);
-        };
-        let guide = EncodedGuide {
-            content,
-            document_bytes,
-        };
-        tx.decode(guide).await
-    }
-}
-
-/// Adds the managed tasks of a guide at every depth, and the tasks that subtask steps refer to.
-fn add_referenced(
-    tree: &TaskTree,
-    managed: &mut BTreeSet<TaskId>,
-    subtasks: &mut BTreeSet<TaskId>,
-) {
-    let steps = tree.steps.iter();
-    subtasks.extend(steps.filter_map(|step| Some(step.kind.subtask()?.task)));
-    for (task, tree) in &tree.managed {
-        managed.insert(*task);
-        add_referenced(tree, managed, subtasks);
-    }
-}
-
-impl Operation for RestoreWrite {
-    type Answer = RestoredRevision;
-    const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreRevision);
-
-    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, RestoredRevision), StoreError> {
-        let stored = self.lock_and_read(tx).await?;
-        Ok(self.plan_changes(stored, &tx.context)?)
-    }
-}
-
-impl RestoreWrite {
-    /// Locks what an import of the guide would lock, and the tasks that were unlinked since, with
-    /// everything below them.
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<RestoreSnapshot, StoreError> {
-        let root = self.request.task;
-        let kept = self.read_kept_guide(tx).await?;
-        let (mut managed, mut subtasks) = (BTreeSet::from([root]), BTreeSet::new());
-        add_referenced(&kept.tree, &mut managed, &mut subtasks);
-        let roots = Vec::from_iter(managed);
-        let guides = tx.lock_guides(&roots, subtasks).await?;
-        let history = tx.lock_history(root).await?;
-        if history.last_number == 0 {
-            // The history has just been deleted.
-            return Err(StoreError::Conflict);
-        }
-        tx.permit_guides(guides.bytes)?;
-        let (mut others, outdated) = task_tree::read_trees(tx.scope(), &guides.ids).await?;
-        let stored = others.iter().position(|tree| tree.task.guid == root);
-        let stored = stored.map(|index| others.swap_remove(index));
-        let indexed = match stored {
-            Some(_) => false,
-            None => !tx.lock_index_deletions(vec![root.0]).await?.is_empty(),
-        };
-        let referenced = guides.tasks.iter();
-        let referenced = referenced.map(|task| (task.guid, task.referenced()));
-        Ok(RestoreSnapshot {
-            kept,
-            stored,
-            indexed,
-            others,
-            outdated,
-            referenced: referenced.collect(),
-            history,
-        })
-    }
-
-    fn plan_changes(
-        &self,
-        snapshot: RestoreSnapshot,
-        context: &WriteContext,
-    ) -> Result<(Changes, RestoredRevision)> {
-        let RestoreSnapshot {
-            kept,
-            stored,
-            indexed,
-            others,
-            outdated,
-            referenced,
-            history,
-        } = snapshot;
-        let root = self.request.task;
-        let former_etag = stored.as_ref().map(GuideEtag::of);
-        self.request
-            .expected
-            .check_guide(former_etag.as_ref(), root)?;
-        let RestorePlan {
-            mut changes,
-            mut task,
-            outcome,
-            skipped,
-            replaced,
-            guide_etag,
-        } = restore(RestoreContext {
-            write: context,
-            kept: &kept,
-            stored: stored.as_ref(),
-            others: &others,
-            outdated: &outdated,
-            referenced: &referenced,
-            skip_missing_subtasks: self.request.skip_missing_subtasks,
-        })?;
-        // As it is stored when its deletion is forgotten.
-        task.index.indexed |= indexed;
-        let mut previous_revision = 0;
-        if outcome != ImportOutcome::Unchanged && self.mode == WriteMode::Store {
-            let edits = match stored.zip(former_etag) {
-                Some((tree, etag)) => {
-                    let guide = KeptGuide { tree, outdated };
-                    let guide = guide.if_exportable(context);
-                    let cause = RevisionCause::BeforeRestore;
-                    let (number, edits) = history.add_automatic(cause, etag, guide, context);
-                    previous_revision = number;
-                    edits
-                }
-                None => Vec::new(),
-            };
-            changes.edit_history(root, edits);
-        }
-        let restored = RestoredRevision {
-            task,
-            outcome,
-            previous_revision,
-            skipped,
-            replaced,
-            guide_etag,
-        };
-        Ok((changes, restored))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::domain::{
     changes::TaskChange,
     ids::{StepId, TaskId},
-    import::{DocumentPath, ImportPlan, Origin, Origins},
+    import::{ImportPlan, Origin, Origins},
     size::StepSize,
     step::Step,
     task::Task,
@@ -23,6 +23,7 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
         guide_etag: _,
         guide: _,
         ignored: _,
+        skipped: _,
         mut origins,
     } = plan;
     let steps = changes.steps.into_iter().map(|change| change.after);
@@ -45,7 +46,12 @@ fn source_task(task: Task, origins: &mut Origins) -> SourceTask {
     let translations = languages.map(|language| (language.clone(), TranslationState::default()));
     SourceTask {
         translations: translations.collect(),
-        origin: Some(origins.tasks.remove(&task.guid).unwrap_or_else(unlisted)),
+        origin: Some(
+            origins
+                .tasks
+                .remove(&task.guid)
+                .unwrap_or_else(Origin::unlisted),
+        ),
         task,
     }
 }
@@ -64,15 +70,12 @@ fn source_step(step: Step, origins: &mut Origins) -> SourceStep {
         has_body: step.content.body.is_some(),
         body_bytes: usize::try_from(StepSize::of(&step).bodies).unwrap_or(usize::MAX),
         translations: translations.collect(),
-        origin: Some(origins.steps.remove(&step.guid).unwrap_or_else(unlisted)),
+        origin: Some(
+            origins
+                .steps
+                .remove(&step.guid)
+                .unwrap_or_else(Origin::unlisted),
+        ),
         step,
-    }
-}
-
-/// The origin of a task or step that an import adds: the document does not list it.
-fn unlisted<Id>() -> Origin<Id> {
-    Origin {
-        guid: None,
-        path: DocumentPath::Unlisted,
     }
 }

@@ -7,36 +7,15 @@ use crate::domain::{
     link::linked_tasks,
     nesting::DepthLimit,
     step::Step,
-    task::{MAX_TASK_STEPS, ManagedBy, Task},
+    task::{MAX_TASK_STEPS, ManagedBy},
     text::Name,
     violation::Path,
 };
 
-use super::{ManagedTaskIds, Planner};
-
-/// The fields that a managed task takes from its value and its parent.
-pub(super) struct InheritedFields {
-    pub managed: ManagedBy,
-    pub name: Name,
-    pub product: ProductId,
-}
-
-impl InheritedFields {
-    /// Sets the fields of an existing task, whose product never changes.
-    pub fn apply(self, task: &mut Task) {
-        let Self {
-            managed,
-            name,
-            product: _,
-        } = self;
-        task.name = name;
-        task.managed = Some(managed);
-    }
-}
+use super::{ManagedTask, Planner, tasks::InheritedFields};
 
 impl<'a> Planner<'a> {
-    /// Plans the tasks that a step of `parent` manages, and returns their ids in value
-    /// order.
+    /// Plans the tasks that a step of `parent` manages, and returns them in value order.
     pub(super) fn plan_managed_tasks(
         &mut self,
         parent: TaskId,
@@ -45,16 +24,37 @@ impl<'a> Planner<'a> {
         values: &[DocumentValue],
         existing: Option<&'a TaskTree>,
         path: &str,
-    ) -> Vec<ManagedTaskIds> {
-        if let Some(feedback) = step.kind.observation_feedback_mut()
-            && feedback.linked
-        {
-            return self.plan_values(parent, product, feedback, values, existing, path);
+    ) -> Vec<ManagedTask> {
+        match step.kind.observation_feedback_mut() {
+            // The update keeps the question, and so its managed tasks.
+            Some(feedback) if feedback.linked && values.is_empty() => {
+                let kept = linked_tasks(feedback).map(|task| ManagedTask {
+                    id: task,
+                    in_document: vec![task],
+                    value_path: path.to_owned(),
+                });
+                let kept = kept.collect();
+                self.keep_managed_tasks(step, existing);
+                kept
+            }
+            Some(feedback) if feedback.linked => {
+                self.plan_values(parent, product, feedback, values, existing, path)
+            }
+            _ => {
+                if values.iter().any(|value| value.document.is_some()) {
+                    self.ignore(path, "feedback_config.values.task_json");
+                }
+                Vec::new()
+            }
         }
-        if values.iter().any(|value| value.document.is_some()) {
-            self.ignore(path, "feedback_config.values.task_json");
+    }
+
+    /// Plans the tasks that a step manages as they are stored.
+    pub(super) fn keep_managed_tasks(&mut self, step: &Step, existing: Option<&'a TaskTree>) {
+        let trees = step.managed_tasks().into_iter();
+        for tree in trees.filter_map(|task| existing?.managed.get(&task)) {
+            self.keep_task(tree, None);
         }
-        Vec::new()
     }
 
     fn plan_values(
@@ -65,52 +65,44 @@ impl<'a> Planner<'a> {
         values: &[DocumentValue],
         existing: Option<&'a TaskTree>,
         path: &str,
-    ) -> Vec<ManagedTaskIds> {
-        if values.is_empty() {
-            // The update keeps the question, and so its managed tasks.
-            let kept = linked_tasks(feedback).map(|task| ManagedTaskIds {
-                stored: task,
-                in_document: vec![task],
-                value_path: path.to_owned(),
-            });
-            return kept.collect();
-        }
+    ) -> Vec<ManagedTask> {
         let mut values = values.iter();
         let mut managed = Vec::with_capacity(feedback.values.len());
         for (index, value) in feedback.values.iter_mut().enumerate() {
-            let value_in_document = values.next();
+            let in_document = values.next();
             self.managed_tasks += 1;
             if self.managed_tasks > MAX_TASK_STEPS {
-                self.check_documents(value_in_document);
+                self.check_documents(in_document);
                 continue;
             }
-            let document = value_in_document.and_then(|value| value.document.as_deref());
-            let mut ids = value_in_document.map_or_else(Vec::new, |value| value.ids.clone());
             let (Ok(name), Ok(idx)) = (
                 Name::parse(value.value.as_str().to_owned()),
                 i32::try_from(index),
             ) else {
                 continue;
             };
-            let stored = value
-                .link
-                .and_then(|task| existing.and_then(|tree| tree.managed.get(&task)));
+            let document = in_document.and_then(|value| value.document.as_deref());
             let value_path = format!("{path}.feedback_config[0].values[{index}]");
+            let stored = value.link.and_then(|task| existing?.managed.get(&task));
             if stored.is_none() {
                 let at = document.map_or(&value_path, |document| &document.path);
                 self.limit_depth(DepthLimit::of_managing_task(&Path::root(at)));
             }
+            // A restore manages tasks again that were unlinked.
+            let unlinked = value.link.and_then(|task| self.context.unlinked.get(&task));
             let inherited = InheritedFields {
                 managed: ManagedBy { parent, idx },
                 name,
                 product,
             };
-            let task = self.plan_managed_task(document, stored, inherited, value_path.clone());
-            value.link = Some(task);
-            self.task_ids.extend(ids.iter().map(|sent| (*sent, task)));
-            ids.push(task);
-            managed.push(ManagedTaskIds {
-                stored: task,
+            let stored = stored.or(unlinked.copied());
+            let id = self.plan_managed_task(document, stored, inherited, &value_path);
+            value.link = Some(id);
+            let mut ids = in_document.map_or_else(Vec::new, |value| value.ids.clone());
+            self.task_ids.extend(ids.iter().map(|sent| (*sent, id)));
+            ids.push(id);
+            managed.push(ManagedTask {
+                id,
                 in_document: ids,
                 value_path,
             });
@@ -123,23 +115,19 @@ impl<'a> Planner<'a> {
         document: Option<&Document>,
         stored: Option<&'a TaskTree>,
         inherited: InheritedFields,
-        value_path: String,
+        value_path: &str,
     ) -> TaskId {
-        if let (None, Some(tree), AbsentFields::Keep) = (document, stored, self.absent_fields) {
-            let mut after = tree.task.clone();
-            inherited.apply(&mut after);
-            self.put_task(stored, Some(after));
-            return tree.task.guid;
-        }
-        let without_document;
-        let document = match document {
-            Some(document) => document,
-            None => {
-                without_document = Document::for_value(value_path);
-                &without_document
+        match (document, stored) {
+            (None, Some(tree)) if self.context.absent_fields == AbsentFields::Keep => {
+                self.keep_task(tree, Some(inherited));
+                tree.task.guid
             }
-        };
-        self.plan_task(document, stored, Some(inherited))
+            (Some(document), _) => self.plan_task(document, stored, Some(inherited)),
+            (None, _) => {
+                let document = Document::for_value(value_path.to_owned());
+                self.plan_task(&document, stored, Some(inherited))
+            }
+        }
     }
 
     /// Adds the violations of documents that are not imported because their step is
@@ -148,11 +136,10 @@ impl<'a> Planner<'a> {
         &mut self,
         values: impl IntoIterator<Item = &'d DocumentValue>,
     ) {
-        let documents = values
-            .into_iter()
-            .filter_map(|value| value.document.as_ref());
-        for document in documents {
-            document.add_violations(self.reimport, &mut self.violations);
+        let reimport = self.context.existing.is_some();
+        let values = values.into_iter();
+        for document in values.filter_map(|value| value.document.as_ref()) {
+            document.add_violations(reimport, &mut self.problems.violations);
         }
     }
 }

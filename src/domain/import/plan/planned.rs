@@ -1,6 +1,8 @@
 //! Planned tasks and steps.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
 
 use crate::domain::{
     Result,
@@ -8,20 +10,23 @@ use crate::domain::{
     decide::WriteContext,
     external_id::{ClaimedId, ExternalId, TakenId, new_id},
     ids::{ProductId, StepId, TaskId},
-    import::TaskTree,
+    import::{DocumentPath, Origin, Origins, TaskTree},
     order::{Place, arrange},
+    row_version::RowVersion,
     step::{Step, StepContent},
     task::Task,
     translation_work::ResourceId,
+    violation::Path,
 };
 
-/// A planned task.
+/// A planned task with all its steps.
 pub(super) struct PlannedTask<'a> {
     /// The task as it is stored; `None` if it is created.
     pub existing: Option<&'a TaskTree>,
     /// The task after the import; `None` if the request is invalid.
     pub after: Option<Task>,
-    /// Its steps in order; empty if none of them changes.
+    pub origin: Origin<TaskId>,
+    /// Its steps in order.
     pub steps: Vec<PlannedStep<'a>>,
     pub deleted: Vec<StepDeletion>,
     /// The places of its steps, once the task is completed.
@@ -35,14 +40,13 @@ pub(super) struct PlannedStep<'a> {
     /// The step after the import. What follows from [`Self::reference`] is set when that is
     /// resolved.
     pub after: Box<Step>,
+    pub origin: Origin<StepId>,
     /// The task that a subtask step refers to; `None` once it is resolved.
     pub reference: Option<SubtaskReference>,
     /// The document's id of the task whose wiring step it is.
     pub document_link: Option<TaskId>,
     /// The tasks that it manages, in value order.
-    pub managed: Vec<ManagedTaskIds>,
-    /// The tasks that it no longer manages.
-    pub unlinked: Vec<TaskId>,
+    pub managed: Vec<ManagedTask>,
 }
 
 /// A task that a subtask step refers to, as the document has it.
@@ -59,10 +63,10 @@ pub(super) struct SubtaskReference {
     pub path: String,
 }
 
-/// The ids of a managed task.
-pub(super) struct ManagedTaskIds {
-    pub stored: TaskId,
-    /// The document's ids; the stored one is among them.
+/// A task that a value of a planned step manages.
+pub(super) struct ManagedTask {
+    pub id: TaskId,
+    /// The ids that the document has for it.
     pub in_document: Vec<TaskId>,
     /// The path of the value that manages it, or of its step if the value is not in the document.
     pub value_path: String,
@@ -77,10 +81,10 @@ impl<'a> PlannedStep<'a> {
         Self {
             before,
             after: after.into(),
+            origin: Origin::unlisted(),
             reference,
             document_link: None,
             managed: Vec::new(),
-            unlinked: Vec::new(),
         }
     }
 
@@ -114,26 +118,16 @@ impl SubtaskReference {
 }
 
 impl PlannedTask<'_> {
-    /// Whether it keeps all its steps as they are.
-    pub fn keeps_steps(&self) -> bool {
-        self.steps.is_empty() && self.deleted.is_empty()
-    }
-
-    /// Sets the list of steps, their places, and the revisions of the task and its steps.
+    /// Sets the list of steps, their places, and the versions of the task and its steps.
     pub fn complete(&mut self, context: &WriteContext) {
-        let keeps_steps = self.keeps_steps();
-        let existing = self.existing;
         let Some(after) = &mut self.after else {
             return;
         };
-        if !keeps_steps {
-            after.steps = self.steps.iter().map(|step| step.after.guid).collect();
-            let stored = after.steps.iter();
-            let stored = stored.map(|step| existing?.places.get(step).copied());
-            let stored: Vec<Option<Place>> = stored.collect();
-            (self.places, after.numbering) = arrange(&stored, after.numbering);
-        }
-        if let Some(tree) = existing {
+        after.steps = self.steps.iter().map(|step| step.after.guid).collect();
+        let place = |step: &StepId| self.existing?.places.get(step).copied();
+        let stored: Vec<Option<Place>> = after.steps.iter().map(place).collect();
+        (self.places, after.numbering) = arrange(&stored, after.numbering);
+        if let Some(tree) = self.existing {
             after.revise(&tree.task, context);
         }
         for step in &mut self.steps {
@@ -143,15 +137,31 @@ impl PlannedTask<'_> {
         }
     }
 
-    /// The external id that the task gets. `field` is where the request has it.
-    pub fn claimed_id(&self, field: impl Into<Cow<'static, str>>) -> Option<ClaimedId> {
-        let before = self.existing.map(|tree| &tree.task);
-        ClaimedId::of_task(before, self.after.as_ref()?, field)
+    /// The versions of the completed task and its steps.
+    pub fn row_versions(&self) -> impl Iterator<Item = (Uuid, &RowVersion)> {
+        let task = self.after.iter();
+        let task = task.map(|task| (task.guid.0, &task.row_version));
+        let steps = self.steps.iter().map(|step| &step.after);
+        task.chain(steps.map(|step| (step.guid.0, &step.row_version)))
     }
 
-    /// Finds a step that would get the external id of another one. `field` is where the request
-    /// has that of a step.
-    pub fn taken_step_id(&self, field: impl Fn(StepId) -> String) -> Option<TakenId> {
+    /// The tree of the completed task. Takes the trees of the tasks that it manages from `managed`.
+    pub fn tree(
+        &self,
+        managed: &mut BTreeMap<TaskId, BTreeMap<TaskId, TaskTree>>,
+    ) -> Option<TaskTree> {
+        let task = self.after.clone()?;
+        let steps = self.steps.iter().map(|step| Step::clone(&step.after));
+        Some(TaskTree {
+            steps: steps.collect(),
+            places: BTreeMap::new(),
+            managed: managed.remove(&task.guid).unwrap_or_default(),
+            task,
+        })
+    }
+
+    /// Finds a step that would get the external id of another one.
+    pub fn taken_step_id(&self) -> Option<TakenId> {
         fn id(step: &Step) -> Option<&ExternalId> {
             step.content.external_id.as_ref()
         }
@@ -165,36 +175,47 @@ impl PlannedTask<'_> {
             let owner = owners.get(id(&step.after)?)?;
             Some(TakenId {
                 owner: ResourceId::Step(*owner),
-                field: field(step.after.guid).into(),
+                field: external_id_at(&step.origin.path).into(),
             })
         })
     }
 
     /// Adds the completed task and its steps to the changes where they differ from the stored ones.
     /// Returns the task after the import.
-    pub fn add_to(self, changes: &mut Changes, context: &WriteContext) -> Result<Option<Task>> {
-        let Self {
-            existing,
-            after,
-            steps,
-            deleted,
-            places,
-        } = self;
-        let Some(after) = after else {
+    pub fn add_to(
+        self,
+        changes: &mut Changes,
+        origins: &mut Origins,
+        context: &WriteContext,
+    ) -> Result<Option<Task>> {
+        let Some(after) = self.after else {
             return Ok(None);
         };
-        let stored_place = |step: StepId| existing.and_then(|tree| tree.places.get(&step));
-        let before = existing.map(|tree| tree.task.clone());
+        let before = self.existing.map(|tree| tree.task.clone());
+        let claimed = external_id_at(&self.origin.path);
+        let claimed = ClaimedId::of_task(before.as_ref(), &after, claimed);
+        changes.claimed_ids.extend(claimed);
         changes.put_task(before, after.clone(), context)?;
-        changes.deleted_steps.extend(deleted);
-        for (step, place) in steps.into_iter().zip(places) {
-            let PlannedStep { before, after, .. } = step;
-            if before != Some(after.as_ref()) {
-                changes.put_step(before.cloned(), after, place, context)?;
-            } else if stored_place(after.guid) != Some(&place) {
-                changes.moved.push((after.guid, place));
+        origins.tasks.insert(after.guid, self.origin);
+        changes.deleted_steps.extend(self.deleted);
+        let stored_place = |step: StepId| self.existing?.places.get(&step);
+        for (step, place) in self.steps.into_iter().zip(self.places) {
+            let guid = step.after.guid;
+            if step.before != Some(step.after.as_ref()) {
+                changes.put_step(step.before.cloned(), step.after, place, context)?;
+            } else if stored_place(guid) != Some(&place) {
+                changes.moved.push((guid, place));
             }
+            origins.steps.insert(guid, step.origin);
         }
         Ok(Some(after))
+    }
+}
+
+/// Where the request has the external id of a task or step; if it does not list that, the document.
+fn external_id_at(path: &DocumentPath) -> String {
+    match path {
+        DocumentPath::Unlisted => "document".to_owned(),
+        path => Path::root(path.as_str()).field("external_id").to_string(),
     }
 }

@@ -3,14 +3,31 @@
 use std::mem::{replace, take};
 
 use crate::domain::{
-    ids::TaskId,
+    ids::{ProductId, TaskId},
     import::{Document, DocumentTask, Origin, TaskTree},
     patch::Edit,
-    task::{MAX_TASK_STEPS, NewTask, Task},
+    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task},
+    text::Name,
     violation::{Path, Reason},
 };
 
-use super::{Planner, managed::InheritedFields, planned::PlannedTask};
+use super::{Planner, planned::PlannedTask};
+
+/// The fields that a managed task takes from its value and its parent.
+pub(super) struct InheritedFields {
+    pub managed: ManagedBy,
+    pub name: Name,
+    pub product: ProductId,
+}
+
+impl InheritedFields {
+    /// Sets the fields of an existing task, whose product never changes.
+    pub fn apply(self, task: &mut Task) {
+        task.name = self.name;
+        task.managed = Some(self.managed);
+        task.content.external_id = None;
+    }
+}
 
 impl<'a> Planner<'a> {
     /// Plans a task with its steps. `inherited` is what a managed task takes from its
@@ -22,25 +39,29 @@ impl<'a> Planner<'a> {
         inherited: Option<InheritedFields>,
     ) -> TaskId {
         let Document { path, task, steps } = document;
-        let document_id = &task.guid;
         let task_path = task.path.as_str();
-        let after = match existing {
-            Some(tree) => Some(self.changed_task(&tree.task, task, inherited, task_path)),
-            None => self.new_task(task, inherited, task_path),
+        let after = match (&task.kept, existing) {
+            (Some(kept), _) => {
+                let mut task = Task::clone(kept);
+                if let Some(inherited) = inherited {
+                    inherited.apply(&mut task);
+                }
+                Some(task)
+            }
+            (None, Some(tree)) => Some(self.changed_task(&tree.task, task, inherited, task_path)),
+            (None, None) => self.new_task(task, inherited, task_path),
         };
         // An invalid task gets an id too, so that references to it are resolved.
         let id = after
             .as_ref()
-            .map_or_else(|| TaskId((self.write.new_id)()), |task| task.guid);
-        self.task_ids.extend(document_id.map(|sent| (sent, id)));
+            .map_or_else(|| TaskId((self.context.write.new_id)()), |task| task.guid);
+        self.task_ids.extend(task.guid.map(|sent| (sent, id)));
+        let product = after.as_ref().map(|task| task.product);
         let origin = Origin {
-            guid: *document_id,
+            guid: task.guid,
             path: task.path.clone(),
         };
-        self.origins.tasks.insert(id, origin);
-        let product = after.as_ref().map(|task| task.product);
-        let index = self.tasks.len();
-        self.put_task(existing, after);
+        let index = self.add_task(existing, after, origin);
         let outer = take(&mut self.managed_tasks);
         self.depth += 1;
         let (steps, deleted) = self.plan_steps(id, product, steps, existing);
@@ -48,11 +69,9 @@ impl<'a> Planner<'a> {
         let managed_tasks = replace(&mut self.managed_tasks, outer);
         if managed_tasks.max(steps.len()) > MAX_TASK_STEPS {
             let description = format!("would give the task more than {MAX_TASK_STEPS} steps");
-            self.violations.add(
-                &Path::root(path).field("steps"),
-                Reason::TooManyElements,
-                description,
-            );
+            let at = Path::root(path);
+            let violations = &mut self.problems.violations;
+            violations.add(&at.field("steps"), Reason::TooManyElements, description);
         }
         if let Some(planned) = self.tasks.get_mut(index) {
             planned.steps = steps;
@@ -61,15 +80,39 @@ impl<'a> Planner<'a> {
         id
     }
 
-    /// Adds a task to the plan, without changes of its steps.
-    pub(super) fn put_task(&mut self, existing: Option<&'a TaskTree>, after: Option<Task>) {
+    /// Plans a stored task that the document does not list: it keeps its own fields and its steps.
+    pub(super) fn keep_task(&mut self, tree: &'a TaskTree, inherited: Option<InheritedFields>) {
+        let mut after = tree.task.clone();
+        if let Some(inherited) = inherited {
+            inherited.apply(&mut after);
+        }
+        let index = self.add_task(Some(tree), Some(after), Origin::unlisted());
+        let steps = tree
+            .steps
+            .iter()
+            .map(|step| self.keep_step(step, Some(tree)));
+        let steps = steps.collect();
+        if let Some(planned) = self.tasks.get_mut(index) {
+            planned.steps = steps;
+        }
+    }
+
+    /// Adds a task to the plan, without its steps, and returns its index.
+    fn add_task(
+        &mut self,
+        existing: Option<&'a TaskTree>,
+        after: Option<Task>,
+        origin: Origin<TaskId>,
+    ) -> usize {
         self.tasks.push(PlannedTask {
             existing,
             after,
+            origin,
             steps: Vec::new(),
             deleted: Vec::new(),
             places: Vec::new(),
         });
+        self.tasks.len() - 1
     }
 
     fn new_task(
@@ -84,12 +127,13 @@ impl<'a> Planner<'a> {
             patch.external_id = Edit::Keep;
             patch.name = Edit::Set(Ok(inherited.name.clone()));
             // An invalid product is refused all the same.
-            take(&mut patch.product).honored(&mut self.violations);
+            take(&mut patch.product).honored(&mut self.problems.violations);
             patch.product = Edit::Set(Ok(inherited.product));
         }
-        let new = NewTask::from_patch(patch, &Path::root(path), &mut self.violations)?;
+        let violations = &mut self.problems.violations;
+        let new = NewTask::from_patch(patch, &Path::root(path), violations)?;
         let managed = inherited.map(|inherited| inherited.managed);
-        Some(Task::create(new, managed, self.write))
+        Some(Task::create(new, managed, self.context.write))
     }
 
     fn changed_task(
@@ -106,9 +150,8 @@ impl<'a> Planner<'a> {
                 self.ignore_difference(document.product, product, path, "product_id");
             }
         }
-        let at = Path::root(path);
-        let patch = document.patch.clone();
-        let mut task = before.merge_at(patch, &at, &mut self.violations);
+        let (patch, at) = (document.patch.clone(), Path::root(path));
+        let mut task = before.merge_at(patch, &at, &mut self.problems.violations);
         match inherited {
             Some(inherited) => inherited.apply(&mut task),
             // A managed task that is imported on its own keeps its name.
