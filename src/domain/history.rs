@@ -21,7 +21,7 @@ mod edits;
 
 pub use edits::{
     HistoryChange, HistoryEdit, HistoryState, NewRevision, NewestRevision, RequestedRevision,
-    RevisionAliases, RevisionContent, aliases_of, check_alias_count, check_requested_count,
+    RevisionAliases, RevisionContent, aliases_of, check_requested_count, set_alias,
 };
 
 /// Most revisions of a task that were requested.

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use uuid::Uuid;
+
 use super::{
     changes::Changes,
     decide::WriteContext,
@@ -106,6 +108,8 @@ pub struct ImportPlan {
     pub ignored: BTreeSet<String>,
     /// Subtask steps that are left out, by the document's ids.
     pub skipped: BTreeSet<StepId>,
+    /// New ids of tasks and steps of a revision, by their ids in it.
+    pub replaced: BTreeMap<Uuid, Uuid>,
     /// Where each task and step of the plan stands in the document.
     pub origins: Origins,
 }

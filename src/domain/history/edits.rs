@@ -220,17 +220,25 @@ pub fn aliases_of(aliases: &RevisionAliases, number: i64) -> Vec<RevisionAlias> 
     named.map(|(alias, _)| alias.clone()).collect()
 }
 
-/// Refuses an alias if the task has too many already.
-pub fn check_alias_count(aliases: &RevisionAliases, alias: &RevisionAlias) -> Result<()> {
-    if aliases.len() < MAX_REVISION_ALIASES || aliases.contains_key(alias) {
-        return Ok(());
+/// Has an alias name a revision. Fails if the task has too many aliases already.
+pub fn set_alias(
+    aliases: &mut RevisionAliases,
+    alias: &RevisionAlias,
+    number: i64,
+) -> Result<Option<HistoryEdit>> {
+    if aliases.len() >= MAX_REVISION_ALIASES && !aliases.contains_key(alias) {
+        let description = format!(
+            "the task has {} aliases; at most {MAX_REVISION_ALIASES} are allowed",
+            aliases.len()
+        );
+        let at = Path::root("alias");
+        return Err(Error::invalid(&at, Reason::TooManyElements, description));
     }
-    let description = format!(
-        "the task has {} aliases; at most {MAX_REVISION_ALIASES} are allowed",
-        aliases.len()
-    );
-    let at = Path::root("alias");
-    Err(Error::invalid(&at, Reason::TooManyElements, description))
+    let former = aliases.insert(alias.clone(), number);
+    Ok((former != Some(number)).then(|| HistoryEdit::SetAlias {
+        alias: alias.clone(),
+        number,
+    }))
 }
 
 /// Refuses one more requested revision if the task has too many already.

@@ -58,7 +58,7 @@ pub enum ImportTarget {
 }
 
 /// The path in a request of a task or step that an import writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DocumentPath {
     /// The document has it here: `document.task` or `document.steps[3]`.
     Listed(String),
@@ -66,6 +66,7 @@ pub enum DocumentPath {
     /// has no document.
     OfValue(String),
     /// The document does not have it.
+    #[default]
     Unlisted,
 }
 
@@ -93,7 +94,7 @@ pub struct Document {
 }
 
 /// The task of a document.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DocumentTask {
     /// Its path in the request.
     pub path: DocumentPath,
@@ -110,7 +111,7 @@ pub struct DocumentTask {
 }
 
 /// A step of a document.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DocumentStep {
     /// The path in the request.
     pub path: String,
@@ -145,57 +146,56 @@ pub struct DocumentValue {
 }
 
 impl Document {
-    /// The document's ids of all tasks that subtask steps refer to, nested documents
-    /// included.
-    pub fn subtasks(&self) -> BTreeSet<TaskId> {
-        let mut found = BTreeSet::new();
-        self.for_each_step(&mut |step| found.extend(step.patch.new_subtask()));
-        found
-    }
-
-    /// The documents of its values, without those below them.
-    fn nested(&self) -> impl Iterator<Item = &Self> {
-        let values = self.steps.iter().flat_map(|step| &step.values);
-        values.filter_map(|value| value.document.as_deref())
-    }
-
-    /// Visits its task and those of nested documents.
-    pub fn for_each_task(&self, visit: &mut impl FnMut(&DocumentTask)) {
-        visit(&self.task);
-        self.nested()
-            .for_each(|document| document.for_each_task(visit));
-    }
-
-    /// Visits its steps, those of nested documents included.
-    pub fn for_each_step(&self, visit: &mut impl FnMut(&DocumentStep)) {
-        for step in &self.steps {
-            visit(step);
-            let nested = step.values.iter().flat_map(|value| &value.document);
-            nested.for_each(|document| document.for_each_step(visit));
+    /// The document and all nested ones, the outermost first.
+    pub fn all(&self) -> Vec<&Self> {
+        let mut all = vec![self];
+        let mut index = 0;
+        while let Some(document) = all.get(index).copied() {
+            let values = document.steps.iter().flat_map(|step| &step.values);
+            all.extend(values.filter_map(|value| value.document.as_deref()));
+            index += 1;
         }
+        all
+    }
+
+    /// Its steps, those of nested documents included.
+    pub fn all_steps(&self) -> impl Iterator<Item = &DocumentStep> {
+        self.all().into_iter().flat_map(|document| &document.steps)
     }
 
     /// How many steps it has, those of nested documents included.
     pub fn step_count(&self) -> usize {
-        self.steps.len() + self.nested().map(Self::step_count).sum::<usize>()
+        self.all().iter().map(|document| document.steps.len()).sum()
     }
 
     /// The ids that its tasks have, those of managed tasks included.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
-        let mut ids = BTreeSet::new();
-        self.for_each_task(&mut |task| ids.extend(task.guid));
-        ids
+        let tasks = self.all().into_iter().map(|document| &document.task);
+        tasks.filter_map(|task| task.guid).collect()
+    }
+
+    /// The document's ids of all tasks that subtask steps refer to.
+    pub fn subtasks(&self) -> BTreeSet<TaskId> {
+        let steps = self.all_steps();
+        steps.filter_map(|step| step.patch.new_subtask()).collect()
+    }
+
+    /// The references of the subtask steps that are created, by the document's ids of their tasks.
+    pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
+        let steps = self.all_steps().map(|step| &step.patch);
+        let steps = steps.filter(|step| step.step_type.valid() == Some(&StepType::Subtask));
+        let subtasks = steps.filter_map(|step| {
+            let (task, product) = (*step.subtask_id.valid()?, *step.subtask_pid.valid()?);
+            Some((task, SubtaskRef { task, product }))
+        });
+        subtasks.collect()
     }
 
     /// Refuses a task or step whose id an earlier one has, nested documents included. An import
     /// that creates all of them makes new ids and accepts it; an import of a stored guide does not.
     pub fn check_ids(&self) -> Result<(), Violations> {
         let mut violations = Violations::new();
-        self.check_unknown_ids(&mut BTreeSet::new(), &mut violations);
-        violations.into_result()
-    }
-
-    fn check_unknown_ids(&self, known: &mut BTreeSet<(&str, Uuid)>, violations: &mut Violations) {
+        let mut known = BTreeSet::new();
         let mut check = |id: Option<Uuid>, path: &str, what: &'static str| {
             if let Some(id) = id
                 && !known.insert((what, id))
@@ -205,35 +205,14 @@ impl Document {
                 violations.add(&at.field("guid"), Reason::FieldInvalid, description);
             }
         };
-        let task = self.task.guid.map(|task| task.0);
-        check(task, self.task.path.as_str(), "task");
-        for step in &self.steps {
-            check(step.guid.map(|step| step.0), &step.path, "step");
-        }
-        for document in self.nested() {
-            document.check_unknown_ids(known, violations);
-        }
-    }
-
-    /// The references of the subtask steps that are created, by the document's ids of their
-    /// tasks, nested documents included.
-    pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
-        let mut found = BTreeMap::new();
-        self.for_each_step(&mut |step| {
-            let StepPatch {
-                step_type,
-                subtask_id,
-                subtask_pid,
-                ..
-            } = &*step.patch;
-            if step_type.valid() == Some(&StepType::Subtask)
-                && let (Some(task), Some(product)) = (subtask_id.valid(), subtask_pid.valid())
-            {
-                let (task, product) = (*task, *product);
-                found.insert(task, SubtaskRef { task, product });
+        for document in self.all() {
+            let task = &document.task;
+            check(task.guid.map(|task| task.0), task.path.as_str(), "task");
+            for step in &document.steps {
+                check(step.guid.map(|step| step.0), &step.path, "step");
             }
-        });
-        found
+        }
+        violations.into_result()
     }
 
     /// Adds those violations of decoding that hold whichever tasks and steps are stored.
@@ -269,11 +248,8 @@ impl Document {
     fn without_steps(path: String, task: DocumentPath, patch: TaskPatch) -> Self {
         let task = DocumentTask {
             path: task,
-            guid: None,
-            product: None,
-            name: None,
             patch,
-            kept: None,
+            ..DocumentTask::default()
         };
         Self {
             path,

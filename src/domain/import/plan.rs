@@ -246,6 +246,7 @@ impl Planner<'_> {
             guide: guide.transpose()?.map(Box::new),
             ignored: self.ignored,
             skipped,
+            replaced: BTreeMap::new(),
             origins,
         })
     }

@@ -10,15 +10,13 @@ use crate::domain::{
     history::{KeptGuide, TranslatedFrom},
     ids::{StepId, TaskId},
     row_version::RowVersion,
-    step::{Step, StepPatch},
-    task::{Task, TaskPatch},
+    step::Step,
+    task::Task,
     time::Timestamp,
     translation_work::SourceDigest,
 };
 
-use super::{
-    Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue, ImportPlan, TaskTree,
-};
+use super::{Document, DocumentStep, DocumentTask, DocumentValue, ImportPlan, TaskTree};
 
 /// The guide of a revision.
 pub struct RevisionDocument<'a> {
@@ -73,10 +71,9 @@ impl<'a> RevisionDocument<'a> {
         }
     }
 
-    /// Completes the plan of its import, and returns the new ids of tasks and steps by their ids in the
-    /// revision. The request has no field for what is refused but the revision, so descriptions name the
-    /// rest.
-    pub fn complete(self, plan: &mut ImportPlan) -> BTreeMap<Uuid, Uuid> {
+    /// Completes the plan of its import. The request has no field for what is refused but the revision, so
+    /// descriptions name the rest.
+    pub fn complete(self, plan: &mut ImportPlan) {
         plan.changes.undeleted = self.undeleted;
         plan.changes.translated_from = self.translated_from;
         for claimed in &mut plan.changes.claimed_ids {
@@ -87,9 +84,9 @@ impl<'a> RevisionDocument<'a> {
             violation.description = format!("{} {}", violation.path, violation.description);
             violation.path = "revision".to_owned();
         }
-        let is_skipped = |former: &Uuid| plan.skipped.contains(&StepId(*former));
         let replaced = self.replaced.into_iter();
-        replaced.filter(|(former, _)| !is_skipped(former)).collect()
+        let is_skipped = |former: &Uuid| plan.skipped.contains(&StepId(*former));
+        plan.replaced = replaced.filter(|(id, _)| !is_skipped(id)).collect();
     }
 }
 
@@ -167,12 +164,9 @@ impl<'a> Reader<'a, '_> {
             path: "revision".to_owned(),
             steps: steps.collect(),
             task: DocumentTask {
-                path: DocumentPath::Unlisted,
                 guid: Some(former),
-                product: None,
-                name: None,
-                patch: TaskPatch::default(),
                 kept: Some(Box::new(task)),
+                ..DocumentTask::default()
             },
         }
     }
@@ -298,13 +292,9 @@ impl<'a> Reader<'a, '_> {
         DocumentStep {
             path,
             guid: Some(former),
-            matched_id: None,
-            task: None,
-            link: None,
-            title: None,
-            patch: Box::new(StepPatch::default()),
             values,
             kept: Some(Box::new(kept)),
+            ..DocumentStep::default()
         }
     }
 

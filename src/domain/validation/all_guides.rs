@@ -35,18 +35,17 @@ pub struct OneOfAllGuides<'a> {
 impl AllGuides {
     /// Adds a guide.
     pub fn add(&mut self, index: usize, document: &Document) {
-        document.for_each_task(&mut |task| {
-            if let Some(guid) = task.guid {
+        for document in document.all() {
+            if let Some(guid) = document.task.guid {
                 let mut translations = BTreeMap::new();
-                task.patch.translations.clone().apply(&mut translations);
+                let patch = &document.task.patch;
+                patch.translations.clone().apply(&mut translations);
                 self.tasks.insert(guid, translations);
             }
-        });
-        document.for_each_step(&mut |step| {
-            if let Some((name, setter)) = setter(step) {
-                self.setters.entry(name).or_default().push((index, setter));
-            }
-        });
+        }
+        for (name, setter) in document.all_steps().filter_map(setter) {
+            self.setters.entry(name).or_default().push((index, setter));
+        }
     }
 }
 
@@ -65,7 +64,7 @@ impl OneOfAllGuides<'_> {
 
     /// Adds a violation for each subtask step of its document whose task no guide has.
     pub(super) fn check_subtasks(&self, document: &Document, violations: &mut Violations) {
-        document.for_each_step(&mut |step| {
+        for step in document.all_steps() {
             let subtask = step.patch.new_subtask();
             let is_subtask = step.patch.step_type.valid() == Some(&StepType::Subtask);
             if is_subtask && subtask.is_some_and(|task| !self.all.tasks.contains_key(&task)) {
@@ -75,7 +74,7 @@ impl OneOfAllGuides<'_> {
                     "is the id of no task of these guides",
                 );
             }
-        });
+        }
     }
 }
 

@@ -87,9 +87,11 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
-        let source = import;
-        self.write_idempotent(WriteGuide { source, mode }, mode, retry)
-            .await
+        let write = WriteGuide {
+            source: import,
+            mode,
+        };
+        self.write_idempotent(write, mode, retry).await
     }
 
     /// Restores a guide to a revision.
@@ -99,9 +101,11 @@ impl Account {
         retry: Option<RetryKey<Imported>>,
         mode: WriteMode,
     ) -> Result<WriteOutcome<Imported>> {
-        let source = request;
-        self.write_idempotent(WriteGuide { source, mode }, mode, retry)
-            .await
+        let write = WriteGuide {
+            source: request,
+            mode,
+        };
+        self.write_idempotent(write, mode, retry).await
     }
 }
 
@@ -133,14 +137,14 @@ trait Source: Send + Sync + 'static {
         history: Option<&HistoryState>,
     ) -> Result<(), StoreError>;
 
-    /// Plans the write. Returns new ids of tasks and steps, too, by their former ids.
+    /// Plans the write.
     fn plan(
         &self,
         content: Self::Content,
         others: &[TaskTree],
         outdated: &TranslatedFrom,
         context: ImportContext<'_>,
-    ) -> Result<(ImportPlan, BTreeMap<Uuid, Uuid>)>;
+    ) -> Result<ImportPlan>;
 }
 
 /// The tasks that the write of a guide locks.
@@ -249,7 +253,7 @@ impl<S: Source> WriteGuide<S> {
             shows_guide: self.mode == WriteMode::ValidateOnly,
             ..ImportContext::of_new_guide(context, &referenced)
         };
-        let (plan, replaced) = self.source.plan(content, &others, &outdated, planning)?;
+        let plan = self.source.plan(content, &others, &outdated, planning)?;
         let ImportPlan {
             mut changes,
             mut task,
@@ -258,6 +262,7 @@ impl<S: Source> WriteGuide<S> {
             guide,
             ignored,
             skipped,
+            replaced,
             origins: _,
         } = plan;
         // As it is stored when its deletion is forgotten.
@@ -336,7 +341,7 @@ impl Source for Import {
         _: &[TaskTree],
         _: &TranslatedFrom,
         context: ImportContext<'_>,
-    ) -> Result<(ImportPlan, BTreeMap<Uuid, Uuid>)> {
+    ) -> Result<ImportPlan> {
         let context = ImportContext {
             absent_steps: self.absent,
             absent_fields: self.absent_fields,
@@ -348,7 +353,7 @@ impl Source for Import {
             // and the retried import finds that task.
             plan.changes.claimed_ids.clear();
         }
-        Ok((plan, BTreeMap::new()))
+        Ok(plan)
     }
 }
 
@@ -387,7 +392,7 @@ impl Source for RestoreRequest {
         others: &[TaskTree],
         outdated: &TranslatedFrom,
         context: ImportContext<'_>,
-    ) -> Result<(ImportPlan, BTreeMap<Uuid, Uuid>)> {
+    ) -> Result<ImportPlan> {
         let stored = context.existing;
         let revision = RevisionDocument::new(kept, stored, others, outdated, context.write);
         let context = ImportContext {
@@ -402,8 +407,8 @@ impl Source for RestoreRequest {
             ..context
         };
         let mut plan = plan(&revision.document, context)?;
-        let replaced = revision.complete(&mut plan);
-        Ok((plan, replaced))
+        revision.complete(&mut plan);
+        Ok(plan)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writes of the history: requested revisions, aliases, restores.
+//! Writes of the history: requested revisions and aliases.
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 
@@ -11,7 +11,7 @@ use crate::{
         history::{
             EncodedGuide, HistoryEdit, HistoryState, KeptGuide, NewRevision, NewestRevision,
             RequestedRevision, RevisionAlias, RevisionAliases, RevisionCause, RevisionContent,
-            RevisionName, TaskRevision, aliases_of, check_alias_count, check_requested_count,
+            RevisionName, TaskRevision, aliases_of, check_requested_count, set_alias,
         },
         ids::TaskId,
         size::stored_count,
@@ -88,24 +88,13 @@ impl Tx<'_> {
             .locked(history, task_history::Column::Task)
             .all(self.db())
             .await?;
-        Ok(match histories.first() {
-            None => HistoryState {
+        let Some(history) = histories.first() else {
+            return Ok(HistoryState {
                 task,
                 last_number: 0,
                 newest: None,
-            },
-            Some(history) => HistoryState {
-                task,
-                last_number: history.last_number,
-                newest: self.find_newest_revision(task).await?,
-            },
-        })
-    }
-
-    async fn find_newest_revision(
-        &self,
-        task: TaskId,
-    ) -> Result<Option<NewestRevision>, StoreError> {
+            });
+        };
         use task_revision::{Column, Entity};
         let newest: Vec<(i64, String)> = self
             .find::<Entity>()
@@ -118,10 +107,14 @@ impl Tx<'_> {
             .all(self.db())
             .await?;
         let newest = newest.into_iter().next();
-        Ok(newest.map(|(number, guide_etag)| NewestRevision {
-            number,
-            guide_etag: GuideEtag::stored(guide_etag),
-        }))
+        Ok(HistoryState {
+            task,
+            last_number: history.last_number,
+            newest: newest.map(|(number, guide_etag)| NewestRevision {
+                number,
+                guide_etag: GuideEtag::stored(guide_etag),
+            }),
+        })
     }
 
     async fn count_requested_revisions(&self, task: TaskId) -> Result<usize, StoreError> {
@@ -135,18 +128,17 @@ impl Tx<'_> {
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// Locks the history of a task, and reads one of its revisions and its aliases.
-    async fn lock_revision(
+    /// A revision with the bytes of its document.
+    async fn get_revision(
         &self,
         task: TaskId,
         name: &RevisionName,
-    ) -> Result<(TaskRevision, RevisionAliases), StoreError> {
-        self.lock_history(task).await?;
-        let aliases = revisions::aliases(self.scope(), task).await?;
-        let found = revisions::find(self.scope(), task, name).await?;
-        match found {
-            Some((revision, _)) => Ok((revision, aliases)),
-            None => Err(self.revision_not_found(task, name).await?),
+    ) -> Result<(TaskRevision, usize), StoreError> {
+        match revisions::find(self.scope(), task, name).await? {
+            Some(found) => Ok(found),
+            None => Err(revisions::not_found(self.scope(), task, name, "revision")
+                .await?
+                .into()),
         }
     }
 
@@ -156,31 +148,16 @@ impl Tx<'_> {
         task: TaskId,
         name: &RevisionName,
     ) -> Result<KeptGuide, StoreError> {
-        let found = revisions::find(self.scope(), task, name).await?;
-        let Some((found, document_bytes)) = found else {
-            return Err(self.revision_not_found(task, name).await?);
-        };
+        let (revision, document_bytes) = self.get_revision(task, name).await?;
         // The stored guide is about as large.
         self.permit_guides(document_bytes.saturating_mul(2))?;
-        match revisions::content(self.scope(), task, found.number).await? {
-            Some(content) => {
-                let guide = EncodedGuide {
-                    content,
-                    document_bytes,
-                };
-                self.decode(guide).await
-            }
-            None => Err(self.revision_not_found(task, name).await?),
-        }
-    }
-
-    async fn revision_not_found(
-        &self,
-        task: TaskId,
-        name: &RevisionName,
-    ) -> Result<StoreError, StoreError> {
-        let error = revisions::not_found(self.scope(), task, name, "revision").await?;
-        Ok(error.into())
+        let content = revisions::content(self.scope(), task, revision.number).await?;
+        let guide = EncodedGuide {
+            // If it has just been deleted, the next attempt does not find it.
+            content: content.ok_or(StoreError::Conflict)?,
+            document_bytes,
+        };
+        self.decode(guide).await
     }
 }
 
@@ -188,8 +165,8 @@ struct CreateRevision(NewRevisionRequest);
 
 /// What the creation of a revision reads.
 struct NewRevisionSnapshot {
-    history: HistoryState,
     aliases: RevisionAliases,
+    /// How many revisions were requested.
     requested: usize,
     guide: GuideToKeep,
 }
@@ -232,55 +209,47 @@ impl CreateRevision {
         })?;
         let guide_etag = GuideEtag::of(&guide.tree);
         expected.check_guide(Some(&guide_etag), task)?;
-        let aliases = revisions::aliases(tx.scope(), task).await?;
-        let requested = tx.count_requested_revisions(task).await?;
         let guide = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
                 let name = RevisionName::Number(number);
-                let newest = revisions::find(tx.scope(), task, &name).await?;
-                let (newest, _) = newest.ok_or(StoreError::Conflict)?;
+                let (newest, _) = tx.get_revision(task, &name).await?;
                 GuideToKeep::Unchanged(newest)
             }
             None => {
-                let cause = RevisionCause::Requested;
-                let revision = history.next(cause, note.clone(), guide_etag, &guide, &tx.context);
+                let (cause, note) = (RevisionCause::Requested, note.clone());
+                let revision = history.next(cause, note, guide_etag, &guide, &tx.context);
                 let content = tx.encode(guide).await?;
                 GuideToKeep::Changed(Box::new(NewRevision { revision, content }))
             }
         };
         Ok(NewRevisionSnapshot {
-            history,
-            aliases,
-            requested,
+            aliases: revisions::aliases(tx.scope(), task).await?,
+            requested: tx.count_requested_revisions(task).await?,
             guide,
         })
     }
 
     fn plan_changes(&self, stored: NewRevisionSnapshot) -> Result<(Changes, CreatedRevision)> {
-        let NewRevisionSnapshot {
-            history,
-            mut aliases,
-            requested,
-            guide,
-        } = stored;
         let RequestedRevision { note, alias } = &self.0.requested;
         let mut edits = Vec::new();
-        let unchanged = matches!(guide, GuideToKeep::Unchanged(_));
-        let mut revision = match guide {
-            GuideToKeep::Unchanged(mut newest) => {
-                if newest.cause != RevisionCause::Requested {
-                    check_requested_count(requested)?;
-                    newest.cause = RevisionCause::Requested;
-                    newest.note = note.clone();
-                    edits.push(HistoryEdit::MarkRequested {
-                        number: newest.number,
-                        note: note.clone(),
-                    });
+        let unchanged = matches!(stored.guide, GuideToKeep::Unchanged(_));
+        let mut revision = match stored.guide {
+            GuideToKeep::Unchanged(newest) if newest.cause == RevisionCause::Requested => newest,
+            GuideToKeep::Unchanged(newest) => {
+                check_requested_count(stored.requested)?;
+                let (number, note) = (newest.number, note.clone());
+                edits.push(HistoryEdit::MarkRequested {
+                    number,
+                    note: note.clone(),
+                });
+                TaskRevision {
+                    cause: RevisionCause::Requested,
+                    note,
+                    ..newest
                 }
-                newest
             }
             GuideToKeep::Changed(new) => {
-                check_requested_count(requested)?;
+                check_requested_count(stored.requested)?;
                 let mut revision = new.revision.clone();
                 if let RevisionContent::Encoded(EncodedGuide { content, .. }) = &new.content {
                     revision.size = stored_count(content.len());
@@ -293,20 +262,13 @@ impl CreateRevision {
                 revision
             }
         };
-        let number = revision.number;
-        if let Some(alias) = alias
-            && aliases.get(alias) != Some(&number)
-        {
-            check_alias_count(&aliases, alias)?;
-            aliases.insert(alias.clone(), number);
-            edits.push(HistoryEdit::SetAlias {
-                alias: alias.clone(),
-                number,
-            });
+        let mut aliases = stored.aliases;
+        if let Some(alias) = alias {
+            edits.extend(set_alias(&mut aliases, alias, revision.number)?);
         }
-        revision.aliases = aliases_of(&aliases, number);
+        revision.aliases = aliases_of(&aliases, revision.number);
         let mut changes = Changes::default();
-        changes.edit_history(history.task, edits);
+        changes.edit_history(revision.task, edits);
         let created = CreatedRevision {
             revision,
             unchanged,
@@ -324,7 +286,8 @@ impl Operation for DeleteRevision {
     type Answer = ();
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
-        let (stored, _) = tx.lock_revision(self.task, &self.revision).await?;
+        tx.lock_history(self.task).await?;
+        let (stored, _) = tx.get_revision(self.task, &self.revision).await?;
         let number = stored.number;
         if let Some(alias) = stored.aliases.into_iter().next() {
             let in_use = Precondition::RevisionInUse {
@@ -350,45 +313,26 @@ impl Operation for SetAlias {
     type Answer = Option<TaskRevision>;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
-        let (revision, mut aliases) = self.lock_and_read(tx).await?;
-        let alias = self.alias.clone();
-        let stored = aliases.get(&alias).copied();
-        let mut edits = Vec::new();
-        match &revision {
-            Some(TaskRevision { number, .. }) if stored == Some(*number) => {}
-            Some(TaskRevision { number, .. }) => {
-                check_alias_count(&aliases, &alias)?;
-                let number = *number;
-                aliases.insert(alias.clone(), number);
-                edits.push(HistoryEdit::SetAlias { alias, number });
-            }
-            None if stored.is_none() => {}
-            None => edits.push(HistoryEdit::RemoveAlias(alias)),
-        }
-        let mut changes = Changes::default();
-        changes.edit_history(self.task, edits);
-        let revision = revision.map(|revision| TaskRevision {
-            aliases: aliases_of(&aliases, revision.number),
-            ..revision
-        });
-        Ok((changes, revision))
-    }
-}
-
-impl SetAlias {
-    async fn lock_and_read(
-        &self,
-        tx: &Tx<'_>,
-    ) -> Result<(Option<TaskRevision>, RevisionAliases), StoreError> {
-        if let Some(name) = &self.revision {
-            let (revision, aliases) = tx.lock_revision(self.task, name).await?;
-            return Ok((Some(revision), aliases));
-        }
         tx.lock_history(self.task).await?;
-        let aliases = revisions::aliases(tx.scope(), self.task).await?;
-        if !revisions::exists_or_has_history(tx.scope(), self.task).await? {
-            return Err(Error::task_not_found(self.task, "task").into());
-        }
-        Ok((None, aliases))
+        let mut revision = match &self.revision {
+            Some(name) => Some(tx.get_revision(self.task, name).await?.0),
+            None if revisions::exists_or_has_history(tx.scope(), self.task).await? => None,
+            None => return Err(Error::task_not_found(self.task, "task").into()),
+        };
+        let mut aliases = revisions::aliases(tx.scope(), self.task).await?;
+        let edit = match &mut revision {
+            Some(revision) => {
+                let edit = set_alias(&mut aliases, &self.alias, revision.number)?;
+                revision.aliases = aliases_of(&aliases, revision.number);
+                edit
+            }
+            None => {
+                let removed = aliases.remove(&self.alias);
+                removed.map(|_| HistoryEdit::RemoveAlias(self.alias.clone()))
+            }
+        };
+        let mut changes = Changes::default();
+        changes.edit_history(self.task, edit.into_iter().collect());
+        Ok((changes, revision))
     }
 }

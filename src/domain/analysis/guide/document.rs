@@ -24,6 +24,7 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
         guide: _,
         ignored: _,
         skipped: _,
+        replaced: _,
         mut origins,
     } = plan;
     let steps = changes.steps.into_iter().map(|change| change.after);

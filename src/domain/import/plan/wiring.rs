@@ -133,14 +133,19 @@ impl ListedSteps {
                 // A stored step becomes one only if it is listed as one, as after it was unlinked.
                 && (step.before.is_none() || step.document_link.is_some())
             {
-                let name = match step.document_link {
-                    Some(task) => (Named::Link, task),
-                    None => (Named::Subtask, reference.task),
-                };
-                listed.named.entry(name).or_default().push_back(index);
+                listed.add(index, step.document_link, reference.task);
             }
         }
         listed
+    }
+
+    /// Adds a step that may become a wiring step. `link` and `subtask` are the document's ids of its tasks.
+    fn add(&mut self, index: usize, link: Option<TaskId>, subtask: TaskId) {
+        let name = match link {
+            Some(task) => (Named::Link, task),
+            None => (Named::Subtask, subtask),
+        };
+        self.named.entry(name).or_default().push_back(index);
     }
 
     /// Takes the first step whose `link` names a task, or else the first without `link` that refers
@@ -152,5 +157,50 @@ impl ListedSteps {
             let (_, name) = first.min()?;
             self.named.get_mut(&name)?.pop_front()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, option, prelude::*};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn task() -> impl Strategy<Value = TaskId> {
+        (0..6_u128).prop_map(|id| TaskId(Uuid::from_u128(id)))
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_step_that_names_a_task_wires_it(
+            steps in vec((option::of(task()), task()), 0..8),
+            managed in vec(vec(task(), 1..3), 0..8),
+        ) {
+            let mut listed = ListedSteps::default();
+            for (index, (link, subtask)) in steps.iter().enumerate() {
+                listed.add(index, *link, *subtask);
+            }
+            let mut left: Vec<_> = steps.into_iter().map(Some).collect();
+            for in_document in managed {
+                let first = |names: &dyn Fn(Option<TaskId>, TaskId) -> bool| {
+                    let names = |(link, subtask)| names(link, subtask);
+                    left.iter().position(|step| step.is_some_and(names))
+                };
+                let linked = first(&|link, _| link.is_some_and(|link| in_document.contains(&link)));
+                let expected = linked.or_else(|| {
+                    first(&|link, subtask| link.is_none() && in_document.contains(&subtask))
+                });
+                let task = ManagedTask {
+                    id: TaskId(Uuid::nil()),
+                    in_document,
+                    value_path: String::new(),
+                };
+                prop_assert_eq!(listed.take(&task), expected);
+                if let Some(index) = expected {
+                    left[index] = None;
+                }
+            }
+        }
     }
 }
