@@ -37,6 +37,8 @@ const MAX_USERS: usize = 1_000;
 const MAX_BYTES: i64 = 8 * 1024 * 1024;
 /// How many rows of the index are read for each task and step. Most have fewer.
 const INDEX_ROWS_PER_USER: usize = 8;
+/// If the index has more rows outside a guide, all of the guide's names count as used there.
+const MAX_ROWS_BY_NAME: usize = 2_000;
 
 /// What uses account-wide names outside a guide, by name. Unused names have no entry.
 #[derive(Default)]
@@ -137,7 +139,7 @@ async fn find_users<'a>(
     rows.truncate(max_rows);
     rows.retain(|(guid, _)| !inside.contains(guid));
     let mut used: BTreeSet<&str> = names.values().copied().collect();
-    if has_all_rows {
+    if has_all_rows && rows.len() <= MAX_ROWS_BY_NAME {
         let keys = rows.iter().map(|(_, key)| key);
         used = keys.filter_map(|key| names.get(key).copied()).collect();
     }
