@@ -258,7 +258,7 @@ impl UpdatedFields<Step> for SentFields {
         let product = merged.subtask_pid.and_then(ProductId::new);
         let sent = || Ok(self.merged::<v1::Step>(&[], &[])?.translations);
         let languages = count_languages(&mut merged.translations, sent)?;
-        self.decode(|mut at| {
+        let mut new = self.decode(|mut at| {
             let patch = step::patch(merged, AbsentFields::Keep, &mut at);
             at.check(|path, violations| {
                 let (new, _) = NewStep::from_patch(Some(before.task), patch, path, violations);
@@ -268,7 +268,11 @@ impl UpdatedFields<Step> for SentFields {
                 check_languages(path, languages, violations);
                 new
             })
-        })
+        })?;
+        if !self.selects("body") {
+            new.content.body.clone_from(&before.content.body);
+        }
+        Ok(new)
     }
 }
 
