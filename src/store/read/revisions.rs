@@ -267,35 +267,25 @@ impl Account {
         size: PageSize,
     ) -> Result<Page<DeletedTask>> {
         self.read_snapshot(move |snapshot, _| async move {
-            list_deleted_tasks(snapshot.scope(), after, size).await
+            let scope = snapshot.scope();
+            let histories = deleted_histories(scope, after).limit(size.rows());
+            let page = Page::from_rows(histories.all(scope.db).await?, size);
+            let tasks = page.items.iter().map(|history| history.task);
+            let mut newest = newest_revisions(scope, tasks.collect()).await?;
+            page.try_map(|history| {
+                let latest = newest.remove(&history.task);
+                let (Some(deleted), Some(latest)) = (history.deleted_ts, latest) else {
+                    return Err(StoreError::Corrupt("deleted_ts"));
+                };
+                let deleted = DeletedBy {
+                    at: Timestamp(deleted),
+                    subject: history.deleted_by,
+                };
+                Ok(DeletedTask { latest, deleted })
+            })
         })
         .await
     }
-}
-
-async fn list_deleted_tasks(
-    scope: Scope<'_, impl ConnectionTrait>,
-    after: Option<DeletedTaskCursor>,
-    size: PageSize,
-) -> Result<Page<DeletedTask>, StoreError> {
-    let histories = deleted_histories(scope, after)
-        .limit(size.rows())
-        .all(scope.db)
-        .await?;
-    let page = Page::from_rows(histories, size);
-    let tasks = page.items.iter().map(|history| history.task);
-    let mut newest = newest_revisions(scope, tasks.collect()).await?;
-    page.try_map(|history| {
-        let latest = newest.remove(&history.task);
-        let (Some(deleted), Some(latest)) = (history.deleted_ts, latest) else {
-            return Err(StoreError::Corrupt("deleted_ts"));
-        };
-        let deleted = DeletedBy {
-            at: Timestamp(deleted),
-            subject: history.deleted_by,
-        };
-        Ok(DeletedTask { latest, deleted })
-    })
 }
 
 /// Selects the histories of deleted tasks that have revisions, the latest deletion first.
