@@ -3,19 +3,28 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::prelude::*;
 use crate::kit::{
     certificates::{self, Authority},
     client::Client,
-    command::{Command, CommandOutput, Says, command},
+    command::{Command, CommandOutput, RunningCommand, Says, command},
 };
 
 fn expertise(args: &[&str]) -> Command {
     command(args)
         .env("EXPERTISE_JWT_ISSUER", ISSUER)
         .env("EXPERTISE_JWT_AUDIENCE", AUDIENCE)
+}
+
+/// The log of a server that is told to end. Without the time to end, the line of the last call may be
+/// missing.
+async fn log_until_the_end(server: RunningCommand) -> String {
+    server.signal(Signal::TERM);
+    let output = tokio::task::spawn_blocking(|| server.end()).await;
+    output.expect("no panic").stderr
 }
 
 fn token(args: &[&str]) -> CommandOutput {
@@ -172,7 +181,7 @@ async fn neither_secrets_nor_tokens_get_into_the_log() {
     let reversing = Signer::hs256().token(&reversing);
     client.read(&reversing).await.expect("it is accepted");
 
-    let log = server.kill().stderr;
+    let log = log_until_the_end(server).await;
     log.says(&["the key did not sign it", r#""subject":"ann""#]);
     // What shows text in another order is escaped.
     assert!(log.contains(r#""subject":"ann\u202ebob""#), "{log}");
@@ -227,7 +236,7 @@ async fn the_log_says_why_a_token_is_not_accepted() {
         for (token, _) in reasons.iter().chain(&reasons) {
             error_answer(client.read(token).await);
         }
-        let log = server.kill().stderr;
+        let log = log_until_the_end(server).await;
         for (_, reason) in &reasons {
             assert_eq!(log.matches(*reason).count(), lines, "{reason}: {log}");
         }
