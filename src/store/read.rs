@@ -35,6 +35,7 @@ use crate::{
     domain::{
         Result,
         page::{PAGE_BYTES, PageSize},
+        size::stored_count,
     },
 };
 
@@ -48,15 +49,19 @@ pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall,
 pub enum Texts {
     /// Only small ones. The read fails with [`StoreError::NeedsLargeReadPermit`] if others are needed.
     Small,
-    /// All, under a permit.
-    All,
+    /// Those that have at most this many bytes together, under a permit for them.
+    Permitted(i64),
 }
 
 impl Texts {
-    /// Fails with [`StoreError::NeedsLargeReadPermit`] if only small rows may be read, and so many bytes
-    /// are more than small ones have.
+    /// Fails with [`StoreError::NeedsLargeReadPermit`] if rows of this many bytes may not be read. Small
+    /// ones have at most `max_small`.
     pub fn check(self, bytes: i64, max_small: i64) -> Result<(), StoreError> {
-        if self == Self::All || bytes <= max_small {
+        let max_bytes = match self {
+            Self::Small => max_small,
+            Self::Permitted(permitted) => permitted.max(max_small),
+        };
+        if bytes <= max_bytes {
             return Ok(());
         }
         let bytes = usize::try_from(bytes).unwrap_or_default();
@@ -103,7 +108,7 @@ fn group_by_id<R>(rows: Vec<R>, id: impl Fn(&R) -> Uuid) -> BTreeMap<Uuid, Vec<R
 
 impl Account {
     /// Runs a read of small texts in a snapshot. If it fails with
-    /// [`StoreError::NeedsLargeReadPermit`], the read runs again under a permit, with all texts.
+    /// [`StoreError::NeedsLargeReadPermit`], the read runs again under a permit for that many bytes.
     async fn read_snapshot<T, F>(
         &self,
         read: impl Fn(Snapshot, Texts) -> F + Send + Sync + 'static,
@@ -114,13 +119,17 @@ impl Account {
     {
         let account = self.clone();
         Self::run_to_end(async move {
-            let small = read(account.begin_snapshot().await?, Texts::Small).await;
-            let Err(StoreError::NeedsLargeReadPermit(bytes)) = small else {
-                return Ok(small?);
-            };
-            let _permit = account.large_read_permit(bytes).await?;
-            let all = read(account.begin_snapshot().await?, Texts::All);
-            Ok(all.await?)
+            let (mut texts, mut permit) = (Texts::Small, None);
+            loop {
+                let outcome = read(account.begin_snapshot().await?, texts).await;
+                let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
+                    return Ok(outcome?);
+                };
+                // A call that waits for a permit holds none.
+                drop(permit.take());
+                permit = Some(account.large_read_permit(bytes).await?);
+                texts = Texts::Permitted(stored_count(bytes));
+            }
         })
         .await
     }

@@ -39,7 +39,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError};
-use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes};
+use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
 
 use tx::Tx;
 
@@ -47,8 +47,12 @@ pub use imports::{Import, Imported, RestoreRequest};
 pub use revisions::{CreatedRevision, NewRevisionRequest};
 pub use writers::Writers;
 
-/// Lets a write read large steps.
-type LargeReadPermit = Arc<OwnedSemaphorePermit>;
+/// Lets a write read large tasks, steps and guides.
+struct LargeReadPermit {
+    _permit: OwnedSemaphorePermit,
+    /// The maximum number of bytes of one read.
+    bytes: i64,
+}
 
 /// A write: locks and reads rows, and decides what changes.
 trait Operation: Send + Sync + 'static {
@@ -173,13 +177,17 @@ impl Account {
 
     async fn run_write(&self, write: Arc<dyn AnyWrite>) -> Result<()> {
         let writers = &self.store.inner.writers;
-        match writers.run(self, write.clone(), None).await {
-            Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                // Taken before the write, because the response contains what was written.
-                let permit = Arc::new(self.large_read_permit(bytes).await?);
-                Ok(writers.run(self, write, Some(permit)).await?)
-            }
-            outcome => Ok(outcome?),
+        let mut permit = None;
+        loop {
+            let outcome = writers.run(self, write.clone(), permit.take()).await;
+            let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
+                return Ok(outcome?);
+            };
+            // A call that waits for a permit holds none, and no transaction.
+            permit = Some(Arc::new(LargeReadPermit {
+                _permit: self.large_read_permit(bytes).await?,
+                bytes: stored_count(bytes),
+            }));
         }
     }
 }

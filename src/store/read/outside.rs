@@ -133,8 +133,9 @@ async fn find_users<'a>(
             .into_tuple::<(Uuid, String)>()
             .all(scope.db);
         rows.extend(found.await?);
+        rows.sort_unstable();
+        rows.truncate(max_rows + 1);
     }
-    rows.sort_unstable();
     let has_all_rows = rows.len() <= max_rows;
     rows.truncate(max_rows);
     rows.retain(|(guid, _)| !inside.contains(guid));

@@ -90,10 +90,15 @@ pub async fn find_all(
     texts: Texts,
 ) -> Result<Vec<Task>, StoreError> {
     let guids = guids.iter().map(|guid| guid.0);
-    if texts == Texts::Small {
-        let sizes = task_sizes(scope, task::Column::Guid, guids.clone()).await?;
-        texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
-    }
+    let sizes = task_sizes(scope, task::Column::Guid, guids.clone()).await?;
+    texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
+    read_all(scope, guids).await
+}
+
+async fn read_all(
+    scope: Scope<'_, impl ConnectionTrait>,
+    guids: impl IntoIterator<Item = Uuid>,
+) -> Result<Vec<Task>, StoreError> {
     let rows = rows_with_step_ids(scope);
     let rows = read_by_ids(scope, rows, task::Column::Guid, guids).await?;
     with_translations(scope, rows).await
@@ -177,8 +182,7 @@ async fn list(
     let fitting = count_fitting(bytes, size);
     sizes.truncate(fitting);
     texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
-    let guids: Vec<TaskId> = sizes.iter().map(|task| TaskId(task.guid)).collect();
-    let mut items = find_all(scope, &guids, Texts::All).await?;
+    let mut items = read_all(scope, sizes.iter().map(|task| task.guid)).await?;
     items.sort_by_key(|task| task.guid);
     let more = found > items.len();
     Ok(Page { items, more })

@@ -13,6 +13,7 @@ use crate::{
         changes::Changes,
         history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent},
         ids::TaskId,
+        size::stored_count,
         task::LockedTask,
     },
     store::{
@@ -94,12 +95,11 @@ impl Tx<'_> {
     /// Fails with [`StoreError::NeedsLargeReadPermit`] if guides of this size are large and the write
     /// has no permit for that.
     pub fn permit_guides(&self, bytes: usize) -> Result<(), StoreError> {
-        if bytes <= LARGE_BYTES as usize || self.large_read_permit.is_some() {
+        if bytes <= LARGE_BYTES as usize {
             return Ok(());
         }
-        Err(StoreError::NeedsLargeReadPermit(
-            bytes.saturating_mul(COPIES),
-        ))
+        let with_copies = stored_count(bytes.saturating_mul(COPIES));
+        self.texts().check(with_copies, LARGE_BYTES)
     }
 
     /// Locks the steps of a guide whose tasks are locked, and reads it; `None` if it is too large to be

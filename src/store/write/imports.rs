@@ -158,6 +158,8 @@ struct TasksToLock {
     subtasks: BTreeSet<TaskId>,
     /// The bytes of a document that a dry run returns.
     document_bytes: usize,
+    /// The bytes of a revision that is in memory in addition to the stored guide.
+    kept_bytes: usize,
 }
 
 struct StoredGuide {
@@ -197,6 +199,7 @@ impl<S: Source> WriteGuide<S> {
             managed,
             subtasks,
             document_bytes,
+            kept_bytes,
         } = to_lock;
         let roots = Vec::from_iter(managed.into_iter().chain(root));
         let guides = tx.lock_guides(&roots, subtasks).await?;
@@ -204,7 +207,8 @@ impl<S: Source> WriteGuide<S> {
             WriteMode::Store => 0,
             WriteMode::ValidateOnly => document_bytes,
         };
-        tx.permit_guides(guides.bytes.saturating_add(returned_bytes))?;
+        let other_bytes = returned_bytes.saturating_add(kept_bytes);
+        tx.permit_guides(guides.bytes.saturating_add(other_bytes))?;
         let history = match root {
             Some(root) => Some(tx.lock_history(root).await?),
             None => None,
@@ -367,6 +371,7 @@ impl Source for RestoreRequest {
         let kept = tx.read_kept_guide(self.task, &self.revision).await?;
         let mut to_lock = TasksToLock {
             root: Some(self.task),
+            kept_bytes: kept.tree.bytes(),
             ..TasksToLock::default()
         };
         to_lock.add(&kept.tree);

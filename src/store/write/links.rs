@@ -17,7 +17,7 @@ use crate::{
         entity::step::{Column, Entity},
         error::StoreError,
         read::{
-            LARGE_BYTES,
+            LARGE_BYTES, Texts,
             steps::{self, Bodies},
         },
         rows::read_step,
@@ -125,21 +125,19 @@ impl Tx<'_> {
             return Ok(found.map(unmanaged));
         }
         let steps = || self.find::<Entity>().filter(Column::Guid.eq(guid.0));
-        let max_bytes = match &self.large_read_permit {
-            None => LARGE_BYTES,
-            Some(_) => i64::MAX,
+        let max_bytes = match self.texts() {
+            Texts::Small => LARGE_BYTES,
+            Texts::Permitted(bytes) => Ord::max(bytes, LARGE_BYTES),
         };
-        let small = steps().select_except([Column::Body]);
-        let small = small.filter(Column::Size.lte(max_bytes));
-        if let Some(row) = small.all(self.db()).await?.pop() {
+        let fitting = steps().select_except([Column::Body]);
+        let fitting = fitting.filter(Column::Size.lte(max_bytes));
+        if let Some(row) = fitting.all(self.db()).await?.pop() {
             return Ok(Some(unmanaged(read_step(row, StepTranslations::new())?)));
         }
         let sizes: Vec<i64> = self.read_column(steps(), Column::Size).await?;
-        match sizes.first() {
-            None => Ok(None),
-            Some(bytes) => Err(StoreError::NeedsLargeReadPermit(
-                usize::try_from(*bytes).unwrap_or(usize::MAX),
-            )),
+        for bytes in sizes {
+            self.texts().check(bytes, LARGE_BYTES)?;
         }
+        Ok(None)
     }
 }

@@ -90,9 +90,9 @@ impl Tx<'_> {
 
     /// Which rows the write may read.
     pub fn texts(&self) -> Texts {
-        match self.large_read_permit {
+        match &self.large_read_permit {
             None => Texts::Small,
-            Some(_) => Texts::All,
+            Some(permit) => Texts::Permitted(permit.bytes),
         }
     }
 

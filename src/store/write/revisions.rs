@@ -149,8 +149,7 @@ impl Tx<'_> {
         name: &RevisionName,
     ) -> Result<KeptGuide, StoreError> {
         let (revision, document_bytes) = self.get_revision(task, name).await?;
-        // The stored guide is about as large.
-        self.permit_guides(document_bytes.saturating_mul(2))?;
+        self.permit_guides(document_bytes)?;
         let content = revisions::content(self.scope(), task, revision.number).await?;
         let guide = EncodedGuide {
             // If it has just been deleted, the next attempt does not find it.

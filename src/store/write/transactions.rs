@@ -23,7 +23,7 @@ use crate::{
 const MAX_ATTEMPTS: u32 = 10;
 /// How long the statements of a transaction may take, and then its COMMIT. A database that stops
 /// responding must not hold its connection forever.
-const MAX_TRANSACTION_TIME: Duration = Duration::from_secs(30);
+pub const MAX_TRANSACTION_TIME: Duration = Duration::from_secs(30);
 
 /// Begins and ends transactions that write.
 #[derive(Clone)]
@@ -72,12 +72,19 @@ impl Transactions {
         };
         match (&outcome, job.mode()) {
             (Ok(()), WriteMode::Store) => self.commit(transaction).await?,
-            (Ok(()), WriteMode::ValidateOnly) => transaction.rollback().await?,
-            // Keep the first error. If the rollback fails, the driver repeats it before the
-            // connection is used again.
-            (Err(_), _) => drop(transaction.rollback().await),
+            (Ok(()), WriteMode::ValidateOnly) => self.rollback(transaction).await?,
+            // Keep the first error.
+            (Err(_), _) => drop(self.rollback(transaction).await),
         }
         outcome
+    }
+
+    /// If this fails, the driver repeats it before the connection is used again.
+    pub async fn rollback(&self, transaction: DatabaseTransaction) -> Result<(), StoreError> {
+        match timeout(MAX_TRANSACTION_TIME, transaction.rollback()).await {
+            Ok(rolled_back) => Ok(rolled_back?),
+            Err(_) => Err(StoreError::Unavailable(Outage::Unreachable)),
+        }
     }
 
     /// Begins a transaction. Call it in spawned tasks only, as a cancelled BEGIN would leave a connection

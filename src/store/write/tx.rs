@@ -1,6 +1,9 @@
 //! A write in progress: its transaction, its account, and what decisions need.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait, QueryOrder,
@@ -27,7 +30,7 @@ pub struct Tx<'t> {
     pub context: WriteContext,
     pub mode: WriteMode,
     /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
-    pub large_read_permit: Option<LargeReadPermit>,
+    pub large_read_permit: Option<Arc<LargeReadPermit>>,
     /// Encodes guides of revisions.
     pub guide_codec: GuideCodec,
     /// Whether Citus distributes the tables.
@@ -55,7 +58,7 @@ impl<'t> Tx<'t> {
         account: &Account,
         db: &'t DatabaseTransaction,
         mode: WriteMode,
-        large_read_permit: Option<LargeReadPermit>,
+        large_read_permit: Option<Arc<LargeReadPermit>>,
     ) -> Self {
         Self {
             db,

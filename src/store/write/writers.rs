@@ -20,7 +20,10 @@ use tokio::{
 };
 use tracing::{Instrument, Span};
 
-use super::{AnyWrite, LargeReadPermit, Tx, transactions::Transactions};
+use super::{
+    AnyWrite, LargeReadPermit, Tx,
+    transactions::{MAX_TRANSACTION_TIME, Transactions},
+};
 use crate::{
     call_context::{CallContext, CallSpans},
     domain::{Error, Outage},
@@ -36,36 +39,36 @@ const SQLITE_MAX_GROUP: usize = 64;
 
 /// The queue of writes.
 ///
-/// *Invariant:* a write waits for its turn, and never for a connection. If the caller goes away or its
-/// deadline passes meanwhile, the write never starts. A write that has begun runs to its end even if its
+/// *Invariant:* a queued write holds no connection. If the caller goes away or its deadline passes
+/// meanwhile, the write never starts. A write that has begun runs to its end even if its
 /// caller goes away, so BEGIN is never cancelled.
 pub struct Writers {
     jobs: mpsc::UnboundedSender<Job>,
     max_wait: Duration,
-    /// Why a write fails that has waited for as long as that.
-    too_late: Outage,
+    /// The error of a write that waited for `max_wait`.
+    timeout_error: Outage,
 }
 
 /// A write of an account in the queue.
 pub(super) struct Job {
     account: Account,
     write: Arc<dyn AnyWrite>,
-    large_read_permit: Option<LargeReadPermit>,
+    large_read_permit: Option<Arc<LargeReadPermit>>,
     /// Keeps what the call holds until the write has ended.
     call: Option<CallContext>,
     spans: CallSpans,
     /// Names the call in the log.
     log_span: Span,
     queued: Instant,
-    /// Set when the write begins, or when its caller gives up.
-    has_left: Arc<AtomicBool>,
+    /// Set by whichever comes first: the queue that begins the write, or the caller that gives up.
+    is_claimed: Arc<AtomicBool>,
     response: oneshot::Sender<Result<(), StoreError>>,
 }
 
 impl Writers {
     /// Starts the task that runs the writes, until this is dropped.
     pub fn start(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
-        let (max_wait, too_late, max_group) = match connections.refusals {
+        let (max_wait, timeout_error, max_group) = match connections.refusals {
             Some(_) => (POSTGRES_MAX_WAIT, Outage::NoConnection, 1),
             None => (SQLITE_MAX_WAIT, Outage::Locked, SQLITE_MAX_GROUP),
         };
@@ -82,7 +85,7 @@ impl Writers {
                 {
                     group.push(job);
                 }
-                group.retain(|job| job.begin(&transactions.metrics));
+                group.retain(|job| job.claim(&transactions.metrics));
                 let transactions = transactions.clone();
                 tokio::spawn(async move {
                     run_group(group, &transactions).await;
@@ -93,7 +96,7 @@ impl Writers {
         Self {
             jobs,
             max_wait,
-            too_late,
+            timeout_error,
         }
     }
 
@@ -102,10 +105,10 @@ impl Writers {
         &self,
         account: &Account,
         write: Arc<dyn AnyWrite>,
-        large_read_permit: Option<LargeReadPermit>,
+        large_read_permit: Option<Arc<LargeReadPermit>>,
     ) -> Result<(), StoreError> {
         let (response, mut responded) = oneshot::channel();
-        let has_left = Arc::new(AtomicBool::new(false));
+        let is_claimed = Arc::new(AtomicBool::new(false));
         let job = Job {
             account: account.clone(),
             write,
@@ -114,15 +117,15 @@ impl Writers {
             spans: CallSpans::of_current_call(),
             log_span: Span::current(),
             queued: Instant::now(),
-            has_left: Arc::clone(&has_left),
+            is_claimed: Arc::clone(&is_claimed),
             response,
         };
         let ended = || Error::Internal("the task that writes has ended".to_owned());
         self.jobs.send(job).map_err(|_| ended())?;
         let outcome = match timeout(self.max_wait, &mut responded).await {
             Ok(outcome) => outcome,
-            Err(_) if has_left.swap(true, Ordering::AcqRel) => responded.await,
-            Err(_) => return Err(StoreError::Unavailable(self.too_late)),
+            Err(_) if is_claimed.swap(true, Ordering::AcqRel) => responded.await,
+            Err(_) => return Err(StoreError::Unavailable(self.timeout_error)),
         };
         outcome.unwrap_or_else(|_| Err(ended().into()))
     }
@@ -163,7 +166,10 @@ async fn run_shared(
     };
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
-        let outcome = job.run_in(&transaction).await;
+        let Ok(outcome) = timeout(MAX_TRANSACTION_TIME, job.run_in(&transaction)).await else {
+            let error = StoreError::Unavailable(Outage::Unreachable);
+            return Some(all_failed(error, jobs.len()));
+        };
         // A write that is refused has written nothing.
         let may_commit = match &outcome {
             Ok(()) | Err(StoreError::NeedsLargeReadPermit(_)) => true,
@@ -171,14 +177,14 @@ async fn run_shared(
             Err(_) => false,
         };
         if !may_commit {
-            // The driver repeats a failed rollback before it uses the connection again.
-            let _ = transaction.rollback().await;
+            let _ = transactions.rollback(transaction).await;
             return None;
         }
         outcomes.push(outcome);
     }
     match transactions.commit(transaction).await {
         Ok(()) => Some(outcomes),
+        Err(StoreError::Conflict | StoreError::Locked) => None,
         Err(error) => Some(all_failed(error, jobs.len())),
     }
 }
@@ -193,10 +199,10 @@ fn all_failed(error: StoreError, count: usize) -> Vec<Result<(), StoreError>> {
 
 impl Job {
     /// Takes it out of the queue. Returns false if its caller has gone or given up.
-    fn begin(&self, metrics: &StoreMetrics) -> bool {
+    fn claim(&self, metrics: &StoreMetrics) -> bool {
         metrics.record_write_wait(self.queued.elapsed());
         // A write whose deadline has passed runs, and fails with `CallOver`.
-        !self.response.is_closed() && !self.has_left.swap(true, Ordering::AcqRel)
+        !self.response.is_closed() && !self.is_claimed.swap(true, Ordering::AcqRel)
     }
 
     pub fn mode(&self) -> WriteMode {
