@@ -141,6 +141,12 @@ impl Mask {
         let mut stored: BTreeMap<Option<Language>, MapEntry<'a>> = stored
             .map(|entry| (Language::parse(entry.key), entry))
             .collect();
+        let mut seen = BTreeSet::new();
+        let languages = sent.iter().map(|entry| Language::parse(entry.key));
+        // The decoder refuses them, so it must meet them.
+        let repeated: BTreeSet<Option<Language>> = languages
+            .filter(|language| !seen.insert(language.clone()))
+            .collect();
         let mut merged = Vec::new();
         for mut entry in sent {
             let language = Language::parse(entry.key);
@@ -154,7 +160,7 @@ impl Mask {
                     let is_new = former.is_none() && !names.contains("locked");
                     let former = former.map(|former| former.texts).unwrap_or_default();
                     entry.texts = self.texts(&former, &entry.texts, names)?.into();
-                    if is_new && entry.texts.is_empty() {
+                    if is_new && entry.texts.is_empty() && !repeated.contains(&language) {
                         continue;
                     }
                 }

@@ -290,12 +290,13 @@ impl UpdatedFields<Task> for SentFields {
         let sent = || Ok(self.merged::<v1::Task>(&[], &[])?.translations);
         let languages = count_languages(&mut merged.translations, sent)?;
         self.decode(|mut at| {
-            if merged.roles.is_empty() {
+            let has_roles = !merged.roles.is_empty();
+            let patch = task::patch(merged, AbsentFields::Keep, &mut at);
+            if !has_roles {
                 // A create without roles gives access to everyone.
                 let description = "needs at least one access level";
                 at.field("roles").refuse(Reason::FieldRequired, description);
             }
-            let patch = task::patch(merged, AbsentFields::Keep, &mut at);
             at.check(|path, violations| {
                 check_languages(path, languages, violations);
                 NewTask::from_patch(patch, path, violations)

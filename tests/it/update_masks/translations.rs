@@ -40,11 +40,26 @@ async fn a_key_is_read_in_any_case(client: Client) {
     let after = client.updated_task(update, &mask).await;
     assert_eq!(after.translations["zh-Hant"].name.as_deref(), Some("新"));
     assert_eq!(after.translations.len(), 2);
-    let twice = ["de", "DE"].map(|key| (key, task_translation("neu")));
-    let update = translated(&before.guid, &twice);
-    let failure = client.update_task(update, &["translations.de"]).await;
-    let failure = failure.refused();
-    failure.violates_below("task.translations", "FIELD_INVALID");
+}
+
+#[apply(on_both_databases)]
+async fn a_language_is_sent_once_whatever_part_the_mask_names(client: Client) {
+    let before = stored(&client).await;
+    let new = || task_translation("neu");
+    let unnamed = TaskTranslation::default;
+    for [lower, upper] in [[new(), new()], [new(), unnamed()], [unnamed(), new()]] {
+        let twice = [("de", lower), ("DE", upper)];
+        let update = translated(&before.guid, &twice);
+        for path in [
+            "translations.de",
+            "translations.de.name",
+            "translations.de.locked",
+        ] {
+            let failure = client.update_task(update.clone(), &[path]).await;
+            let failure = failure.refused();
+            failure.violates_below("task.translations", "FIELD_INVALID");
+        }
+    }
 }
 
 async fn stored_step(client: &Client) -> Step {
