@@ -168,7 +168,7 @@ pub fn task_translation_size(language: &Language, translation: &TaskTranslation)
     stored_count(language.as_str().len() + name + WIRE_OVERHEAD)
 }
 
-/// Refuses a list of so many steps if the task would be too large to be returned with it.
+/// Refuses a list of this many steps if the task would then be too large to be returned.
 pub fn check_step_list(task: &LockedTask, step_count: i64, max_message_bytes: usize) -> Result<()> {
     let size = task.size + step_count.saturating_mul(STEP_ID_BYTES);
     check(SizedResource::Task, size, max_message_bytes)

@@ -31,8 +31,8 @@ use crate::{
     proto::v1,
 };
 
-/// The fields of an update that were sent. Its [`UpdatedFields`] finds the violations that depend on what
-/// is stored, and then has all violations of the request.
+/// The fields that were sent in an update. Its [`UpdatedFields`] checks them against the stored resource,
+/// and returns all violations of the request.
 #[derive(Debug)]
 pub struct SentFields {
     /// What the resource is called in the request.
@@ -189,7 +189,7 @@ impl SentFields {
         decoded.map_err(Error::from)
     }
 
-    /// The violations of the request, without those of fields that are not honored.
+    /// The violations of the request, except for fields that are not honored.
     fn check<M: Message + Default>(
         &self,
         not_honored: &[&str],

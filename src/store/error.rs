@@ -52,7 +52,7 @@ impl From<DbErr> for StoreError {
 }
 
 impl StoreError {
-    /// The same failure for another write of the same COMMIT.
+    /// The same failure for another write of the same transaction.
     pub fn shared(&self) -> Self {
         match self {
             Self::Conflict => Self::Conflict,

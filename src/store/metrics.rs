@@ -177,7 +177,7 @@ impl StoreMetrics {
     }
 }
 
-/// The connections of a pool that are open, those of them that are not in use, and the maximum.
+/// The open connections of a pool, the idle ones among them, and the maximum.
 fn pool_size<D: Database>(pool: &Pool<D>) -> [i64; 3] {
     let max = pool.options().get_max_connections();
     [pool.size().into(), gauged(pool.num_idle()), max.into()]

@@ -158,12 +158,12 @@ impl Document {
         all
     }
 
-    /// Its steps, those of nested documents included.
+    /// Its steps, including the steps of nested documents.
     pub fn all_steps(&self) -> impl Iterator<Item = &DocumentStep> {
         self.all().into_iter().flat_map(|document| &document.steps)
     }
 
-    /// How many steps it has, those of nested documents included.
+    /// How many steps it has, including the steps of nested documents.
     pub fn step_count(&self) -> usize {
         self.all().iter().map(|document| document.steps.len()).sum()
     }

@@ -122,7 +122,7 @@ struct Reader<'a, 'c> {
     context: &'c WriteContext,
     /// What outdated translations of the revision were made from.
     kept_sources: TranslatedFrom,
-    /// What those of stored tasks and steps were made from.
+    /// What the outdated translations of stored tasks and steps were made from.
     stored_sources: &'c TranslatedFrom,
     /// The tasks that the guide manages now, at every depth.
     managed: BTreeMap<TaskId, &'a TaskTree>,

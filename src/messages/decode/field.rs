@@ -113,11 +113,6 @@ impl<'a> Field<'a> {
         self.violations.total()
     }
 
-    /// Takes out the violations that the request has so far.
-    pub fn take_violations(&mut self) -> Violations {
-        std::mem::take(self.violations)
-    }
-
     /// A text of this field, or its violation, which is not noted.
     pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
         parsed.map_err(|error| self.violation(error.reason(), error.to_string()))

@@ -74,7 +74,7 @@ pub fn to_read_migrations() -> Vec<(&'static str, &'static str)> {
     vec![("seaql_migrations", "SELECT"), ("server_keys", "SELECT")]
 }
 
-/// The permissions to read all tables, and to change those of accounts.
+/// The permissions to read all tables, and to change the tables of accounts.
 pub fn to_serve() -> Vec<(&'static str, &'static str)> {
     let tables = schema::tables().flat_map(|table| {
         let needed = if table.is_of_accounts {

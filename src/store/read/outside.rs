@@ -108,8 +108,8 @@ struct OutsideUsers<'a> {
     is_complete: bool,
 }
 
-/// Finds the first tasks and steps that use one of the names, except those of `inside` and the steps of
-/// replaced tasks.
+/// Finds the first tasks and steps that use one of the names. Tasks and steps of `inside`, and steps of
+/// replaced tasks, are left out.
 async fn find_users<'a>(
     scope: Scope<'_, impl ConnectionTrait>,
     name_use: NameUse,

@@ -49,7 +49,7 @@ const MAX_PRUNED: u64 = 1_000;
 /// How often pruning finds the feed locked before it is left to a later write.
 const PRUNING_ATTEMPTS: u32 = 100;
 const PRUNING_PAUSE: Duration = Duration::from_millis(100);
-/// After so many writes, a server prunes the feed of the account that made the last one.
+/// After this many writes, a server prunes the feed of the account that made the last one.
 const WRITES_PER_PRUNING: u64 = 256;
 
 /// Gives positions from `$2` on to the oldest entries without one, at most `$3` of them: whole

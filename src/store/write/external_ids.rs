@@ -43,8 +43,8 @@ impl Tx<'_> {
         Ok(self.read_column(steps, Column::Guid).await?.pop())
     }
 
-    /// Fails if another task or step has an id that the write assigns. Of the ids that an import
-    /// assigns, the planner has checked those of steps against each other.
+    /// Fails if another task or step has an id that the write assigns. The import planner has already
+    /// compared the ids of new steps with each other.
     pub async fn check_claimed_ids(&self, changes: &Changes) -> Result<(), StoreError> {
         for ClaimedId { within, id, field } in &changes.claimed_ids {
             let owner = match within {

@@ -32,7 +32,7 @@ const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 pub struct LockedGuides {
     /// The ids of their tasks, sorted.
     pub ids: Vec<TaskId>,
-    /// All locked tasks. They may be more than those of the guides.
+    /// All locked tasks: the tasks of the guides, and others.
     pub tasks: Vec<LockedTask>,
     /// The bytes of their tasks and steps.
     pub bytes: usize,
@@ -102,9 +102,9 @@ impl Tx<'_> {
         self.texts().check(with_copies, LARGE_BYTES)
     }
 
-    /// Locks the steps of a guide whose tasks are locked, and reads it; `None` if it is too large to be
-    /// exported. Fails with a conflict if the guide has other tasks than the locked ones.
-    pub async fn read_exportable_guide(
+    /// Locks the steps of a guide whose tasks are locked, and reads the guide. Returns `None` if it is
+    /// too large to be exported. Fails with a conflict if the guide has other tasks than the locked ones.
+    pub async fn lock_and_read_guide(
         &self,
         root: TaskId,
         locked: &[LockedTask],

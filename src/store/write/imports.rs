@@ -54,7 +54,7 @@ pub struct RestoreRequest {
     pub revision: RevisionName,
     /// The etag that the guide must have.
     pub expected: ExpectedEtag,
-    /// Whether subtask steps are left out whose tasks are deleted.
+    /// Whether to leave out subtask steps whose tasks are deleted.
     pub skip_missing_subtasks: bool,
 }
 

@@ -78,8 +78,8 @@ impl Account {
 }
 
 impl Tx<'_> {
-    /// Locks the history of a task, if it has one, and reads its newest revision. Tasks and steps
-    /// are locked before.
+    /// Locks the history of a task, if it has one, and reads its newest revision. If the task exists,
+    /// lock it first.
     pub async fn lock_history(&self, task: TaskId) -> Result<HistoryState, StoreError> {
         let history = self
             .find::<task_history::Entity>()
@@ -201,7 +201,7 @@ impl CreateRevision {
             return Err(Error::task_not_found(task, "task").into());
         }
         let history = tx.lock_history(task).await?;
-        let guide = tx.read_exportable_guide(task, &locked_tasks).await?;
+        let guide = tx.lock_and_read_guide(task, &locked_tasks).await?;
         let guide = guide.ok_or(Error::TooLarge {
             resource: SizedResource::Guide,
             limit: tx.context.max_message_bytes,

@@ -87,7 +87,7 @@ impl<E: UpdatedFields<Task, New = NewTask>> Operation for Arc<UpdateTask<E>> {
         let guide = match task.as_ref().is_some_and(keeps_guide) {
             true => {
                 let history = tx.lock_history(guid).await?;
-                let guide = tx.read_exportable_guide(guid, &locked_tasks).await?;
+                let guide = tx.lock_and_read_guide(guid, &locked_tasks).await?;
                 guide.map(|guide| (guide, history))
             }
             false => None,
@@ -142,7 +142,7 @@ impl Operation for DeleteTask {
         let may_have_revision =
             stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
         if may_have_revision && tx.context.keeps_deleted_tasks && !self.purge_history {
-            stored.guide = tx.read_exportable_guide(guid, &locked_tasks).await?;
+            stored.guide = tx.lock_and_read_guide(guid, &locked_tasks).await?;
         }
         Ok(self.clone().into_changes(stored, &tx.context)?)
     }

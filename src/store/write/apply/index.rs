@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Tx<'_> {
-    /// Deletes steps by their own ids or by those of their tasks.
+    /// Deletes steps by their own ids or by the ids of their tasks.
     pub fn delete_steps(&self, by: step::Column, ids: Vec<Uuid>, batch: &mut Batch) {
         use step::Column;
         let columns = [Column::Guid, Column::Task, Column::Indexed];
