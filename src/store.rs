@@ -50,7 +50,6 @@ pub use write::{CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRe
 /// How to reach and use the database.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its address.
     pub database: DatabaseUrl,
     /// Whether to bring the schema up to date. Otherwise an old schema is refused.
     pub migrate: bool,
@@ -59,7 +58,6 @@ pub struct Options {
     /// The maximum number of bytes of a message. Larger resources are not stored, as they could never
     /// be read.
     pub max_message_bytes: usize,
-    /// How the history of guides is kept.
     pub history: HistoryOptions,
     /// How long changes are kept.
     pub changes_retention: Duration,
@@ -76,7 +74,6 @@ pub struct HistoryOptions {
     pub codec: GuideCodec,
 }
 
-/// Whether a write is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
     /// The write is committed.
@@ -134,9 +131,8 @@ impl Store {
             migrate: options.migrate,
             layout: TableLayout::Plain,
             serves: true,
-            metrics: Arc::default(),
         };
-        let connections = connect::connect(&options.database, &connect_options).await?;
+        let mut connections = connect::connect(&options.database, &connect_options).await?;
         let (schema, address) = (schema(), options.database.address());
         match connections.schema_change {
             SchemaChange::Created => info!("created the schema {schema} in {address}"),
@@ -145,7 +141,9 @@ impl Store {
             }
             SchemaChange::Current => {}
         }
-        let metrics = connect_options.metrics;
+        let metrics: Arc<StoreMetrics> = Arc::default();
+        metrics.measure(&mut connections.pools.writer);
+        metrics.measure(&mut connections.pools.reader);
         Ok(Self {
             inner: Arc::new(Inner {
                 writers: Writers::start(&connections, &metrics),
@@ -161,7 +159,6 @@ impl Store {
         })
     }
 
-    /// The data of one account.
     pub fn account(&self, id: &AccountId) -> Account {
         Account {
             store: self.clone(),
@@ -175,18 +172,17 @@ impl Store {
         &self.inner.connections.page_key
     }
 
-    /// Checks whether the database answers, on a connection of its own. The error says why it
+    /// Checks whether the database answers, even if calls use all connections. The error says why it
     /// does not, without texts of the driver.
     pub async fn ping(&self) -> Result<(), Cow<'static, str>> {
-        self.inner.connections.probe.check().await
+        self.inner.connections.pools.probe.check().await
     }
 
-    /// Registers the store's metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.inner.metrics.register(registry);
     }
 
-    /// Updates the [registered](Store::register) metrics of connections.
+    /// Updates the metrics of connections and waiting calls.
     pub fn sample_connections(&self) {
         let metrics = &self.inner.metrics;
         for (name, pool) in self.inner.connections.named_pools() {

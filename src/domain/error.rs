@@ -14,7 +14,7 @@ use super::{
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The error of a call.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The request is invalid.
     #[error("the request is invalid")]

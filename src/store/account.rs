@@ -131,7 +131,7 @@ impl Account {
     /// For reads of a single statement.
     pub(super) fn reader(&self) -> Scope<'_, DatabaseConnection> {
         Scope {
-            db: &self.store.inner.connections.reader,
+            db: &self.store.inner.connections.pools.reader,
             account: &self.id,
         }
     }
@@ -139,7 +139,7 @@ impl Account {
     /// Begins a transaction that reads. Call it in [`run_to_end`](Self::run_to_end) only.
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
         Ok(Snapshot {
-            transaction: begin_snapshot(&self.store.inner.connections.reader).await?,
+            transaction: begin_snapshot(&self.store.inner.connections.pools.reader).await?,
             account: self.id.clone(),
         })
     }

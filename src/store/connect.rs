@@ -8,13 +8,13 @@ mod postgres_server;
 mod probe;
 mod sqlite;
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use sea_orm::{DatabaseConnection, DbBackend};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::{WriteMode, metrics::StoreMetrics};
+use super::WriteMode;
 use crate::config::{DatabaseUrl, TableLayout};
 
 use migrations::{is_distributed, page_key, prepare_schema};
@@ -44,8 +44,6 @@ pub struct ConnectOptions {
     /// Whether calls are served. Then the user needs permissions on all tables, and a PostgreSQL that
     /// cannot be reached is waited for without end.
     pub serves: bool,
-    /// Records the use of the connections.
-    pub metrics: Arc<StoreMetrics>,
 }
 
 impl ConnectOptions {
@@ -56,7 +54,6 @@ impl ConnectOptions {
             migrate,
             layout: TableLayout::Plain,
             serves: false,
-            metrics: Arc::default(),
         }
     }
 }
@@ -106,15 +103,15 @@ pub struct Pools {
     pub reader: DatabaseConnection,
     /// The maximum number of writes that run concurrently.
     pub max_writes: usize,
-    /// Closes connections on which a write was refused; PostgreSQL only.
-    pub refusals: Option<Refusals>,
+    /// Closes connections on which a write was refused; only PostgreSQL heeds it.
+    pub refusals: Refusals,
     /// For checks of the database's health.
     pub probe: HealthProbe,
 }
 
 /// Connections to a database with the schema of this version.
 pub struct Connections {
-    pools: Pools,
+    pub pools: Pools,
     /// Whether Citus distributes the tables.
     pub is_distributed: bool,
     /// The secret that signs page tokens.
@@ -123,30 +120,23 @@ pub struct Connections {
     pub schema_change: SchemaChange,
 }
 
-impl Deref for Connections {
-    type Target = Pools;
-
-    fn deref(&self) -> &Pools {
-        &self.pools
-    }
-}
-
 impl Connections {
     /// Each pool with its name in metrics.
     pub fn named_pools(&self) -> Vec<(&'static str, &DatabaseConnection)> {
-        match self.refusals {
-            Some(_) => vec![("shared", &self.writer)],
-            None => vec![("writer", &self.writer), ("reader", &self.reader)],
+        let Pools { writer, reader, .. } = &self.pools;
+        match writer.get_database_backend() {
+            DbBackend::Sqlite => vec![("writer", writer), ("reader", reader)],
+            _ => vec![("shared", writer)],
         }
     }
 
     /// Closes all connections. The writer is closed last: SQLite moves the write-ahead
     /// log into the file when its last connection is a writing one.
     pub async fn close(&self) {
-        self.probe.close().await;
-        // The pool is closed even if this reports an error.
-        let _ = self.reader.close_by_ref().await;
-        let _ = self.writer.close_by_ref().await;
+        self.pools.probe.close().await;
+        // A pool is closed even if this reports an error.
+        let _ = self.pools.reader.close_by_ref().await;
+        let _ = self.pools.writer.close_by_ref().await;
     }
 }
 
@@ -160,7 +150,11 @@ pub async fn connect(
     let mut logged: Option<Instant> = None;
     loop {
         let error = match connect_once(database, options).await {
-            Err(error @ OpenError::Unreachable(_)) => error,
+            Err(error @ OpenError::Unreachable(_))
+                if options.serves || begun.elapsed() < MAX_COMMAND_WAIT =>
+            {
+                error
+            }
             result => {
                 if logged.is_some() && result.is_ok() {
                     info!("the database can be reached again");
@@ -168,9 +162,6 @@ pub async fn connect(
                 return result;
             }
         };
-        if !options.serves && begun.elapsed() >= MAX_COMMAND_WAIT {
-            return Err(error);
-        }
         if logged.is_none_or(|at| at.elapsed() >= WAIT_LOG_INTERVAL) {
             logged = Some(Instant::now());
             warn!("waiting for the database: {error}");
@@ -183,7 +174,7 @@ async fn connect_once(
     database: &DatabaseUrl,
     options: &ConnectOptions,
 ) -> Result<Connections, OpenError> {
-    let mut pools = match database {
+    let pools = match database {
         DatabaseUrl::Postgres(url) => postgres::open(url, options.max_connections).await?,
         _ if options.layout == TableLayout::Distributed => {
             return Err(OpenError::WrongSetting(
@@ -198,14 +189,10 @@ async fn connect_once(
     // An in-memory database is always new.
     let migrate = options.migrate || matches!(database, DatabaseUrl::SqliteMemory);
     let schema_change = prepare(&pools.writer, options, migrate, WriteMode::Store).await?;
-    let page_key = page_key(&pools.writer).await?;
-    let is_distributed = is_distributed(&pools.writer).await?;
-    options.metrics.measure(&mut pools.writer);
-    options.metrics.measure(&mut pools.reader);
     Ok(Connections {
+        page_key: page_key(&pools.writer).await?,
+        is_distributed: is_distributed(&pools.writer).await?,
         pools,
-        is_distributed,
-        page_key,
         schema_change,
     })
 }

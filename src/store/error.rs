@@ -1,5 +1,5 @@
-//! Errors of the database, classified by how the service reacts. The driver's text stays
-//! in this module.
+//! Errors of the database, by how the service reacts to them. The driver's own text stays in this module,
+//! as it may quote stored values.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use crate::domain::{self, Outage};
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Why a read or write of the store fails.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum StoreError {
     /// An error for the caller.
     Domain(domain::Error),
@@ -32,8 +32,6 @@ pub enum StoreError {
     Unavailable(Outage),
     /// The database refuses new connections, for this reason.
     Refused(Cow<'static, str>),
-    /// Any other error of the database.
-    Database(DbErr),
     /// A row with an invalid value in this column.
     Corrupt(&'static str),
     /// The call would read this many bytes of large rows and has no permit for that. It waits for one
@@ -43,39 +41,22 @@ pub enum StoreError {
 
 impl From<DbErr> for StoreError {
     fn from(err: DbErr) -> Self {
-        let error = classify(&err).unwrap_or(Self::Database(err.clone()));
-        if let Self::Unavailable(_) = error {
+        let error = classify(&err);
+        if let Some(Self::Unavailable(_)) = error {
             debug!(cause = describe(&err), "the database cannot be used");
         }
-        error
+        error.unwrap_or_else(|| domain::Error::Internal(describe(&err)).into())
     }
 }
 
 impl StoreError {
-    /// The same failure for another write of the same transaction.
-    pub fn shared(&self) -> Self {
-        match self {
-            Self::Conflict => Self::Conflict,
-            Self::Locked => Self::Locked,
-            Self::Unavailable(outage) => Self::Unavailable(*outage),
-            Self::Refused(why) => Self::Refused(why.clone()),
-            Self::Database(err) => Self::Database(err.clone()),
-            Self::Corrupt(what) => Self::Corrupt(what),
-            Self::NeedsLargeReadPermit(bytes) => Self::NeedsLargeReadPermit(*bytes),
-            Self::Domain(_) => {
-                Self::Domain(domain::Error::Internal("a shared COMMIT failed".to_owned()))
-            }
-        }
-    }
-
     /// The error of a failed COMMIT. If the connection is lost meanwhile, the write may
     /// have been committed.
     pub fn from_commit(err: DbErr) -> Self {
         // Without a connection, no COMMIT was sent.
         let sent = !matches!(err, DbErr::ConnectionAcquire(_) | DbErr::Conn(_));
         match Self::from(err) {
-            error if !sent => error,
-            Self::Unavailable(Outage::Unreachable | Outage::Disk) => {
+            Self::Unavailable(Outage::Unreachable | Outage::Disk) if sent => {
                 Self::Unavailable(Outage::OutcomeUnknown)
             }
             error => error,
@@ -101,7 +82,11 @@ impl From<StoreError> for domain::Error {
             StoreError::Domain(err) => err,
             // From a read. A write returns `WriteConflict` itself after its last attempt.
             StoreError::Conflict | StoreError::Locked => {
-                warn_at_intervals(READ_LOCKED);
+                warn_at_intervals(
+                    "a read waited too long for a lock: find what holds it and end it; on \
+                     PostgreSQL, pg_locks and pg_stat_activity show a session with LOCK TABLE or \
+                     ALTER TABLE",
+                );
                 Self::Unavailable(Outage::Locked)
             }
             StoreError::Refused(why) => {
@@ -109,47 +94,15 @@ impl From<StoreError> for domain::Error {
                 Self::Unavailable(Outage::Unreachable)
             }
             StoreError::Unavailable(outage) => {
-                warn_at_intervals(outage_message(outage));
+                warn_at_intervals(outage_advice(outage));
                 Self::Unavailable(outage)
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
-            StoreError::Database(err) => Self::Internal(describe(&err)),
             // A call with a permit never fails with this.
             StoreError::NeedsLargeReadPermit(_) => {
                 Self::Internal("large texts were read without a permit".to_owned())
             }
         }
-    }
-}
-
-/// What the log says when a read gives up its wait for a lock.
-const READ_LOCKED: &str = "a read waited too long for a lock: find what holds it and end it; on \
-    PostgreSQL, pg_locks and pg_stat_activity show a session with LOCK TABLE or ALTER TABLE";
-
-const STATEMENT_TIMEOUT: &str = "the database cancelled a statement: raise statement_timeout of the \
-    user with ALTER ROLE … SET statement_timeout, or ask who cancelled it";
-
-fn outage_message(outage: Outage) -> &'static str {
-    match outage {
-        Outage::Unreachable => {
-            "the database refuses or ends connections: check that it runs and can be reached"
-        }
-        Outage::NoConnection => {
-            "a call waited too long for a connection to the database: unless the log says that it \
-             does not answer, all connections of this server are in use, or all for writes: check \
-             what uses them, or, on PostgreSQL, raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
-        }
-        Outage::Locked => {
-            "a write waited too long for its turn on SQLite: another process locks the file, or \
-             writes arrive faster than the disk commits them"
-        }
-        Outage::ReadOnly => "the database is read-only or a standby: writes are refused",
-        Outage::Full => "the disk of the database is full: writes are refused",
-        Outage::Disk => "the database cannot read or write its disk",
-        Outage::OutcomeUnknown => {
-            "the connection to the database was lost during a COMMIT: the write may be stored"
-        }
-        Outage::StatementTimeout => STATEMENT_TIMEOUT,
     }
 }
 
@@ -255,41 +208,35 @@ pub(super) fn database_error(err: &DbErr) -> Option<&dyn DatabaseError> {
     sqlx_error(err)?.as_database_error()
 }
 
-/// Describes an error for the log by its cause, or by codes and names of the schema. The driver's text
-/// is left out, as it may quote stored values.
+/// Describes an error for the log by advice, or by codes and names of the schema.
 pub(super) fn describe(err: &DbErr) -> String {
     if let Some(err) = database_error(err) {
         let code = err.code().unwrap_or_default();
-        return match (cause(&code), err.constraint()) {
-            (Some(cause), _) => cause.to_owned(),
+        return match (advice(&code), err.constraint()) {
+            (Some(advice), _) => advice.to_owned(),
             (None, Some(constraint)) => format!("database code {code} of {constraint}"),
             (None, None) => format!("database code {code}"),
         };
     }
-    let description = match (sqlx_error(err), err) {
-        (Some(SqlxError::ColumnDecode { index, .. }), _) => {
-            return format!("undecodable column {index}");
-        }
-        (Some(SqlxError::Io(err)), _) => return format!("I/O error: {}", err.kind()),
-        (Some(SqlxError::Tls(_)), _) => "TLS error",
-        (Some(_), _) => "database driver",
-        (None, DbErr::ConnectionAcquire(_)) => "no connection",
-        (None, DbErr::Type(_) | DbErr::TryIntoErr { .. }) => "unexpected column type",
-        (None, _) => "database layer",
-    };
-    description.to_owned()
+    match (sqlx_error(err), err) {
+        (Some(SqlxError::ColumnDecode { index, .. }), _) => format!("undecodable column {index}"),
+        (Some(SqlxError::Io(err)), _) => format!("I/O error: {}", err.kind()),
+        (Some(SqlxError::Tls(_)), _) => "TLS error".to_owned(),
+        (Some(_), _) => "database driver".to_owned(),
+        (None, DbErr::ConnectionAcquire(_)) => "no connection".to_owned(),
+        (None, DbErr::Type(_) | DbErr::TryIntoErr { .. }) => "unexpected column type".to_owned(),
+        (None, _) => "database layer".to_owned(),
+    }
 }
 
 /// What the code of an error means to an operator, and what to do.
-pub(super) fn cause(code: &str) -> Option<&'static str> {
+pub(super) fn advice(code: &str) -> Option<&'static str> {
     Some(match (code, primary_sqlite_code(code)) {
         // duplicate_prepared_statement, invalid_sql_statement_name
         ("42P05" | "26000", _) => {
             "another client uses the same connection, as with PgBouncer and pool_mode=transaction: \
              use PgBouncer 1.21 or later with max_prepared_statements above 0, or pool_mode=session"
         }
-        // query_canceled
-        ("57014", _) => STATEMENT_TIMEOUT,
         // undefined_table
         ("42P01", _) => "a table is missing: the database was replaced, or emptied",
         // insufficient_privilege
@@ -297,26 +244,53 @@ pub(super) fn cause(code: &str) -> Option<&'static str> {
             "no permission: the user of the database lacks one on a table; grant it SELECT, INSERT, \
              UPDATE and DELETE on all tables"
         }
-        // disk_full, and what SQLite reports when a quota or a limit of the file size is reached
-        ("53100" | "778" | "4874", _) | (_, Some(13)) => {
-            "its disk is full: free some space, or use another"
-        }
-        // read_only_sql_transaction, SQLITE_READONLY
-        ("25006", _) | (_, Some(8)) => "the database is read-only: use one that can be written",
-        // SQLITE_BUSY, SQLITE_LOCKED
-        (_, Some(5 | 6)) => {
-            "another process has locked it: stop that process, or use another database"
-        }
         // SQLITE_NOMEM
         (_, Some(7)) => "the memory is used up: give the process more",
-        // SQLITE_IOERR
-        (_, Some(10)) => "its disk cannot be read or written: check the disk",
-        // SQLITE_CORRUPT, SQLITE_NOTADB
-        (_, Some(11 | 26)) => "the SQLite file is damaged: restore a backup, or use another file",
-        // SQLITE_CANTOPEN
-        (_, Some(14)) => "it cannot be opened: check the disk, and the limit of open files",
-        _ => return None,
+        // SQLITE_CORRUPT
+        (_, Some(11)) => "the SQLite file is damaged: restore a backup, or use another file",
+        // SQLITE_NOTADB
+        (_, Some(26)) => "it is not an SQLite database: use another file, or restore a backup",
+        _ => match classify_code(code)? {
+            StoreError::Locked => {
+                "another process has locked it: stop that process, or use another database"
+            }
+            StoreError::Unavailable(outage) => outage_advice(outage),
+            _ => return None,
+        },
     })
+}
+
+fn outage_advice(outage: Outage) -> &'static str {
+    match outage {
+        Outage::Unreachable => {
+            "the database refuses or ends connections: check that it runs and can be reached"
+        }
+        Outage::NoConnection => {
+            "a call waited too long for a connection to the database: unless the log says that it \
+             does not answer, all connections of this server are in use, or all for writes: check \
+             what uses them, or, on PostgreSQL, raise EXPERTISE_DATABASE_MAX_CONNECTIONS"
+        }
+        Outage::Locked => {
+            "a write waited too long for its turn on SQLite: another process locks the file, or \
+             writes arrive faster than the disk commits them"
+        }
+        Outage::ReadOnly => {
+            "the database is read-only or a standby, and refuses writes: use one that can be written"
+        }
+        Outage::Full => {
+            "the disk of the database is full, so writes are refused: free some space, or use another"
+        }
+        Outage::Disk => {
+            "the database cannot read or write its disk: check the disk, and the limit of open files"
+        }
+        Outage::OutcomeUnknown => {
+            "the connection to the database was lost during a COMMIT: the write may be stored"
+        }
+        Outage::StatementTimeout => {
+            "the database cancelled a statement: raise statement_timeout of the user with ALTER ROLE \
+             … SET statement_timeout, or ask who cancelled it"
+        }
+    }
 }
 
 #[cfg(test)]
@@ -324,9 +298,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_says_what_to_do() {
-        for (code, advice) in [
-            ("42P05", "use PgBouncer 1.21 or later"),
+    fn advice_says_what_to_do() {
+        for (code, text) in [
             ("26000", "use PgBouncer 1.21 or later"),
             ("25006", "use one that can be written"),
             ("1032", "use one that can be written"),
@@ -334,7 +307,7 @@ mod tests {
             ("517", "stop that process"),
         ] {
             assert!(
-                cause(code).is_some_and(|cause| cause.contains(advice)),
+                advice(code).is_some_and(|advice| advice.contains(text)),
                 "{code}"
             );
         }

@@ -6,23 +6,23 @@ use rustls::CertificateError as Certificate;
 use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
 
 use super::OpenError;
-use crate::{config::PostgresUrl, store::error};
+use crate::{config::PostgresUrl, store::error::advice};
 
 /// SQLSTATE too_many_connections.
-pub const TOO_MANY_CONNECTIONS: &str = "53300";
+const TOO_MANY_CONNECTIONS: &str = "53300";
 /// SQLSTATE invalid_catalog_name.
 const NO_DATABASE: &str = "3D000";
 /// SQLSTATE invalid_password.
 const WRONG_PASSWORD: &str = "28P01";
 /// SQLSTATE protocol_violation, which PgBouncer has for all refusals.
 const PGBOUNCER: &str = "08P01";
-/// Parts of what PgBouncer says of a login that it rejects.
-const LOGIN_TEXTS: [&str; 4] = [
-    "no such user",
-    "authentication failed",
-    "auth failed",
-    "password",
-];
+
+/// PostgreSQL did not answer in time.
+pub const NO_ANSWER: &str =
+    "it did not answer in time: check that it runs and has free connections";
+const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
+const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server \
+    behind a proxy or load balancer";
 
 /// Why there is no connection.
 pub struct Failure {
@@ -52,9 +52,15 @@ pub fn connect_error(
     options: &PgConnectOptions,
     err: &sqlx::Error,
 ) -> OpenError {
-    let is_wrong_password = state(err).as_deref() == Some(WRONG_PASSWORD);
+    let address = format!("EXPERTISE_DATABASE_URL names {}", url.address());
+    let Failure { why, may_pass } = connect_failure(options, err);
+    if may_pass {
+        let message = format!("{address}, which cannot be reached: {why}");
+        return OpenError::Unreachable(message.into());
+    }
+    let state = err.as_database_error().and_then(DatabaseError::code);
     let hint = match url.ignored_password_file() {
-        _ if !is_wrong_password => String::new(),
+        _ if state.as_deref() != Some(WRONG_PASSWORD) => String::new(),
         _ if url.has_encoded_password() => "; in the password of a URL, % begins an encoded \
              character and stands itself as %25"
             .to_owned(),
@@ -64,17 +70,9 @@ pub fn connect_error(
         ),
         None => String::new(),
     };
-    let Failure { why, may_pass } = connect_failure(options, err);
-    let address = format!("EXPERTISE_DATABASE_URL names {}", url.address());
-    match may_pass {
-        true => OpenError::Unreachable(
-            format!("{address}, which cannot be reached: {why}{hint}").into(),
-        ),
-        false => OpenError::unusable(format!("{address}, which cannot be used: {why}{hint}")),
-    }
+    OpenError::unusable(format!("{address}, which cannot be used: {why}{hint}"))
 }
 
-/// Why there is no connection to PostgreSQL.
 pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure {
     match err {
         sqlx::Error::Io(err) => match err.get_ref().and_then(|err| err.downcast_ref()) {
@@ -82,7 +80,8 @@ pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure
             Some(err) => permanent(tls_message(err)),
             None => network_failure(options, err),
         },
-        sqlx::Error::Tls(err) if err.to_string() == NOT_OFFERED => {
+        // Only the driver's text tells this from other errors of TLS.
+        sqlx::Error::Tls(err) if err.to_string() == "server does not support TLS" => {
             permanent("the server offers no TLS: set it up there, or change sslmode in the URL")
         }
         sqlx::Error::Tls(_) => permanent(TLS_FAILED),
@@ -95,47 +94,29 @@ pub fn connect_failure(options: &PgConnectOptions, err: &sqlx::Error) -> Failure
             temporary(CLOSED)
         }
         sqlx::Error::PoolTimedOut => temporary(NO_ANSWER),
-        sqlx::Error::Database(err)
-            if options.get_database().is_none() && err.code().as_deref() == Some(NO_DATABASE) =>
-        {
-            permanent(
-                "the URL names no database, and there is none with the name of the user: end the \
-                 URL with /DATABASE",
-            )
-        }
-        sqlx::Error::Database(err) => refusal(err.as_ref()).unwrap_or_else(|| {
+        sqlx::Error::Database(err) => {
             let state = err.code().unwrap_or_default();
-            permanent(format!("it refuses the connection with SQLSTATE {state}"))
-        }),
+            if state == NO_DATABASE && options.get_database().is_none() {
+                return permanent(
+                    "the URL names no database, and there is none with the name of the user: end \
+                     the URL with /DATABASE",
+                );
+            }
+            refusal(err.as_ref()).unwrap_or_else(|| {
+                permanent(format!("it refuses the connection with SQLSTATE {state}"))
+            })
+        }
         _ => permanent("the server is not PostgreSQL: check host and port"),
     }
 }
 
-/// PostgreSQL did not answer in time.
-pub const NO_ANSWER: &str =
-    "it did not answer in time: check that it runs and has free connections";
-
-const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
-
-/// The driver's text when the server offers no TLS.
-const NOT_OFFERED: &str = "server does not support TLS";
-
-const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server \
-    behind a proxy or load balancer";
-
-/// The SQLSTATE of an error.
-pub fn state(err: &sqlx::Error) -> Option<Cow<'_, str>> {
-    err.as_database_error()?.code()
-}
-
 fn tls_message(err: &rustls::Error) -> &'static str {
-    let rustls::Error::InvalidCertificate(err) = err else {
-        return match err {
-            rustls::Error::AlertReceived(_) => {
-                "it refuses TLS with this client: check sslcert and sslkey in the URL"
-            }
-            _ => TLS_FAILED,
-        };
+    let err = match err {
+        rustls::Error::InvalidCertificate(err) => err,
+        rustls::Error::AlertReceived(_) => {
+            return "it refuses TLS with this client: check sslcert and sslkey in the URL";
+        }
+        _ => return TLS_FAILED,
     };
     match err {
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
@@ -155,11 +136,10 @@ fn tls_message(err: &rustls::Error) -> &'static str {
         | Certificate::NotValidYetContext { .. } => {
             "its certificate is expired or not valid yet: renew it, and check the clock"
         }
-        // rustls has no variant for this error of webpki; only its text names it.
+        // rustls has no variants for these errors of webpki; only their text names them.
         Certificate::Other(err) if err.to_string().contains("CaUsedAsEndEntity") => {
             "its certificate is that of an authority (CA:TRUE): give it one with CA:FALSE"
         }
-        // Likewise.
         Certificate::Other(err) if err.to_string().contains("UnsupportedCertVersion") => {
             "its certificate, like one that Citus makes, is of a version of X.509 that cannot be \
              checked: give it one of version 3, or set sslmode=disable in the URL within a trusted \
@@ -170,19 +150,20 @@ fn tls_message(err: &rustls::Error) -> &'static str {
 }
 
 fn network_failure(options: &PgConnectOptions, err: &io::Error) -> Failure {
+    use io::ErrorKind as Kind;
     let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
     match err.kind() {
-        io::ErrorKind::ConnectionRefused => {
+        Kind::ConnectionRefused => {
             temporary("the connection is refused: start PostgreSQL, or check host and port")
         }
-        io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::UnexpectedEof => temporary(CLOSED),
-        io::ErrorKind::NotFound if is_socket => {
+        Kind::ConnectionReset
+        | Kind::ConnectionAborted
+        | Kind::BrokenPipe
+        | Kind::UnexpectedEof => temporary(CLOSED),
+        Kind::NotFound if is_socket => {
             temporary("the socket does not exist: start PostgreSQL, or check the socket's path")
         }
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => permanent(
+        Kind::NotFound | Kind::PermissionDenied => permanent(
             "a file that the URL names cannot be read: check sslrootcert, sslcert and sslkey",
         ),
         _ if err.to_string().contains("lookup address") => {
@@ -192,7 +173,7 @@ fn network_failure(options: &PgConnectOptions, err: &io::Error) -> Failure {
     }
 }
 
-/// Why PostgreSQL or PgBouncer refuses a connection, if its SQLSTATE and text in English are known.
+/// Why PostgreSQL or PgBouncer refuses a connection, if its SQLSTATE is known.
 pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
     let state = err.code()?;
     let says = |part| err.message().contains(part);
@@ -221,27 +202,17 @@ pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
             "it refuses a setting of the session: check options in the URL, and PGOPTIONS",
         ),
         // duplicate_prepared_statement, invalid_sql_statement_name
-        "42P05" | "26000" => permanent(error::cause(&state)?),
-        PGBOUNCER if says("startup parameter") => permanent(
-            "PgBouncer refuses settings of the session: leave out options and PGOPTIONS, and use \
-             ALTER ROLE … SET",
+        "42P05" | "26000" => permanent(advice(&state)?),
+        PGBOUNCER if says("server") || says("too many") || says("no more connections") => {
+            temporary(
+                "PgBouncer has no connection for it: check that PostgreSQL runs and accepts the \
+                 login of PgBouncer, and raise max_client_conn",
+            )
+        }
+        PGBOUNCER => permanent(
+            "PgBouncer refuses it: check user, password and database, also in its auth_file and \
+             [databases], and use ALTER ROLE … SET instead of options and PGOPTIONS",
         ),
-        PGBOUNCER if says("no more connections allowed") || says("too many") => {
-            temporary("PgBouncer has no free connection: raise its max_client_conn")
-        }
-        PGBOUNCER if says("server login failed") => temporary(
-            "PostgreSQL rejects the login of PgBouncer: check the user and password that PgBouncer \
-             has for it",
-        ),
-        PGBOUNCER if says("no such database") => {
-            permanent("PgBouncer does not know the database: add it to [databases] of its settings")
-        }
-        PGBOUNCER if LOGIN_TEXTS.into_iter().any(says) => {
-            permanent("PgBouncer rejects the login: check user and password, and its auth_file")
-        }
-        PGBOUNCER if says("server") => {
-            temporary("PgBouncer cannot reach PostgreSQL: check that PostgreSQL runs")
-        }
         _ => return None,
     })
 }

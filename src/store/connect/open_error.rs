@@ -22,12 +22,10 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether the database cannot be opened until a setting is changed.
     pub fn is_wrong_setting(&self) -> bool {
         matches!(self, Self::WrongSetting(_))
     }
 
-    /// What this version cannot use.
     pub(super) fn unusable(why: impl Into<Cow<'static, str>>) -> Self {
         Self::Unusable(why.into())
     }
@@ -44,9 +42,6 @@ impl OpenError {
 pub(super) const INCOMPLETE: &str = "a table or its rows are missing, as after a part of a dump was \
     restored: restore a full dump, or use an empty database";
 
-const OTHER_TABLES: &str =
-    "the database has tables of another application: use a database of its own";
-
 impl From<DbErr> for OpenError {
     /// The error of reading or changing the schema.
     fn from(err: DbErr) -> Self {
@@ -56,22 +51,24 @@ impl From<DbErr> for OpenError {
                     .into(),
             );
         }
-        let known = database_error(&err).and_then(|err| {
-            Some(match (&*err.code()?, err.message()) {
-                // insufficient_privilege
-                ("42501", _) => {
-                    "this user may not create tables: grant CREATE on the schema to the user, or \
-                     make it the owner of the database"
-                }
-                // undefined_table; SQLITE_ERROR, whose cause only the message has
-                ("42P01", _) => INCOMPLETE,
-                ("1", message) if message.contains("no such table") => INCOMPLETE,
-                // duplicate_table
-                ("42P07", _) => OTHER_TABLES,
-                ("1", message) if message.contains("already exists") => OTHER_TABLES,
-                _ => return None,
-            })
-        });
-        known.map_or_else(|| Self::schema(describe(&err)), Self::schema)
+        let (code, message) = database_error(&err)
+            .map(|err| (err.code().unwrap_or_default(), err.message()))
+            .unwrap_or_default();
+        // SQLite has one code for all errors of this kind, which is 1.
+        let says = |part| code == "1" && message.contains(part);
+        match &*code {
+            // insufficient_privilege
+            "42501" => Self::schema(
+                "this user may not create tables: grant CREATE on the schema to the user, or make \
+                 it the owner of the database",
+            ),
+            // undefined_table
+            state if state == "42P01" || says("no such table") => Self::schema(INCOMPLETE),
+            // duplicate_table
+            state if state == "42P07" || says("already exists") => Self::schema(
+                "the database has tables of another application: use a database of its own",
+            ),
+            _ => Self::schema(describe(&err)),
+        }
     }
 }

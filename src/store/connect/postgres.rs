@@ -2,7 +2,6 @@
 
 use std::{
     str::FromStr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,7 +10,7 @@ use sqlx::{
     ConnectOptions as _, Connection, Executor, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use super::{OpenError, Pools, connect_failure::connect_error, probe::HealthProbe};
 use crate::config::PostgresUrl;
@@ -38,33 +37,30 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may take to finish a cancelled statement. It is longer than
 /// `lock_timeout`.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The minimum time between two [`Refusals::record`] that count. While the database is a standby, every
-/// write is refused, and each would close all connections.
+/// The minimum time between two refusals that count. While the database is a standby, every write is
+/// refused, and each would close all connections.
 const MIN_REFUSAL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// When a write was last refused because its server is a standby or read-only. Connections that were
 /// open at that time are closed: a new one may lead to a server that takes writes.
 #[derive(Clone, Default)]
-pub struct Refusals(Arc<Mutex<Option<Instant>>>);
+pub struct Refusals(watch::Sender<Option<Instant>>);
 
 impl Refusals {
     /// Returns whether connections are closed for this refusal.
     pub fn record(&self) -> bool {
-        let mut last = self.last();
-        let closes = last.is_none_or(|last| last.elapsed() >= MIN_REFUSAL_INTERVAL);
-        if closes {
-            *last = Some(Instant::now());
-        }
-        closes
+        self.0.send_if_modified(|last| {
+            let closes = last.is_none_or(|last| last.elapsed() >= MIN_REFUSAL_INTERVAL);
+            if closes {
+                *last = Some(Instant::now());
+            }
+            closes
+        })
     }
 
     /// Whether a connection of this age was opened after the last refusal.
     fn allow(&self, age: Duration) -> bool {
-        self.last().is_none_or(|last| age < last.elapsed())
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.borrow().is_none_or(|last| age < last.elapsed())
     }
 }
 
@@ -72,8 +68,8 @@ impl Refusals {
 pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, OpenError> {
     let options = options(url)?;
     let connecting = async { PgConnection::connect_with(&options).await?.close().await };
-    let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-    connected
+    timeout(CONNECT_TIMEOUT, connecting)
+        .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
         .map_err(|err| connect_error(url, &options, &err))?;
     let refusals = Refusals::default();
@@ -83,19 +79,16 @@ pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, Open
         reader: pool.clone(),
         // One connection is left for reads while writes wait for locks.
         max_writes: (max_connections as usize).saturating_sub(1).max(1),
-        refusals: Some(refusals),
+        refusals,
         probe: HealthProbe::Postgres {
             options: Box::new(options),
-            connection: tokio::sync::Mutex::default(),
             pool,
         },
     })
 }
 
-/// The driver's options for a URL.
 fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
-    let options = PgConnectOptions::from_str(url.for_the_driver());
-    let options = options.map_err(|_| {
+    let options = PgConnectOptions::from_str(url.for_the_driver()).map_err(|_| {
         OpenError::WrongSetting(
             "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its \
              parameters, such as sslmode=require"

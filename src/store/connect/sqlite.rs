@@ -14,10 +14,10 @@ use sqlx::{
 use tokio::time::{Instant, sleep};
 
 use super::{
-    ConnectOptions, OpenError, Pools,
+    ConnectOptions, OpenError, Pools, Refusals,
     probe::{HealthProbe, OpenedFile},
 };
-use crate::store::error::{cause, primary_sqlite_code};
+use crate::store::error::{advice, primary_sqlite_code};
 
 /// The maximum number of connections that read from SQLite.
 const MAX_READERS: u32 = 8;
@@ -70,7 +70,7 @@ pub async fn open_file(path: &Path, options: &ConnectOptions) -> Result<Pools, O
         writer,
         reader: open_pool(path, MAX_READERS, reading.clone()).await?,
         max_writes: 1,
-        refusals: None,
+        refusals: Refusals::default(),
         probe: HealthProbe::Sqlite {
             pool: open_pool(path, 1, reading).await?,
             file: OpenedFile::at(path).ok(),
@@ -85,7 +85,7 @@ pub async fn open_memory() -> Result<Pools, OpenError> {
         writer: pool.clone(),
         reader: pool.clone(),
         max_writes: 1,
-        refusals: None,
+        refusals: Refusals::default(),
         probe: HealthProbe::Sqlite { pool, file: None },
     })
 }
@@ -140,8 +140,8 @@ async fn open_pool(
             Err(err) => err,
         };
         let code = err.as_database_error().and_then(|err| err.code());
-        let code = code.as_deref().and_then(primary_sqlite_code);
-        let why = match code {
+        let code = code.as_deref().unwrap_or_default();
+        let why = match primary_sqlite_code(code) {
             // SQLITE_BUSY, SQLITE_LOCKED
             Some(5 | 6) if begun.elapsed() < BUSY_TIMEOUT => {
                 sleep(RETRY_INTERVAL).await;
@@ -149,13 +149,10 @@ async fn open_pool(
             }
             // SQLITE_PERM, SQLITE_READONLY
             Some(3 | 8) => return Err(permission_error(path)),
-            // SQLITE_NOTADB
-            Some(26) => "it is not an SQLite database: use another file".to_owned(),
-            Some(code) => cause(&code.to_string()).map_or_else(
-                || format!("SQLite fails with error code {code}: check the file"),
-                str::to_owned,
-            ),
-            None => "it cannot be opened: check the file".to_owned(),
+            _ => match advice(code) {
+                Some(advice) => advice.to_owned(),
+                None => format!("SQLite fails with code {code:?}: check the file"),
+            },
         };
         return Err(OpenError::unusable(file_message(path, &why)));
     }
@@ -169,35 +166,30 @@ fn file_message(path: &Path, why: &str) -> String {
 /// Whether a file is missing. Fails if no file can be at this path, if this user may not write the file
 /// that is there, or if it is missing and may not be created.
 fn is_missing(path: &Path, migrate: bool) -> Result<bool, OpenError> {
-    let directory = directory_of(path).display();
-    let why = match fs::metadata(directory_of(path)) {
+    let directory = directory_of(path);
+    // An existing file is not opened to find out whether it may be written: when a process closes any
+    // descriptor of a file, it loses the locks of its connections on it, and another process then
+    // takes the file for unused and deletes its write-ahead log.
+    let why = match access(path, Access::WRITE_OK) {
         _ if path.is_dir() => "it is a directory: use the path of a file in it".to_owned(),
-        Ok(found) if !found.is_dir() => {
-            format!("{directory} is not a directory: use another path")
-        }
-        // An existing file is not opened to find out whether it may be written: when a process closes any
-        // descriptor of a file, it loses the locks of its connections on it, and another process then
-        // takes the file for unused and deletes its write-ahead log.
-        Ok(_) => match access(path, Access::WRITE_OK) {
-            Err(Errno::NOENT) if migrate => return Ok(true),
-            Err(Errno::NOENT) => {
-                return Err(OpenError::unusable(format!(
-                    "the file {} does not exist: check the path, or run `expertise migrate` to \
-                     create it",
-                    path.display()
-                )));
-            }
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Err(permission_error(path)),
-            // SQLite reports any other error itself.
-            _ => return Ok(false),
-        },
-        Err(err) if err.kind() == io::ErrorKind::NotFound => {
-            format!("the directory {directory} does not exist: create it, or use another path")
-        }
-        Err(_) => format!(
-            "this user may not access the directory {directory}: grant the permission, or use \
-             another path"
+        Err(Errno::NOTDIR) => format!(
+            "{} is not a directory: use another path",
+            directory.display()
         ),
+        Err(Errno::NOENT) if !directory.exists() => format!(
+            "the directory {} does not exist: create it, or use another path",
+            directory.display()
+        ),
+        Err(Errno::NOENT) if migrate => return Ok(true),
+        Err(Errno::NOENT) => {
+            return Err(OpenError::unusable(format!(
+                "the file {} does not exist: check the path, or run `expertise migrate` to create it",
+                path.display()
+            )));
+        }
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Err(permission_error(path)),
+        // SQLite reports any other error itself.
+        _ => return Ok(false),
     };
     Err(OpenError::WrongSetting(file_message(path, &why).into()))
 }

@@ -27,7 +27,7 @@ const DELETED_ROWS: u64 = 500;
 /// All accounts that have rows in the database, by id.
 pub async fn accounts(database: &DatabaseUrl) -> Result<Vec<AccountSummary>, WholeDatabaseError> {
     let connections = open(database, false).await?;
-    let accounts = list_accounts(&connections.reader).await;
+    let accounts = list_accounts(&connections.pools.reader).await;
     connections.close().await;
     Ok(accounts?)
 }
@@ -87,7 +87,7 @@ pub async fn delete_account(
 ) -> Result<u64, WholeDatabaseError> {
     let connections = open(database, false).await?;
     let deleted = delete_all(Scope {
-        db: &connections.writer,
+        db: &connections.pools.writer,
         account,
     });
     let deleted = deleted.await;

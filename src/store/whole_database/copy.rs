@@ -80,21 +80,21 @@ async fn copy_tables(
     target: &Connections,
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
     for table in schema::tables().filter(|table| table.is_of_accounts) {
-        if count(&target.writer, table.name).await? > 0 {
+        if count(&target.pools.writer, table.name).await? > 0 {
             let name = table.name;
             return Err(WholeDatabaseError::Failed(format!(
                 "the table {name} has rows already: copy into a new database"
             )));
         }
     }
-    let snapshot = begin_snapshot(&source.reader).await?;
+    let snapshot = begin_snapshot(&source.pools.reader).await?;
     if snapshot.get_database_backend() == DbBackend::Postgres {
         snapshot.execute_unprepared(WITHOUT_TIMEOUTS).await?;
     }
-    mark_unfinished_copy(&target.writer).await?;
+    mark_unfinished_copy(&target.pools.writer).await?;
     let copy = Copy {
         source: &snapshot,
-        target: &target.writer,
+        target: &target.pools.writer,
         copied: Vec::new(),
     };
     copy.run().await

@@ -84,7 +84,7 @@ impl Store {
             .order_by_asc(Column::AccountId)
             .limit(1)
             .into_tuple()
-            .all(&self.inner.connections.reader)
+            .all(&self.inner.connections.pools.reader)
             .await?;
         let account = |id: &String| AccountId::parse(id).ok_or(StoreError::Corrupt("account_id"));
         found.first().map(account).transpose()

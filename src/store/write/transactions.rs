@@ -29,15 +29,15 @@ pub const MAX_TRANSACTION_TIME: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Transactions {
     writer: DatabaseConnection,
-    refusals: Option<Refusals>,
+    refusals: Refusals,
     pub metrics: Arc<StoreMetrics>,
 }
 
 impl Transactions {
     pub fn new(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
         Self {
-            writer: connections.writer.clone(),
-            refusals: connections.refusals.clone(),
+            writer: connections.pools.writer.clone(),
+            refusals: connections.pools.refusals.clone(),
             metrics: Arc::clone(metrics),
         }
     }
@@ -51,9 +51,7 @@ impl Transactions {
                 Err(StoreError::Conflict) => Contention::Changed,
                 Err(StoreError::Locked) => Contention::Locked,
                 // Another connection may reach a server that accepts writes.
-                Err(StoreError::Unavailable(Outage::ReadOnly))
-                    if self.refusals.as_ref().is_some_and(Refusals::record) =>
-                {
+                Err(StoreError::Unavailable(Outage::ReadOnly)) if self.refusals.record() => {
                     continue;
                 }
                 outcome => return outcome,

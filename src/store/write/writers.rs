@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use sea_orm::DatabaseTransaction;
+use sea_orm::{DatabaseTransaction, DbBackend};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::timeout,
@@ -68,12 +68,13 @@ pub(super) struct Job {
 impl Writers {
     /// Starts the task that runs the writes, until this is dropped.
     pub fn start(connections: &Connections, metrics: &Arc<StoreMetrics>) -> Self {
-        let (max_wait, timeout_error, max_group) = match connections.refusals {
-            Some(_) => (POSTGRES_MAX_WAIT, Outage::NoConnection, 1),
-            None => (SQLITE_MAX_WAIT, Outage::Locked, SQLITE_MAX_GROUP),
-        };
+        let (max_wait, timeout_error, max_group) =
+            match connections.pools.writer.get_database_backend() {
+                DbBackend::Sqlite => (SQLITE_MAX_WAIT, Outage::Locked, SQLITE_MAX_GROUP),
+                _ => (POSTGRES_MAX_WAIT, Outage::NoConnection, 1),
+            };
         let transactions = Transactions::new(connections, metrics);
-        let slots = Arc::new(Semaphore::new(connections.max_writes));
+        let slots = Arc::new(Semaphore::new(connections.pools.max_writes));
         let (jobs, mut queue) = mpsc::unbounded_channel::<Job>();
         tokio::spawn(async move {
             while let Some(first) = queue.recv().await
@@ -162,13 +163,13 @@ async fn run_shared(
     let transaction = match transactions.begin().await {
         Ok(transaction) => transaction,
         // Not repeated: each BEGIN waits for seconds while another process locks the file.
-        Err(error) => return Some(all_failed(error, jobs.len())),
+        Err(error) => return Some(vec![Err(error); jobs.len()]),
     };
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
         let Ok(outcome) = timeout(MAX_TRANSACTION_TIME, job.run_in(&transaction)).await else {
             let error = StoreError::Unavailable(Outage::Unreachable);
-            return Some(all_failed(error, jobs.len()));
+            return Some(vec![Err(error); jobs.len()]);
         };
         // A write that is refused has written nothing.
         let may_commit = match &outcome {
@@ -185,16 +186,8 @@ async fn run_shared(
     match transactions.commit(transaction).await {
         Ok(()) => Some(outcomes),
         Err(StoreError::Conflict | StoreError::Locked) => None,
-        Err(error) => Some(all_failed(error, jobs.len())),
+        Err(error) => Some(vec![Err(error); jobs.len()]),
     }
-}
-
-/// The outcomes of writes whose shared BEGIN or COMMIT failed: one has the error itself.
-fn all_failed(error: StoreError, count: usize) -> Vec<Result<(), StoreError>> {
-    let others = (1..count).map(|_| Err(error.shared()));
-    let mut outcomes: Vec<_> = others.collect();
-    outcomes.push(Err(error));
-    outcomes
 }
 
 impl Job {
