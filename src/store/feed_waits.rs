@@ -10,13 +10,12 @@ use std::{
     time::Duration,
 };
 
-use sea_orm::QuerySelect;
 use tokio::{
     sync::{Semaphore, TryAcquireError, watch},
     time::{MissedTickBehavior, interval, sleep},
 };
 
-use super::{Account, Store, entity::change_feed, error::StoreError, read::has_new_changes};
+use super::{Account, Store};
 use crate::domain::{Error, Result, ids::AccountId};
 
 /// How often the database is polled for writes of other servers, once per account with waiting calls.
@@ -30,7 +29,8 @@ const MAX_ACCOUNT_WAITING: usize = 100;
 
 /// The calls of this server that wait for changes.
 pub struct FeedWaits {
-    accounts: Mutex<HashMap<AccountId, Watched>>,
+    /// The accounts that are watched. Emptied at shutdown, which ends all waits.
+    feeds: Mutex<HashMap<AccountId, watch::Sender<FeedNews>>>,
     /// The places for waiting calls; closed at shutdown.
     places: Arc<Semaphore>,
     writes: AtomicU64,
@@ -41,19 +41,12 @@ pub struct FeedWaits {
 impl Default for FeedWaits {
     fn default() -> Self {
         Self {
-            accounts: Mutex::default(),
+            feeds: Mutex::default(),
             places: Arc::new(Semaphore::new(MAX_WAITING)),
             writes: AtomicU64::default(),
             pruning: tokio::sync::Mutex::default(),
         }
     }
-}
-
-/// An account whose feed is watched.
-struct Watched {
-    /// Dropped at shutdown.
-    feed: watch::Sender<FeedNews>,
-    places: Arc<Semaphore>,
 }
 
 /// What is known to be new in a feed.
@@ -66,8 +59,8 @@ struct FeedNews {
 }
 
 impl FeedWaits {
-    fn accounts(&self) -> MutexGuard<'_, HashMap<AccountId, Watched>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn feeds(&self) -> MutexGuard<'_, HashMap<AccountId, watch::Sender<FeedNews>>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the calls that wait for changes of an account.
@@ -76,8 +69,8 @@ impl FeedWaits {
     }
 
     fn tell(&self, account: &AccountId, tell: impl FnOnce(&mut FeedNews)) {
-        if let Some(watched) = self.accounts().get(account) {
-            watched.feed.send_modify(tell);
+        if let Some(feed) = self.feeds().get(account) {
+            feed.send_modify(tell);
         }
     }
 
@@ -91,37 +84,32 @@ impl FeedWaits {
         MAX_WAITING - self.places.available_permits()
     }
 
-    /// The accounts with waiting calls. Forgets those that nobody watches.
-    fn waiting_accounts(&self) -> Vec<AccountId> {
-        let mut accounts = self.accounts();
-        accounts.retain(|_, watched| watched.feed.receiver_count() > 0);
-        let is_waiting =
-            |watched: &Watched| watched.places.available_permits() < MAX_ACCOUNT_WAITING;
-        let waiting = accounts.iter().filter(|(_, watched)| is_waiting(watched));
-        waiting.map(|(account, _)| account.clone()).collect()
+    /// The accounts that somebody watches. Forgets the others.
+    fn watched(&self) -> Vec<AccountId> {
+        let mut feeds = self.feeds();
+        feeds.retain(|_, feed| feed.receiver_count() > 0);
+        feeds.keys().cloned().collect()
     }
 
-    /// Watches the feed of an account from now on.
     fn watch(&self, account: &AccountId) -> FeedWatch {
-        let mut accounts = self.accounts();
-        let watched = accounts.entry(account.clone()).or_insert_with(|| Watched {
-            feed: watch::Sender::default(),
-            places: Arc::new(Semaphore::new(MAX_ACCOUNT_WAITING)),
-        });
+        let feed = self.feeds().entry(account.clone()).or_default().clone();
+        let wakes = feed.borrow().wakes;
         FeedWatch {
-            wakes: watched.feed.borrow().wakes,
-            feed: watched.feed.subscribe(),
-            places: [Arc::clone(&self.places), Arc::clone(&watched.places)],
+            wakes,
+            news: feed.subscribe(),
+            feed,
+            places: Arc::clone(&self.places),
         }
     }
 }
 
 /// Sees what changes in the feed of an account after it was made.
 pub struct FeedWatch {
-    feed: watch::Receiver<FeedNews>,
+    feed: watch::Sender<FeedNews>,
+    news: watch::Receiver<FeedNews>,
     /// The count when it was made.
     wakes: u64,
-    places: [Arc<Semaphore>; 2],
+    places: Arc<Semaphore>,
 }
 
 impl FeedWatch {
@@ -129,18 +117,19 @@ impl FeedWatch {
     /// returns immediately. Fails if too many calls wait.
     pub fn wait(self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + use<>>> {
         let Self {
-            mut feed,
+            feed,
+            mut news,
             wakes,
             places,
         } = self;
-        let places = match places.map(Semaphore::try_acquire_owned) {
-            [Ok(of_server), Ok(of_account)] => [of_server, of_account],
-            [Err(TryAcquireError::Closed), _] => return Ok(None),
+        let place = match places.try_acquire_owned() {
+            Ok(place) if feed.receiver_count() <= MAX_ACCOUNT_WAITING => place,
+            Err(TryAcquireError::Closed) => return Ok(None),
             _ => return Err(Error::Overloaded),
         };
         Ok(Some(async move {
-            let _places = places;
-            let news = feed.wait_for(|news| news.head > head || news.wakes > wakes);
+            let _place = place;
+            let news = news.wait_for(|news| news.head > head || news.wakes > wakes);
             // It fails at shutdown.
             if news.await.is_ok() {
                 sleep(GATHER_TIME).await;
@@ -164,10 +153,10 @@ impl Store {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            for account in waits.waiting_accounts() {
+            for id in waits.watched() {
                 // While the database does not answer, the calls go on waiting.
-                if let Ok((head, has_new)) = self.account(&account).feed_head().await {
-                    waits.tell(&account, |news| {
+                if let Ok((head, has_new)) = self.account(&id).feed_head().await {
+                    waits.tell(&id, |news| {
                         news.head = head;
                         news.wakes += u64::from(has_new);
                     });
@@ -180,24 +169,7 @@ impl Store {
     pub fn end_waits(&self) {
         let waits = &self.inner.feed_waits;
         waits.places.close();
-        waits.accounts().clear();
-    }
-}
-
-impl Account {
-    /// The newest position, and whether there are entries without one. The latter is read first: entries
-    /// that are sequenced in between then show up in the position.
-    async fn feed_head(&self) -> Result<(i64, bool), StoreError> {
-        let scope = self.reader();
-        let has_new = has_new_changes(scope).await?;
-        let heads: Vec<i64> = scope
-            .find::<change_feed::Entity>()
-            .select_only()
-            .column(change_feed::Column::Head)
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        Ok((heads.first().copied().unwrap_or_default(), has_new))
+        waits.feeds().clear();
     }
 }
 

@@ -167,6 +167,12 @@ impl Account {
         Ok(page)
     }
 
+    /// The newest position, and whether there are entries without one.
+    pub(in crate::store) async fn feed_head(&self) -> Result<(i64, bool), StoreError> {
+        let (state, _) = self.read_feed(FeedStart::Now, 0).await?;
+        Ok((state.head, state.has_new))
+    }
+
     async fn read_feed(
         &self,
         start: FeedStart,
