@@ -27,6 +27,7 @@ mod dependencies;
 mod dependency_shorthand;
 mod document_limits;
 mod error_details;
+mod every_field;
 mod export_task;
 mod external_ids;
 mod feedback_config;
