@@ -16,7 +16,16 @@ pub mod task_history;
 pub mod task_revision;
 pub mod task_translation;
 
-use sea_orm::EntityTrait;
+use prelude::*;
+
+/// What the definition of an entity needs.
+mod prelude {
+    pub use sea_orm::entity::prelude::*;
+
+    /// Statements name the columns that they join by, so no entity has relations.
+    #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+    pub enum Relation {}
+}
 
 /// A table whose rows belong to accounts.
 pub trait AccountEntity: EntityTrait {

@@ -1,6 +1,6 @@
 //! Accounts, with the state that the service keeps for each.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "accounts")]
@@ -10,8 +10,5 @@ pub struct Model {
     /// The id of the newest role.
     pub last_role_id: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

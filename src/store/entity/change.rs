@@ -1,6 +1,6 @@
 //! Entries of the change feed.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "changes")]
@@ -30,8 +30,5 @@ pub struct Model {
     pub rpc: i16,
     pub subject: String,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

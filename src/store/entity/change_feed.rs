@@ -1,6 +1,6 @@
 //! How far the change feed of an account is sequenced and pruned.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "change_feeds")]
@@ -14,8 +14,5 @@ pub struct Model {
     /// The transaction of the entry at that position.
     pub pruned_transaction: Uuid,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

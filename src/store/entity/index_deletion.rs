@@ -1,6 +1,6 @@
 //! Deleted tasks and steps that an external index still holds.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "index_deletions")]
@@ -16,8 +16,5 @@ pub struct Model {
     /// Identifies the deletion in an acknowledgement.
     pub mark: Uuid,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

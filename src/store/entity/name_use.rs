@@ -1,6 +1,6 @@
 //! The index of the names of variables: which tasks and steps set and read them.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 use crate::domain::{ids::TaskId, sha256::Sha256};
 
@@ -33,9 +33,6 @@ pub enum NameUse {
     #[sea_orm(num_value = 2)]
     Reads,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 

@@ -1,6 +1,6 @@
 //! Responses of creates by request id, for retries.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "request_outcomes")]
@@ -13,8 +13,5 @@ pub struct Model {
     pub outcome: Vec<u8>,
     pub created_ts: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! Aliases of revisions.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "revision_aliases")]
@@ -14,8 +14,5 @@ pub struct Model {
     /// The number of the revision.
     pub number: i64,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! Secrets that all servers of a database share.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "server_keys")]
@@ -9,8 +9,5 @@ pub struct Model {
     pub name: String,
     pub value: Vec<u8>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! Steps, without their translations.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 use crate::store::{json::Json, rows::StepFields};
 
@@ -43,8 +43,5 @@ pub struct Model {
     pub content: Json<StepFields>,
     pub body: Option<String>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

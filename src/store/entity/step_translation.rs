@@ -1,6 +1,6 @@
 //! A step's texts in one language.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 use crate::store::{json::Json, rows::StepTranslationTexts};
 
@@ -20,16 +20,6 @@ pub struct Model {
     /// The step's `rest_digest` when this translation was written.
     pub translated_from_rest: Vec<u8>,
     pub body: Option<String>,
-}
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {
-    #[sea_orm(
-        belongs_to = "super::step::Entity",
-        from = "(Column::AccountId, Column::Step)",
-        to = "(super::step::Column::AccountId, super::step::Column::Guid)"
-    )]
-    Step,
 }
 
 impl ActiveModelBehavior for ActiveModel {}

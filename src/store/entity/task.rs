@@ -1,6 +1,6 @@
 //! Tasks, without their translations.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 use crate::store::{json::Json, rows::TaskFields};
 
@@ -44,8 +44,5 @@ pub struct Model {
     /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<TaskFields>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

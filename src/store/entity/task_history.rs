@@ -1,6 +1,6 @@
 //! The history of a task, which outlives the task.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "task_histories")]
@@ -15,8 +15,5 @@ pub struct Model {
     pub deleted_ts: Option<i64>,
     pub deleted_by: String,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! Revisions: guides as they were.
 
-use sea_orm::entity::prelude::*;
+use super::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "task_revisions")]
@@ -25,8 +25,5 @@ pub struct Model {
     pub document_size: i64,
     pub content: Vec<u8>,
 }
-
-#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
-pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
