@@ -134,14 +134,6 @@ fn stopping_with_call<T>(
     }
 }
 
-/// Fails if the current call is over. Reads of several statements check this before each one.
-pub fn check_call() -> Result<()> {
-    match CallContext::is_current_over() {
-        true => Err(Error::CallOver),
-        false => Ok(()),
-    }
-}
-
 /// Runs an analysis on a thread of its own, which yields to other work.
 async fn on_yielding_thread<T: Send + 'static>(
     analysis: impl FnOnce() -> T + Send + 'static,

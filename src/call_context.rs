@@ -247,11 +247,6 @@ impl CallContext {
         });
     }
 
-    /// Whether this task works for a call that is over.
-    pub fn is_current_over() -> bool {
-        CURRENT.try_with(Self::is_over).unwrap_or(false)
-    }
-
     /// Whether the deadline has passed or the caller has gone away.
     pub fn is_over(&self) -> bool {
         self.guard.strong_count() == 0 || Instant::now() >= self.deadline

@@ -94,7 +94,7 @@ impl TaskService for Services {
                 Some((filter, page::start(&tokens, size, token, violations)?))
             })?;
             let account = self.account(&caller);
-            let page = account.list_tasks(filter, after, size).await?;
+            let page = account.list_tasks(&filter, after, size).await?;
             let (tasks, next_page_token) =
                 page::encode(page, &tokens, |task| task.guid, encode::task);
             Ok(ListTasksResponse {

@@ -2,7 +2,7 @@
 //! the account. Clippy rejects `Entity::find` and similar calls elsewhere.
 #![allow(clippy::disallowed_methods)]
 
-use std::{future::Future, sync::Arc};
+use std::sync::Arc;
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
@@ -136,30 +136,17 @@ impl Account {
         }
     }
 
-    /// Begins a transaction that reads. Call it in [`run_to_end`](Self::run_to_end) only.
+    /// Begins a transaction that reads. BEGIN runs in its own task, so that it completes even if the
+    /// caller goes away.
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
+        let db = self.store.inner.connections.pools.reader.clone();
+        let begin = async move { begin_snapshot(&db).await };
+        let begin = CallSpans::of_current_call().scope(begin);
+        let begun = tokio::spawn(begin.in_current_span()).await;
         Ok(Snapshot {
-            transaction: begin_snapshot(&self.store.inner.connections.pools.reader).await?,
+            transaction: begun.map_err(|_| Error::Internal("a BEGIN panicked".to_owned()))??,
             account: self.id.clone(),
         })
-    }
-
-    /// Runs a read in its own task, which completes even if the caller goes away. The call keeps its
-    /// permits until then.
-    pub(super) async fn run_to_end<T: Send + 'static>(
-        read: impl Future<Output = domain::Result<T>> + Send + 'static,
-    ) -> domain::Result<T> {
-        let call = CallContext::current();
-        let spans = CallSpans::of_current_call();
-        let read = async move {
-            match call {
-                Some(call) => call.scope(read).await,
-                None => spans.scope(read).await,
-            }
-        };
-        tokio::spawn(read.in_current_span())
-            .await
-            .unwrap_or_else(|_| Err(Error::Internal("a read panicked".to_owned())))
     }
 
     pub(super) fn feed_waits(&self) -> &Arc<FeedWaits> {

@@ -22,7 +22,8 @@ mod validation;
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryTrait, Select,
+    ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter,
+    QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
 use uuid::Uuid;
 
@@ -44,24 +45,25 @@ pub use guide::GuideSource;
 pub use preview::{PreviewCall, PreviewPage};
 pub use validation::{FindingsCall, FindingsCursor, FindingsPage, ValidationCall, ValidationPage};
 
-/// Which rows a read may read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Texts {
-    /// Only small ones. The read fails with [`StoreError::NeedsLargeReadPermit`] if others are needed.
-    Small,
-    /// Those that have at most this many bytes together, under a permit for them.
-    Permitted(i64),
-}
+/// Rows that have more bytes together are large: they are read under a permit.
+pub const LARGE_BYTES: i64 = 1024 * 1024;
 
-impl Texts {
-    /// Fails with [`StoreError::NeedsLargeReadPermit`] if rows of this many bytes may not be read. Small
-    /// ones have at most `max_small`.
-    pub fn check(self, bytes: i64, max_small: i64) -> Result<(), StoreError> {
-        let max_bytes = match self {
-            Self::Small => max_small,
-            Self::Permitted(permitted) => permitted.max(max_small),
-        };
-        if bytes <= max_bytes {
+/// How many bytes of rows a read may read.
+#[derive(Clone, Copy, Debug)]
+pub struct MaxBytes(i64);
+
+impl MaxBytes {
+    /// For a read without a permit.
+    pub const SMALL: Self = Self(LARGE_BYTES);
+
+    /// For a read with a permit for this many bytes.
+    pub fn permitted(bytes: i64) -> Self {
+        Self(Ord::max(bytes, LARGE_BYTES))
+    }
+
+    /// Fails with [`StoreError::NeedsLargeReadPermit`] if rows have more bytes.
+    pub fn check(self, bytes: i64) -> Result<(), StoreError> {
+        if bytes <= self.0 {
             return Ok(());
         }
         let bytes = usize::try_from(bytes).unwrap_or_default();
@@ -69,8 +71,23 @@ impl Texts {
     }
 }
 
-/// Rows that have more bytes together are large: they are read under a permit.
-pub const LARGE_BYTES: i64 = 1024 * 1024;
+/// Reads the selected row, which has these bytes. They are read first only if they are too many.
+async fn find_within<E: EntityTrait, R: FromQueryResult + Send + Sync>(
+    scope: Scope<'_, impl ConnectionTrait>,
+    row: Select<E>,
+    bytes: Expr,
+    max_bytes: MaxBytes,
+) -> Result<Option<R>, StoreError> {
+    let fitting = row.clone().filter(bytes.clone().lte(max_bytes.0));
+    if let Some(row) = fitting.into_model().all(scope.db).await?.pop() {
+        return Ok(Some(row));
+    }
+    let row = row.select_only().expr(bytes).into_tuple();
+    for bytes in row.all(scope.db).await? {
+        max_bytes.check(bytes)?;
+    }
+    Ok(None)
+}
 
 /// The maximum number of ids in one statement.
 pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
@@ -106,32 +123,39 @@ fn group_by_id<R>(rows: Vec<R>, id: impl Fn(&R) -> Uuid) -> BTreeMap<Uuid, Vec<R
     groups
 }
 
+/// Adds to each row its translations.
+fn join_translations<R, T>(
+    rows: Vec<R>,
+    id: impl Fn(&R) -> Uuid,
+    translations: Vec<T>,
+    owner: impl Fn(&T) -> Uuid,
+) -> Vec<(R, Vec<T>)> {
+    let mut translations = group_by_id(translations, owner);
+    let join = |row| {
+        let own = translations.remove(&id(&row));
+        (row, own.unwrap_or_default())
+    };
+    rows.into_iter().map(join).collect()
+}
+
 impl Account {
-    /// Runs a read of small texts in a snapshot. If it fails with
-    /// [`StoreError::NeedsLargeReadPermit`], the read runs again under a permit for that many bytes.
-    async fn read_snapshot<T, F>(
+    /// Runs a read in a snapshot, first without a permit. If it fails with
+    /// [`StoreError::NeedsLargeReadPermit`], it runs again under a permit for that many bytes.
+    async fn read_snapshot<T, F: Future<Output = Result<T, StoreError>>>(
         &self,
-        read: impl Fn(Snapshot, Texts) -> F + Send + Sync + 'static,
-    ) -> Result<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send,
-    {
-        let account = self.clone();
-        Self::run_to_end(async move {
-            let (mut texts, mut permit) = (Texts::Small, None);
-            loop {
-                let outcome = read(account.begin_snapshot().await?, texts).await;
-                let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
-                    return Ok(outcome?);
-                };
-                // A call that waits for a permit holds none.
-                drop(permit.take());
-                permit = Some(account.large_read_permit(bytes).await?);
-                texts = Texts::Permitted(stored_count(bytes));
-            }
-        })
-        .await
+        read: impl Fn(Snapshot, MaxBytes) -> F,
+    ) -> Result<T> {
+        let (mut max_bytes, mut permit) = (MaxBytes::SMALL, None);
+        loop {
+            let outcome = read(self.begin_snapshot().await?, max_bytes).await;
+            let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
+                return Ok(outcome?);
+            };
+            // A call that waits for a permit holds none.
+            drop(permit.take());
+            permit = Some(self.large_read_permit(bytes).await?);
+            max_bytes = MaxBytes::permitted(stored_count(bytes));
+        }
     }
 }
 

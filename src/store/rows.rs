@@ -18,11 +18,11 @@ use crate::{
     store::error::StoreError,
 };
 
-pub use step::{StepFields, read_step, step_row};
-pub use task::{KIND_LINKED, LockedTaskRow, TaskFields, read_task, task_row};
+pub use step::{StepFields, StepRows, read_step, step_row};
+pub use task::{KIND_LINKED, LockedTaskRow, TaskFields, TaskRows, read_task, task_row};
 pub use translation::{
-    StepTranslationTexts, read_step_translation, read_step_translations, read_task_translation,
-    read_task_translations, step_translation_row, task_translation_row,
+    StepTranslationTexts, read_step_translation, read_task_translation, step_translation_row,
+    task_translation_row,
 };
 
 impl TryGetable for TaskId {

@@ -10,14 +10,14 @@ use sea_orm::{ConnectionTrait, PartialModelTrait, QuerySelect};
 use uuid::Uuid;
 
 use super::{
-    guide_rows::{StepRows, TaskRows, read_steps, read_tasks, steps_by_subtask},
+    guide_rows::{read_steps, read_tasks, steps_by_subtask},
     outside::{OutsideUses, find_outside_uses},
     read_by_ids,
     steps::Bodies,
     tasks::task_sizes,
 };
 use crate::{
-    analysis_threads::{analyse_by_weight, check_call},
+    analysis_threads::analyse_by_weight,
     call_context::WorkMemory,
     domain::{
         Error, SizedResource,
@@ -36,9 +36,7 @@ use crate::{
         account::Scope,
         entity::task,
         error::StoreError,
-        rows::{
-            LockedTaskRow, read_step, read_step_translations, read_task, read_task_translations,
-        },
+        rows::{LockedTaskRow, StepRows, TaskRows, read_step, read_task},
     },
 };
 
@@ -96,11 +94,11 @@ impl Account {
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
         source: &GuideSource,
-        replaced: Option<BTreeSet<TaskId>>,
+        replaced: Option<&BTreeSet<TaskId>>,
         known: &KnownVariables,
     ) -> Result<ReadGuide, StoreError> {
         let (draft, mut memory) = self.read_draft(scope, source, known).await?;
-        let outside = find_outside_uses(scope, &draft, replaced.as_ref(), &mut memory).await?;
+        let outside = find_outside_uses(scope, &draft, replaced, &mut memory).await?;
         Ok(ReadGuide {
             draft,
             outside,
@@ -127,7 +125,6 @@ impl Account {
             }
         };
         let memory = stored.reserve_memory(self.max_message_bytes())?;
-        check_call()?;
         let mut tasks = stored.read(scope).await?;
         tasks.extend(planned);
         let known = known.clone();
@@ -188,7 +185,6 @@ impl FoundTasks {
     ) -> Result<Self, StoreError> {
         let mut found = Self::default();
         for depth in first_depth..=MAX_SUBTASK_LEVELS + 1 {
-            check_call()?;
             let mut tasks = task_sizes(scope, task::Column::Guid, level).await?;
             tasks.sort_unstable_by_key(|task| task.guid);
             let mut with_steps = Vec::new();
@@ -264,7 +260,7 @@ fn source_task((row, translations): TaskRows) -> Result<SourceTask, StoreError> 
     });
     Ok(SourceTask {
         translations: states.collect(),
-        task: read_task(row, read_task_translations(translations)?, Vec::new())?,
+        task: read_task((row, translations), Vec::new())?,
         origin: None,
     })
 }
@@ -282,7 +278,7 @@ fn source_step((mut row, mut translations): StepRows) -> Result<SourceStep, Stor
         translations: states.collect(),
         has_body: row.body.take().is_some(),
         body_bytes: usize::try_from(row.body_size).unwrap_or(usize::MAX),
-        step: read_step(row, read_step_translations(translations)?)?.0,
+        step: read_step((row, translations))?.0,
         origin: None,
     })
 }

@@ -13,15 +13,10 @@ use super::{
 };
 use crate::store::{
     account::Scope,
-    entity::{step, step_translation, task, task_translation},
+    entity::{step, task},
     error::StoreError,
+    rows::{StepRows, TaskRows},
 };
-
-/// A task with its translations.
-pub type TaskRows = (task::Model, Vec<task_translation::Model>);
-
-/// A step with its translations.
-pub type StepRows = (step::Model, Vec<step_translation::Model>);
 
 /// The steps of some tasks that refer to one other task, or to none.
 #[derive(FromQueryResult)]
@@ -51,15 +46,9 @@ pub async fn read_tasks(
     scope: Scope<'_, impl ConnectionTrait>,
     ids: &[Uuid],
 ) -> Result<Vec<TaskRows>, StoreError> {
-    let ids = ids.iter().copied();
-    let rows = scope.find::<task::Entity>();
+    let (rows, ids) = (scope.find::<task::Entity>(), ids.iter().copied());
     let rows = read_by_ids(scope, rows, task::Column::Guid, ids).await?;
-    let mut translations = tasks::translations(scope, rows.iter()).await?;
-    let rows = rows.into_iter().map(|row: task::Model| {
-        let translations = translations.remove(&row.guid).unwrap_or_default();
-        (row, translations)
-    });
-    Ok(rows.collect())
+    tasks::with_translations(scope, rows, |row| row).await
 }
 
 /// Reads the steps of tasks in their order, by task.
@@ -68,14 +57,11 @@ pub async fn read_steps(
     tasks: &[Uuid],
     bodies: Bodies,
 ) -> Result<BTreeMap<Uuid, Vec<StepRows>>, StoreError> {
-    let steps = bodies.select(scope.find::<step::Entity>(), step::Column::Body);
-    let steps = steps.order_by_asc(step::Column::Position);
+    let rows = bodies
+        .select(scope.find::<step::Entity>(), step::Column::Body)
+        .order_by_asc(step::Column::Position);
     let tasks = tasks.iter().copied();
-    let rows = read_by_ids(scope, steps, step::Column::Task, tasks).await?;
-    let mut translations = steps::translations(scope, &rows, bodies).await?;
-    let rows = rows.into_iter().map(|row: step::Model| {
-        let translations = translations.remove(&row.guid).unwrap_or_default();
-        (row, translations)
-    });
-    Ok(group_by_id(rows.collect(), |(step, _)| step.task))
+    let rows = read_by_ids(scope, rows, step::Column::Task, tasks).await?;
+    let rows = steps::with_translations(scope, rows, bodies).await?;
+    Ok(group_by_id(rows, |(step, _)| step.task))
 }

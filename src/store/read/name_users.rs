@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::read_by_ids;
 use crate::{
-    analysis_threads::check_call,
     domain::{dependency::Group, feedback::Feedback},
     store::{
         account::Scope,
@@ -119,7 +118,6 @@ async fn by_id<R: FromQueryResult + Send + 'static>(
     tasks: Select<task::Entity>,
     ids: &[Uuid],
 ) -> Result<Vec<R>, StoreError> {
-    check_call()?;
     let ids = ids.iter().copied();
     let mut found = read_by_ids(scope, steps, step::Column::Guid, ids.clone()).await?;
     if found.len() < ids.len() {

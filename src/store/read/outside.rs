@@ -12,7 +12,6 @@ use super::{
     name_users::{NameUser, name_uses, read_texts, read_users},
 };
 use crate::{
-    analysis_threads::check_call,
     call_context::WorkMemory,
     domain::{
         Error,
@@ -124,7 +123,6 @@ async fn find_users<'a>(
     let keys: Vec<&String> = names.keys().collect();
     let mut rows: Vec<(Uuid, String)> = Vec::new();
     for keys in keys.chunks(MAX_IDS_PER_STATEMENT) {
-        check_call()?;
         let found = name_uses(scope, name_use, keys.iter().copied())
             .select_only()
             .columns([Column::Guid, Column::Name])
@@ -213,7 +211,6 @@ async fn read_readers(
     }
     let mut by_name: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
     for user in read_texts(scope, &found.users).await? {
-        check_call()?;
         let dependencies = user.content.0.dependencies;
         let dependencies = dependencies.ok_or(StoreError::Corrupt("content"))?;
         dependencies.for_each_condition(&mut |condition| {

@@ -1,6 +1,6 @@
 //! Previews. The guide and the bodies of a page are of one snapshot.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect,
@@ -8,7 +8,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{GuideSource, LARGE_BYTES, Texts};
+use super::{GuideSource, MaxBytes};
 use crate::{
     analysis_threads::analyse_by_weight,
     call_context::WorkMemory,
@@ -75,19 +75,15 @@ pub struct PreviewPage {
 impl Account {
     /// Previews a guide. If the page has large bodies, all of it is read again under a permit.
     pub async fn preview_task(&self, call: PreviewCall) -> Result<PreviewPage> {
-        let (account, call) = (self.clone(), Arc::new(call));
-        self.read_snapshot(move |snapshot, texts| {
-            let (account, call) = (account.clone(), Arc::clone(&call));
-            async move { account.read_preview(&call, snapshot, texts).await }
-        })
-        .await
+        self.read_snapshot(|snapshot, max_bytes| self.read_preview(&call, snapshot, max_bytes))
+            .await
     }
 
     async fn read_preview(
         &self,
         call: &PreviewCall,
         snapshot: Snapshot,
-        texts: Texts,
+        max_bytes: MaxBytes,
     ) -> Result<PreviewPage, StoreError> {
         let field = match &call.source {
             GuideSource::Stored(_) => "guid",
@@ -128,7 +124,7 @@ impl Account {
             _memory: memory,
         };
         if let Some(snapshot) = &snapshot {
-            read_bodies(snapshot.scope(), &mut page, texts).await?;
+            read_bodies(snapshot.scope(), &mut page, max_bytes).await?;
         }
         Ok(page)
     }
@@ -139,7 +135,7 @@ impl Account {
 async fn read_bodies(
     scope: Scope<'_, impl ConnectionTrait>,
     page: &mut PreviewPage,
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<(), StoreError> {
     let mut sources: Vec<Uuid> = Vec::new();
     let mut translations: Vec<(Uuid, String)> = Vec::new();
@@ -159,7 +155,7 @@ async fn read_bodies(
             Some(language) => translations.push((guid, language.as_str().to_owned())),
         }
     }
-    texts.check(stored_count(bytes), LARGE_BYTES)?;
+    max_bytes.check(stored_count(bytes))?;
     let body = |body: Option<String>| valid(Body::parse(body.unwrap_or_default()), "body");
     if !sources.is_empty() {
         use step::Column;

@@ -42,16 +42,13 @@ impl Account {
             // Fails if the task does not exist.
             self.order_epoch(*task).await?;
         }
-        let (filter, size) = (filter.clone(), size.get() as usize);
-        self.read_snapshot(move |snapshot, texts| {
-            let (filter, after) = (filter.clone(), after.clone());
-            async move {
-                let scope = snapshot.scope();
-                match &filter {
-                    ReferenceFilter::Task(task) => to_task(scope, *task, after, size).await,
-                    ReferenceFilter::Variable(filter) => {
-                        variables::to_variable(scope, filter, after, size, texts).await
-                    }
+        let (after, size) = (after.as_ref(), size.get() as usize);
+        self.read_snapshot(|snapshot, max_bytes| async move {
+            let scope = snapshot.scope();
+            match filter {
+                ReferenceFilter::Task(task) => to_task(scope, *task, after.cloned(), size).await,
+                ReferenceFilter::Variable(filter) => {
+                    variables::to_variable(scope, filter, after.cloned(), size, max_bytes).await
                 }
             }
         })

@@ -266,7 +266,7 @@ impl Account {
         after: Option<DeletedTaskCursor>,
         size: PageSize,
     ) -> Result<Page<DeletedTask>> {
-        self.read_snapshot(move |snapshot, _| async move {
+        self.read_snapshot(|snapshot, _| async move {
             let scope = snapshot.scope();
             let histories = deleted_histories(scope, after).limit(size.rows());
             let page = Page::from_rows(histories.all(scope.db).await?, size);

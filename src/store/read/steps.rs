@@ -1,14 +1,11 @@
 //! Reads of steps.
 
-use std::collections::BTreeMap;
-
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, FromQueryResult, IdenStatic,
     QueryFilter, QueryOrder, QueryResult, QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
-use uuid::Uuid;
 
-use super::{LARGE_BYTES, Texts, count_fitting, group_by_id, read_by_ids};
+use super::{LARGE_BYTES, MaxBytes, count_fitting, find_within, join_translations, read_by_ids};
 use crate::{
     domain::{
         Error, Result,
@@ -16,7 +13,6 @@ use crate::{
         order::{Place, StepCursor},
         page::{Page, PageSize},
         step::Step,
-        translation::StepTranslations,
         violation::{Path, Reason},
     },
     store::{
@@ -24,7 +20,7 @@ use crate::{
         account::Scope,
         entity::{step, step_translation, task},
         error::StoreError,
-        rows::{read_step, read_step_translations},
+        rows::{StepRows, read_step},
     },
 };
 
@@ -67,67 +63,45 @@ pub fn step_bytes() -> Expr {
 }
 
 fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: StepId) -> Select<step::Entity> {
-    scope
-        .find::<step::Entity>()
-        .filter(step::Column::Guid.eq(guid.0))
+    let is_step = step::Column::Guid.eq(guid.0);
+    scope.find::<step::Entity>().filter(is_step)
 }
 
-async fn find_small_row(
+/// The row of a step.
+pub async fn find_row(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
+    bodies: Bodies,
+    max_bytes: MaxBytes,
 ) -> Result<Option<step::Model>, StoreError> {
-    let small = by_id(scope, guid).filter(step_bytes().lte(LARGE_BYTES));
-    Ok(small.all(scope.db).await?.pop())
+    let row = bodies.select(by_id(scope, guid), step::Column::Body);
+    find_within(scope, row, bodies.step_bytes(), max_bytes).await
 }
 
 /// A step and its place. The caller ensures that its statements read one state.
 pub async fn find(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: StepId,
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<Option<(Step, Place)>, StoreError> {
-    let mut rows = Vec::from_iter(find_small_row(scope, guid).await?);
-    if rows.is_empty() {
-        let bytes: Vec<i64> = by_id(scope, guid)
-            .select_only()
-            .expr(step_bytes())
-            .into_tuple()
-            .all(scope.db)
-            .await?;
-        texts.check(bytes.into_iter().sum(), LARGE_BYTES)?;
-        rows = by_id(scope, guid).all(scope.db).await?;
-    }
-    Ok(with_translations(scope, rows, Bodies::Read).await?.pop())
+    let row = find_row(scope, guid, Bodies::Read, max_bytes).await?;
+    let rows = with_translations(scope, Vec::from_iter(row), Bodies::Read).await?;
+    rows.into_iter().next().map(read_step).transpose()
 }
 
-/// The steps of rows with their translations, in the order of the rows. The caller ensures that rows and
-/// translations are of one state.
+/// Adds the translations of steps to their rows. The caller ensures that both are of one state.
 pub async fn with_translations(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Vec<step::Model>,
     bodies: Bodies,
-) -> Result<Vec<(Step, Place)>, StoreError> {
-    let mut translations = translations(scope, &rows, bodies).await?;
-    let steps = rows.into_iter().map(|row| {
-        let translations = translations.remove(&row.guid).unwrap_or_default();
-        read_step(row, read_step_translations(translations)?)
-    });
-    steps.collect()
-}
-
-/// The translations of steps, by step.
-pub async fn translations(
-    scope: Scope<'_, impl ConnectionTrait>,
-    rows: &[step::Model],
-    bodies: Bodies,
-) -> Result<BTreeMap<Uuid, Vec<step_translation::Model>>, StoreError> {
-    use step_translation::Column;
+) -> Result<Vec<StepRows>, StoreError> {
+    use step_translation::{Column, Entity, Model};
     let translated = rows.iter().filter(|row| row.language_count > 0);
-    let translated = translated.map(|row| row.guid);
-    let found = scope.find::<step_translation::Entity>();
-    let found = bodies.select(found, Column::Body);
-    let rows = read_by_ids(scope, found, Column::Step, translated).await?;
-    Ok(group_by_id(rows, |row: &step_translation::Model| row.step))
+    let ids = translated.map(|row| row.guid);
+    let found = bodies.select(scope.find::<Entity>(), Column::Body);
+    let translations = read_by_ids(scope, found, Column::Step, ids).await?;
+    let owner = |row: &Model| row.step;
+    Ok(join_translations(rows, |row| row.guid, translations, owner))
 }
 
 /// The order epoch of a task.
@@ -213,30 +187,24 @@ impl StepPage {
             .order_by_asc(step::Column::Position)
     }
 
-    /// The places and bytes of the steps of the page and of the one after it.
-    fn sizes(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
-        self.steps(scope)
-            .select_only()
-            .column(step::Column::Position)
-            .expr_as(self.bodies.step_bytes(), "bytes")
-            .limit(self.size.rows())
-    }
-
     /// A step with more bytes may make the page large.
     fn max_small_bytes(&self) -> i64 {
         LARGE_BYTES / (i64::from(self.size.get()) + 1)
     }
 
-    /// Reads the steps of the page and the one after it. Only small ones have their content and body.
-    async fn list_small_texts(
+    /// Reads the first steps of this page and of later ones. Those with more bytes come without content
+    /// and body.
+    async fn list(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
+        limit: u64,
+        max_bytes: i64,
     ) -> Result<Vec<ListedStep>, StoreError> {
         use step::Column;
-        let is_small = || self.bodies.step_bytes().lte(self.max_small_bytes());
-        let content = Expr::case(is_small(), Column::Content.into_expr()).finally("{}");
+        let fits = || self.bodies.step_bytes().lte(max_bytes);
+        let content = Expr::case(fits(), Column::Content.into_expr()).finally("{}");
         let body = match self.bodies {
-            Bodies::Read => Expr::case(is_small(), Column::Body.into_expr()).into(),
+            Bodies::Read => Expr::case(fits(), Column::Body.into_expr()).into(),
             Bodies::Skip | Bodies::Mark => Expr::cust("NULL"),
         };
         let rows = self
@@ -250,7 +218,7 @@ impl StepPage {
             .expr_as(content, "content")
             .expr_as(body, "body")
             .expr_as(order_epoch(scope, self.task).into_query(), "order_epoch")
-            .limit(self.size.rows())
+            .limit(limit)
             .into_model()
             .all(scope.db);
         Ok(rows.await?)
@@ -260,32 +228,28 @@ impl StepPage {
     async fn read(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        texts: Texts,
+        max_bytes: MaxBytes,
     ) -> Result<Page<(Step, StepCursor)>, StoreError> {
-        let epoch = get_order_epoch(scope, self.task).await?;
-        let mut sizes: Vec<(i64, i64)> = self.sizes(scope).into_tuple().all(scope.db).await?;
-        let found = sizes.len();
-        sizes.truncate(count_fitting(sizes.iter().map(|size| size.1), self.size));
-        texts.check(sizes.iter().map(|size| size.1).sum(), LARGE_BYTES)?;
-        let items = match sizes.last() {
-            None => Vec::new(),
-            Some((last, _)) => {
-                let steps = self.steps(scope);
-                let steps = steps.filter(step::Column::Position.lte(*last));
-                steps.all(scope.db).await?
-            }
-        };
-        let more = found > items.len();
-        self.complete(scope, Page { items, more }, epoch).await
+        let sizes = self.steps(scope).select_only();
+        let sizes = sizes.expr(self.bodies.step_bytes()).limit(self.size.rows());
+        let sizes: Vec<i64> = sizes.into_tuple().all(scope.db).await?;
+        let fitting = count_fitting(sizes.iter().copied(), self.size);
+        max_bytes.check(sizes.iter().take(fitting).sum())?;
+        let items = self.list(scope, fitting as u64, i64::MAX).await?;
+        let more = sizes.len() > fitting;
+        self.complete(scope, Page { items, more }).await
     }
 
     /// The page with the steps of these rows.
     async fn complete(
         &self,
         scope: Scope<'_, impl ConnectionTrait>,
-        rows: Page<step::Model>,
-        epoch: i64,
+        rows: Page<ListedStep>,
     ) -> Result<Page<(Step, StepCursor)>, StoreError> {
+        let epoch = match rows.items.first() {
+            Some(first) => first.order_epoch,
+            None => get_order_epoch(scope, self.task).await?,
+        };
         if self.after.is_some_and(|after| after.epoch != epoch) {
             return Err(StoreError::Domain(Error::invalid(
                 &Path::root("page_token"),
@@ -293,11 +257,12 @@ impl StepPage {
                 "the steps have been renumbered since; start again from the first page",
             )));
         }
-        let steps = with_translations(scope, rows.items, self.bodies).await?;
-        let with_cursor = |(step, place)| (step, StepCursor { epoch, place });
-        Ok(Page {
-            items: steps.into_iter().map(with_cursor).collect(),
-            more: rows.more,
+        let steps = rows.items.into_iter().map(|row| row.step).collect();
+        let items = with_translations(scope, steps, self.bodies).await?;
+        let more = rows.more;
+        Page { items, more }.try_map(|rows| {
+            let (step, place) = read_step(rows)?;
+            Ok((step, StepCursor { epoch, place }))
         })
     }
 }
@@ -305,11 +270,19 @@ impl StepPage {
 impl Account {
     /// Reads a step with its body. One statement reads a small step without translations.
     pub async fn get_step(&self, guid: StepId) -> Result<Step> {
-        let found = match find_small_row(self.reader(), guid).await? {
-            Some(row) if row.language_count == 0 => Some(read_step(row, StepTranslations::new())?),
-            _ => {
-                self.read_snapshot(move |snapshot, texts| async move {
-                    find(snapshot.scope(), guid, texts).await
+        let scope = self.reader();
+        let small = by_id(scope, guid)
+            .filter(step_bytes().lte(LARGE_BYTES))
+            .filter(step::Column::LanguageCount.eq(0))
+            .all(scope.db)
+            .await
+            .map_err(StoreError::from)?
+            .pop();
+        let found = match small {
+            Some(row) => Some(read_step((row, Vec::new()))?),
+            None => {
+                self.read_snapshot(|snapshot, max_bytes| async move {
+                    find(snapshot.scope(), guid, max_bytes).await
                 })
                 .await?
             }
@@ -330,37 +303,26 @@ impl Account {
         after: Option<StepCursor>,
         size: PageSize,
     ) -> Result<Page<(Step, StepCursor)>> {
-        let bodies = if bodies { Bodies::Read } else { Bodies::Skip };
         let page = StepPage {
             task,
-            bodies,
+            bodies: if bodies { Bodies::Read } else { Bodies::Skip },
             after,
             size,
         };
-        let rows = page.list_small_texts(self.reader()).await?;
+        let max_bytes = page.max_small_bytes();
+        let rows = page.list(self.reader(), size.rows(), max_bytes).await?;
         let rows = Page::from_rows(rows, size);
         let is_complete = |ListedStep { step, .. }: &ListedStep| {
-            let bytes = match bodies {
-                Bodies::Read => step.size + step.body_size,
-                Bodies::Skip | Bodies::Mark => step.size,
-            };
-            step.language_count == 0 && bytes <= page.max_small_bytes()
+            let body_bytes = if bodies { step.body_size } else { 0 };
+            step.language_count == 0 && step.size + body_bytes <= max_bytes
         };
-        match rows.items.first().map(|first| first.order_epoch) {
-            Some(epoch) if rows.items.iter().all(is_complete) => {
-                let rows = Page {
-                    items: rows.items.into_iter().map(|row| row.step).collect(),
-                    more: rows.more,
-                };
-                Ok(page.complete(self.reader(), rows, epoch).await?)
-            }
-            _ => {
-                self.read_snapshot(move |snapshot, texts| async move {
-                    page.read(snapshot.scope(), texts).await
-                })
-                .await
-            }
+        if !rows.items.is_empty() && rows.items.iter().all(is_complete) {
+            return Ok(page.complete(self.reader(), rows).await?);
         }
+        self.read_snapshot(|snapshot, max_bytes| async move {
+            page.read(snapshot.scope(), max_bytes).await
+        })
+        .await
     }
 
     /// The task's order epoch. Fails with [`Error::TaskNotFound`] if there is no such task.

@@ -7,8 +7,7 @@ use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
 use super::{
-    LARGE_BYTES,
-    guide_rows::{StepRows, TaskRows, read_steps, read_tasks, steps_by_subtask},
+    guide_rows::{read_steps, read_tasks, steps_by_subtask},
     steps::Bodies,
     tasks::task_sizes,
 };
@@ -25,7 +24,7 @@ use crate::{
         account::Scope,
         entity::task,
         error::StoreError,
-        rows::{read_digest, read_step, read_step_translations, read_task, read_task_translations},
+        rows::{StepRows, TaskRows, read_digest, read_step, read_task},
     },
 };
 
@@ -111,15 +110,13 @@ fn add_outdated(
 }
 
 /// A task with its steps, without the tasks that it manages.
-fn tree_of((task, translations): TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
+fn tree_of(task: TaskRows, steps: Vec<StepRows>) -> Result<TaskTree, StoreError> {
     let ids = steps.iter().map(|(step, _)| StepId(step.guid)).collect();
-    let steps = steps
-        .into_iter()
-        .map(|(step, translations)| read_step(step, read_step_translations(translations)?))
-        .collect::<Result<Vec<_>, StoreError>>()?;
+    let steps = steps.into_iter().map(read_step);
+    let steps = steps.collect::<Result<Vec<_>, StoreError>>()?;
     let places = steps.iter().map(|(step, place)| (step.guid, *place));
     Ok(TaskTree {
-        task: read_task(task, read_task_translations(translations)?, ids)?,
+        task: read_task(task, ids)?,
         places: places.collect(),
         steps: steps.into_iter().map(|(step, _)| step).collect(),
         managed: BTreeMap::new(),
@@ -143,7 +140,7 @@ impl Account {
     /// Reads a task tree. Fails if its texts are larger than a message may be.
     pub async fn export_task(&self, guid: TaskId) -> Result<TaskTree> {
         let limit = self.max_message_bytes();
-        self.read_snapshot(move |snapshot, texts| async move {
+        self.read_snapshot(|snapshot, max_bytes| async move {
             let scope = snapshot.scope();
             let tasks = find_tasks(scope, &[guid]).await?;
             let ids: Vec<Uuid> = tasks.keys().copied().collect();
@@ -154,7 +151,7 @@ impl Account {
                 let resource = SizedResource::Guide;
                 return Err(Error::TooLarge { resource, limit }.into());
             }
-            texts.check(bytes, LARGE_BYTES)?;
+            max_bytes.check(bytes)?;
             let ids: Vec<TaskId> = tasks.into_keys().map(TaskId).collect();
             let (mut trees, _) = read_trees(scope, &ids).await?;
             let tree = trees.pop();

@@ -1,7 +1,5 @@
 //! Reads of tasks.
 
-use std::collections::BTreeMap;
-
 use sea_orm::{
     ColumnTrait, Condition, ConnectionTrait, DbBackend, DerivePartialModel, ExprTrait,
     FromQueryResult, PartialModelTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select,
@@ -9,7 +7,7 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{LARGE_BYTES, Texts, count_fitting, group_by_id, read_by_ids};
+use super::{LARGE_BYTES, MaxBytes, count_fitting, find_within, join_translations, read_by_ids};
 use crate::{
     domain::{
         Error, Result,
@@ -23,7 +21,7 @@ use crate::{
         account::Scope,
         entity::{step, task, task_translation},
         error::StoreError,
-        rows::{KIND_LINKED, read_task, read_task_translations, valid},
+        rows::{KIND_LINKED, read_task, valid},
     },
 };
 
@@ -61,25 +59,15 @@ fn rows_with_step_ids(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::En
 pub async fn find(
     scope: Scope<'_, impl ConnectionTrait>,
     guid: TaskId,
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<Option<Task>, StoreError> {
-    match find_small_row(scope, guid).await? {
-        Some(row) => Ok(with_translations(scope, vec![row]).await?.pop()),
-        None => Ok(find_all(scope, &[guid], texts).await?.pop()),
-    }
+    let row = by_id(scope, guid);
+    let row = find_within(scope, row, task::Column::Size.into_expr(), max_bytes).await?;
+    Ok(read_rows(scope, Vec::from_iter(row)).await?.pop())
 }
 
-async fn find_small_row(
-    scope: Scope<'_, impl ConnectionTrait>,
-    guid: TaskId,
-) -> Result<Option<TaskRow>, StoreError> {
-    let mut rows = rows_with_step_ids(scope)
-        .filter(task::Column::Guid.eq(guid.0))
-        .filter(task::Column::Size.lte(LARGE_BYTES))
-        .into_model()
-        .all(scope.db)
-        .await?;
-    Ok(rows.pop())
+fn by_id(scope: Scope<'_, impl ConnectionTrait>, guid: TaskId) -> Select<task::Entity> {
+    rows_with_step_ids(scope).filter(task::Column::Guid.eq(guid.0))
 }
 
 /// The tasks that exist, with the ids of their steps, in no order. Whether they are large depends on the
@@ -87,11 +75,11 @@ async fn find_small_row(
 pub async fn find_all(
     scope: Scope<'_, impl ConnectionTrait>,
     guids: &[TaskId],
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<Vec<Task>, StoreError> {
     let guids = guids.iter().map(|guid| guid.0);
     let sizes = task_sizes(scope, task::Column::Guid, guids.clone()).await?;
-    texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
+    max_bytes.check(sizes.iter().map(|task| task.size).sum())?;
     read_all(scope, guids).await
 }
 
@@ -101,7 +89,15 @@ async fn read_all(
 ) -> Result<Vec<Task>, StoreError> {
     let rows = rows_with_step_ids(scope);
     let rows = read_by_ids(scope, rows, task::Column::Guid, guids).await?;
-    with_translations(scope, rows).await
+    read_rows(scope, rows).await
+}
+
+async fn read_rows(
+    scope: Scope<'_, impl ConnectionTrait>,
+    rows: Vec<TaskRow>,
+) -> Result<Vec<Task>, StoreError> {
+    let rows = with_translations(scope, rows, |row| &row.task).await?;
+    rows.into_iter().map(TaskRow::read).collect()
 }
 
 /// The size of a task.
@@ -125,38 +121,35 @@ pub async fn task_sizes(
     read_by_ids(scope, sizes, column, ids).await
 }
 
-/// The tasks of rows with their translations. The caller ensures that both are of one state.
-async fn with_translations(
+/// Adds the translations of tasks to their rows. The caller ensures that both are of one state.
+pub async fn with_translations<R>(
     scope: Scope<'_, impl ConnectionTrait>,
-    rows: Vec<TaskRow>,
-) -> Result<Vec<Task>, StoreError> {
-    let mut translations = translations(scope, rows.iter().map(|row| &row.task)).await?;
-    let tasks = rows.into_iter().map(|row| {
-        let translations = translations.remove(&row.task.guid).unwrap_or_default();
-        row.read(translations)
-    });
-    tasks.collect()
-}
-
-/// The translations of tasks, by task.
-pub async fn translations(
-    scope: Scope<'_, impl ConnectionTrait>,
-    rows: impl Iterator<Item = &task::Model>,
-) -> Result<BTreeMap<Uuid, Vec<task_translation::Model>>, StoreError> {
-    let translated = rows.filter(|row| row.language_count > 0);
-    let translated = translated.map(|row| row.guid);
-    let found = scope.find::<task_translation::Entity>();
-    let rows = read_by_ids(scope, found, task_translation::Column::Task, translated).await?;
-    Ok(group_by_id(rows, |row: &task_translation::Model| row.task))
+    rows: Vec<R>,
+    task: impl Fn(&R) -> &task::Model,
+) -> Result<Vec<(R, Vec<task_translation::Model>)>, StoreError> {
+    use task_translation::{Column, Entity, Model};
+    let translated = rows
+        .iter()
+        .map(&task)
+        .filter(|task| task.language_count > 0);
+    let ids = translated.map(|task| task.guid);
+    let translations = read_by_ids(scope, scope.find::<Entity>(), Column::Task, ids).await?;
+    let owner = |row: &Model| row.task;
+    Ok(join_translations(
+        rows,
+        |row| task(row).guid,
+        translations,
+        owner,
+    ))
 }
 
 impl TaskRow {
-    fn read(self, translations: Vec<task_translation::Model>) -> Result<Task, StoreError> {
-        let ids = self.step_ids.as_deref().unwrap_or_default();
+    fn read((row, translations): (Self, Vec<task_translation::Model>)) -> Result<Task, StoreError> {
+        let ids = row.step_ids.as_deref().unwrap_or_default();
         let ids = ids.split(',').filter(|id| !id.is_empty());
         let steps = ids.map(|id| valid(Uuid::try_parse(id), "guid").map(StepId));
         let steps = steps.collect::<Result<_, _>>()?;
-        read_task(self.task, read_task_translations(translations)?, steps)
+        read_task((row.task, translations), steps)
     }
 }
 
@@ -167,7 +160,7 @@ async fn list(
     filter: &TaskFilter,
     after: Option<TaskId>,
     size: PageSize,
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<Page<Task>, StoreError> {
     let mut sizes: Vec<TaskSize> = matching(scope, filter, after)
         .limit(size.rows())
@@ -181,7 +174,7 @@ async fn list(
     });
     let fitting = count_fitting(bytes, size);
     sizes.truncate(fitting);
-    texts.check(sizes.iter().map(|task| task.size).sum(), LARGE_BYTES)?;
+    max_bytes.check(sizes.iter().map(|task| task.size).sum())?;
     let mut items = read_all(scope, sizes.iter().map(|task| task.guid)).await?;
     items.sort_by_key(|task| task.guid);
     let more = found > items.len();
@@ -233,11 +226,20 @@ fn condition(filter: &TaskFilter) -> Condition {
 impl Account {
     /// Reads a task with the ids of its steps. One statement reads a small task without translations.
     pub async fn get_task(&self, guid: TaskId) -> Result<Task> {
-        let found = match find_small_row(self.reader(), guid).await? {
-            Some(row) if row.task.language_count == 0 => Some(row.read(Vec::new())?),
-            _ => {
-                self.read_snapshot(move |snapshot, texts| async move {
-                    find(snapshot.scope(), guid, texts).await
+        let scope = self.reader();
+        let small = by_id(scope, guid)
+            .filter(task::Column::Size.lte(LARGE_BYTES))
+            .filter(task::Column::LanguageCount.eq(0))
+            .into_model()
+            .all(scope.db)
+            .await
+            .map_err(StoreError::from)?
+            .pop();
+        let found = match small {
+            Some(row) => Some(TaskRow::read((row, Vec::new()))?),
+            None => {
+                self.read_snapshot(|snapshot, max_bytes| async move {
+                    find(snapshot.scope(), guid, max_bytes).await
                 })
                 .await?
             }
@@ -249,13 +251,12 @@ impl Account {
     /// A page has about [`PAGE_BYTES`](crate::domain::page::PAGE_BYTES), but at least one task.
     pub async fn list_tasks(
         &self,
-        filter: TaskFilter,
+        filter: &TaskFilter,
         after: Option<TaskId>,
         size: PageSize,
     ) -> Result<Page<Task>> {
-        self.read_snapshot(move |snapshot, texts| {
-            let filter = filter.clone();
-            async move { list(snapshot.scope(), &filter, after, size, texts).await }
+        self.read_snapshot(|snapshot, max_bytes| async move {
+            list(snapshot.scope(), filter, after, size, max_bytes).await
         })
         .await
     }

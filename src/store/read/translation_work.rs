@@ -52,18 +52,16 @@ impl Account {
             // Fails if the task does not exist.
             self.order_epoch(task).await?;
         }
-        let filter = filter.clone();
-        self.read_snapshot(move |snapshot, texts| {
-            let filter = filter.clone();
-            async move {
-                let scope = snapshot.scope();
-                let page = find_work(scope, &filter, after, size).await?;
-                // A page has about `PAGE_BYTES`, except that a single source may be larger.
-                texts.check(page.bytes, LARGE_PAGE_BYTES)?;
-                let items = read_sources(scope, &filter, page.found).await?;
-                let next = page.next;
-                Ok(TranslationWorkPage { items, next })
+        self.read_snapshot(|snapshot, max_bytes| async move {
+            let scope = snapshot.scope();
+            let page = find_work(scope, filter, after, size).await?;
+            // A page has about `PAGE_BYTES`, except that a single source may be larger.
+            if page.bytes > LARGE_PAGE_BYTES {
+                max_bytes.check(page.bytes)?;
             }
+            let items = read_sources(scope, filter, page.found).await?;
+            let next = page.next;
+            Ok(TranslationWorkPage { items, next })
         })
         .await
     }

@@ -112,7 +112,7 @@ impl Account {
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
         let options = Arc::new(call.options);
         let (start, seen) = call.after.unzip();
-        let read = self.read_for_validation(call.source, call.replaced, &options);
+        let read = self.read_for_validation(&call.source, &call.replaced, &options);
         let read = read.await?;
         let weight = read.weight();
         let (document, options_bytes) = (call.document, call.options_bytes);
@@ -198,8 +198,8 @@ impl Account {
         task: TaskId,
         options: &Arc<ValidationOptions>,
     ) -> Result<(Vec<Finding>, usize)> {
-        let source = GuideSource::Stored(task);
-        let read = self.read_for_validation(source, BTreeSet::new(), options);
+        let (source, replaced) = (GuideSource::Stored(task), BTreeSet::new());
+        let read = self.read_for_validation(&source, &replaced, options);
         let read = match read.await {
             Ok(read) => read,
             Err(Error::TaskNotFound(_)) => return Ok((Vec::new(), 0)),
@@ -220,18 +220,13 @@ impl Account {
 
     async fn read_for_validation(
         &self,
-        source: GuideSource,
-        replaced: BTreeSet<TaskId>,
+        source: &GuideSource,
+        replaced: &BTreeSet<TaskId>,
         options: &ValidationOptions,
     ) -> Result<ReadGuide> {
-        let account = self.clone();
-        let known = options.known_variables.clone();
-        Self::run_to_end(async move {
-            let snapshot = account.begin_snapshot().await?;
-            let read = account.read_guide(snapshot.scope(), &source, Some(replaced), &known);
-            Ok(read.await?)
-        })
-        .await
+        let (snapshot, known) = (self.begin_snapshot().await?, &options.known_variables);
+        let read = self.read_guide(snapshot.scope(), source, Some(replaced), known);
+        Ok(read.await?)
     }
 
     /// Validates a guide. A heavy one is validated on a thread of its own.

@@ -2,7 +2,9 @@ use sea_orm::{ActiveValue::NotSet, IntoActiveModel};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{read_account, read_external_id, read_product, read_published, valid};
+use super::{
+    read_account, read_external_id, read_product, read_published, read_step_translation, valid,
+};
 use crate::{
     domain::{
         Error,
@@ -17,10 +19,13 @@ use crate::{
         step::{Cost, Looping, Step, StepContent, StepKind, StepType, SubtaskRef},
         text::{Body, Tag},
         time::Timestamp,
-        translation::StepTranslations,
         translation_work::SourceDigest,
     },
-    store::{entity::step, error::StoreError, json::Json},
+    store::{
+        entity::{step, step_translation},
+        error::StoreError,
+        json::Json,
+    },
 };
 
 /// The fields of a step that no statement filters or sorts by: the column `content`.
@@ -51,11 +56,11 @@ fn is_zero(number: &i32) -> bool {
     *number == 0
 }
 
-/// The step of a row, and its place in the task.
-pub fn read_step(
-    row: step::Model,
-    translations: StepTranslations,
-) -> Result<(Step, Place), StoreError> {
+/// The row of a step with those of its translations.
+pub type StepRows = (step::Model, Vec<step_translation::Model>);
+
+/// A step, and its place in the task.
+pub fn read_step((row, translations): StepRows) -> Result<(Step, Place), StoreError> {
     let Json(fields) = row.content;
     let step_type = StepType::from_number(row.kind).ok_or(StoreError::Corrupt("kind"))?;
     let cost = Cost::new(fields.cost).ok_or(StoreError::Corrupt("cost"))?;
@@ -84,7 +89,10 @@ pub fn read_step(
             published: read_published(row.published)?,
             skills: fields.skills,
             tags: fields.tags,
-            translations,
+            translations: translations
+                .into_iter()
+                .map(read_step_translation)
+                .collect::<Result<_, _>>()?,
         },
         link: read_link(row.is_link, subtask.map(|subtask| subtask.task))?,
         r_data: fields.r_data,

@@ -1,7 +1,9 @@
 use sea_orm::IntoActiveModel;
 use serde::{Deserialize, Serialize};
 
-use super::{read_account, read_external_id, read_product, read_published, valid};
+use super::{
+    read_account, read_external_id, read_product, read_published, read_task_translation, valid,
+};
 use crate::{
     domain::{
         dependency::Group,
@@ -12,9 +14,12 @@ use crate::{
         task::{AccessLevel, IndexState, LockedTask, ManagedBy, Task, TaskContent},
         text::Name,
         time::Timestamp,
-        translation::TaskTranslations,
     },
-    store::{entity::task, error::StoreError, json::Json},
+    store::{
+        entity::{task, task_translation},
+        error::StoreError,
+        json::Json,
+    },
 };
 
 /// The number of the API's `TASK_TYPE_LINKED`, stored in `kind`.
@@ -31,12 +36,11 @@ pub struct TaskFields {
     pub roles: Vec<i32>,
 }
 
-/// The task of a row with its translations and the ids of its steps in order.
-pub fn read_task(
-    row: task::Model,
-    translations: TaskTranslations,
-    steps: Vec<StepId>,
-) -> Result<Task, StoreError> {
+/// The row of a task with those of its translations.
+pub type TaskRows = (task::Model, Vec<task_translation::Model>);
+
+/// A task with the ids of its steps in order.
+pub fn read_task((row, translations): TaskRows, steps: Vec<StepId>) -> Result<Task, StoreError> {
     let Json(fields) = row.content;
     let level = |number| AccessLevel::from_number(number).ok_or(StoreError::Corrupt("roles"));
     let managed = row.parent_guid.filter(|_| row.kind == KIND_LINKED);
@@ -54,7 +58,10 @@ pub fn read_task(
                 .map(level)
                 .collect::<Result<_, _>>()?,
             external_id: read_external_id(row.external_id)?,
-            translations,
+            translations: translations
+                .into_iter()
+                .map(read_task_translation)
+                .collect::<Result<_, _>>()?,
         },
         managed: managed.map(|parent| ManagedBy {
             parent: TaskId(parent),

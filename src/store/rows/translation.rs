@@ -8,9 +8,7 @@ use crate::{
         ids::{AccountId, StepId, TaskId},
         json::Instruction,
         text::{Body, Name, Title},
-        translation::{
-            Language, StepTranslation, StepTranslations, TaskTranslation, TaskTranslations,
-        },
+        translation::{Language, StepTranslation, TaskTranslation},
         translation_work::SourceDigest,
     },
     store::{
@@ -46,13 +44,6 @@ pub fn read_step_translation(
     Ok((Language::stored(row.language), translation))
 }
 
-/// All translations of one step.
-pub fn read_step_translations(
-    rows: impl IntoIterator<Item = step_translation::Model>,
-) -> Result<StepTranslations, StoreError> {
-    rows.into_iter().map(read_step_translation).collect()
-}
-
 pub fn read_task_translation(
     row: task_translation::Model,
 ) -> Result<(Language, TaskTranslation), StoreError> {
@@ -61,13 +52,6 @@ pub fn read_task_translation(
         locked: row.locked,
     };
     Ok((Language::stored(row.language), translation))
-}
-
-/// All translations of one task.
-pub fn read_task_translations(
-    rows: impl IntoIterator<Item = task_translation::Model>,
-) -> Result<TaskTranslations, StoreError> {
-    rows.into_iter().map(read_task_translation).collect()
 }
 
 /// The row of a task's translation. `source` is the name that was translated.

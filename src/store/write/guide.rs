@@ -99,7 +99,7 @@ impl Tx<'_> {
             return Ok(());
         }
         let with_copies = stored_count(bytes.saturating_mul(COPIES));
-        self.texts().check(with_copies, LARGE_BYTES)
+        self.max_bytes().check(with_copies)
     }
 
     /// Locks the steps of a guide whose tasks are locked, and reads the guide. Returns `None` if it is

@@ -8,19 +8,16 @@ use crate::{
     domain::{
         decide::{ManagedTasks, StepSnapshot},
         ids::{StepId, TaskId},
-        order::Place,
-        step::Step,
         task::LockedTask,
-        translation::StepTranslations,
     },
     store::{
         entity::step::{Column, Entity},
         error::StoreError,
         read::{
-            LARGE_BYTES, Texts,
+            LARGE_BYTES,
             steps::{self, Bodies},
         },
-        rows::read_step,
+        rows::{StepRows, read_step},
     },
 };
 
@@ -32,12 +29,13 @@ pub enum WithManaged {
 }
 
 /// A step without the tasks that it manages.
-fn unmanaged((step, place): (Step, Place)) -> StepSnapshot {
-    StepSnapshot {
+fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
+    let (step, place) = read_step(rows)?;
+    Ok(StepSnapshot {
         step,
         place,
         managed: ManagedTasks::default(),
-    }
+    })
 }
 
 impl Tx<'_> {
@@ -48,8 +46,8 @@ impl Tx<'_> {
             .filter(Column::Guid.eq(guid.0))
             .filter(steps::step_bytes().lte(LARGE_BYTES));
         let rows = self.locked(small, Column::Guid).all(self.db()).await?;
-        let steps = steps::with_translations(self.scope(), rows, Bodies::Read).await?;
-        Ok(steps.into_iter().next().map(unmanaged))
+        let rows = steps::with_translations(self.scope(), rows, Bodies::Read).await?;
+        rows.into_iter().next().map(unmanaged).transpose()
     }
 
     /// Locks a step with the tasks that it manages and their wiring steps, and reads them. `tasks` are
@@ -120,24 +118,14 @@ impl Tx<'_> {
         guid: StepId,
         bodies: Bodies,
     ) -> Result<Option<StepSnapshot>, StoreError> {
-        if bodies == Bodies::Read {
-            let found = steps::find(self.scope(), guid, self.texts()).await?;
-            return Ok(found.map(unmanaged));
-        }
-        let steps = || self.find::<Entity>().filter(Column::Guid.eq(guid.0));
-        let max_bytes = match self.texts() {
-            Texts::Small => LARGE_BYTES,
-            Texts::Permitted(bytes) => Ord::max(bytes, LARGE_BYTES),
+        let scope = self.scope();
+        let row = steps::find_row(scope, guid, bodies, self.max_bytes()).await?;
+        let rows = match (row, bodies) {
+            (Some(row), Bodies::Read) => steps::with_translations(scope, vec![row], bodies)
+                .await?
+                .pop(),
+            (row, _) => row.map(|row| (row, Vec::new())),
         };
-        let fitting = steps().select_except([Column::Body]);
-        let fitting = fitting.filter(Column::Size.lte(max_bytes));
-        if let Some(row) = fitting.all(self.db()).await?.pop() {
-            return Ok(Some(unmanaged(read_step(row, StepTranslations::new())?)));
-        }
-        let sizes: Vec<i64> = self.read_column(steps(), Column::Size).await?;
-        for bytes in sizes {
-            self.texts().check(bytes, LARGE_BYTES)?;
-        }
-        Ok(None)
+        rows.map(unmanaged).transpose()
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     store::{
         entity::{step, task},
         error::StoreError,
-        read::{MAX_IDS_PER_STATEMENT, Texts, tasks},
+        read::{MAX_IDS_PER_STATEMENT, MaxBytes, tasks},
         rows::LockedTaskRow,
     },
 };
@@ -80,20 +80,18 @@ impl Tx<'_> {
     /// A locked task. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large and
     /// the write has no permit for that.
     pub async fn read_task(&self, guid: TaskId) -> Result<Option<Task>, StoreError> {
-        tasks::find(self.scope(), guid, self.texts()).await
+        tasks::find(self.scope(), guid, self.max_bytes()).await
     }
 
     /// Locked tasks, in no order. Fails like [`Self::read_task`] if they are large together.
     pub async fn read_tasks(&self, guids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        tasks::find_all(self.scope(), guids, self.texts()).await
+        tasks::find_all(self.scope(), guids, self.max_bytes()).await
     }
 
-    /// Which rows the write may read.
-    pub fn texts(&self) -> Texts {
-        match &self.large_read_permit {
-            None => Texts::Small,
-            Some(permit) => Texts::Permitted(permit.bytes),
-        }
+    /// How many bytes of rows the write may read.
+    pub fn max_bytes(&self) -> MaxBytes {
+        let permit = self.large_read_permit.as_ref();
+        permit.map_or(MaxBytes::SMALL, |permit| MaxBytes::permitted(permit.bytes))
     }
 
     /// The places of a step of a locked task and of the one after it; `None` if the step does not belong

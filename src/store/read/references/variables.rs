@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use super::{page, reference};
 use crate::{
-    analysis_threads::check_call,
     domain::{
         analysis::{Reference, ReferenceCursor, ReferenceKind, ReferencePage, VariableFilter},
         ids::TaskId,
@@ -23,7 +22,7 @@ use crate::{
         },
         error::StoreError,
         read::{
-            LARGE_BYTES, Texts, count_within_page_bytes,
+            MaxBytes, count_within_page_bytes,
             name_users::{NamingTexts, name_uses, read_texts, read_users},
         },
         rows::read_product,
@@ -42,7 +41,7 @@ pub async fn to_variable(
     filter: &VariableFilter,
     after: Option<ReferenceCursor>,
     size: usize,
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<ReferencePage, StoreError> {
     let mut cursor = after.unwrap_or_else(|| {
         ReferenceCursor::start_of(match filter.may_have_setters() {
@@ -53,7 +52,7 @@ pub async fn to_variable(
     let mut items = Vec::new();
     let mut limit = size + 1;
     for _ in 0..MAX_BATCHES {
-        let batch = read_batch(scope, filter, &cursor, limit, texts);
+        let batch = read_batch(scope, filter, &cursor, limit, max_bytes);
         let (references, continues_after) = batch.await?;
         items.extend(references.into_iter().filter(|item| cursor.is_before(item)));
         if items.len() > size {
@@ -86,7 +85,7 @@ async fn read_batch(
     filter: &VariableFilter,
     cursor: &ReferenceCursor,
     limit: usize,
-    texts: Texts,
+    max_bytes: MaxBytes,
 ) -> Result<(Vec<Reference>, Option<Uuid>), StoreError> {
     let ids = find_ids(scope, filter, cursor, limit + 1).await?;
     let mut users = read_users(scope, &ids).await?;
@@ -95,7 +94,7 @@ async fn read_batch(
     let has_more = users.len() > fitting;
     users.truncate(fitting);
     let largest = users.iter().map(|user| user.size).max();
-    texts.check(largest.unwrap_or_default(), LARGE_BYTES)?;
+    max_bytes.check(largest.unwrap_or_default())?;
     let last = users.last().filter(|_| has_more).map(|user| user.guid);
     let texts = read_texts(scope, &users).await?;
     let references = match cursor.kind {
@@ -179,7 +178,6 @@ async fn readers(
     }
     let mut references = Vec::new();
     for texts in texts {
-        check_call()?;
         let dependencies = texts.content.0.dependencies.iter();
         let conditions = dependencies.flat_map(|group| filter.conditions_reading(group));
         references.extend(conditions.map(|(path, condition)| {
