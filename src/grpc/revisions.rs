@@ -99,11 +99,10 @@ impl RevisionService for Services {
             let (task, name) = task_and_revision(&task, "revision", &revision)?;
             let account = self.account(&caller);
             let (revision, document) = if without_document {
-                let found = account.find_revision(task, &name, "revision").await?;
-                (found.0, None)
+                (account.get_revision(task, &name, "revision").await?, None)
             } else {
-                let found = account.get_revision(task, &name, "revision").await?;
-                let (revision, guide, permit) = found;
+                let found = account.get_revision_and_guide(task, &name, "revision");
+                let ((revision, guide), permit) = found.await?;
                 let DecodedGuide { document, memory } = decoded(guide, permit, 0).await?;
                 let bytes = memory.bytes();
                 // From now on it counts as the response.
@@ -468,7 +467,8 @@ impl ComparedGuide {
         field: &'static str,
         other: usize,
     ) -> Result<Self> {
-        let (revision, guide, permit) = account.get_revision(task, name, field).await?;
+        let found = account.get_revision_and_guide(task, name, field);
+        let ((revision, guide), permit) = found.await?;
         let bytes = guide.document_bytes;
         Ok(Self {
             guide: decoded(guide, permit, other).await?,

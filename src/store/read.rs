@@ -25,6 +25,7 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, FromQueryResult, QueryFilter,
     QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::{
@@ -145,11 +146,20 @@ impl Account {
         &self,
         read: impl Fn(Snapshot, MaxBytes) -> F,
     ) -> Result<T> {
+        let (read, _permit) = self.read_with_permit(read).await?;
+        Ok(read)
+    }
+
+    /// The same for a caller that keeps the permit.
+    async fn read_with_permit<T, F: Future<Output = Result<T, StoreError>>>(
+        &self,
+        read: impl Fn(Snapshot, MaxBytes) -> F,
+    ) -> Result<(T, Option<OwnedSemaphorePermit>)> {
         let (mut max_bytes, mut permit) = (MaxBytes::SMALL, None);
         loop {
             let outcome = read(self.begin_snapshot().await?, max_bytes).await;
             let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
-                return Ok(outcome?);
+                return Ok((outcome?, permit));
             };
             // A call that waits for a permit holds none.
             drop(permit.take());

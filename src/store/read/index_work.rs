@@ -1,9 +1,6 @@
 //! Lists what an external index still has to read or to forget.
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
-    QuerySelect, Select,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
 
 use crate::{
@@ -18,7 +15,7 @@ use crate::{
     store::{
         Account,
         account::Scope,
-        entity::{index_deletion, step, task},
+        entity::{AccountEntity, index_deletion, step, task},
         error::StoreError,
     },
 };
@@ -30,110 +27,116 @@ impl Account {
         after: Option<IndexCursor>,
         size: PageSize,
     ) -> Result<Page<(IndexCursor, IndexWork)>> {
-        let first = after.map_or(IndexPart::Tasks, |after| after.part);
-        let mut rows = Vec::new();
-        for part in IndexPart::ALL.into_iter().filter(|part| *part >= first) {
-            let after = after.filter(|after| after.part == part);
-            let after = after.map_or(Uuid::nil(), |after| after.guid);
-            let limit = size.rows() - rows.len() as u64;
-            if limit == 0 {
-                break;
+        let after = after.unwrap_or(IndexCursor {
+            part: IndexPart::Tasks,
+            guid: Uuid::nil(),
+        });
+        self.read_snapshot(|snapshot, _| async move {
+            let mut rows = Vec::new();
+            for part in IndexPart::ALL
+                .into_iter()
+                .skip_while(|part| *part < after.part)
+            {
+                let limit = size.rows() - rows.len() as u64;
+                if limit == 0 {
+                    break;
+                }
+                let last = if part == after.part {
+                    after.guid
+                } else {
+                    Uuid::nil()
+                };
+                let work = list_part(snapshot.scope(), part, last, limit).await?;
+                rows.extend(work.into_iter().map(|work| {
+                    let guid = work.guid;
+                    (IndexCursor { part, guid }, work)
+                }));
             }
-            let work = self.list_part(part, after, limit).await?;
-            rows.extend(work.into_iter().map(|work| {
-                let guid = work.guid;
-                (IndexCursor { part, guid }, work)
-            }));
-        }
-        Ok(Page::from_rows(rows, size))
-    }
-
-    async fn list_part(
-        &self,
-        part: IndexPart,
-        after: Uuid,
-        limit: u64,
-    ) -> Result<Vec<IndexWork>, StoreError> {
-        let scope = self.reader();
-        let dirty = |rows: Vec<DirtyRow>, kind| {
-            let work = rows.into_iter().map(|row| row.read(kind));
-            Ok(work.collect())
-        };
-        match part {
-            IndexPart::Tasks => {
-                let tasks = next(dirty_tasks(scope), task::Column::Guid, after, limit);
-                dirty(tasks.into_model().all(scope.db).await?, IndexKind::Task)
-            }
-            IndexPart::Steps => {
-                let steps = next(dirty_steps(scope), step::Column::Guid, after, limit);
-                dirty(steps.into_model().all(scope.db).await?, IndexKind::Step)
-            }
-            IndexPart::Deletions => {
-                let rows = scope.find::<index_deletion::Entity>();
-                let deletions = next(rows, index_deletion::Column::Guid, after, limit);
-                let rows = deletions.all(scope.db).await?.into_iter();
-                rows.map(read_deletion).collect()
-            }
-        }
+            Ok(Page::from_rows(rows, size))
+        })
+        .await
     }
 }
 
-/// A task or step that the index has not acknowledged.
-#[derive(FromQueryResult)]
-struct DirtyRow {
-    guid: Uuid,
-    /// The task of a step, or the task itself.
-    task: Uuid,
-    /// Whether the index holds an earlier version.
-    indexed: bool,
-    version: i64,
-    modified_ts: i64,
-}
-
-impl DirtyRow {
-    fn read(self, kind: IndexKind) -> IndexWork {
-        let state = if self.indexed {
-            IndexWorkState::Changed
-        } else {
-            IndexWorkState::New
-        };
-        let etag = Etag::of_version(self.guid, self.version, Timestamp(self.modified_ts));
-        IndexWork {
-            guid: self.guid,
-            kind,
-            task: TaskId(self.task),
-            state,
-            etag: etag.into_string(),
+async fn list_part(
+    scope: Scope<'_, impl ConnectionTrait>,
+    part: IndexPart,
+    after: Uuid,
+    limit: u64,
+) -> Result<Vec<IndexWork>, StoreError> {
+    match part {
+        IndexPart::Tasks => {
+            use task::{Column, Entity};
+            let columns = [
+                Column::Guid,
+                Column::Guid,
+                Column::MvnIndexed,
+                Column::Version,
+                Column::ModifiedTs,
+            ];
+            let dirty = Column::DirtyRecord;
+            list_dirty::<Entity>(scope, IndexKind::Task, columns, dirty, after, limit).await
+        }
+        IndexPart::Steps => {
+            use step::{Column, Entity};
+            let columns = [
+                Column::Guid,
+                Column::Task,
+                Column::Indexed,
+                Column::Version,
+                Column::ModifiedTs,
+            ];
+            let dirty = Column::DirtyRecord;
+            list_dirty::<Entity>(scope, IndexKind::Step, columns, dirty, after, limit).await
+        }
+        IndexPart::Deletions => {
+            use index_deletion::{Column, Entity};
+            let rows = scope
+                .find::<Entity>()
+                .filter(Column::Guid.gt(after))
+                .order_by_asc(Column::Guid)
+                .limit(limit)
+                .all(scope.db)
+                .await?;
+            rows.into_iter().map(read_deletion).collect()
         }
     }
 }
 
-fn dirty_tasks(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::Entity> {
-    use task::Column;
-    scope
-        .find::<task::Entity>()
+/// Lists tasks or steps that the index has not acknowledged. `columns` are the id, the task, whether the
+/// index holds an earlier version, the version, and when it was written.
+async fn list_dirty<E: AccountEntity>(
+    scope: Scope<'_, impl ConnectionTrait>,
+    kind: IndexKind,
+    columns: [E::Column; 5],
+    dirty: E::Column,
+    after: Uuid,
+    limit: u64,
+) -> Result<Vec<IndexWork>, StoreError> {
+    let [guid, ..] = columns;
+    let rows: Vec<(Uuid, TaskId, bool, i64, i64)> = scope
+        .find::<E>()
         .select_only()
-        .columns([Column::Guid, Column::Version, Column::ModifiedTs])
-        .column_as(Column::Guid, "task")
-        .column_as(Column::MvnIndexed, "indexed")
+        .columns(columns)
         // The condition of the partial index, which a bound value would not match.
-        .filter(Column::DirtyRecord.into_expr())
-}
-
-fn dirty_steps(scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
-    use step::Column;
-    scope
-        .find::<step::Entity>()
-        .select_only()
-        .columns([Column::Guid, Column::Task, Column::Indexed])
-        .columns([Column::Version, Column::ModifiedTs])
-        // As for tasks.
-        .filter(Column::DirtyRecord.into_expr())
-}
-
-/// The first rows after an id.
-fn next<E: EntityTrait>(rows: Select<E>, guid: E::Column, after: Uuid, limit: u64) -> Select<E> {
-    rows.filter(guid.gt(after)).order_by_asc(guid).limit(limit)
+        .filter(dirty.into_expr())
+        .filter(guid.gt(after))
+        .order_by_asc(guid)
+        .limit(limit)
+        .into_tuple()
+        .all(scope.db)
+        .await?;
+    let work = |(guid, task, indexed, version, modified)| IndexWork {
+        guid,
+        kind,
+        task,
+        state: match indexed {
+            true => IndexWorkState::Changed,
+            false => IndexWorkState::New,
+        },
+        etag: Etag::of_version(guid, version, Timestamp(modified)).into_string(),
+    };
+    Ok(rows.into_iter().map(work).collect())
 }
 
 fn read_deletion(row: index_deletion::Model) -> Result<IndexWork, StoreError> {

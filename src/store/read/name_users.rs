@@ -19,26 +19,18 @@ use crate::{
     },
 };
 
-/// A task or step that uses names, without its texts.
+/// A task or step that uses names.
 #[derive(FromQueryResult)]
 pub struct NameUser {
-    pub guid: Uuid,
-    /// The task of a step, or the task itself.
-    pub task: Uuid,
-    /// The bytes of its texts without bodies.
-    pub size: i64,
-}
-
-/// A task or step with the texts that name variables.
-#[derive(FromQueryResult)]
-pub struct NamingTexts {
     pub guid: Uuid,
     /// The task of a step, or the task itself.
     pub task: Uuid,
     /// The title of a step, or the name of a task.
     pub title: String,
     pub product_id: i64,
-    pub content: Json<NamingFields>,
+    /// The bytes of its texts without bodies.
+    pub size: i64,
+    content: Option<Json<NamingFields>>,
 }
 
 /// The fields that name variables. A task has no question.
@@ -68,60 +60,58 @@ pub async fn read_users(
     scope: Scope<'_, impl ConnectionTrait>,
     ids: &[Uuid],
 ) -> Result<Vec<NameUser>, StoreError> {
-    let steps = scope.find::<step::Entity>().select_only().columns([
-        step::Column::Guid,
-        step::Column::Task,
-        step::Column::Size,
-    ]);
-    let tasks = scope
-        .find::<task::Entity>()
-        .select_only()
-        .columns([task::Column::Guid, task::Column::Size])
-        .column_as(task::Column::Guid, "task");
-    let mut users = by_id(scope, steps, tasks, ids).await?;
-    users.sort_unstable_by_key(|user: &NameUser| user.guid);
-    Ok(users)
+    read(scope, steps(scope), tasks(scope), ids).await
 }
 
-/// Reads the texts of tasks and steps, in the order of their ids.
+/// Adds to tasks and steps the texts that name variables.
 pub async fn read_texts(
     scope: Scope<'_, impl ConnectionTrait>,
     users: &[NameUser],
-) -> Result<Vec<NamingTexts>, StoreError> {
+) -> Result<Vec<(NameUser, NamingFields)>, StoreError> {
     let ids: Vec<Uuid> = users.iter().map(|user| user.guid).collect();
-    let steps = scope.find::<step::Entity>().select_only().columns([
-        step::Column::Guid,
-        step::Column::Task,
-        step::Column::Title,
-        step::Column::ProductId,
-        step::Column::Content,
-    ]);
-    let tasks = scope
+    let steps = steps(scope).column(step::Column::Content);
+    let tasks = tasks(scope).column(task::Column::Content);
+    let users = read(scope, steps, tasks, &ids).await?.into_iter();
+    let texts = users.filter_map(|mut user| {
+        let Json(fields) = user.content.take()?;
+        Some((user, fields))
+    });
+    Ok(texts.collect())
+}
+
+fn steps(scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+    use step::Column;
+    scope.find::<step::Entity>().select_only().columns([
+        Column::Guid,
+        Column::Task,
+        Column::Title,
+        Column::ProductId,
+        Column::Size,
+    ])
+}
+
+fn tasks(scope: Scope<'_, impl ConnectionTrait>) -> Select<task::Entity> {
+    use task::Column;
+    scope
         .find::<task::Entity>()
         .select_only()
-        .columns([
-            task::Column::Guid,
-            task::Column::ProductId,
-            task::Column::Content,
-        ])
-        .column_as(task::Column::Guid, "task")
-        .column_as(task::Column::Name, "title");
-    let mut texts = by_id(scope, steps, tasks, &ids).await?;
-    texts.sort_unstable_by_key(|texts: &NamingTexts| texts.guid);
-    Ok(texts)
+        .columns([Column::Guid, Column::ProductId, Column::Size])
+        .column_as(Column::Guid, "task")
+        .column_as(Column::Name, "title")
 }
 
 /// Reads the steps with one of these ids. If not all ids are of steps, it reads the tasks, too.
-async fn by_id<R: FromQueryResult + Send + 'static>(
+async fn read(
     scope: Scope<'_, impl ConnectionTrait>,
     steps: Select<step::Entity>,
     tasks: Select<task::Entity>,
     ids: &[Uuid],
-) -> Result<Vec<R>, StoreError> {
+) -> Result<Vec<NameUser>, StoreError> {
     let ids = ids.iter().copied();
     let mut found = read_by_ids(scope, steps, step::Column::Guid, ids.clone()).await?;
     if found.len() < ids.len() {
         found.extend(read_by_ids(scope, tasks, task::Column::Guid, ids).await?);
     }
+    found.sort_unstable_by_key(|user: &NameUser| user.guid);
     Ok(found)
 }

@@ -173,9 +173,8 @@ async fn read_setters(
     for name in &found.names {
         by_name.insert((*name).to_owned(), Vec::new());
     }
-    for step in read_texts(scope, &found.users).await? {
-        let question = step.content.0.question;
-        let question = question.ok_or(StoreError::Corrupt("content"))?;
+    for (step, fields) in read_texts(scope, &found.users).await? {
+        let question = fields.question.ok_or(StoreError::Corrupt("content"))?;
         let name = account_name(read_product(step.product_id)?, question.name.as_str());
         if let Some(setters) = by_name.get_mut(&name) {
             let keys = question.values.into_iter();
@@ -187,15 +186,14 @@ async fn read_setters(
             });
         }
     }
-    let setters = by_name.into_iter().map(|(name, setters)| {
-        let setters = if found.is_complete {
-            OutsideSetters::All(setters)
-        } else {
-            OutsideSetters::TooMany(setters)
-        };
-        (name, setters)
-    });
-    Ok(setters.collect())
+    let list = match found.is_complete {
+        true => OutsideSetters::All,
+        false => OutsideSetters::TooMany,
+    };
+    let by_name = by_name.into_iter();
+    Ok(by_name
+        .map(|(name, setters)| (name, list(setters)))
+        .collect())
 }
 
 /// The conditions that read the names, by name. If some were left out, none are read.
@@ -210,9 +208,8 @@ async fn read_readers(
             .collect());
     }
     let mut by_name: BTreeMap<String, Vec<OutsideReader>> = BTreeMap::new();
-    for user in read_texts(scope, &found.users).await? {
-        let dependencies = user.content.0.dependencies;
-        let dependencies = dependencies.ok_or(StoreError::Corrupt("content"))?;
+    for (_, fields) in read_texts(scope, &found.users).await? {
+        let dependencies = fields.dependencies.ok_or(StoreError::Corrupt("content"))?;
         dependencies.for_each_condition(&mut |condition| {
             let name = full_name(condition);
             if found.names.contains(name.as_str()) {

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, ExprTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect,
-    QueryTrait, Select, SelectExt, sea_query::Expr,
+    ColumnTrait, ConnectionTrait, ExprTrait, FromQueryResult, IdenStatic, QueryFilter, QueryOrder,
+    QuerySelect, QueryTrait, Select, SelectExt, sea_query::Expr,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use super::LARGE_BYTES;
 use crate::{
     domain::{
         Error, Result,
@@ -20,6 +19,7 @@ use crate::{
         },
         ids::TaskId,
         page::{Page, PageSize},
+        size::stored_count,
         text::Name,
         time::Timestamp,
     },
@@ -35,42 +35,33 @@ use crate::{
     },
 };
 
-/// A revision's row without its guide, and its aliases, separated by commas.
+/// A revision without its guide, and its aliases, separated by commas.
 #[derive(FromQueryResult)]
 struct RevisionRow {
-    task: Uuid,
-    number: i64,
-    cause: i32,
-    note: String,
-    subject: String,
-    created_ts: i64,
-    task_name: String,
-    product_id: i64,
-    step_count: i64,
-    guide_etag: String,
-    size: i64,
-    document_size: i64,
+    #[sea_orm(nested)]
+    revision: task_revision::Model,
     aliases: Option<String>,
 }
 
 impl RevisionRow {
     fn read(self) -> Result<TaskRevision, StoreError> {
+        let row = self.revision;
         let aliases = self.aliases.as_deref().unwrap_or_default();
         let aliases = aliases.split(',').filter(|alias| !alias.is_empty());
         let mut aliases: Vec<RevisionAlias> = aliases.map(read_alias).collect::<Result<_, _>>()?;
         aliases.sort_unstable();
         Ok(TaskRevision {
-            task: TaskId(self.task),
-            number: self.number,
-            cause: RevisionCause::from_number(self.cause).ok_or(StoreError::Corrupt("cause"))?,
-            note: valid(Note::parse(self.note), "note")?,
-            subject: self.subject,
-            created: Timestamp(self.created_ts),
-            task_name: valid(Name::parse(self.task_name), "task_name")?,
-            product: read_product(self.product_id)?,
-            step_count: self.step_count,
-            guide_etag: GuideEtag::stored(self.guide_etag),
-            size: self.size,
+            task: TaskId(row.task),
+            number: row.number,
+            cause: RevisionCause::from_number(row.cause).ok_or(StoreError::Corrupt("cause"))?,
+            note: valid(Note::parse(row.note), "note")?,
+            subject: row.subject,
+            created: Timestamp(row.created_ts),
+            task_name: valid(Name::parse(row.task_name), "task_name")?,
+            product: read_product(row.product_id)?,
+            step_count: row.step_count,
+            guide_etag: GuideEtag::stored(row.guide_etag),
+            size: row.size,
             aliases,
         })
     }
@@ -92,6 +83,7 @@ fn revisions(scope: Scope<'_, impl ConnectionTrait>) -> Select<task_revision::En
     scope
         .find::<task_revision::Entity>()
         .select_except([Column::Content])
+        .expr_as(Expr::value(Vec::<u8>::new()), Column::Content.as_str())
         .expr_as(aliases.into_query(), "aliases")
 }
 
@@ -112,7 +104,7 @@ pub async fn aliases(
 }
 
 /// A revision of a task with the bytes of its document; `None` if there is none of this name.
-pub async fn find(
+async fn find(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     name: &RevisionName,
@@ -136,11 +128,11 @@ pub async fn find(
         .into_model()
         .all(scope.db)
         .await?;
-    let Some(row) = rows.pop() else {
-        return Ok(None);
+    let read = |row: RevisionRow| {
+        let document_bytes = usize::try_from(row.revision.document_size).unwrap_or(usize::MAX);
+        Ok((row.read()?, document_bytes))
     };
-    let document_bytes = usize::try_from(row.document_size).unwrap_or(usize::MAX);
-    Ok(Some((row.read()?, document_bytes)))
+    rows.pop().map(read).transpose()
 }
 
 /// The guide of a revision, compressed.
@@ -161,22 +153,24 @@ pub async fn content(
     Ok(contents.pop())
 }
 
-/// The error of a revision that was not found: TASK_NOT_FOUND if there is neither the task nor a
-/// history of it.
-pub async fn not_found(
+/// The revision that a field of the request names, with the bytes of its document. Fails with
+/// TASK_NOT_FOUND if there is neither the task nor a history of it.
+pub async fn get(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
-    revision: &RevisionName,
+    name: &RevisionName,
     field: &'static str,
-) -> Result<Error, StoreError> {
-    if !exists_or_has_history(scope, task).await? {
-        return Ok(Error::task_not_found(task, "task"));
+) -> Result<(TaskRevision, usize), StoreError> {
+    match find(scope, task, name).await? {
+        Some(found) => Ok(found),
+        None if exists_or_has_history(scope, task).await? => Err(Error::RevisionNotFound {
+            task,
+            revision: name.clone(),
+            field,
+        }
+        .into()),
+        None => Err(Error::task_not_found(task, "task").into()),
     }
-    Ok(Error::RevisionNotFound {
-        task,
-        revision: revision.clone(),
-        field,
-    })
 }
 
 /// Whether a task exists or has a history.
@@ -197,44 +191,35 @@ pub async fn exists_or_has_history(
 }
 
 impl Account {
-    /// A revision that this field of a request names, with the bytes of its document.
-    pub async fn find_revision(
-        &self,
-        task: TaskId,
-        name: &RevisionName,
-        field: &'static str,
-    ) -> Result<(TaskRevision, usize)> {
-        let scope = self.reader();
-        match find(scope, task, name).await? {
-            Some(found) => Ok(found),
-            None => Err(not_found(scope, task, name, field).await?),
-        }
-    }
-
-    /// The same with its guide. A large one comes with a permit, to be kept until it is decoded.
+    /// The revision that this field of a request names.
     pub async fn get_revision(
         &self,
         task: TaskId,
         name: &RevisionName,
         field: &'static str,
-    ) -> Result<(TaskRevision, EncodedGuide, Option<OwnedSemaphorePermit>)> {
-        let (revision, document_bytes) = self.find_revision(task, name, field).await?;
-        let is_large = document_bytes > LARGE_BYTES as usize;
-        let permit = if is_large {
-            Some(self.large_read_permit(document_bytes).await?)
-        } else {
-            None
-        };
-        let scope = self.reader();
-        let Some(content) = content(scope, task, revision.number).await? else {
-            // It was deleted meanwhile.
-            return Err(not_found(scope, task, name, field).await?);
-        };
-        let guide = EncodedGuide {
-            content,
-            document_bytes,
-        };
-        Ok((revision, guide, permit))
+    ) -> Result<TaskRevision> {
+        Ok(get(self.reader(), task, name, field).await?.0)
+    }
+
+    /// The same with its guide. A large one comes with a permit, to be kept until it is decoded.
+    pub async fn get_revision_and_guide(
+        &self,
+        task: TaskId,
+        name: &RevisionName,
+        field: &'static str,
+    ) -> Result<((TaskRevision, EncodedGuide), Option<OwnedSemaphorePermit>)> {
+        self.read_with_permit(|snapshot, max_bytes| async move {
+            let scope = snapshot.scope();
+            let (revision, document_bytes) = get(scope, task, name, field).await?;
+            max_bytes.check(stored_count(document_bytes))?;
+            let content = content(scope, task, revision.number).await?;
+            let guide = EncodedGuide {
+                content: content.ok_or(StoreError::Corrupt("content"))?,
+                document_bytes,
+            };
+            Ok((revision, guide))
+        })
+        .await
     }
 
     /// A page of the revisions of a task, the newest first, after the one with this number.
@@ -331,5 +316,6 @@ async fn newest_revisions(
         .all(scope.db)
         .await?;
     let rows = rows.into_iter();
-    rows.map(|row| Ok((row.task, row.read()?))).collect()
+    rows.map(|row| Ok((row.revision.task, row.read()?)))
+        .collect()
 }

@@ -134,12 +134,7 @@ impl Tx<'_> {
         task: TaskId,
         name: &RevisionName,
     ) -> Result<(TaskRevision, usize), StoreError> {
-        match revisions::find(self.scope(), task, name).await? {
-            Some(found) => Ok(found),
-            None => Err(revisions::not_found(self.scope(), task, name, "revision")
-                .await?
-                .into()),
-        }
+        revisions::get(self.scope(), task, name, "revision").await
     }
 
     /// The guide of a revision, which never changes.

@@ -23,7 +23,7 @@ use crate::{
         error::StoreError,
         read::{
             MaxBytes, count_within_page_bytes,
-            name_users::{NamingTexts, name_uses, read_texts, read_users},
+            name_users::{NameUser, NamingFields, name_uses, read_texts, read_users},
         },
         rows::read_product,
     },
@@ -148,17 +148,17 @@ fn task_and_step_ids(scope: Scope<'_, impl ConnectionTrait>, task: TaskId) -> Se
 }
 
 /// The observations that set the variable.
-fn setters(filter: &VariableFilter, texts: Vec<NamingTexts>) -> Result<Vec<Reference>, StoreError> {
+fn setters(
+    filter: &VariableFilter,
+    users: Vec<(NameUser, NamingFields)>,
+) -> Result<Vec<Reference>, StoreError> {
     let mut references = Vec::new();
-    for texts in texts {
-        let product = read_product(texts.product_id)?;
-        let question = texts.content.0.question.as_ref();
-        if question.is_some_and(|question| filter.is_set_by(product, question)) {
-            let NamingTexts {
-                guid, task, title, ..
-            } = texts;
+    for (user, NamingFields { question, .. }) in users {
+        let product = read_product(user.product_id)?;
+        if question.is_some_and(|question| filter.is_set_by(product, &question)) {
             let path = "feedback_config[0]".to_owned();
-            references.push(reference(ReferenceKind::Sets, task, guid, path, title));
+            let kind = ReferenceKind::Sets;
+            references.push(reference(kind, user.task, user.guid, path, user.title));
         }
     }
     Ok(references)
@@ -168,23 +168,23 @@ fn setters(filter: &VariableFilter, texts: Vec<NamingTexts>) -> Result<Vec<Refer
 async fn readers(
     scope: Scope<'_, impl ConnectionTrait>,
     filter: &VariableFilter,
-    mut texts: Vec<NamingTexts>,
+    mut users: Vec<(NameUser, NamingFields)>,
 ) -> Result<Vec<Reference>, StoreError> {
     if !filter.may_have_setters() {
         // The name may be a task's own: then the conditions of that task read its own variable.
-        let tasks = texts.iter().map(|texts| texts.task);
+        let tasks = users.iter().map(|(user, _)| user.task);
         let own = find_tasks_with_own_name(scope, &filter.name, tasks).await?;
-        texts.retain(|texts| !own.contains(&texts.task));
+        users.retain(|(user, _)| !own.contains(&user.task));
     }
     let mut references = Vec::new();
-    for texts in texts {
-        let dependencies = texts.content.0.dependencies.iter();
-        let conditions = dependencies.flat_map(|group| filter.conditions_reading(group));
+    for (user, NamingFields { dependencies, .. }) in users {
+        let conditions = dependencies.iter();
+        let conditions = conditions.flat_map(|group| filter.conditions_reading(group));
         references.extend(conditions.map(|(path, condition)| {
-            let title = texts.title.clone();
+            let (kind, title) = (ReferenceKind::Reads, user.title.clone());
             Reference {
                 condition: Some(condition),
-                ..reference(ReferenceKind::Reads, texts.task, texts.guid, path, title)
+                ..reference(kind, user.task, user.guid, path, title)
             }
         }));
     }
