@@ -26,7 +26,6 @@ pub mod misspelling;
 pub mod nesting;
 pub mod order;
 pub mod page;
-pub mod patch;
 pub mod role;
 pub mod row_version;
 pub mod sha256;

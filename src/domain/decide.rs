@@ -9,7 +9,10 @@ use uuid::Uuid;
 
 use super::{Result, ids::AccountId, step::ReferencedTask, time::Timestamp, violation::Violations};
 
-pub use steps::{CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep};
+pub use steps::{
+    CreateStep, DeleteStep, ManagedTasks, NewStepSnapshot, StepSnapshot, UpdateStep,
+    linked_import_only,
+};
 pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
 pub use translations::{
     StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot, TranslationSnapshot,

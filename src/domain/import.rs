@@ -22,8 +22,8 @@ mod plan;
 mod restore;
 
 pub use document::{
-    AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-    ImportTarget, MissingSubtasks,
+    AbsentFields, AbsentSteps, Document, DocumentFields, DocumentPath, DocumentStep, DocumentTask,
+    DocumentValue, Fields, ImportTarget, MissingSubtasks,
 };
 pub use plan::{plan, without_indexes};
 pub use restore::RevisionDocument;

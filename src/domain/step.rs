@@ -7,7 +7,7 @@ use super::{
     etag::Etag,
     feedback::Feedback,
     ids::{AccountId, ProductId, StepId, TaskId},
-    link::linked_tasks,
+    link::{self, LinkChanges, linked_tasks},
     row_version::RowVersion,
     task::Task,
     text::Name,
@@ -15,10 +15,8 @@ use super::{
 };
 
 mod content;
-mod merge;
 
-pub use content::{ContentPatch, Looping, StepContent};
-pub use merge::{Merged, StepPatch, linked_import_only};
+pub use content::{Looping, StepContent};
 
 /// The type of a step, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,6 +277,31 @@ impl Step {
             r_data: Map::new(),
             row_version: RowVersion::first(context.now),
         }
+    }
+
+    /// The step with the fields of an update or an import, and how its links change. `edits_question`
+    /// is whether these may set or clear the question. A subtask step keeps its title.
+    pub fn edited(&self, new: NewStep, edits_question: bool) -> (Self, LinkChanges) {
+        let mut step = Self {
+            title: new.title,
+            kind: new.kind,
+            content: new.content,
+            ..self.clone()
+        };
+        if step.kind.subtask().is_some() {
+            step.title.clone_from(&self.title);
+        }
+        if !edits_question {
+            // Its links are not in the update.
+            step.kind.set_feedback(self.kind.feedback().cloned());
+            return (step, LinkChanges::default());
+        }
+        let before = self.kind.observation_feedback();
+        let links = match before.zip(step.kind.observation_feedback_mut()) {
+            Some((before, after)) => link::copy_links(before, after),
+            None => LinkChanges::default(),
+        };
+        (step, links)
     }
 
     /// Sets what a subtask step has of its task.

@@ -1,7 +1,5 @@
 //! Tasks.
 
-use std::{collections::BTreeMap, mem::take};
-
 use super::{
     decide::WriteContext,
     dependency::Group,
@@ -10,12 +8,11 @@ use super::{
     ids::{AccountId, ProductId, StepId, TaskId},
     link::ManagedTaskUpdate,
     order::Numbering,
-    patch::{Deferred, Edit},
     row_version::RowVersion,
     step::ReferencedTask,
     text::Name,
     time::Timestamp,
-    translation::{MAX_LANGUAGES, TaskTranslation, TaskTranslations, TranslationsEdit},
+    translation::{MAX_LANGUAGES, TaskTranslations},
     violation::{Path, Reason, Violations},
 };
 
@@ -289,107 +286,6 @@ impl LockedTask {
     }
 }
 
-/// The fields of a task that were sent, or that an update clears.
-#[derive(Clone, Debug, Default)]
-pub struct TaskPatch {
-    /// Violations found while the request was decoded.
-    pub violations: Violations,
-    /// The product; only a new task that is not managed takes it.
-    pub product: Edit<Deferred<ProductId>>,
-    /// The name; ignored for a managed task.
-    pub name: Edit<Deferred<Name>>,
-    /// The caller's own id; ignored for a managed task.
-    pub external_id: Edit<Deferred<ExternalId>>,
-    /// When it is visible.
-    pub dependencies: Edit<Group>,
-    /// Whether it is shown.
-    pub published: Edit<Published>,
-    /// Who may see it; cannot be cleared.
-    pub roles: Edit<Vec<AccessLevel>>,
-    /// Its texts in other languages.
-    pub translations: TranslationsEdit<TaskTranslation>,
-}
-
-impl TaskPatch {
-    /// Resets everything but the name, which a managed task takes from its value.
-    pub fn reset() -> Self {
-        Self {
-            violations: Violations::new(),
-            product: Edit::Keep,
-            name: Edit::Keep,
-            external_id: Edit::Clear,
-            dependencies: Edit::Clear,
-            published: Edit::Clear,
-            roles: Edit::Set(AccessLevel::ALL.to_vec()),
-            translations: TranslationsEdit {
-                replace: true,
-                by_language: BTreeMap::new(),
-            },
-        }
-    }
-
-    /// A task that is refused already, or that nothing is created from: its name and its product
-    /// are not required.
-    pub fn refused() -> Self {
-        Self {
-            name: Edit::Refused,
-            product: Edit::Refused,
-            ..Self::default()
-        }
-    }
-
-    /// Adds all violations, as it is not known which fields the task honors.
-    pub fn refuse_deferred(self, violations: &mut Violations) {
-        self.name.honored(violations);
-        self.external_id.honored(violations);
-    }
-
-    /// Applies the update of fields that every task has of its own.
-    fn apply(self, content: &mut TaskContent) {
-        let Self {
-            violations: _,
-            product: _,
-            name: _,
-            external_id: _,
-            dependencies,
-            published,
-            roles,
-            translations,
-        } = self;
-        dependencies.apply(&mut content.dependencies);
-        published.apply_or(&mut content.published, Published::default());
-        if let Edit::Set(roles) = roles {
-            content.roles = roles;
-        }
-        translations.apply(&mut content.translations);
-    }
-}
-
-impl NewTask {
-    /// The task that a patch makes of a blank one. Adds all violations; without them there is a
-    /// task.
-    pub fn from_patch(
-        mut patch: TaskPatch,
-        at: &Path<'_>,
-        violations: &mut Violations,
-    ) -> Option<Self> {
-        violations.append(take(&mut patch.violations));
-        let name = take(&mut patch.name).honored(violations);
-        let name = name.required(false, &at.field("name"), violations);
-        let product = take(&mut patch.product).honored(violations);
-        let product = product.required(false, &at.field("product_id"), violations);
-        let mut content = TaskContent::default();
-        let external_id = take(&mut patch.external_id).honored(violations);
-        external_id.apply(&mut content.external_id);
-        patch.apply(&mut content);
-        Some(Self {
-            name: name?,
-            product: product?,
-            content,
-        })
-    }
-}
-
 impl Task {
     /// The task with the fields of an update.
     pub fn edited(&self, new: NewTask) -> Self {
@@ -403,28 +299,6 @@ impl Task {
             content,
             ..self.clone()
         }
-    }
-
-    /// Applies an update to the task at a path of a request, and adds its violations.
-    pub fn merge_at(
-        &self,
-        mut patch: TaskPatch,
-        at: &Path<'_>,
-        violations: &mut Violations,
-    ) -> Task {
-        violations.append(take(&mut patch.violations));
-        let mut task = self.clone();
-        if self.managed.is_none() {
-            let name = take(&mut patch.name).honored(violations);
-            if let Some(name) = name.required(true, &at.field("name"), violations) {
-                task.name = name;
-            }
-            let external_id = take(&mut patch.external_id).honored(violations);
-            external_id.apply(&mut task.content.external_id);
-        }
-        patch.apply(&mut task.content);
-        check_languages(at, task.content.translations.len(), violations);
-        task
     }
 }
 

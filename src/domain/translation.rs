@@ -97,34 +97,6 @@ pub type TaskTranslations = BTreeMap<Language, TaskTranslation>;
 /// A step's texts by language.
 pub type StepTranslations = BTreeMap<Language, StepTranslation>;
 
-/// What a document does to the translations of a resource.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TranslationsEdit<T> {
-    /// Whether translations that are not in `by_language` are deleted.
-    pub replace: bool,
-    /// The translations that are set.
-    pub by_language: BTreeMap<Language, T>,
-}
-
-impl<T> Default for TranslationsEdit<T> {
-    fn default() -> Self {
-        Self {
-            replace: false,
-            by_language: BTreeMap::new(),
-        }
-    }
-}
-
-impl<T> TranslationsEdit<T> {
-    /// Applies the edit to the translations of a resource.
-    pub fn apply(self, translations: &mut BTreeMap<Language, T>) {
-        if self.replace {
-            translations.clear();
-        }
-        translations.extend(self.by_language);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,8 +16,9 @@ use super::{
 use crate::{
     domain::{
         Result,
+        decide::linked_import_only,
         ids::{StepId, TaskId},
-        step::{NewStep, Placement, Step, linked_import_only},
+        step::{NewStep, Placement, Step},
         translation::Language,
     },
     messages::{

@@ -9,6 +9,10 @@ use super::{ignored::Ignored, message_json::descriptor, wire};
 /// The map of translations.
 pub const TRANSLATIONS: &str = "translations";
 
+/// The conditions, and the short form of a single one.
+pub const DEPENDENCIES: &str = "dependencies";
+pub const SHORTHAND: &str = "dependency_shorthand";
+
 /// What a caller can do with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldUse {
@@ -121,7 +125,7 @@ fn field_use(field: &FieldDescriptor) -> FieldUse {
     match field.name() {
         // They are annotated as optional, like fields that an update changes.
         "etag" => return FieldUse::Identity,
-        "dependency_shorthand" => return FieldUse::Creation,
+        SHORTHAND => return FieldUse::Creation,
         _ => {}
     }
     let options = field.options();

@@ -9,11 +9,12 @@ use prost_types::FieldMask;
 
 use super::{
     decode::Field,
-    fields::{FieldUse, ResourceFields, TRANSLATIONS},
+    fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
     ignored::Ignored,
     wire,
 };
 use crate::domain::{
+    import::AbsentFields,
     misspelling::closest,
     translation::Language,
     violation::{Reason, Violations},
@@ -27,6 +28,8 @@ pub const MAX_MASK_PATHS: usize = 1_000;
 pub struct Mask {
     fields: &'static ResourceFields,
     paths: Paths,
+    /// Whether a shorthand that was sent replaces the conditions, as in a document.
+    honors_shorthand: bool,
 }
 
 #[derive(Debug)]
@@ -79,7 +82,23 @@ impl Mask {
                 Paths::Named(named)
             }
         };
-        Self { fields, paths }
+        Self {
+            fields,
+            paths,
+            honors_shorthand: false,
+        }
+    }
+
+    /// The mask of a task or step of a document.
+    pub fn of_document(absent: AbsentFields, fields: &'static ResourceFields) -> Self {
+        Self {
+            fields,
+            paths: match absent {
+                AbsentFields::Keep => Paths::Populated,
+                AbsentFields::Reset => Paths::All,
+            },
+            honors_shorthand: true,
+        }
     }
 
     /// Whether a path names the field; `*` does not.
@@ -105,8 +124,12 @@ impl Mask {
         let translations = self.fields.translations;
         let sent_numbers = wire::fields(sent)?.into_iter().map(|field| field.number);
         let sent_numbers: BTreeSet<u32> = sent_numbers.collect();
+        let has_shorthand = self.honors_shorthand && self.fields.is_sent(SHORTHAND, sent);
         let mut merged = merge(stored, sent, |number| match self.fields.get(number) {
             _ if number == translations => None,
+            // The stored one says the same as the stored conditions.
+            Some((SHORTHAND, _)) => self.honors_shorthand.then_some(true),
+            Some((DEPENDENCIES, _)) if has_shorthand => Some(true),
             Some((name, FieldUse::Honored)) if !not_honored.contains(&name) => {
                 Some(self.selects(name, || sent_numbers.contains(&number)))
             }

@@ -22,11 +22,10 @@ use crate::{
         Error, Result,
         decide::{UpdateStep, UpdateTask, UpdatedFields},
         ids::{ProductId, StepId, TaskId},
-        import::AbsentFields,
         step::{NewStep, ReferencedTask, Step, StepType, check_subtask_product},
         task::{NewTask, Published, Task, check_languages},
         translation::MAX_LANGUAGES,
-        violation::{Reason, Violations},
+        violation::{Path, Reason, Violations},
     },
     proto::v1,
 };
@@ -35,8 +34,8 @@ use crate::{
 /// and returns all violations of the request.
 #[derive(Debug)]
 pub struct SentFields {
-    /// What the resource is called in the request.
-    name: &'static str,
+    /// Where the request has the resource.
+    path: String,
     fields: &'static ResourceFields,
     mask: Mask,
     /// The message as it is encoded.
@@ -46,9 +45,9 @@ pub struct SentFields {
 }
 
 /// The fields that some types of steps do not honor.
-const TYPE_DEPENDENT: &[&str] = &["subtask_id", "subtask_pid", "title"];
+pub(super) const TYPE_DEPENDENT: &[&str] = &["subtask_id", "subtask_pid", "title"];
 /// The fields that a managed task takes from its value, or does not have.
-const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];
+pub(super) const UNMANAGED_ONLY: &[&str] = &["external_id", "name"];
 
 /// The fields that a stored step does not honor.
 fn not_honored_by_step(step: &Step) -> &'static [&'static str] {
@@ -61,7 +60,7 @@ fn not_honored_by_step(step: &Step) -> &'static [&'static str] {
 }
 
 /// The fields that a stored task does not honor.
-fn not_honored_by_task(task: &Task) -> &'static [&'static str] {
+pub(super) fn not_honored_by_task(task: &Task) -> &'static [&'static str] {
     match task.managed {
         Some(_) => UNMANAGED_ONLY,
         None => &[],
@@ -81,7 +80,8 @@ pub fn step(
     message.external_id = message.external_id.filter(|id| !id.is_empty());
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
     let expected = expected_etag(&message.etag, at.field("etag"));
-    let sent = SentFields::read("step", &STEP, &message, mask, ignored);
+    let sent = SentFields::new("step".to_owned(), &STEP, mask, &message, Violations::new());
+    STEP.list_sent(&sent.message, FieldUse::Creation, ignored);
     let Some(guid) = guid else {
         // It is not known which fields the step honors.
         violations.append(sent.check_step(&[]));
@@ -111,7 +111,8 @@ pub fn task(
     let expected = expected_etag(&message.etag, at.field("etag"));
     let published = message.published;
     let published = published.map_or(Some(Published::default()), Published::new);
-    let sent = SentFields::read("task", &TASK, &message, mask, ignored);
+    let sent = SentFields::new("task".to_owned(), &TASK, mask, &message, Violations::new());
+    TASK.list_sent(&sent.message, FieldUse::Creation, ignored);
     let Some(guid) = guid else {
         violations.append(sent.check_task(&[]));
         return None;
@@ -125,21 +126,19 @@ pub fn task(
 }
 
 impl SentFields {
-    fn read(
-        name: &'static str,
+    pub(super) fn new(
+        path: String,
         fields: &'static ResourceFields,
-        message: &impl Message,
         mask: Mask,
-        ignored: &mut Ignored,
+        message: &impl Message,
+        violations: Violations,
     ) -> Self {
-        let message = message.encode_to_vec();
-        fields.list_sent(&message, FieldUse::Creation, ignored);
         Self {
-            name,
+            path,
             fields,
             mask,
-            message,
-            violations: Violations::new(),
+            message: message.encode_to_vec(),
+            violations,
         }
     }
 
@@ -154,7 +153,7 @@ impl SentFields {
         self.mask.selects(field, || self.has(field))
     }
 
-    fn has(&self, field: &str) -> bool {
+    pub(super) fn has(&self, field: &str) -> bool {
         self.fields.is_sent(field, &self.message)
     }
 
@@ -173,18 +172,34 @@ impl SentFields {
         ignored.add(not_honored.filter(|field| self.has(field) || self.mask.names(field)));
     }
 
-    /// An encoded task or step with the sent fields.
-    fn merged<M: Message + Default>(&self, stored: &[u8], not_honored: &[&str]) -> Result<M> {
-        let merged = self.mask.apply(stored, &self.message, not_honored);
-        let message = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
-        message.ok_or_else(|| Error::Internal("an update cannot be decoded".to_owned()))
+    /// The message as it was sent.
+    pub(super) fn message<M: Message + Default>(&self) -> Result<M> {
+        M::decode(&self.message[..]).map_err(|_| undecodable())
     }
 
-    /// What `decode` returns, or all violations of the request.
-    fn decode<T>(&self, decode: impl FnOnce(Field<'_>) -> Option<T>) -> Result<T> {
+    /// An encoded task or step with the sent fields.
+    pub(super) fn merged<M: Message + Default>(
+        &self,
+        stored: &[u8],
+        not_honored: &[&str],
+    ) -> Result<M> {
+        let merged = self.mask.apply(stored, &self.message, not_honored);
+        let message = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
+        message.ok_or_else(undecodable)
+    }
+
+    /// What `decode` returns, or all violations of the request. The resource would have this many
+    /// languages.
+    pub(super) fn decode<T>(
+        &self,
+        languages: usize,
+        decode: impl FnOnce(Field<'_>) -> Option<T>,
+    ) -> Result<T> {
         let decoded = decode::all(|violations| {
             violations.append(self.violations.clone());
-            decode(Field::root(self.name, violations))
+            let decoded = decode(Field::root(&self.path, violations));
+            check_languages(&Path::root(&self.path), languages, violations);
+            decoded
         });
         decoded.map_err(Error::from)
     }
@@ -197,29 +212,27 @@ impl SentFields {
     ) -> Violations {
         let mut violations = self.violations.clone();
         if let Ok(sent) = self.merged(&[], not_honored) {
-            check(sent, Field::root(self.name, &mut violations));
+            check(sent, Field::root(&self.path, &mut violations));
         }
         violations
     }
 
-    fn check_step(&self, not_honored: &[&str]) -> Violations {
-        self.check(not_honored, |sent, mut at| {
-            let patch = step::patch(sent, AbsentFields::Keep, &mut at);
-            at.check(|_, violations| patch.refuse_deferred(violations));
-        })
+    pub(super) fn check_step(&self, not_honored: &[&str]) -> Violations {
+        self.check(not_honored, step::check)
     }
 
-    fn check_task(&self, not_honored: &[&str]) -> Violations {
-        self.check(not_honored, |sent, mut at| {
-            let patch = task::patch(sent, AbsentFields::Keep, &mut at);
-            at.check(|_, violations| patch.refuse_deferred(violations));
-        })
+    pub(super) fn check_task(&self, not_honored: &[&str]) -> Violations {
+        self.check(not_honored, task::check)
     }
+}
+
+fn undecodable() -> Error {
+    Error::Internal("a sent task or step cannot be decoded".to_owned())
 }
 
 /// How many languages a task or step would have. If they are too many, those that were sent are
 /// left, so that they are checked all the same; too many of these count as none.
-fn count_languages<T>(
+pub(super) fn count_languages<T>(
     merged: &mut BTreeMap<String, T>,
     sent: impl FnOnce() -> Result<BTreeMap<String, T>>,
 ) -> Result<usize> {
@@ -244,7 +257,6 @@ impl UpdatedFields<Step> for SentFields {
         let stored = encode::step(before.clone()).encode_to_vec();
         let mut merged: v1::Step = self.merged(&stored, not_honored_by_step(before))?;
         drop(stored);
-        merged.dependency_shorthand = None;
         if let Some(target) = target.filter(|_| !self.selects("subtask_pid")) {
             merged.subtask_pid = Some(target.product.get());
         }
@@ -258,16 +270,14 @@ impl UpdatedFields<Step> for SentFields {
         let product = merged.subtask_pid.and_then(ProductId::new);
         let sent = || Ok(self.merged::<v1::Step>(&[], &[])?.translations);
         let languages = count_languages(&mut merged.translations, sent)?;
-        let mut new = self.decode(|mut at| {
-            let patch = step::patch(merged, AbsentFields::Keep, &mut at);
-            at.check(|path, violations| {
-                let (new, _) = NewStep::from_patch(Some(before.task), patch, path, violations);
-                if let (Some(product), Some(task_product)) = (product, task_product) {
+        let mut new = self.decode(languages, |mut at| {
+            let new = step::of_task(merged, Some(before.task), &mut at);
+            if let (Some(product), Some(task_product)) = (product, task_product) {
+                at.check(|path, violations| {
                     check_subtask_product(product, task_product, path, violations);
-                }
-                check_languages(path, languages, violations);
-                new
-            })
+                });
+            }
+            new
         })?;
         if !self.selects("body") {
             new.content.body.clone_from(&before.content.body);
@@ -286,21 +296,15 @@ impl UpdatedFields<Task> for SentFields {
     fn apply(&self, before: &Task, _: Option<&ReferencedTask>) -> Result<NewTask> {
         let stored = encode::task(before.clone()).encode_to_vec();
         let mut merged: v1::Task = self.merged(&stored, not_honored_by_task(before))?;
-        merged.dependency_shorthand = None;
         let sent = || Ok(self.merged::<v1::Task>(&[], &[])?.translations);
         let languages = count_languages(&mut merged.translations, sent)?;
-        self.decode(|mut at| {
-            let has_roles = !merged.roles.is_empty();
-            let patch = task::patch(merged, AbsentFields::Keep, &mut at);
-            if !has_roles {
+        self.decode(languages, |mut at| {
+            if merged.roles.is_empty() {
                 // A create without roles gives access to everyone.
                 let description = "needs at least one access level";
                 at.field("roles").refuse(Reason::FieldRequired, description);
             }
-            at.check(|path, violations| {
-                check_languages(path, languages, violations);
-                NewTask::from_patch(patch, path, violations)
-            })
+            task::new(merged, at)
         })
     }
 }

@@ -10,9 +10,9 @@ use crate::{
     domain::{
         analysis::{account_name, full_name},
         dependency::{Comparison, Condition, ConditionTarget, Group, Node},
+        feedback::Feedback,
         ids::TaskId,
         import::{Document, DocumentStep},
-        patch::Edit,
         step::StepType,
         task::Published,
     },
@@ -65,8 +65,7 @@ impl Graph {
             subtasks: Vec::new(),
             task_nodes: BTreeMap::new(),
         };
-        let name = document.task.name.as_deref().unwrap_or_default();
-        builder.add_task(document, name);
+        builder.add_task(document, None);
         builder.finish()
     }
 }
@@ -104,7 +103,7 @@ struct GraphBuilder<'a> {
     unreachable: &'a BTreeSet<String>,
     graph: Graph,
     /// The nodes that have conditions, each with its task.
-    conditions: Vec<(usize, usize, &'a Group)>,
+    conditions: Vec<(usize, usize, Group)>,
     /// The observations that set a name: for the account, or within a task.
     setters: BTreeMap<(Option<usize>, String), Vec<usize>>,
     /// Observations with the tasks that they manage, and the keys of these answers.
@@ -114,32 +113,39 @@ struct GraphBuilder<'a> {
 }
 
 impl<'a> GraphBuilder<'a> {
-    /// Adds a task and what it manages; the index of its node.
-    fn add_task(&mut self, document: &'a Document, name: &str) -> usize {
+    /// Adds a task and what it manages; the index of its node. A managed task has the name of its
+    /// answer.
+    fn add_task(&mut self, document: &Document, answer: Option<&str>) -> usize {
         let Document { path, task, steps } = document;
         let first = self.graph.nodes.len();
         let index = self.graph.tasks.len();
+        let decoded = task.fields.to_create();
+        let name = decoded.as_ref().map(|task| task.name.as_str());
+        let content = decoded.as_ref().map(|task| &task.content);
         self.graph.nodes.push(GraphNode {
             kind: None,
             number: 0,
-            title: sanitize(name),
+            title: sanitize(answer.or(name).unwrap_or_default()),
             notes: Vec::new(),
-            is_hidden: is_hidden(&task.patch.published),
+            is_hidden: content.is_some_and(|it| it.published != Published::default()),
             is_unreachable: self.unreachable.contains(&format!("{path}.task")),
         });
         self.task_nodes.extend(task.guid.map(|guid| (guid, first)));
-        self.add_conditions(first, index, &task.patch.dependencies);
-        for (number, step) in steps.iter().enumerate() {
-            self.add_step(step, number + 1, index);
-        }
+        let dependencies = decoded.and_then(|task| task.content.dependencies);
+        self.conditions
+            .extend(dependencies.map(|group| (first, index, group)));
+        let questions: Vec<Option<Feedback>> = steps
+            .iter()
+            .zip(1..)
+            .map(|(step, number)| self.add_step(step, number, index))
+            .collect();
         self.graph.tasks.push(first..self.graph.nodes.len());
-        for (step, observation) in steps.iter().zip(first + 1..) {
-            let Edit::Set(feedback) = &step.patch.feedback else {
-                continue;
-            };
-            for (value, managed) in feedback.values.iter().zip(&step.values) {
-                if let Some(document) = managed.document.as_deref().filter(|_| feedback.linked) {
-                    let node = self.add_task(document, value.value.as_str());
+        for ((step, question), observation) in steps.iter().zip(questions).zip(first + 1..) {
+            let question = question.filter(|it| it.linked);
+            let values = question.iter().flat_map(|it| &it.values);
+            for (value, managed) in values.zip(&step.values) {
+                if let Some(document) = managed.document.as_deref() {
+                    let node = self.add_task(document, Some(value.value.as_str()));
                     let ids = managed.ids.iter().map(|id| (*id, node));
                     self.task_nodes.extend(ids);
                     let key = sanitize(value.key.as_str());
@@ -150,25 +156,25 @@ impl<'a> GraphBuilder<'a> {
         first
     }
 
-    fn add_step(&mut self, step: &'a DocumentStep, number: usize, task: usize) {
-        let patch = &step.patch;
-        let kind = patch.step_type.valid().copied();
+    /// Adds a step, and returns its question.
+    fn add_step(&mut self, step: &DocumentStep, number: usize, task: usize) -> Option<Feedback> {
+        let kind = step.step_type;
         let node = self.graph.nodes.len();
+        let decoded = step.fields.to_create();
         let title = match kind {
-            Some(StepType::Subtask) => step.title.clone(),
-            _ => patch.title.valid().map(|title| title.as_str().to_owned()),
+            Some(StepType::Subtask) => step.title.as_deref(),
+            _ => decoded.as_ref().map(|step| step.title.as_str()),
         };
-        if let (Some(StepType::Subtask), Some(subtask)) = (kind, patch.new_subtask()) {
+        if let (Some(StepType::Subtask), Some(subtask)) = (kind, step.subtask_id) {
             self.subtasks.push((node, subtask));
         }
         let mut notes = Vec::new();
-        if let (Some(StepType::Observation), Edit::Set(feedback)) = (kind, &patch.feedback) {
+        if let Some(observation) = &decoded
+            && let Some(feedback) = observation.kind.observation_feedback()
+        {
             let name = feedback.name.as_str();
-            let wide = patch
-                .product
-                .valid()
-                .map(|it| (None, account_name(*it, name)));
-            for key in wide.into_iter().chain([(Some(task), name.to_owned())]) {
+            let wide = (None, account_name(observation.product, name));
+            for key in [wide, (Some(task), name.to_owned())] {
                 self.setters.entry(key).or_default().push(node);
             }
             let answers = feedback.values.iter().take(MAX_ANSWERS);
@@ -178,21 +184,20 @@ impl<'a> GraphBuilder<'a> {
                 notes.push(format!("and {others} more answers"));
             }
         }
+        let content = decoded.as_ref().map(|step| &step.content);
         self.graph.nodes.push(GraphNode {
             kind,
             number,
-            title: sanitize(&title.unwrap_or_default()),
+            title: sanitize(title.unwrap_or_default()),
             notes: notes.iter().map(|note| sanitize(note)).collect(),
-            is_hidden: is_hidden(&patch.content.published),
+            is_hidden: content.is_some_and(|it| it.published != Published::default()),
             is_unreachable: self.unreachable.contains(&step.path),
         });
-        self.add_conditions(node, task, &patch.content.dependencies);
-    }
-
-    fn add_conditions(&mut self, node: usize, task: usize, group: &'a Edit<Group>) {
-        if let Edit::Set(group) = group {
-            self.conditions.push((node, task, group));
-        }
+        let decoded = decoded?;
+        let dependencies = decoded.content.dependencies;
+        self.conditions
+            .extend(dependencies.map(|group| (node, task, group)));
+        decoded.kind.into_feedback()
     }
 
     fn finish(mut self) -> Graph {
@@ -268,8 +273,4 @@ fn answers(condition: &Condition) -> String {
         Comparison::Greater => format!("> {targets}"),
         Comparison::Less => format!("< {targets}"),
     }
-}
-
-fn is_hidden(published: &Edit<Published>) -> bool {
-    matches!(published, Edit::Set(published) if *published != Published::default())
 }

@@ -193,7 +193,17 @@ impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
         {
             return Err(Error::task_not_found(task, "step.subtask_id"));
         }
-        let (mut after, links) = before.edited(new, target, *edits_question)?;
+        let (mut after, links) = before.edited(new, *edits_question);
+        if let Some(target) = target {
+            after.refer_to(target);
+        }
+        if !links.unmatched.is_empty() {
+            let before = before.kind.observation_feedback();
+            return Err(match before.is_some_and(|before| before.linked) {
+                true => new_linked_values(&links.unmatched),
+                false => linked_import_only(),
+            });
+        }
         let mut changes = Changes::default();
         if !after.revise(&before, context) {
             return Ok((changes, after));
@@ -246,4 +256,30 @@ impl DeleteStep {
         changes.deleted_steps.push(StepDeletion::of(&step));
         Ok((changes, ()))
     }
+}
+
+/// The error of a question that is linked outside of an import.
+pub fn linked_import_only() -> Error {
+    let question = STEP.field("feedback_config");
+    let question = question.index(0);
+    Precondition::LinkedImportOnly {
+        paths: vec![question.field("linked").to_string()],
+        new_values: false,
+    }
+    .into()
+}
+
+/// The error of values that are added to a linked question outside of an import.
+fn new_linked_values(indexes: &[usize]) -> Error {
+    let question = STEP.field("feedback_config");
+    let question = question.index(0);
+    let values = question.field("values");
+    let keys = indexes
+        .iter()
+        .map(|index| values.index(*index).field("key").to_string());
+    Precondition::LinkedImportOnly {
+        paths: keys.collect(),
+        new_values: true,
+    }
+    .into()
 }

@@ -1,17 +1,19 @@
-//! A decoded document.
-//!
-//! Only the planner knows which tasks and steps exist. Each is decoded to one patch, of which the
-//! planner makes a new one or an update.
+//! A document of an import. Its tasks and steps are decoded by the planner, which knows what is
+//! stored of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use uuid::Uuid;
 
 use crate::domain::{
+    Error, Result,
     external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
-    step::{NewStep, Step, StepPatch, StepType, SubtaskRef},
-    task::{NewTask, Task, TaskPatch},
+    step::{NewStep, Step, StepType, SubtaskRef},
+    task::{NewTask, Task},
     violation::{Path, Reason, Violations},
 };
 
@@ -80,38 +82,83 @@ impl DocumentPath {
     }
 }
 
+/// The fields of a task or step as they were sent.
+pub trait DocumentFields<Stored, New>: Debug + Send + Sync {
+    /// The violations that do not depend on what is stored.
+    fn violations(&self) -> Violations;
+
+    /// The fields of a new task or step, or of a stored one after the import.
+    fn decode(&self, stored: Option<&Stored>) -> Result<New>;
+
+    /// The fields that were sent and that the task or step has other values of.
+    fn ignored(&self, after: &Stored) -> Vec<&'static str>;
+}
+
+/// The fields of a task or step.
+#[derive(Debug, Default)]
+pub enum Fields<Stored, New> {
+    /// There are none.
+    #[default]
+    Missing,
+    /// They are decoded against what is stored.
+    Sent(Box<dyn DocumentFields<Stored, New>>),
+    /// The task or step as a restore makes it.
+    Kept(Box<Stored>),
+}
+
+impl<Stored, New> Fields<Stored, New> {
+    /// A new task or step with these fields, if they were sent and are valid.
+    pub fn to_create(&self) -> Option<New> {
+        match self {
+            Self::Sent(fields) => fields.decode(None).ok(),
+            Self::Missing | Self::Kept(_) => None,
+        }
+    }
+
+    /// The fields as they were sent.
+    pub(super) fn sent(&self) -> Option<&dyn DocumentFields<Stored, New>> {
+        match self {
+            Self::Sent(fields) => Some(fields.as_ref()),
+            Self::Missing | Self::Kept(_) => None,
+        }
+    }
+
+    /// The violations that hold whatever is stored.
+    fn violations(&self, may_be_stored: bool) -> Violations {
+        match self.sent() {
+            Some(fields) if may_be_stored => fields.violations(),
+            Some(fields) => match fields.decode(None) {
+                Err(Error::Invalid(violations)) => violations,
+                Ok(_) | Err(_) => Violations::new(),
+            },
+            None => Violations::new(),
+        }
+    }
+}
+
 /// A task with its steps.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Document {
     /// The path in the request, such as
-    /// `document.steps[3].feedback_config[0].values[1].task_json`. If the value has no
-    /// document, the path of the value.
+    /// `document.steps[3].feedback_config[0].values[1].task_json`.
     pub path: String,
-    /// The task.
     pub task: DocumentTask,
     /// Its steps in order.
     pub steps: Vec<DocumentStep>,
 }
 
 /// The task of a document.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct DocumentTask {
-    /// Its path in the request.
     pub path: DocumentPath,
     /// Its id in the document.
     pub guid: Option<TaskId>,
-    /// The product, if one was sent; `Some(None)` if it is invalid.
-    pub product: Option<Option<ProductId>>,
-    /// The name, if one was sent: a managed task ignores it.
-    pub name: Option<String>,
-    /// Its fields.
-    pub patch: TaskPatch,
-    /// The task as a restore makes it; then the patch is empty.
-    pub kept: Option<Box<Task>>,
+    pub fields: Fields<Task, NewTask>,
 }
 
-/// A step of a document.
-#[derive(Clone, Debug, Default)]
+/// A step of a document. What it says of other tasks and steps is read before it is decoded; what
+/// is malformed counts as not sent.
+#[derive(Debug, Default)]
 pub struct DocumentStep {
     /// The path in the request.
     pub path: String,
@@ -124,19 +171,20 @@ pub struct DocumentStep {
     pub task: Option<TaskId>,
     /// The document's id of the task whose wiring step it is.
     pub link: Option<TaskId>,
-    /// The title, if one was sent and the step may be a subtask step. A subtask step takes
-    /// the name of its task instead, and another title is listed as ignored.
+    pub step_type: Option<StepType>,
+    /// The document's id of the task that a subtask step refers to.
+    pub subtask_id: Option<TaskId>,
+    pub subtask_pid: Option<ProductId>,
+    /// The title of a step that may be a subtask step. Such a step takes the name of its task
+    /// instead, and another title is listed as ignored.
     pub title: Option<String>,
-    /// Its fields.
-    pub patch: Box<StepPatch>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
-    /// The step as a restore makes it; then the patch is empty.
-    pub kept: Option<Box<Step>>,
+    pub fields: Fields<Step, NewStep>,
 }
 
 /// The managed task of a value.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct DocumentValue {
     /// The ids that the document has for the task: the value's `link`, and the id in the nested
     /// document.
@@ -176,16 +224,17 @@ impl Document {
 
     /// The document's ids of all tasks that subtask steps refer to.
     pub fn subtasks(&self) -> BTreeSet<TaskId> {
-        let steps = self.all_steps();
-        steps.filter_map(|step| step.patch.new_subtask()).collect()
+        self.all_steps()
+            .filter_map(|step| step.subtask_id)
+            .collect()
     }
 
     /// The references of the subtask steps that are created, by the document's ids of their tasks.
     pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
-        let steps = self.all_steps().map(|step| &step.patch);
-        let steps = steps.filter(|step| step.step_type.valid() == Some(&StepType::Subtask));
+        let steps = self.all_steps();
+        let steps = steps.filter(|step| step.step_type == Some(StepType::Subtask));
         let subtasks = steps.filter_map(|step| {
-            let (task, product) = (*step.subtask_id.valid()?, *step.subtask_pid.valid()?);
+            let (task, product) = (step.subtask_id?, step.subtask_pid?);
             Some((task, SubtaskRef { task, product }))
         });
         subtasks.collect()
@@ -218,64 +267,12 @@ impl Document {
     /// Adds those violations of decoding that hold whichever tasks and steps are stored.
     /// `reimport` is whether the document may be of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
-        match reimport {
-            true => violations.append(self.task.patch.violations.clone()),
-            false => drop(self.task.to_create(violations)),
-        }
+        violations.append(self.task.fields.violations(reimport));
         for step in &self.steps {
-            match reimport && (step.guid.is_some() || step.matched_id.is_some()) {
-                true => violations.append(step.patch.violations.clone()),
-                false => drop(step.to_create(TaskId(Uuid::nil()), violations)),
-            }
+            let may_be_stored = reimport && (step.guid.is_some() || step.matched_id.is_some());
+            violations.append(step.fields.violations(may_be_stored));
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| document.add_violations(reimport, violations));
         }
-    }
-
-    /// A placeholder for a document that is not imported.
-    pub fn skipped(path: String) -> Self {
-        let task = DocumentPath::Listed(format!("{path}.task"));
-        Self::without_steps(path, task, TaskPatch::refused())
-    }
-
-    /// The document of a value that has none: a task without steps. `path` is that of the
-    /// value.
-    pub(super) fn for_value(path: String) -> Self {
-        let task = DocumentPath::OfValue(path.clone());
-        Self::without_steps(path, task, TaskPatch::reset())
-    }
-
-    fn without_steps(path: String, task: DocumentPath, patch: TaskPatch) -> Self {
-        let task = DocumentTask {
-            path: task,
-            patch,
-            ..DocumentTask::default()
-        };
-        Self {
-            path,
-            task,
-            steps: Vec::new(),
-        }
-    }
-}
-
-impl DocumentTask {
-    /// The task to create, if it is valid. Adds its violations.
-    pub(super) fn to_create(&self, violations: &mut Violations) -> Option<NewTask> {
-        let at = Path::root(self.path.as_str());
-        NewTask::from_patch(self.patch.clone(), &at, violations)
-    }
-}
-
-impl DocumentStep {
-    /// The step to create, if it is valid, and the fields that are not honored. Adds its
-    /// violations.
-    pub(super) fn to_create(
-        &self,
-        task: TaskId,
-        violations: &mut Violations,
-    ) -> (Option<NewStep>, Vec<&'static str>) {
-        let patch = StepPatch::clone(&self.patch);
-        NewStep::from_patch(Some(task), patch, &Path::root(&self.path), violations)
     }
 }

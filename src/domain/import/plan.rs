@@ -25,10 +25,10 @@ mod steps;
 mod tasks;
 mod wiring;
 
-use planned::{ManagedTask, PlannedStep, PlannedTask, SubtaskReference};
+use planned::{ManagedTask, PlannedStep, PlannedTask};
 
 /// Plans an import. The document stays as it is, for another attempt.
-pub fn plan(document: &Document, context: ImportContext<'_>) -> Result<ImportPlan> {
+pub fn plan<'a>(document: &'a Document, context: ImportContext<'a>) -> Result<ImportPlan> {
     let mut planner = Planner {
         context,
         depth: 0,
@@ -69,6 +69,8 @@ struct Planner<'a> {
 /// Why an import is refused.
 #[derive(Default)]
 struct Problems {
+    /// Why a task or step was not decoded, if that is not a violation.
+    failure: Option<Error>,
     violations: Violations,
     /// Steps in the document that the task does not have.
     unknown_steps: Vec<Missing<StepId>>,
@@ -83,6 +85,9 @@ struct Problems {
 impl Problems {
     /// The subtask steps that are left out.
     fn into_result(self, missing: MissingSubtasks) -> Result<BTreeSet<StepId>> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
         self.violations.into_result()?;
         if let Some(missing) = self.unknown_steps.into_iter().next() {
             return Err(Error::NoStepOfTask(missing));
@@ -102,7 +107,17 @@ impl Problems {
     }
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
+    /// What was decoded, or `None` and its violations.
+    fn accept<T>(&mut self, decoded: Result<T>) -> Option<T> {
+        match decoded {
+            Ok(decoded) => return Some(decoded),
+            Err(Error::Invalid(violations)) => self.problems.violations.append(violations),
+            Err(error) => self.problems.failure = Some(error),
+        }
+        None
+    }
+
     /// Lists a field that was sent and not honored.
     fn ignore(&mut self, path: &str, field: &str) {
         let path = without_indexes(path);
@@ -147,33 +162,29 @@ impl Planner<'_> {
             .map(|task| (task.guid, ReferencedTask::to(task)))
             .collect();
         for task in &mut tasks {
-            task.steps.retain_mut(|step| match step.reference.take() {
-                Some(reference) => self.resolve(step, reference, &planned),
-                None => true,
-            });
+            task.steps.retain_mut(|step| self.resolve(step, &planned));
         }
         self.tasks = tasks;
     }
 
-    /// Returns whether the account has the task.
+    /// Returns whether the step refers to no task, or the account has the task.
     fn resolve(
         &mut self,
-        step: &mut PlannedStep<'_>,
-        reference: SubtaskReference,
+        step: &mut PlannedStep<'a>,
         planned: &BTreeMap<TaskId, ReferencedTask>,
     ) -> bool {
-        let SubtaskReference {
-            task,
-            product,
-            title,
-            is_cleared: _,
-            path,
-        } = reference;
+        let Some(subtask) = step.after.kind.subtask() else {
+            return true;
+        };
+        let document = step.document;
+        let path = document.map_or("", |document| &document.path);
+        let task = document.and_then(|document| document.subtask_id);
+        let task = task.unwrap_or(subtask.task);
         let sent = self.task_ids.get(&task).copied().unwrap_or(task);
         // A wiring step refers to its managed task, whatever was sent.
         let id = step.after.link.unwrap_or(sent);
-        if id != sent && !path.is_empty() {
-            self.ignore(&path, "subtask_id");
+        if id != sent && document.is_some() {
+            self.ignore(path, "subtask_id");
         }
         let found = planned
             .get(&id)
@@ -182,7 +193,7 @@ impl Planner<'_> {
         let Some(target) = found.cloned().or_else(former) else {
             match self.context.missing_subtasks {
                 MissingSubtasks::NotFound => {
-                    let field = Path::root(&path).field("subtask_id").to_string().into();
+                    let field = Path::root(path).field("subtask_id").to_string().into();
                     self.problems
                         .unknown_tasks
                         .push(Missing { id: task, field });
@@ -193,11 +204,14 @@ impl Planner<'_> {
             }
             return false;
         };
-        if let Some(product) = product.filter(|_| id == sent) {
-            let (at, violations) = (Path::root(&path), &mut self.problems.violations);
-            check_subtask_product(product, target.product, &at, violations);
+        if let Some(document) = document {
+            if let Some(product) = document.subtask_pid.filter(|_| id == sent) {
+                let (at, violations) = (Path::root(path), &mut self.problems.violations);
+                check_subtask_product(product, target.product, &at, violations);
+            }
+            let title = document.title.as_deref();
+            self.ignore_difference(title, target.name.as_str(), path, "title");
         }
-        self.ignore_difference(title.as_deref(), target.name.as_str(), &path, "title");
         step.after.refer_to(target);
         true
     }

@@ -16,7 +16,7 @@ use crate::domain::{
     translation_work::SourceDigest,
 };
 
-use super::{Document, DocumentStep, DocumentTask, DocumentValue, ImportPlan, TaskTree};
+use super::{Document, DocumentStep, DocumentTask, DocumentValue, Fields, ImportPlan, TaskTree};
 
 /// The guide of a revision.
 pub struct RevisionDocument<'a> {
@@ -165,7 +165,7 @@ impl<'a> Reader<'a, '_> {
             steps: steps.collect(),
             task: DocumentTask {
                 guid: Some(former),
-                kept: Some(Box::new(task)),
+                fields: Fields::Kept(Box::new(task)),
                 ..DocumentTask::default()
             },
         }
@@ -293,7 +293,7 @@ impl<'a> Reader<'a, '_> {
             path,
             guid: Some(former),
             values,
-            kept: Some(Box::new(kept)),
+            fields: Fields::Kept(Box::new(kept)),
             ..DocumentStep::default()
         }
     }

@@ -8,7 +8,6 @@ use crate::domain::{
     analysis::{OutsideSetter, OutsideSetters, account_name},
     ids::{StepId, TaskId},
     import::{Document, DocumentStep},
-    patch::Edit,
     step::StepType,
     translation::{Language, TaskTranslation},
     violation::{Path, Reason, Violations},
@@ -37,10 +36,9 @@ impl AllGuides {
     pub fn add(&mut self, index: usize, document: &Document) {
         for document in document.all() {
             if let Some(guid) = document.task.guid {
-                let mut translations = BTreeMap::new();
-                let patch = &document.task.patch;
-                patch.translations.clone().apply(&mut translations);
-                self.tasks.insert(guid, translations);
+                let task = document.task.fields.to_create();
+                let translations = task.map(|task| task.content.translations);
+                self.tasks.insert(guid, translations.unwrap_or_default());
             }
         }
         for (name, setter) in document.all_steps().filter_map(setter) {
@@ -65,9 +63,12 @@ impl OneOfAllGuides<'_> {
     /// Adds a violation for each subtask step of its document whose task no guide has.
     pub(super) fn check_subtasks(&self, document: &Document, violations: &mut Violations) {
         for step in document.all_steps() {
-            let subtask = step.patch.new_subtask();
-            let is_subtask = step.patch.step_type.valid() == Some(&StepType::Subtask);
-            if is_subtask && subtask.is_some_and(|task| !self.all.tasks.contains_key(&task)) {
+            let is_subtask = step.step_type == Some(StepType::Subtask);
+            if is_subtask
+                && step
+                    .subtask_id
+                    .is_some_and(|task| !self.all.tasks.contains_key(&task))
+            {
                 violations.add(
                     &Path::root(&step.path).field("subtask_id"),
                     Reason::FieldInvalid,
@@ -80,20 +81,18 @@ impl OneOfAllGuides<'_> {
 
 /// The account-wide name that a step sets, if it is an observation.
 fn setter(step: &DocumentStep) -> Option<(String, OutsideSetter)> {
-    let (Some(StepType::Observation), Some(product), Edit::Set(feedback)) = (
-        step.patch.step_type.valid(),
-        step.patch.product.valid(),
-        &step.patch.feedback,
-    ) else {
+    if step.step_type != Some(StepType::Observation) {
         return None;
-    };
-    let title = step.patch.title.valid();
+    }
+    let observation = step.fields.to_create()?;
+    let feedback = observation.kind.feedback()?;
     let keys = feedback.values.iter();
+    let name = account_name(observation.product, feedback.name.as_str());
     let setter = OutsideSetter {
         task: step.task.unwrap_or(TaskId(Uuid::nil())),
         step: step.guid.unwrap_or(StepId(Uuid::nil())),
-        title: title.map_or_else(String::new, |title| title.as_str().to_owned()),
+        title: observation.title,
         keys: keys.map(|value| value.key.as_str().to_owned()).collect(),
     };
-    Some((account_name(*product, feedback.name.as_str()), setter))
+    Some((name, setter))
 }

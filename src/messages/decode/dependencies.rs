@@ -12,8 +12,6 @@ use crate::{
             Comparison, Condition, ConditionTarget, Group, LogicalOperator, MAX_CONDITIONS,
             MAX_NESTED_GROUPS, MAX_TARGET_BYTES, MAX_TARGETS, Node, target_json_bytes,
         },
-        import::AbsentFields,
-        patch::Edit,
         shorthand,
         text::check,
         violation::Reason,
@@ -52,20 +50,6 @@ pub fn with_shorthand(
         field.refuse(Reason::ShorthandConflict, description);
     }
     decoded.or(parsed)
-}
-
-/// What a document does to the dependencies.
-pub fn edit(
-    absent: AbsentFields,
-    message: Option<v1::DependencyGroup>,
-    shorthand: Option<String>,
-    resource: &mut Field<'_>,
-) -> Edit<Group> {
-    match (with_shorthand(message, shorthand, resource), absent) {
-        (Some(group), _) => Edit::Set(group),
-        (None, AbsentFields::Keep) => Edit::Keep,
-        (None, AbsentFields::Reset) => Edit::Clear,
-    }
 }
 
 /// Dependencies that were sent as a message.

@@ -1,7 +1,5 @@
-//! Documents of an import.
-//!
-//! A task or step of a document is decoded to a patch. Only the planner knows whether it updates a
-//! stored one.
+//! Documents of an import: what they say of their tasks and steps as a whole. The planner decodes
+//! the fields of each, as it knows which are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +8,6 @@ use uuid::Uuid;
 use super::{
     Field,
     field::{expected_etag, optional_guid, sent_text},
-    step, task,
 };
 use crate::{
     domain::{
@@ -18,13 +15,14 @@ use crate::{
         ids::{ProductId, StepId, TaskId},
         import::{
             AbsentFields, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-            ImportTarget, without_indexes,
+            Fields, ImportTarget, without_indexes,
         },
         nesting::MAX_NESTED_DOCUMENTS,
-        patch::Edit,
-        task::{MAX_TASK_STEPS, TaskPatch},
+        step::StepType,
+        task::MAX_TASK_STEPS,
         violation::{Reason, Violations},
     },
+    messages::document_fields::{SentStep, SentTask},
     proto::v1,
 };
 
@@ -122,7 +120,7 @@ impl DocumentReader<'_> {
         document.task.guid = id;
         if without_task {
             // The missing task has been refused, so its fields are not.
-            document.task.patch = TaskPatch::refused();
+            document.task.fields = Fields::Missing;
         }
         Some(document)
     }
@@ -149,19 +147,20 @@ impl DocumentReader<'_> {
             &format!("{path}.task"),
             is_managed,
         );
+        let external_ids: Vec<Option<ExternalId>> = steps.iter().map(external_id).collect();
         let steps: Vec<DocumentStep> = steps
             .into_iter()
             .enumerate()
             .map(|(index, step)| self.step(step, format!("{path}.steps[{index}]"), depth))
             .collect();
-        self.refuse_equal_external_ids(&steps);
+        self.refuse_equal(&external_ids, &steps);
         Some(Document { path, task, steps })
     }
 
-    fn refuse_equal_external_ids(&mut self, steps: &[DocumentStep]) {
+    fn refuse_equal(&mut self, external_ids: &[Option<ExternalId>], steps: &[DocumentStep]) {
         let mut first: BTreeMap<&ExternalId, &str> = BTreeMap::new();
-        for step in steps {
-            if let Edit::Set(id) = &step.patch.content.external_id
+        for (id, step) in external_ids.iter().zip(steps) {
+            if let Some(id) = id
                 && let Some(other) = first.insert(id, &step.path)
             {
                 let description = format!("equals {other}.external_id");
@@ -175,29 +174,16 @@ impl DocumentReader<'_> {
     fn task(&mut self, message: v1::Task, path: &str, is_managed: bool) -> DocumentTask {
         let mut field = Field::root(path, self.violations);
         let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
-        let product = message.product_id.map(ProductId::new);
-        let name = sent_text(message.name.clone());
         let mut violations = Violations::new();
-        let mut field = Field::root(path, &mut violations);
         if self.reimport {
+            let mut field = Field::root(path, &mut violations);
             expected_etag(&message.etag, field.field("etag"));
         }
-        let mut patch = task::patch(message, self.absent, &mut field);
-        patch.violations = violations;
-        if is_managed {
-            // It takes name and product from its value and its parent.
-            patch.name = Edit::Refused;
-            if !matches!(patch.product, Edit::Set(Err(_))) {
-                patch.product = Edit::Refused;
-            }
-        }
+        let sent = SentTask::new(message, is_managed, self.absent, path, violations);
         DocumentTask {
             path: DocumentPath::Listed(path.to_owned()),
             guid,
-            product,
-            name,
-            patch,
-            kept: None,
+            fields: Fields::Sent(Box::new(sent)),
         }
     }
 
@@ -205,43 +191,50 @@ impl DocumentReader<'_> {
         let mut field = Field::root(&path, self.violations);
         let has_id = self.reimport && !message.guid.is_empty();
         let matched_id = (self.match_external_ids && message.guid.is_empty())
-            .then(|| ExternalId::parse(message.external_id().to_owned()).ok())
+            .then(|| external_id(&message))
             .flatten();
         let may_be_stored = has_id || (self.reimport && matched_id.is_some());
         let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
         let values = self.values(&mut message.feedback_config, &path, depth);
-        let task = TaskId::parse(&message.task);
-        let link = TaskId::parse(&message.link);
-        let is_subtask = message.r#type() == v1::StepType::Subtask;
-        let title = (may_be_stored || is_subtask).then(|| sent_text(message.title.clone()));
-        let translations = message.translations.values();
-        if translations
-            .flat_map(|it| &it.feedback_config)
-            .any(|it| it.linked.is_some())
-        {
-            let step = without_indexes(&path);
-            let linked = format!("{step}.translations.feedback_config.linked");
-            self.ignored.insert(linked);
+        let mut translated = message
+            .translations
+            .values()
+            .flat_map(|it| &it.feedback_config);
+        if translated.any(|config| config.linked.is_some()) {
+            self.ignore(&path, "translations.feedback_config.linked");
         }
         let mut violations = Violations::new();
-        let mut field = Field::root(&path, &mut violations);
         if may_be_stored {
+            let mut field = Field::root(&path, &mut violations);
             expected_etag(&message.etag, field.field("etag"));
         }
-        let mut patch = step::patch(message, self.absent, &mut field);
-        patch.violations = violations;
+        let is_subtask = message.r#type() == v1::StepType::Subtask;
+        let title = (may_be_stored || is_subtask).then(|| sent_text(message.title.clone()));
         DocumentStep {
-            path,
             // A malformed id is refused; its step is checked like a stored one.
             guid: guid.or_else(|| has_id.then_some(StepId(Uuid::nil()))),
             matched_id,
-            task,
-            link,
+            task: TaskId::parse(&message.task),
+            link: TaskId::parse(&message.link),
+            step_type: StepType::from_number(message.r#type),
+            subtask_id: TaskId::parse(&message.subtask_id),
+            subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),
-            patch: Box::new(patch),
             values,
-            kept: None,
+            fields: Fields::Sent(Box::new(SentStep::new(
+                message,
+                self.absent,
+                &path,
+                violations,
+            ))),
+            path,
         }
+    }
+
+    /// Lists a field of a step that is not honored.
+    fn ignore(&mut self, step: &str, field: &str) {
+        let step = without_indexes(step);
+        self.ignored.insert(format!("{step}.{field}"));
     }
 
     /// Takes the nested documents out of a step's `feedback_config`.
@@ -259,14 +252,14 @@ impl DocumentReader<'_> {
         values
             .map(|(index, value)| {
                 let nested = value.task_json.take();
+                if nested.is_some() && !linked {
+                    self.ignore(step, "feedback_config.values.task_json");
+                }
                 let mut ids: Vec<TaskId> = TaskId::parse(&value.link).into_iter().collect();
                 let path = format!("{step}.feedback_config[0].values[{index}].task_json");
-                let document = match nested {
-                    None => None,
-                    // Nothing is created from it, so nothing in it is refused.
-                    Some(_) if !linked => Some(Document::skipped(path)),
-                    Some(nested) => self.document(*nested, path, depth + 1),
-                };
+                // Nothing is created of a value that is not linked, so nothing of it is refused.
+                let nested = nested.filter(|_| linked);
+                let document = nested.and_then(|nested| self.document(*nested, path, depth + 1));
                 let named = document.as_ref().and_then(|document| document.task.guid);
                 ids.extend(named);
                 let document = document.map(Box::new);
@@ -274,6 +267,10 @@ impl DocumentReader<'_> {
             })
             .collect()
     }
+}
+
+fn external_id(step: &v1::Step) -> Option<ExternalId> {
+    ExternalId::parse(step.external_id().to_owned()).ok()
 }
 
 #[cfg(test)]

@@ -116,8 +116,7 @@ fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Opti
 /// becomes.
 fn label(text: String, linked: bool, mut field: Field<'_>) -> Option<Label> {
     if linked {
-        let checked = field.check_text(check(&text, MAX_NAME_CHARS));
-        field.accept(checked)?;
+        field.accept(check(&text, MAX_NAME_CHARS))?;
     }
     non_blank_text(text, field)
 }

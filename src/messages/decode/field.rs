@@ -7,13 +7,11 @@ use crate::domain::{
     etag::ExpectedEtag,
     external_id::ExternalId,
     ids::{ProductId, RequestId},
-    import::AbsentFields,
     page::PageSize,
-    patch::Edit,
     task::Published,
     text::{Body, BoundedText, NonBlankText, TextError},
     translation::Language,
-    violation::{Path, Reason, Violation, Violations},
+    violation::{Path, Reason, Violations},
 };
 
 /// Description of a violation of [`Reason::FieldRequired`].
@@ -74,21 +72,9 @@ impl<'a> Field<'a> {
         self.violations.add(&self.path, reason, description);
     }
 
-    /// The value, or `None` and a violation.
-    pub fn accept<T>(&mut self, value: Result<T, Violation>) -> Option<T> {
-        value
-            .map_err(|violation| self.violations.push(violation))
-            .ok()
-    }
-
     /// What a check of the domain returns, which adds its violations.
     pub fn check<T>(&mut self, check: impl FnOnce(&Path<'a>, &mut Violations) -> T) -> T {
         check(&self.path, self.violations)
-    }
-
-    /// A violation of this field, which is not noted.
-    pub fn violation(&self, reason: Reason, description: impl Into<String>) -> Violation {
-        Violation::new(&self.path, reason, description)
     }
 
     /// The value if it is there, else a violation.
@@ -113,56 +99,10 @@ impl<'a> Field<'a> {
         self.violations.total()
     }
 
-    /// A text of this field, or its violation, which is not noted.
-    pub fn check_text<T>(&self, parsed: Result<T, TextError>) -> Result<T, Violation> {
-        parsed.map_err(|error| self.violation(error.reason(), error.to_string()))
-    }
-
-    /// A required id of this field, or its violation, which is not noted.
-    pub fn check_guid<T>(&self, id: &str, parse: fn(&str) -> Option<T>) -> Result<T, Violation> {
-        let (reason, description) = match id {
-            "" => (Reason::FieldRequired, REQUIRED),
-            _ => (Reason::FieldInvalid, "is not a hyphenated UUID"),
-        };
-        parse(id).ok_or_else(|| self.violation(reason, description))
-    }
-
-    /// A product of this field, or its violation, which is not noted.
-    pub fn check_product(&self, id: i64) -> Result<ProductId, Violation> {
-        let violation = || self.violation(Reason::FieldOutOfRange, "must be greater than 0");
-        ProductId::new(id).ok_or_else(violation)
-    }
-}
-
-impl AbsentFields {
-    /// The edit of a field of the message at `at`. A text, a list and a map that are empty were
-    /// not sent.
-    pub fn edit<M, T>(
-        self,
-        at: &mut Field<'_>,
-        field: &str,
-        sent: Option<M>,
-        decode: impl FnOnce(M, Field<'_>) -> Option<T>,
-    ) -> Edit<T> {
-        match (sent, self) {
-            (Some(sent), _) => decode(sent, at.field(field)).map_or(Edit::Refused, Edit::Set),
-            (None, Self::Keep) => Edit::Keep,
-            (None, Self::Reset) => Edit::Clear,
-        }
-    }
-
-    /// The list after the edit, if it is edited.
-    pub fn list<M, T>(
-        self,
-        at: &mut Field<'_>,
-        field: &str,
-        sent: Vec<M>,
-        decode: impl FnOnce(Vec<M>, Field<'_>) -> Vec<T>,
-    ) -> Option<Vec<T>> {
-        match self {
-            Self::Keep if sent.is_empty() => None,
-            Self::Keep | Self::Reset => Some(decode(sent, at.field(field))),
-        }
+    /// The text, or `None` and a violation.
+    pub fn accept<T>(&mut self, parsed: Result<T, TextError>) -> Option<T> {
+        let refuse = |error: TextError| self.refuse(error.reason(), error.to_string());
+        parsed.map_err(refuse).ok()
     }
 }
 
@@ -171,8 +111,7 @@ pub fn non_blank_text<const MAX: usize>(
     text: String,
     mut field: Field<'_>,
 ) -> Option<NonBlankText<MAX>> {
-    let text = field.check_text(NonBlankText::parse(text));
-    field.accept(text)
+    field.accept(NonBlankText::parse(text))
 }
 
 /// A text of a translation, of 1 to `MAX` code points. A text without a translation is left
@@ -191,20 +130,17 @@ pub fn translated_text<const MAX: usize>(
 
 /// A text of at most `MAX` code points.
 pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<BoundedText<MAX>> {
-    let text = field.check_text(BoundedText::parse(text));
-    field.accept(text)
+    field.accept(BoundedText::parse(text))
 }
 
 /// The external id of a task or step.
 pub fn external_id(id: String, mut field: Field<'_>) -> Option<ExternalId> {
-    let id = field.check_text(ExternalId::parse(id));
-    field.accept(id)
+    field.accept(ExternalId::parse(id))
 }
 
 /// The body of a step.
 pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
-    let body = field.check_text(Body::parse(text));
-    field.accept(body)
+    field.accept(Body::parse(text))
 }
 
 /// The version that a caller expects, by its etag.
@@ -225,8 +161,15 @@ pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
 
 /// A required id; `parse` is that of its type.
 pub fn guid<T>(id: &str, parse: fn(&str) -> Option<T>, mut field: Field<'_>) -> Option<T> {
-    let id = field.check_guid(id, parse);
-    field.accept(id)
+    let (reason, description) = match id {
+        "" => (Reason::FieldRequired, REQUIRED),
+        _ => (Reason::FieldInvalid, "is not a hyphenated UUID"),
+    };
+    let parsed = parse(id);
+    if parsed.is_none() {
+        field.refuse(reason, description);
+    }
+    parsed
 }
 
 /// An id that may be left out.
@@ -245,8 +188,11 @@ pub fn request_id(id: &str, violations: &mut Violations) -> Option<RequestId> {
 /// A required product.
 pub fn product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
     let id = field.required(id)?;
-    let product = field.check_product(id);
-    field.accept(product)
+    let product = ProductId::new(id);
+    if product.is_none() {
+        field.refuse(Reason::FieldOutOfRange, "must be greater than 0");
+    }
+    product
 }
 
 /// The value of a `published` field.
@@ -329,9 +275,4 @@ pub fn not_a_value<const N: usize>(kind: &str, values: [(&str, i32); N]) -> Stri
 /// The text if it was sent; an empty one counts as not sent.
 pub fn sent_text(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
-}
-
-/// The list if it was sent; an empty one counts as not sent.
-pub fn sent_list<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
 }

@@ -26,8 +26,7 @@ pub fn check_name(name: &str, mut field: Field<'_>) {
     if name.is_empty() {
         field.refuse(Reason::FieldRequired, REQUIRED);
     }
-    let checked = field.check_text(check(name, MAX_FULL_NAME_CHARS));
-    field.accept(checked);
+    field.accept(check(name, MAX_FULL_NAME_CHARS));
 }
 
 /// The value of a variable.
@@ -42,8 +41,8 @@ pub fn variable_value(message: prost_types::Value, mut field: Field<'_>) -> Opti
             return Some(VariableValue::Number(number));
         }
         Some(Kind::StringValue(text)) => {
-            let checked = field.check_text(check(&text, MAX_ANSWER_CHARS));
-            return field.accept(checked).map(|_| VariableValue::Text(text));
+            let checked = field.accept(check(&text, MAX_ANSWER_CHARS));
+            return checked.map(|()| VariableValue::Text(text));
         }
         Some(Kind::NumberValue(_) | Kind::StructValue(_) | Kind::ListValue(_)) | None => {}
     }

@@ -152,8 +152,7 @@ fn suppression(message: v1::Suppression, mut at: Field<'_>) -> Option<Suppressio
     let path = field::sent_text(path);
     if let Some(path) = &path {
         let mut field = at.field("path");
-        let checked = field.check_text(check(path, MAX_SUPPRESSED_PATH_CHARS));
-        field.accept(checked);
+        field.accept(check(path, MAX_SUPPRESSED_PATH_CHARS));
     }
     Some(Suppression {
         rule,

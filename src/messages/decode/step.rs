@@ -1,19 +1,16 @@
-//! Steps. Whether they are new or updates, they are decoded to a patch; the type of the step
-//! decides which of its fields are honored and which are required.
+//! Steps. The type of a step decides which of its fields are honored and which are required.
 
 use super::{
     Field, dependencies, feedback,
-    field::{self, guid, not_a_value, sent_list, sent_text, text},
+    field::{self, guid, non_blank_text, not_a_value, optional_guid, text},
     json, translations,
 };
 use crate::{
     domain::{
         ids::TaskId,
-        import::AbsentFields,
-        patch::Deferred,
-        step::{ContentPatch, Cost, Looping, NewStep, StepPatch, StepType},
+        step::{Cost, Looping, NewStep, StepContent, StepKind, StepType, SubtaskRef},
         text::{MAX_LIST_ITEMS, Tag, Title},
-        violation::{Reason, Violations},
+        violation::Reason,
     },
     messages::ignored::Ignored,
     proto::v1,
@@ -22,22 +19,39 @@ use crate::{
 /// A new step. Lists the fields that its type does not have.
 pub fn new(message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
     let task = guid(&message.task, TaskId::parse, at.field("task"));
-    let patch = patch(message, AbsentFields::Keep, &mut at);
-    let (new, not_honored) =
-        at.check(|path, violations| NewStep::from_patch(task, patch, path, violations));
-    ignored.add(not_honored);
-    new
+    ignored.add(not_honored(&message));
+    of_task(message, task, &mut at)
 }
 
-/// The fields that were sent, and those that are reset because they were not.
-pub fn patch(message: v1::Step, absent: AbsentFields, at: &mut Field<'_>) -> StepPatch {
-    let type_dependent = [
-        ("title", !message.title.is_empty()),
-        ("subtask_id", !message.subtask_id.is_empty()),
-        ("subtask_pid", message.subtask_pid.is_some()),
+/// A new step of a task. A task of `None` is refused already.
+pub fn of_task(message: v1::Step, task: Option<TaskId>, at: &mut Field<'_>) -> Option<NewStep> {
+    decode(message, task, true, at)
+}
+
+/// Notes the violations that a step of any type would have. Nothing is required.
+pub fn check(message: v1::Step, mut at: Field<'_>) {
+    decode(message, None, false, &mut at);
+}
+
+/// The sent fields that the type of a new step does not have.
+fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
+    let is_subtask = message.r#type() == v1::StepType::Subtask;
+    let fields = [
+        ("title", is_subtask && !message.title.is_empty()),
+        ("subtask_id", !is_subtask && !message.subtask_id.is_empty()),
+        ("subtask_pid", !is_subtask && message.subtask_pid.is_some()),
     ];
-    let type_dependent = type_dependent.into_iter().filter(|(_, sent)| *sent);
-    let type_dependent = type_dependent.map(|(field, _)| field).collect();
+    let sent = fields.into_iter().filter(|(_, is_sent)| *is_sent);
+    sent.map(|(field, _)| field)
+}
+
+/// The step. If it is not `typed`, no product or type is required, and so no field of a type.
+fn decode(
+    message: v1::Step,
+    task: Option<TaskId>,
+    typed: bool,
+    at: &mut Field<'_>,
+) -> Option<NewStep> {
     let v1::Step {
         title,
         body,
@@ -67,66 +81,93 @@ pub fn patch(message: v1::Step, absent: AbsentFields, at: &mut Field<'_>) -> Ste
         modified_ts: _,
         external_id,
     } = message;
-    let mut linked = false;
-    let step_type = (r#type != 0).then_some(r#type);
-    StepPatch {
-        type_dependent,
-        product: absent.edit(at, "product_id", product_id, |id, field| {
-            Some(field.check_product(id))
-        }),
-        step_type: absent.edit(at, "type", step_type, |number, field| {
-            Some(check_type(number, &field))
-        }),
-        title: absent.edit(at, "title", sent_text(title), |title, field| {
-            Some(field.check_text(Title::parse(title)))
-        }),
-        subtask_id: absent.edit(at, "subtask_id", sent_text(subtask_id), |id, field| {
-            Some(field.check_guid(&id, TaskId::parse))
-        }),
-        subtask_pid: absent.edit(at, "subtask_pid", subtask_pid, |id, field| {
-            Some(field.check_product(id))
-        }),
-        cost: absent.edit(at, "cost", cost, self::cost),
-        feedback: {
-            let sent = sent_list(feedback_config);
-            absent.edit(at, "feedback_config", sent, |list, field| {
-                linked = list.iter().any(|config| config.linked == Some(true));
-                feedback::feedback(list, field)
-            })
-        },
-        linked,
-        content: ContentPatch {
-            body: absent.edit(at, "body", body, field::body),
-            dependencies: dependencies::edit(absent, dependencies, dependency_shorthand, at),
-            external_id: {
-                let sent = external_id.and_then(sent_text);
-                absent.edit(at, "external_id", sent, field::external_id)
-            },
-            instructions: absent.list(at, "instructions", instructions, json::instructions),
-            looping: absent.edit(at, "looping", looping, self::looping),
-            parts: absent.list(at, "parts", parts, self::tags),
-            published: absent.edit(at, "published", published, field::published),
-            skills: absent.list(at, "skills", skills, self::tags),
-            tags: absent.list(at, "tags", tags, self::tags),
-            translations: {
-                let at = at.field("translations");
-                translations::edits(translations, absent, at)
-            },
-        },
-        violations: Violations::new(),
+    let cost = cost.map_or(Some(Cost::default()), |it| self::cost(it, at.field("cost")));
+    let has_question = !feedback_config.is_empty();
+    let is_linked = feedback_config.iter().any(|it| it.linked == Some(true));
+    let question = feedback::feedback(feedback_config, at.field("feedback_config"));
+    let content = StepContent {
+        body: body.and_then(|body| field::body(body, at.field("body"))),
+        dependencies: dependencies::with_shorthand(dependencies, dependency_shorthand, at),
+        external_id: external_id
+            .filter(|id| !id.is_empty())
+            .and_then(|id| field::external_id(id, at.field("external_id"))),
+        instructions: json::instructions(instructions, at.field("instructions")),
+        looping: looping.and_then(|it| self::looping(it, at.field("looping"))),
+        parts: self::tags(parts, at.field("parts")),
+        published: published
+            .and_then(|number| field::published(number, at.field("published")))
+            .unwrap_or_default(),
+        skills: self::tags(skills, at.field("skills")),
+        tags: self::tags(tags, at.field("tags")),
+        translations: translations::all(translations, at.field("translations")),
+    };
+    let (mut product, mut step_type) = (None, None);
+    if typed {
+        product = field::product(product_id, at.field("product_id"));
+        step_type = self::step_type(r#type, at.field("type"));
     }
+    let title = match step_type {
+        // It has the name of its task.
+        Some(StepType::Subtask) => Some(String::new()),
+        None if title.is_empty() => None,
+        _ => non_blank_text(title, at.field("title")).map(Title::into_string),
+    };
+    let subtask = match step_type {
+        Some(StepType::Subtask) => {
+            let task = guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
+            let product = field::product(subtask_pid, at.field("subtask_pid"));
+            task.zip(product)
+        }
+        Some(_) => None,
+        None => {
+            optional_guid(&subtask_id, TaskId::parse, at.field("subtask_id"));
+            subtask_pid.and_then(|id| field::product(Some(id), at.field("subtask_pid")));
+            None
+        }
+    };
+    let subtask = subtask.map(|(task, product)| SubtaskRef { task, product });
+    let step_type = step_type?;
+    if cost.is_some_and(|cost| cost != Cost::default()) && !step_type.has_cost() {
+        let description = "must be 0 for this type of step";
+        at.field("cost")
+            .refuse(Reason::FieldOutOfRange, description);
+    }
+    let mut at = at.field("feedback_config");
+    match step_type {
+        StepType::Observation if !has_question => {
+            at.refuse(Reason::FieldRequired, "is required for an observation");
+        }
+        StepType::Observation => {}
+        _ if is_linked => {
+            let mut element = at.index(0);
+            let mut linked = element.field("linked");
+            linked.refuse(Reason::FieldInvalid, "only an observation can be linked");
+        }
+        _ => {}
+    }
+    Some(NewStep {
+        task: task?,
+        product: product?,
+        title: title?,
+        kind: StepKind::new(step_type, cost?, question, subtask)?,
+        content,
+    })
 }
 
-/// The type of a new step. Its violation is not noted, as an update ignores the type.
-fn check_type(number: i32, field: &Field<'_>) -> Deferred<StepType> {
-    StepType::from_number(number).ok_or_else(|| {
+fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
+    if number == 0 {
+        return field.required(None);
+    }
+    let step_type = StepType::from_number(number);
+    if step_type.is_none() {
         let types = StepType::ALL.map(|step_type| {
             let number = step_type.number();
             let name = v1::StepType::try_from(number).map_or("", |value| value.as_str_name());
             (name, number)
         });
-        field.violation(Reason::FieldInvalid, not_a_value("a type of step", types))
-    })
+        field.refuse(Reason::FieldInvalid, not_a_value("a type of step", types));
+    }
+    step_type
 }
 
 /// The cost of a step whose type may have one.

@@ -4,28 +4,28 @@ use std::sync::LazyLock;
 
 use super::{
     Field, dependencies,
-    field::{self, sent_list, sent_text},
+    field::{self, non_blank_text},
     translations,
 };
 use crate::{
     domain::{
-        external_id::ExternalId,
-        import::AbsentFields,
-        patch::Edit,
-        task::{AccessLevel, NewTask, TaskPatch},
-        text::Name,
-        violation::{Reason, Violations},
+        task::{AccessLevel, NewTask, TaskContent},
+        violation::Reason,
     },
     proto::v1,
 };
 
 pub fn new(message: v1::Task, mut at: Field<'_>) -> Option<NewTask> {
-    let patch = patch(message, AbsentFields::Keep, &mut at);
-    at.check(|path, violations| NewTask::from_patch(patch, path, violations))
+    decode(message, true, &mut at)
 }
 
-/// The fields that were sent, and those that are reset because they were not.
-pub fn patch(message: v1::Task, absent: AbsentFields, at: &mut Field<'_>) -> TaskPatch {
+/// Notes the violations of the sent fields. Nothing is required.
+pub fn check(message: v1::Task, mut at: Field<'_>) {
+    decode(message, false, &mut at);
+}
+
+/// The task. If nothing is `required`, there is none without a name.
+fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTask> {
     let v1::Task {
         name,
         dependencies,
@@ -50,35 +50,37 @@ pub fn patch(message: v1::Task, absent: AbsentFields, at: &mut Field<'_>) -> Tas
         modified_ts: _,
         external_id,
     } = message;
-    TaskPatch {
-        product: absent.edit(at, "product_id", product_id, |id, field| {
-            Some(field.check_product(id))
-        }),
-        external_id: absent.edit(
-            at,
-            "external_id",
-            external_id.and_then(sent_text),
-            |id, field| Some(field.check_text(ExternalId::parse(id))),
-        ),
-        name: absent.edit(at, "name", sent_text(name), |name, field| {
-            Some(field.check_text(Name::parse(name)))
-        }),
-        dependencies: dependencies::edit(absent, dependencies, dependency_shorthand, at),
-        published: absent.edit(at, "published", published, field::published),
-        roles: match absent.edit(at, "roles", sent_list(roles), self::roles) {
-            Edit::Clear if absent == AbsentFields::Reset => Edit::Set(AccessLevel::ALL.to_vec()),
-            edit => edit,
+    let mut content = TaskContent {
+        dependencies: dependencies::with_shorthand(dependencies, dependency_shorthand, at),
+        published: published
+            .and_then(|number| field::published(number, at.field("published")))
+            .unwrap_or_default(),
+        roles: match roles.is_empty() {
+            true => AccessLevel::ALL.to_vec(),
+            false => self::roles(roles, at.field("roles")),
         },
-        translations: {
-            let at = at.field("translations");
-            translations::edits(translations, absent, at)
-        },
-        violations: Violations::new(),
+        external_id: None,
+        translations: translations::all(translations, at.field("translations")),
+    };
+    let (mut task_name, mut product) = (None, None);
+    if required || !name.is_empty() {
+        task_name = non_blank_text(name, at.field("name"));
     }
+    if required {
+        product = field::product(product_id, at.field("product_id"));
+    }
+    content.external_id = external_id
+        .filter(|id| !id.is_empty())
+        .and_then(|id| field::external_id(id, at.field("external_id")));
+    Some(NewTask {
+        name: task_name?,
+        product: product?,
+        content,
+    })
 }
 
 /// Access levels without duplicates, in their order.
-fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Option<Vec<AccessLevel>> {
+fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Vec<AccessLevel> {
     let mut levels = Vec::with_capacity(AccessLevel::ALL.len());
     for (index, number) in numbers.into_iter().enumerate() {
         match access_level(number, field.index(index)) {
@@ -86,7 +88,7 @@ fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Option<Vec<AccessLevel>> {
             Some(_) | None => {}
         }
     }
-    Some(levels)
+    levels
 }
 
 /// The access level of a number.

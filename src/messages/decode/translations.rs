@@ -6,10 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Field, feedback, field, json};
 use crate::{
     domain::{
-        import::AbsentFields,
-        translation::{
-            Language, MAX_LANGUAGES, StepTranslation, TaskTranslation, TranslationsEdit,
-        },
+        translation::{Language, MAX_LANGUAGES, StepTranslation, TaskTranslation},
         violation::Reason,
     },
     proto::v1,
@@ -87,17 +84,5 @@ fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut
     if !seen.insert(language.clone()) {
         let description = format!("the language {language} is sent twice");
         at.refuse(Reason::FieldInvalid, description);
-    }
-}
-
-/// What a document does to the translations of a resource.
-pub fn edits<T: TranslationMessage>(
-    sent: BTreeMap<String, T>,
-    absent: AbsentFields,
-    at: Field<'_>,
-) -> TranslationsEdit<T::Translation> {
-    TranslationsEdit {
-        replace: absent == AbsentFields::Reset,
-        by_language: all(sent, at),
     }
 }

@@ -21,7 +21,7 @@ impl<'a> Planner<'a> {
         parent: TaskId,
         product: ProductId,
         step: &mut Step,
-        values: &[DocumentValue],
+        values: &'a [DocumentValue],
         existing: Option<&'a TaskTree>,
         path: &str,
     ) -> Vec<ManagedTask> {
@@ -40,12 +40,7 @@ impl<'a> Planner<'a> {
             Some(feedback) if feedback.linked => {
                 self.plan_values(parent, product, feedback, values, existing, path)
             }
-            _ => {
-                if values.iter().any(|value| value.document.is_some()) {
-                    self.ignore(path, "feedback_config.values.task_json");
-                }
-                Vec::new()
-            }
+            _ => Vec::new(),
         }
     }
 
@@ -62,7 +57,7 @@ impl<'a> Planner<'a> {
         parent: TaskId,
         product: ProductId,
         feedback: &mut Feedback,
-        values: &[DocumentValue],
+        values: &'a [DocumentValue],
         existing: Option<&'a TaskTree>,
         path: &str,
     ) -> Vec<ManagedTask> {
@@ -112,7 +107,7 @@ impl<'a> Planner<'a> {
 
     fn plan_managed_task(
         &mut self,
-        document: Option<&Document>,
+        document: Option<&'a Document>,
         stored: Option<&'a TaskTree>,
         inherited: InheritedFields,
         value_path: &str,
@@ -123,10 +118,7 @@ impl<'a> Planner<'a> {
                 tree.task.guid
             }
             (Some(document), _) => self.plan_task(document, stored, Some(inherited)),
-            (None, _) => {
-                let document = Document::for_value(value_path.to_owned());
-                self.plan_task(&document, stored, Some(inherited))
-            }
+            (None, _) => self.plan_blank_task(stored, inherited, value_path),
         }
     }
 

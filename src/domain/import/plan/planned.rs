@@ -9,8 +9,8 @@ use crate::domain::{
     changes::{Changes, StepDeletion},
     decide::WriteContext,
     external_id::{ClaimedId, ExternalId, TakenId, new_id},
-    ids::{ProductId, StepId, TaskId},
-    import::{DocumentPath, Origin, Origins, TaskTree},
+    ids::{StepId, TaskId},
+    import::{DocumentPath, DocumentStep, Origin, Origins, TaskTree},
     order::{Place, arrange},
     row_version::RowVersion,
     step::{Step, StepContent},
@@ -37,30 +37,14 @@ pub(super) struct PlannedTask<'a> {
 pub(super) struct PlannedStep<'a> {
     /// The step as it is stored; `None` if it is created.
     pub before: Option<&'a Step>,
-    /// The step after the import. What follows from [`Self::reference`] is set when that is
-    /// resolved.
+    /// The step after the import. A subtask step refers to the document's id of its task until
+    /// references are resolved.
     pub after: Box<Step>,
+    /// The step in the document, if that lists it.
+    pub document: Option<&'a DocumentStep>,
     pub origin: Origin<StepId>,
-    /// The task that a subtask step refers to; `None` once it is resolved.
-    pub reference: Option<SubtaskReference>,
-    /// The document's id of the task whose wiring step it is.
-    pub document_link: Option<TaskId>,
     /// The tasks that it manages, in value order.
     pub managed: Vec<ManagedTask>,
-}
-
-/// A task that a subtask step refers to, as the document has it.
-pub(super) struct SubtaskReference {
-    /// The document's id of the task.
-    pub task: TaskId,
-    /// The product that was sent.
-    pub product: Option<ProductId>,
-    /// The title that was sent.
-    pub title: Option<String>,
-    /// Whether a reset would clear the reference, which only a wiring step may leave out.
-    pub is_cleared: bool,
-    /// The path of the step in the request; empty if the document does not list it.
-    pub path: String,
 }
 
 /// A task that a value of a planned step manages.
@@ -73,26 +57,20 @@ pub(super) struct ManagedTask {
 }
 
 impl<'a> PlannedStep<'a> {
-    pub fn new(
-        before: Option<&'a Step>,
-        after: impl Into<Box<Step>>,
-        reference: Option<SubtaskReference>,
-    ) -> Self {
+    /// A step that the document does not list.
+    pub fn unlisted(before: Option<&'a Step>, after: impl Into<Box<Step>>) -> Self {
         Self {
             before,
             after: after.into(),
+            document: None,
             origin: Origin::unlisted(),
-            reference,
-            document_link: None,
             managed: Vec::new(),
         }
     }
 
     /// A step that stays as it is.
     pub fn unchanged(step: &'a Step) -> Self {
-        let subtask = step.kind.subtask();
-        let reference = subtask.map(|subtask| SubtaskReference::to(subtask.task));
-        Self::new(Some(step), step.clone(), reference)
+        Self::unlisted(Some(step), step.clone())
     }
 
     /// A wiring step whose fields have their defaults.
@@ -101,19 +79,6 @@ impl<'a> PlannedStep<'a> {
         planned.after.content = StepContent::default();
         planned.after.kind.set_feedback(None);
         planned
-    }
-}
-
-impl SubtaskReference {
-    /// A reference that is not in the document.
-    pub fn to(task: TaskId) -> Self {
-        Self {
-            task,
-            product: None,
-            title: None,
-            is_cleared: false,
-            path: String::new(),
-        }
     }
 }
 

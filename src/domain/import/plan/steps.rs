@@ -7,14 +7,13 @@ use crate::domain::{
     changes::StepDeletion,
     external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
-    import::{AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin, TaskTree},
+    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, Fields, Origin, TaskTree},
     nesting::limits_of_step,
-    patch::Edit,
-    step::{Step, StepPatch},
+    step::{NewStep, Step},
     violation::{Path, Reason},
 };
 
-use super::{PlannedStep, Planner, SubtaskReference};
+use super::{PlannedStep, Planner};
 
 impl<'a> Planner<'a> {
     /// Plans the steps of a task: their new order, and those to delete. `product` is
@@ -23,7 +22,7 @@ impl<'a> Planner<'a> {
         &mut self,
         task: TaskId,
         product: Option<ProductId>,
-        documents: &[DocumentStep],
+        documents: &'a [DocumentStep],
         existing: Option<&'a TaskTree>,
     ) -> (Vec<PlannedStep<'a>>, Vec<StepDeletion>) {
         let stored: &'a [Step] = existing.map_or(&[], |tree| &tree.steps);
@@ -38,7 +37,7 @@ impl<'a> Planner<'a> {
             if let Some(guid) = document.guid.filter(|_| existing.is_some()) {
                 let path = Path::root(&document.path);
                 let field = path.field("guid");
-                if by_id.is_none() && document.kept.is_none() {
+                if by_id.is_none() && document.fields.sent().is_some() {
                     let field = field.to_string().into();
                     self.problems
                         .unknown_steps
@@ -94,10 +93,13 @@ impl<'a> Planner<'a> {
                 continue;
             }
             step.after.link = None;
-            if let Some(reference) = &step.reference
-                && reference.is_cleared
+            // Only a wiring step may leave its task out when absent fields are reset.
+            if let Some(document) = step.document
+                && document.fields.sent().is_some()
+                && document.subtask_id.is_none()
+                && self.context.absent_fields == AbsentFields::Reset
             {
-                let field = Path::root(&reference.path);
+                let field = Path::root(&document.path);
                 let field = field.field("subtask_id");
                 let violations = &mut self.problems.violations;
                 violations.add(&field, Reason::FieldRequired, "is required");
@@ -118,117 +120,68 @@ impl<'a> Planner<'a> {
         PlannedStep::unchanged(step)
     }
 
-    /// Plans a step and the tasks that it manages.
+    /// Plans a step and the tasks that it manages. An invalid one stays as it is stored.
     fn plan_step(
         &mut self,
         task: TaskId,
         product: Option<ProductId>,
-        document: &DocumentStep,
+        document: &'a DocumentStep,
         before: Option<&'a Step>,
         existing: Option<&'a TaskTree>,
     ) -> Option<PlannedStep<'a>> {
-        let DocumentStep { path, patch, .. } = document;
+        let path = &document.path;
         if existing.is_some() {
             self.ignore_difference(document.task, task, path, "task");
         }
-        let planned = match (&document.kept, before) {
-            (Some(kept), _) => Some(restored_step(kept, before, path)),
-            (None, Some(before)) => Some(self.changed_step(before, document)),
-            (None, None) => self.new_step(task, document),
-        };
-        let has_question = document.kept.is_some() || matches!(patch.feedback, Edit::Set(_));
-        let values: &[DocumentValue] = if planned.is_some() && has_question {
-            &document.values
-        } else {
+        let Some(mut after) = self.step_after(task, document, before) else {
             self.check_documents(&document.values);
-            &[]
+            return before.map(|step| self.keep_step(step, existing));
         };
-        let mut step = planned?;
-        step.document_link = document.link;
-        for limit in limits_of_step(&step.after.content, &Path::root(path)) {
-            self.limit_depth(limit);
-        }
-        let product = product.unwrap_or(step.after.product);
-        step.managed =
-            self.plan_managed_tasks(task, product, &mut step.after, values, existing, path);
-        step.origin = Origin {
-            guid: document.guid,
-            path: DocumentPath::Listed(path.clone()),
-        };
-        Some(step)
-    }
-
-    fn changed_step(&mut self, before: &'a Step, document: &DocumentStep) -> PlannedStep<'a> {
-        let path = &document.path;
-        let mut patch = StepPatch::clone(&document.patch);
-        let step_type = before.kind.step_type();
-        self.ignore_difference(patch.step_type.sent(), Some(&step_type), path, "type");
-        let sent_product = patch.product.sent();
-        self.ignore_difference(sent_product, Some(&before.product), path, "product_id");
-        // References are resolved when every task of the document is known.
-        let at = Path::root(path);
-        let violations = &mut self.problems.violations;
-        let reference = before.kind.subtask().map(|subtask| {
-            let id = std::mem::take(&mut patch.subtask_id).honored(violations);
-            let is_cleared = matches!(id, Edit::Clear);
-            let task = match id {
-                // A wiring step refers to its managed task, whatever was sent.
-                Edit::Clear if before.link.is_some() => None,
-                id => id.required(true, &at.field("subtask_id"), violations),
-            };
-            let product = std::mem::take(&mut patch.subtask_pid).honored(violations);
-            SubtaskReference {
-                task: task.unwrap_or(subtask.task),
-                // Without one it follows the task.
-                product: product.value(),
-                title: document.title.clone(),
-                is_cleared,
-                path: path.clone(),
-            }
-        });
-        let (step, merged) = before.merge_at(patch, &at, violations);
-        self.ignore_of_type(reference.as_ref(), merged.ignored, path);
-        PlannedStep::new(Some(before), step, reference)
-    }
-
-    fn new_step(&mut self, task: TaskId, document: &DocumentStep) -> Option<PlannedStep<'a>> {
-        let (new, ignored) = document.to_create(task, &mut self.problems.violations);
-        let new = new?;
-        let reference = new.kind.subtask().map(|subtask| SubtaskReference {
-            task: subtask.task,
-            product: Some(subtask.product),
-            title: document.title.clone(),
-            is_cleared: false,
-            path: document.path.clone(),
-        });
-        // The title of a subtask step is set when references are resolved.
-        self.ignore_of_type(reference.as_ref(), ignored, &document.path);
-        let after = Step::create(new, self.context.write);
-        Some(PlannedStep::new(None, after, reference))
-    }
-
-    /// Lists the fields that the type of a step does not have. A subtask step ignores fields only
-    /// if they differ from the task that it refers to, which is known when references are resolved.
-    fn ignore_of_type(
-        &mut self,
-        reference: Option<&SubtaskReference>,
-        ignored: Vec<&'static str>,
-        path: &str,
-    ) {
-        if reference.is_none() {
-            for field in ignored {
+        if let Some(fields) = document.fields.sent() {
+            for field in fields.ignored(&after) {
                 self.ignore(path, field);
             }
         }
+        for limit in limits_of_step(&after.content, &Path::root(path)) {
+            self.limit_depth(limit);
+        }
+        let product = product.unwrap_or(after.product);
+        let values = &document.values;
+        let managed = self.plan_managed_tasks(task, product, &mut after, values, existing, path);
+        Some(PlannedStep {
+            before,
+            after,
+            document: Some(document),
+            origin: Origin {
+                guid: document.guid,
+                path: DocumentPath::Listed(path.clone()),
+            },
+            managed,
+        })
     }
-}
 
-fn restored_step<'a>(kept: &Step, before: Option<&'a Step>, path: &str) -> PlannedStep<'a> {
-    let reference = kept.kind.subtask().map(|subtask| SubtaskReference {
-        path: path.to_owned(),
-        ..SubtaskReference::to(subtask.task)
-    });
-    PlannedStep::new(before, kept.clone(), reference)
+    /// The step after the import, if it is valid.
+    fn step_after(
+        &mut self,
+        task: TaskId,
+        document: &DocumentStep,
+        before: Option<&Step>,
+    ) -> Option<Box<Step>> {
+        let new = match &document.fields {
+            Fields::Missing => return None,
+            Fields::Kept(step) => return Some(step.clone()),
+            Fields::Sent(fields) => self.accept(fields.decode(before))?,
+        };
+        let after = match before {
+            Some(before) => {
+                let resets = self.context.absent_fields == AbsentFields::Reset;
+                let (after, _) = before.edited(new, resets || !document.values.is_empty());
+                after
+            }
+            None => Step::create(NewStep { task, ..new }, self.context.write),
+        };
+        Some(Box::new(after))
+    }
 }
 
 /// The stored steps with external ids that the documents do not list by their ids.

@@ -4,9 +4,8 @@ use std::mem::{replace, take};
 
 use crate::domain::{
     ids::{ProductId, TaskId},
-    import::{Document, DocumentTask, Origin, TaskTree},
-    patch::Edit,
-    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task},
+    import::{Document, DocumentPath, DocumentStep, DocumentTask, Fields, Origin, TaskTree},
+    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task, TaskContent},
     text::Name,
     violation::{Path, Reason},
 };
@@ -21,7 +20,7 @@ pub(super) struct InheritedFields {
 }
 
 impl InheritedFields {
-    /// Sets the fields of an existing task, whose product never changes.
+    /// Sets them but the product, which never changes.
     pub fn apply(self, task: &mut Task) {
         task.name = self.name;
         task.managed = Some(self.managed);
@@ -34,33 +33,100 @@ impl<'a> Planner<'a> {
     /// value.
     pub(super) fn plan_task(
         &mut self,
-        document: &Document,
+        document: &'a Document,
         existing: Option<&'a TaskTree>,
         inherited: Option<InheritedFields>,
     ) -> TaskId {
         let Document { path, task, steps } = document;
-        let task_path = task.path.as_str();
-        let after = match (&task.kept, existing) {
-            (Some(kept), _) => {
-                let mut task = Task::clone(kept);
-                if let Some(inherited) = inherited {
-                    inherited.apply(&mut task);
-                }
-                Some(task)
+        let before = existing.map(|tree| &tree.task);
+        let after = self.task_after(task, before, inherited);
+        if let (Some(fields), Some(after)) = (task.fields.sent(), &after) {
+            for field in fields.ignored(after) {
+                self.ignore(task.path.as_str(), field);
             }
-            (None, Some(tree)) => Some(self.changed_task(&tree.task, task, inherited, task_path)),
-            (None, None) => self.new_task(task, inherited, task_path),
-        };
-        // An invalid task gets an id too, so that references to it are resolved.
-        let id = after
-            .as_ref()
-            .map_or_else(|| TaskId((self.context.write.new_id)()), |task| task.guid);
-        self.task_ids.extend(task.guid.map(|sent| (sent, id)));
-        let product = after.as_ref().map(|task| task.product);
+        }
         let origin = Origin {
             guid: task.guid,
             path: task.path.clone(),
         };
+        self.plan_task_with_steps(after, origin, path, steps, existing)
+    }
+
+    /// Plans the task of a value that has no document: a task without steps, whose fields have their
+    /// defaults.
+    pub(super) fn plan_blank_task(
+        &mut self,
+        existing: Option<&'a TaskTree>,
+        inherited: InheritedFields,
+        value_path: &str,
+    ) -> TaskId {
+        let content = TaskContent::default();
+        let mut task = match existing {
+            Some(tree) => Task {
+                content,
+                ..tree.task.clone()
+            },
+            None => {
+                let (name, product) = (inherited.name.clone(), inherited.product);
+                let new = NewTask {
+                    name,
+                    product,
+                    content,
+                };
+                Task::create(new, None, self.context.write)
+            }
+        };
+        inherited.apply(&mut task);
+        let origin = Origin {
+            guid: None,
+            path: DocumentPath::OfValue(value_path.to_owned()),
+        };
+        self.plan_task_with_steps(Some(task), origin, value_path, &[], existing)
+    }
+
+    /// The task after the import; `None` if it is new and invalid. An invalid stored one stays as it
+    /// is.
+    fn task_after(
+        &mut self,
+        document: &DocumentTask,
+        before: Option<&Task>,
+        inherited: Option<InheritedFields>,
+    ) -> Option<Task> {
+        let mut task = match (&document.fields, before) {
+            (Fields::Missing, _) => before?.clone(),
+            (Fields::Kept(kept), _) => Task::clone(kept),
+            (Fields::Sent(fields), Some(before)) => {
+                match self.accept(fields.decode(Some(before))) {
+                    Some(new) => before.edited(new),
+                    None => before.clone(),
+                }
+            }
+            (Fields::Sent(fields), None) => {
+                let new = self.accept(fields.decode(None))?;
+                let product = inherited.as_ref().map_or(new.product, |it| it.product);
+                Task::create(NewTask { product, ..new }, None, self.context.write)
+            }
+        };
+        if let Some(inherited) = inherited {
+            inherited.apply(&mut task);
+        }
+        Some(task)
+    }
+
+    fn plan_task_with_steps(
+        &mut self,
+        after: Option<Task>,
+        origin: Origin<TaskId>,
+        path: &str,
+        steps: &'a [DocumentStep],
+        existing: Option<&'a TaskTree>,
+    ) -> TaskId {
+        // An invalid task gets an id too, so that references to it are resolved.
+        let id = after
+            .as_ref()
+            .map_or_else(|| TaskId((self.context.write.new_id)()), |task| task.guid);
+        self.task_ids.extend(origin.guid.map(|sent| (sent, id)));
+        let product = after.as_ref().map(|task| task.product);
         let index = self.add_task(existing, after, origin);
         let outer = take(&mut self.managed_tasks);
         self.depth += 1;
@@ -113,75 +179,5 @@ impl<'a> Planner<'a> {
             places: Vec::new(),
         });
         self.tasks.len() - 1
-    }
-
-    fn new_task(
-        &mut self,
-        document: &DocumentTask,
-        inherited: Option<InheritedFields>,
-        path: &str,
-    ) -> Option<Task> {
-        let mut patch = document.patch.clone();
-        if let Some(inherited) = &inherited {
-            self.ignore_inherited(document, inherited, path);
-            patch.external_id = Edit::Keep;
-            patch.name = Edit::Set(Ok(inherited.name.clone()));
-            // An invalid product is refused all the same.
-            take(&mut patch.product).honored(&mut self.problems.violations);
-            patch.product = Edit::Set(Ok(inherited.product));
-        }
-        let violations = &mut self.problems.violations;
-        let new = NewTask::from_patch(patch, &Path::root(path), violations)?;
-        let managed = inherited.map(|inherited| inherited.managed);
-        Some(Task::create(new, managed, self.context.write))
-    }
-
-    fn changed_task(
-        &mut self,
-        before: &Task,
-        document: &DocumentTask,
-        inherited: Option<InheritedFields>,
-        path: &str,
-    ) -> Task {
-        match &inherited {
-            Some(inherited) => self.ignore_inherited(document, inherited, path),
-            None => {
-                let product = Some(before.product);
-                self.ignore_difference(document.product, product, path, "product_id");
-            }
-        }
-        let (patch, at) = (document.patch.clone(), Path::root(path));
-        let mut task = before.merge_at(patch, &at, &mut self.problems.violations);
-        match inherited {
-            Some(inherited) => inherited.apply(&mut task),
-            // A managed task that is imported on its own keeps its name.
-            None if before.managed.is_some() => {
-                self.ignore_difference(document.name.as_deref(), task.name.as_str(), path, "name");
-                self.ignore_external_id(document, path);
-            }
-            None => {}
-        }
-        task
-    }
-
-    /// Lists fields of a managed task that differ from the inherited ones.
-    fn ignore_inherited(
-        &mut self,
-        document: &DocumentTask,
-        inherited: &InheritedFields,
-        path: &str,
-    ) {
-        let name = document.name.as_deref();
-        self.ignore_difference(name, inherited.name.as_str(), path, "name");
-        let product = Some(inherited.product);
-        self.ignore_difference(document.product, product, path, "product_id");
-        self.ignore_external_id(document, path);
-    }
-
-    /// Lists the external id of a managed task, which has none, if one was sent.
-    fn ignore_external_id(&mut self, document: &DocumentTask, path: &str) {
-        if document.patch.external_id.sent().is_some() {
-            self.ignore(path, "external_id");
-        }
     }
 }

@@ -9,7 +9,7 @@ use crate::domain::{
     step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
 };
 
-use super::{ManagedTask, PlannedStep, Planner, SubtaskReference};
+use super::{ManagedTask, PlannedStep, Planner};
 
 impl<'a> Planner<'a> {
     /// Gives every managed task its wiring step. A step that the document lists for it
@@ -94,7 +94,7 @@ impl<'a> Planner<'a> {
                     link: Some(task),
                     ..Step::create(new, self.context.write)
                 };
-                PlannedStep::new(None, after, Some(SubtaskReference::to(task)))
+                PlannedStep::unlisted(None, after)
             }
         };
         let path = DocumentPath::OfValue(managed.value_path);
@@ -127,13 +127,14 @@ impl ListedSteps {
     fn of(steps: &[PlannedStep<'_>]) -> Self {
         let mut listed = Self::default();
         for (index, step) in steps.iter().enumerate() {
+            let link = step.document.and_then(|document| document.link);
             if let Some(task) = step.after.link {
                 listed.linked.insert(task);
-            } else if let Some(reference) = &step.reference
+            } else if let Some(subtask) = step.after.kind.subtask()
                 // A stored step becomes one only if it is listed as one, as after it was unlinked.
-                && (step.before.is_none() || step.document_link.is_some())
+                && (step.before.is_none() || link.is_some())
             {
-                listed.add(index, step.document_link, reference.task);
+                listed.add(index, link, subtask.task);
             }
         }
         listed

@@ -1,0 +1,222 @@
+//! Tasks and steps of documents. What is stored, with the fields that a document sets or resets, is
+//! decoded like a new task or step.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+use uuid::Uuid;
+
+use super::{
+    decode::{Field, field, step, task},
+    encode,
+    fields::{STEP, TASK},
+    mask::Mask,
+    update::{SentFields, TYPE_DEPENDENT, UNMANAGED_ONLY, count_languages, not_honored_by_task},
+};
+use crate::{
+    domain::{
+        Result,
+        ids::TaskId,
+        import::{AbsentFields, DocumentFields},
+        step::{NewStep, Step, StepContent},
+        task::{NewTask, Task},
+        text::Body,
+        translation::{Language, MAX_LANGUAGES},
+        violation::Violations,
+    },
+    proto::v1,
+};
+
+/// A task of a document.
+#[derive(Debug)]
+pub struct SentTask {
+    sent: SentFields,
+    /// Whether a value manages it. It takes its name from the value, and its product from its parent.
+    is_managed: bool,
+}
+
+impl SentTask {
+    /// `violations` are those that were found in it already.
+    pub fn new(
+        mut message: v1::Task,
+        is_managed: bool,
+        absent: AbsentFields,
+        path: &str,
+        violations: Violations,
+    ) -> Self {
+        message.external_id = message.external_id.filter(|id| !id.is_empty());
+        let mask = Mask::of_document(absent, &TASK);
+        Self {
+            sent: SentFields::new(path.to_owned(), &TASK, mask, &message, violations),
+            is_managed,
+        }
+    }
+
+    /// A new task. That of a value has a name and a product in any case, which the planner replaces.
+    fn new_task(&self) -> Result<v1::Task> {
+        let mut message: v1::Task = self.sent.message()?;
+        if self.is_managed {
+            message.name = "managed".to_owned();
+            message.external_id = None;
+            message.product_id.get_or_insert(1);
+        }
+        Ok(message)
+    }
+}
+
+impl DocumentFields<Task, NewTask> for SentTask {
+    fn violations(&self) -> Violations {
+        self.sent.check_task(UNMANAGED_ONLY)
+    }
+
+    fn decode(&self, stored: Option<&Task>) -> Result<NewTask> {
+        let mut message = match stored {
+            Some(task) => {
+                let stored = encode::task(task.clone()).encode_to_vec();
+                self.sent.merged(&stored, not_honored_by_task(task))?
+            }
+            None => self.new_task()?,
+        };
+        let sent = || Ok(self.sent.message::<v1::Task>()?.translations);
+        let languages = count_languages(&mut message.translations, sent)?;
+        self.sent.decode(languages, |at| task::new(message, at))
+    }
+
+    fn ignored(&self, after: &Task) -> Vec<&'static str> {
+        let sent: v1::Task = self.sent.message().unwrap_or_default();
+        let is_managed = after.managed.is_some();
+        let has_other_name = !sent.name.is_empty() && sent.name != after.name.as_str();
+        let product = sent.product_id.unwrap_or(after.product.get());
+        differing([
+            ("external_id", is_managed && sent.external_id.is_some()),
+            ("name", is_managed && has_other_name),
+            ("product_id", product != after.product.get()),
+        ])
+    }
+}
+
+/// A step of a document.
+#[derive(Debug)]
+pub struct SentStep {
+    sent: SentFields,
+    bodies: Bodies,
+    resets: bool,
+    step_type: i32,
+    product: Option<i64>,
+}
+
+impl SentStep {
+    /// `violations` are those that were found in it already.
+    pub fn new(
+        mut message: v1::Step,
+        absent: AbsentFields,
+        path: &str,
+        mut violations: Violations,
+    ) -> Self {
+        message.external_id = message.external_id.filter(|id| !id.is_empty());
+        let bodies = Bodies::take(&mut message, Field::root(path, &mut violations));
+        let mask = Mask::of_document(absent, &STEP);
+        Self {
+            sent: SentFields::new(path.to_owned(), &STEP, mask, &message, violations),
+            bodies,
+            resets: absent == AbsentFields::Reset,
+            step_type: message.r#type,
+            product: message.product_id,
+        }
+    }
+
+    fn not_honored_by(&self, stored: &Step) -> Vec<&'static str> {
+        if stored.kind.subtask().is_none() {
+            return vec!["subtask_id", "subtask_pid"];
+        }
+        // A wiring step always refers to its managed task, and the product follows the task.
+        differing([
+            ("title", true),
+            (
+                "subtask_id",
+                stored.link.is_some() && !self.sent.has("subtask_id"),
+            ),
+            ("subtask_pid", !self.sent.has("subtask_pid")),
+        ])
+    }
+}
+
+impl DocumentFields<Step, NewStep> for SentStep {
+    fn violations(&self) -> Violations {
+        self.sent.check_step(TYPE_DEPENDENT)
+    }
+
+    fn decode(&self, stored: Option<&Step>) -> Result<NewStep> {
+        let mut message: v1::Step = match stored {
+            Some(step) => {
+                let stored = encode::step_without_bodies(step).encode_to_vec();
+                self.sent.merged(&stored, &self.not_honored_by(step))?
+            }
+            None => self.sent.message()?,
+        };
+        let sent = || Ok(self.sent.message::<v1::Step>()?.translations);
+        let languages = count_languages(&mut message.translations, sent)?;
+        // The planner sets the task.
+        let task = Some(TaskId(Uuid::nil()));
+        let mut new = self
+            .sent
+            .decode(languages, |mut at| step::of_task(message, task, &mut at))?;
+        let stored = stored.filter(|_| !self.resets).map(|step| &step.content);
+        self.bodies.put(&mut new.content, stored);
+        Ok(new)
+    }
+
+    fn ignored(&self, after: &Step) -> Vec<&'static str> {
+        let step_type = after.kind.step_type().number();
+        let product = self.product.unwrap_or(after.product.get());
+        let is_other = after.kind.subtask().is_none();
+        differing([
+            ("product_id", product != after.product.get()),
+            ("subtask_id", is_other && self.sent.has("subtask_id")),
+            ("subtask_pid", is_other && self.sent.has("subtask_pid")),
+            ("type", self.step_type != 0 && self.step_type != step_type),
+        ])
+    }
+}
+
+fn differing<const N: usize>(fields: [(&'static str, bool); N]) -> Vec<&'static str> {
+    let fields = fields.into_iter().filter(|(_, differs)| *differs);
+    fields.map(|(field, _)| field).collect()
+}
+
+/// The bodies of a step as they were sent. They can have megabytes, so they are shared, and the
+/// message is copied without them.
+#[derive(Debug)]
+struct Bodies {
+    own: Option<Body>,
+    translated: BTreeMap<Language, Option<Body>>,
+}
+
+impl Bodies {
+    fn take(message: &mut v1::Step, mut at: Field<'_>) -> Self {
+        let own = message.body.take();
+        let own = own.and_then(|body| field::body(body, at.field("body")));
+        let mut translated = BTreeMap::new();
+        if message.translations.len() <= MAX_LANGUAGES {
+            let mut at = at.field("translations");
+            for (key, translation) in &mut message.translations {
+                let body = translation.body.take();
+                let body = body.and_then(|body| field::body(body, at.key(key).field("body")));
+                translated.extend(Language::parse(key).map(|language| (language, body)));
+            }
+        }
+        Self { own, translated }
+    }
+
+    /// Adds them, and the stored ones that stay, to a step that was decoded without bodies.
+    fn put(&self, content: &mut StepContent, stored: Option<&StepContent>) {
+        let own = self.own.as_ref();
+        content.body = own.or_else(|| stored?.body.as_ref()).cloned();
+        for (language, translation) in &mut content.translations {
+            translation.body = match self.translated.get(language) {
+                Some(sent) => sent.clone(),
+                None => stored.and_then(|it| it.translations.get(language)?.body.clone()),
+            };
+        }
+    }
+}
