@@ -27,28 +27,19 @@ pub enum WholeDatabaseError {
     /// The source of a copy cannot be opened.
     #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
     Source(OpenError),
-    /// The work failed, or it was refused.
+    #[error(
+        "the database failed: {}; fix the cause and repeat the command, for a copy with a new \
+         database",
+        error::describe(.0)
+    )]
+    Database(#[from] DbErr),
     #[error("{0}")]
-    Failed(String),
-}
-
-impl From<DbErr> for WholeDatabaseError {
-    fn from(error: DbErr) -> Self {
-        Self::Failed(format!(
-            "the database failed: {}; fix the cause and repeat the command, for a copy with a new \
-             database",
-            error::describe(&error)
-        ))
-    }
+    Refused(String),
 }
 
 impl WholeDatabaseError {
-    /// Whether a setting must change.
     pub fn is_wrong_setting(&self) -> bool {
-        match self {
-            Self::Open(error) | Self::Source(error) => error.is_wrong_setting(),
-            Self::Failed(_) => false,
-        }
+        matches!(self, Self::Open(error) | Self::Source(error) if error.is_wrong_setting())
     }
 }
 

@@ -4,7 +4,6 @@
 use sea_orm::{
     ActiveValue::Set, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr,
     EntityTrait, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
-    sea_query::OnConflict,
 };
 use sea_orm_migration::MigratorTrait;
 
@@ -21,7 +20,7 @@ use crate::{
     store::{
         WriteMode, account,
         entity::server_key,
-        schema::{self, Migrator, SchemaTable},
+        schema::{self, Migrator},
     },
 };
 
@@ -41,11 +40,9 @@ const UNKNOWN_SCHEMA: &str = "the database has a schema that this version does n
 /// What opening a database has done to its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaChange {
-    /// Nothing: it was current.
     Current,
     /// The database had none.
     Created,
-    /// It was brought up to date.
     Migrated,
 }
 
@@ -62,12 +59,11 @@ pub async fn prepare_schema(
         check_distributable(db).await?;
     }
     let change = needed_change(db, migrate).await?;
-    let runs = match mode {
-        WriteMode::Store => change != SchemaChange::Current,
-        WriteMode::ValidateOnly => change == SchemaChange::Created,
-    };
-    if !runs {
-        return Ok(change);
+    match (change, mode) {
+        (SchemaChange::Current, _) | (SchemaChange::Migrated, WriteMode::ValidateOnly) => {
+            return Ok(change);
+        }
+        _ => {}
     }
     let transaction = begin_migrations(db).await?;
     let pending = pending_migrations(&transaction).await?;
@@ -101,8 +97,7 @@ async fn needed_change(db: &DatabaseConnection, migrate: bool) -> Result<SchemaC
         pending => pending?,
     };
     if pending < all {
-        let keys = server_key::Entity::find().all(&transaction).await?;
-        check_keys(&keys, all - pending)?;
+        check_keys(&transaction, all - pending).await?;
     }
     transaction.rollback().await?;
     match pending {
@@ -128,7 +123,8 @@ async fn pending_migrations(db: &DatabaseTransaction) -> Result<usize, DbErr> {
 
 /// Checks that no copy is unfinished, and that the schema is what the first `migrations` migrations of
 /// this version create. A later check reports a database without any keys.
-fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenError> {
+async fn check_keys(db: &DatabaseTransaction, migrations: usize) -> Result<(), OpenError> {
+    let keys = server_key::Entity::find().all(db).await?;
     let find = |name| keys.iter().find(|key| key.name == name);
     if find(UNFINISHED_COPY).is_some() {
         return Err(OpenError::unusable(
@@ -136,9 +132,8 @@ fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenE
              of the data: copy into a new database",
         ));
     }
-    let expected = schema::digest(migrations);
     match find(SCHEMA_DIGEST) {
-        Some(digest) if digest.value == expected => Ok(()),
+        Some(digest) if digest.value == schema::digest(migrations) => Ok(()),
         None if keys.is_empty() => Ok(()),
         _ => Err(OpenError::unusable(UNKNOWN_SCHEMA)),
     }
@@ -147,11 +142,11 @@ fn check_keys(keys: &[server_key::Model], migrations: usize) -> Result<(), OpenE
 /// Begins the transaction of migrations. When several servers start together, one migrates while the
 /// others wait here.
 async fn begin_migrations(db: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
-    let transaction = db.begin_with_options(TransactionOptions {
+    let options = TransactionOptions {
         sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
         ..TransactionOptions::default()
-    });
-    let transaction = transaction.await?;
+    };
+    let transaction = db.begin_with_options(options).await?;
     if transaction.get_database_backend() == DbBackend::Postgres {
         // Migrations of another server may take longer than `lock_timeout`.
         let lock =
@@ -163,18 +158,29 @@ async fn begin_migrations(db: &DatabaseConnection) -> Result<DatabaseTransaction
 
 /// Stores the digest of this version's schema, and the secret of page tokens if there is none.
 async fn write_keys(db: &DatabaseTransaction) -> Result<(), DbErr> {
-    use server_key::{ActiveModel, Column, Entity};
     let digest = schema::digest(Migrator::migrations().len());
-    let secret = Sha256::default().with(Uuid::new_v4()).with(Uuid::new_v4());
-    let keys = [(SCHEMA_DIGEST, digest), (PAGE_KEY, secret.finish())];
-    let keys = keys.map(|(name, value)| ActiveModel {
+    let secret: [u8; 32] = Sha256::default()
+        .with(Uuid::new_v4())
+        .with(Uuid::new_v4())
+        .finish();
+    server_key::Entity::delete_by_id(SCHEMA_DIGEST)
+        .exec(db)
+        .await?;
+    insert_key(db, SCHEMA_DIGEST, digest.to_vec()).await?;
+    insert_key(db, PAGE_KEY, secret.to_vec()).await
+}
+
+/// Inserts a key, unless there is one of this name.
+async fn insert_key(db: &impl ConnectionTrait, name: &str, value: Vec<u8>) -> Result<(), DbErr> {
+    let key = server_key::ActiveModel {
         name: Set(name.to_owned()),
-        value: Set(value.to_vec()),
-    });
-    Entity::delete_by_id(SCHEMA_DIGEST).exec(db).await?;
-    let insert = Entity::insert_many(keys)
-        .on_conflict(OnConflict::column(Column::Name).do_nothing().to_owned());
-    insert.exec_without_returning(db).await.map(drop)
+        value: Set(value),
+    };
+    server_key::Entity::insert(key)
+        .on_conflict_do_nothing()
+        .exec_without_returning(db)
+        .await
+        .map(drop)
 }
 
 /// Reads the secret that signs page tokens.
@@ -190,12 +196,7 @@ pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
 
 /// Marks the database, so that no program opens it until the copied keys replace the mark.
 pub async fn mark_unfinished_copy(db: &DatabaseConnection) -> Result<(), DbErr> {
-    let mark = server_key::ActiveModel {
-        name: Set(UNFINISHED_COPY.to_owned()),
-        value: Set(Vec::new()),
-    };
-    let insert = server_key::Entity::insert(mark);
-    insert.exec_without_returning(db).await.map(drop)
+    insert_key(db, UNFINISHED_COPY, Vec::new()).await
 }
 
 /// Fails if the database cannot get distributed tables.
@@ -243,23 +244,22 @@ async fn has_row(db: &impl ConnectionTrait, sql: &str) -> Result<bool, DbErr> {
 /// Has Citus distribute the tables that it does not distribute yet. All rows of an account are on one
 /// node, and the server keys are on every node. A table that others refer to comes before them.
 async fn distribute_tables(db: &DatabaseTransaction) -> Result<(), DbErr> {
-    for SchemaTable {
-        name,
-        is_of_accounts,
-    } in schema::tables()
-    {
+    for table in schema::tables() {
+        let name = table.name;
         if is_table_distributed(db, name).await? {
             continue;
         }
-        let distribute = match (is_of_accounts, name) {
-            (false, _) => format!("SELECT create_reference_table('{name}')"),
-            (true, "accounts") => {
-                format!("SELECT create_distributed_table('{name}', 'account_id')")
-            }
-            (true, _) => format!(
+        let colocated = if name == "accounts" {
+            "default"
+        } else {
+            "accounts"
+        };
+        let distribute = match table.is_of_accounts {
+            true => format!(
                 "SELECT create_distributed_table('{name}', 'account_id', \
-                 colocate_with => 'accounts')"
+                 colocate_with => '{colocated}')"
             ),
+            false => format!("SELECT create_reference_table('{name}')"),
         };
         db.execute_unprepared(&distribute).await?;
     }

@@ -5,6 +5,7 @@ use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
 use super::SchemaTable;
 
+#[derive(DeriveMigrationName)]
 pub struct Migration;
 
 /// All tables. `{text}` is text that is compared byte by byte; `{uuid}` and `{bytes}` are types that
@@ -232,12 +233,6 @@ const INDEXES: [&str; 14] = [
     "CREATE INDEX request_outcomes_age ON request_outcomes (account_id, created_ts)",
 ];
 
-impl MigrationName for Migration {
-    fn name(&self) -> &'static str {
-        "m0001"
-    }
-}
-
 #[async_trait::async_trait]
 impl MigrationTrait for Migration {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
@@ -280,12 +275,6 @@ impl MigrationTrait for Migration {
             db.execute_unprepared(index).await?;
         }
         Ok(())
-    }
-
-    async fn down(&self, _: &SchemaManager) -> Result<(), DbErr> {
-        Err(DbErr::Migration(
-            "the first schema cannot be undone: restore a backup".to_owned(),
-        ))
     }
 }
 

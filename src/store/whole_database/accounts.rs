@@ -2,8 +2,7 @@
 
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbErr, ExprTrait, Iterable, PrimaryKeyToColumn,
-    QueryFilter, QuerySelect, QueryTrait, Select, Statement,
-    sea_query::{Alias, Expr, Query},
+    QueryFilter, QuerySelect, QueryTrait, Select, Statement, sea_query::Expr,
 };
 
 use super::{WholeDatabaseError, open};
@@ -17,7 +16,7 @@ use crate::{
             revision_alias, role, step, step_translation, task, task_history, task_revision,
             task_translation,
         },
-        schema,
+        schema::{self, SchemaTable},
     },
 };
 
@@ -32,7 +31,7 @@ pub async fn accounts(database: &DatabaseUrl) -> Result<Vec<AccountSummary>, Who
     Ok(accounts?)
 }
 
-async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<AccountSummary>, DbErr> {
+pub(super) async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<AccountSummary>, DbErr> {
     let statement = Statement::from_string(db.get_database_backend(), list_sql());
     let rows = db.query_all_raw(statement).await?;
     let summaries = rows.iter().map(|row| {
@@ -54,28 +53,25 @@ async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<AccountSummary>, D
 /// across accounts.
 fn list_sql() -> String {
     let tables = schema::tables().filter(|table| table.is_of_accounts);
-    let parts = tables.map(|table| {
-        let columns = match table.name {
+    let parts = tables.map(|SchemaTable { name, .. }| {
+        let [tasks, steps, bytes, ts] = match name {
             "tasks" => ["count(*)", "0", "sum(size)", "max(modified_ts)"],
             "steps" => ["0", "count(*)", "sum(size + body_size)", "max(modified_ts)"],
             "task_revisions" => ["0", "0", "sum(size)", "max(created_ts)"],
             "task_histories" => ["0", "0", "0", "max(deleted_ts)"],
             _ => ["0", "0", "0", "CAST(NULL AS bigint)"],
         };
-        let [tasks, steps, bytes, ts] = columns;
-        let name = table.name;
         // Citus loses names that are given to the columns of the union.
         format!(
             "SELECT account_id, {tasks} AS tasks, {steps} AS steps, {bytes} AS bytes, {ts} AS ts \
              FROM {name} GROUP BY account_id"
         )
     });
-    let parts: Vec<String> = parts.collect();
     format!(
         "WITH parts AS ({}) SELECT account_id, CAST(sum(tasks) AS bigint), \
          CAST(sum(steps) AS bigint), CAST(sum(bytes) AS bigint), max(ts) \
          FROM parts GROUP BY account_id ORDER BY account_id",
-        parts.join(" UNION ALL ")
+        parts.collect::<Vec<_>>().join(" UNION ALL ")
     )
 }
 
@@ -86,11 +82,8 @@ pub async fn delete_account(
     account: &AccountId,
 ) -> Result<u64, WholeDatabaseError> {
     let connections = open(database, false).await?;
-    let deleted = delete_all(Scope {
-        db: &connections.pools.writer,
-        account,
-    });
-    let deleted = deleted.await;
+    let db = &connections.pools.writer;
+    let deleted = delete_all(Scope { db, account }).await;
     connections.close().await;
     Ok(deleted?)
 }
@@ -139,15 +132,9 @@ async fn delete_rows<E: AccountEntity>(
 
 /// Managed tasks refer to the tasks that manage them, and are deleted before these.
 fn tasks_without_managed_tasks(scope: Scope<'_, DatabaseConnection>) -> Select<task::Entity> {
-    use task::{Column, Entity};
-    let managed = Alias::new("managed");
-    let column = |column: Column| Expr::col((managed.clone(), column));
-    let managed_tasks = Query::select()
-        .expr(Expr::value(1))
-        .from_as(Entity, managed.clone())
-        .and_where(column(Column::AccountId).eq(scope.account.as_str()))
-        .and_where(column(Column::ParentGuid).equals((Entity, Column::Guid)))
-        .to_owned();
-    let tasks = scope.find::<Entity>();
-    tasks.filter(Expr::not_exists(managed_tasks))
+    scope.find().filter(Expr::cust_with_values(
+        "NOT EXISTS (SELECT 1 FROM tasks managed \
+         WHERE managed.account_id = $1 AND managed.parent_guid = tasks.guid)",
+        [scope.account.as_str()],
+    ))
 }

@@ -7,13 +7,13 @@ use std::mem;
 use futures_util::TryStreamExt;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, DatabaseConnection, DatabaseTransaction,
-    DbBackend, DbErr, EntityName, EntityTrait, ExprTrait, IntoActiveModel, Iterable, QueryFilter,
-    QuerySelect, QueryTrait, Select, Statement, TransactionTrait, Value,
-    sea_query::{Alias, Asterisk, Expr, Func, Query},
+    DbBackend, DbErr, EntityTrait, ExprTrait, IntoActiveModel, Iterable, PaginatorTrait,
+    QueryFilter, QuerySelect, QueryTrait, Select, Statement, TransactionTrait, Value,
+    sea_query::Expr,
 };
 use tracing::info;
 
-use super::{WholeDatabaseError, open};
+use super::{WholeDatabaseError, accounts::list_accounts, open};
 use crate::{
     config::DatabaseUrl,
     store::{
@@ -24,7 +24,7 @@ use crate::{
             revision_alias, role, server_key, step, step_translation, task, task_history,
             task_revision, task_translation,
         },
-        schema::{self, CHANGES_SEQUENCE},
+        schema::CHANGES_SEQUENCE,
     },
 };
 
@@ -36,9 +36,7 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 const WITHOUT_TIMEOUTS: &str =
     "SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0";
 
-/// What was copied.
 pub struct CopiedTable {
-    /// The name of the table.
     pub name: &'static str,
     /// The number of its rows.
     pub rows: u64,
@@ -55,59 +53,63 @@ pub async fn copy(
     let source = open(from, false)
         .await
         .map_err(WholeDatabaseError::Source)?;
+    let copied = copy_from(&source, to, migrate).await;
+    source.close().await;
+    copied
+}
+
+async fn copy_from(
+    source: &Connections,
+    to: &DatabaseUrl,
+    migrate: bool,
+) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
     if source.is_distributed {
-        source.close().await;
-        return Err(WholeDatabaseError::Failed(
+        return Err(WholeDatabaseError::Refused(
             "--from names a database that is distributed over several nodes, which have no common \
              state to copy: move its accounts with `export --all` and `apply`"
                 .to_owned(),
         ));
     }
-    let copied = match open(to, migrate).await {
-        Ok(target) => {
-            let copied = copy_tables(&source, &target).await;
-            target.close().await;
-            copied
-        }
-        Err(error) => Err(error.into()),
-    };
-    source.close().await;
+    let target = open(to, migrate).await?;
+    let copied = copy_tables(&source.pools.reader, &target.pools.writer).await;
+    target.close().await;
     copied
 }
 
+/// A table refers only to itself and tables before it.
 async fn copy_tables(
-    source: &Connections,
-    target: &Connections,
+    source: &DatabaseConnection,
+    target: &DatabaseConnection,
 ) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
-    for table in schema::tables().filter(|table| table.is_of_accounts) {
-        if count(&target.pools.writer, table.name).await? > 0 {
-            let name = table.name;
-            return Err(WholeDatabaseError::Failed(format!(
-                "the table {name} has rows already: copy into a new database"
-            )));
-        }
+    if let Some(found) = list_accounts(target).await?.first() {
+        return Err(WholeDatabaseError::Refused(format!(
+            "the account {} has rows already: copy into a new database",
+            found.account
+        )));
     }
-    let snapshot = begin_snapshot(&source.pools.reader).await?;
-    if snapshot.get_database_backend() == DbBackend::Postgres {
-        snapshot.execute_unprepared(WITHOUT_TIMEOUTS).await?;
+    let source = &begin_snapshot(source).await?;
+    if source.get_database_backend() == DbBackend::Postgres {
+        source.execute_unprepared(WITHOUT_TIMEOUTS).await?;
     }
-    mark_unfinished_copy(&target.pools.writer).await?;
-    let copy = Copy {
-        source: &snapshot,
-        target: &target.pools.writer,
-        copied: Vec::new(),
-    };
-    copy.run().await
-}
-
-async fn count(db: &impl ConnectionTrait, table: &'static str) -> Result<u64, DbErr> {
-    let count = Query::select()
-        .expr(Func::count(Expr::col(Asterisk)))
-        .from(Alias::new(table))
-        .to_owned();
-    let row = db.query_one(&count).await?;
-    let count: i64 = row.map_or(Ok(0), |row| row.try_get_by_index(0))?;
-    Ok(count.unsigned_abs())
+    mark_unfinished_copy(target).await?;
+    let copy = Copy { source, target };
+    Ok(vec![
+        copy.table::<account::Entity>().await?,
+        copy.table::<role::Entity>().await?,
+        copy.table::<request_outcome::Entity>().await?,
+        copy.tasks().await?,
+        copy.table::<task_translation::Entity>().await?,
+        copy.table::<step::Entity>().await?,
+        copy.table::<step_translation::Entity>().await?,
+        copy.table::<name_use::Entity>().await?,
+        copy.table::<task_history::Entity>().await?,
+        copy.table::<task_revision::Entity>().await?,
+        copy.table::<revision_alias::Entity>().await?,
+        copy.table::<change::Entity>().await?,
+        copy.table::<change_feed::Entity>().await?,
+        copy.table::<index_deletion::Entity>().await?,
+        copy.sequence_and_server_keys().await?,
+    ])
 }
 
 /// A copy in progress.
@@ -115,58 +117,39 @@ struct Copy<'a> {
     /// One state of the source.
     source: &'a DatabaseTransaction,
     target: &'a DatabaseConnection,
-    copied: Vec<CopiedTable>,
 }
 
 impl Copy<'_> {
-    /// Copies all tables. A table refers only to itself and tables before it.
-    async fn run(mut self) -> Result<Vec<CopiedTable>, WholeDatabaseError> {
-        self.copy_table::<account::Entity>().await?;
-        self.copy_table::<role::Entity>().await?;
-        self.copy_table::<request_outcome::Entity>().await?;
-        self.copy_tasks().await?;
-        self.copy_table::<task_translation::Entity>().await?;
-        self.copy_table::<step::Entity>().await?;
-        self.copy_table::<step_translation::Entity>().await?;
-        self.copy_table::<name_use::Entity>().await?;
-        self.copy_table::<task_history::Entity>().await?;
-        self.copy_table::<task_revision::Entity>().await?;
-        self.copy_table::<revision_alias::Entity>().await?;
-        self.copy_table::<change::Entity>().await?;
-        self.advance_sequence().await?;
-        self.copy_table::<change_feed::Entity>().await?;
-        self.copy_table::<index_deletion::Entity>().await?;
-        // They replace the mark of an unfinished copy.
-        self.replace_server_keys().await?;
-        Ok(self.copied)
-    }
-
-    async fn copy_table<E>(&mut self) -> Result<(), WholeDatabaseError>
+    async fn table<E>(&self) -> Result<CopiedTable, WholeDatabaseError>
     where
         E: EntityTrait,
-        E::Model: IntoActiveModel<E::ActiveModel>,
+        E::Model: IntoActiveModel<E::ActiveModel> + Sync,
     {
-        self.copy_rows(E::find()).await?;
-        self.finish_table(E::default().table_name()).await
+        let rows = self.rows(E::find()).await?;
+        self.check::<E>(rows).await
     }
 
     /// Copies managed tasks after the tasks that manage them. It copies one level at a time, and there
     /// are at most [`MAX_NESTED_DOCUMENTS`](crate::domain::nesting::MAX_NESTED_DOCUMENTS).
-    async fn copy_tasks(&mut self) -> Result<(), WholeDatabaseError> {
+    async fn tasks(&self) -> Result<CopiedTable, WholeDatabaseError> {
         use task::{Column, Entity};
         let mut level = Entity::find().filter(Column::ParentGuid.is_null());
-        while self.copy_rows(level.clone()).await? > 0 {
+        let mut rows = 0;
+        loop {
+            match self.rows(level.clone()).await? {
+                0 => return self.check::<Entity>(rows).await,
+                more => rows += more,
+            }
             let parents = level
                 .select_only()
                 .columns([Column::AccountId, Column::Guid]);
             let parent = Expr::tuple([Column::AccountId, Column::ParentGuid].map(Expr::col));
             level = Entity::find().filter(parent.in_subquery(parents.into_query()));
         }
-        self.finish_table(Entity.table_name()).await
     }
 
     /// Copies rows in batches, and returns how many.
-    async fn copy_rows<E>(&self, rows: Select<E>) -> Result<u64, DbErr>
+    async fn rows<E>(&self, rows: Select<E>) -> Result<u64, DbErr>
     where
         E: EntityTrait,
         E::Model: IntoActiveModel<E::ActiveModel>,
@@ -193,44 +176,43 @@ impl Copy<'_> {
         insert.exec_without_returning(self.target).await.map(drop)
     }
 
-    /// Advances PostgreSQL's sequence beyond the copied changes.
-    async fn advance_sequence(&self) -> Result<(), DbErr> {
-        if self.target.get_database_backend() != DbBackend::Postgres {
-            return Ok(());
-        }
-        // Without changes the sequence stays as it is, as `setval` ignores NULL.
-        let advance = format!("SELECT setval('{CHANGES_SEQUENCE}', max(seq)) FROM changes");
-        let advance = Statement::from_string(DbBackend::Postgres, advance);
-        self.target.query_one_raw(advance).await.map(drop)
-    }
-
-    /// Copies the keys of servers in place of those that the target was created with.
-    async fn replace_server_keys(&mut self) -> Result<(), WholeDatabaseError> {
+    /// Advances PostgreSQL's sequence beyond the copied changes, and copies the keys of servers. They
+    /// replace those that the target was created with, and the mark of an unfinished copy.
+    async fn sequence_and_server_keys(&self) -> Result<CopiedTable, WholeDatabaseError> {
         use server_key::Entity;
         let keys = Entity::find().all(self.source).await?;
         let keys = keys.into_iter().map(IntoActiveModel::into_active_model);
         let transaction = self.target.begin().await?;
+        if transaction.get_database_backend() == DbBackend::Postgres {
+            // Without changes the sequence stays as it is, as `setval` ignores NULL.
+            let advance = format!("SELECT setval('{CHANGES_SEQUENCE}', max(seq)) FROM changes");
+            let advance = Statement::from_string(DbBackend::Postgres, advance);
+            transaction.query_one_raw(advance).await?;
+        }
         Entity::delete_many().exec(&transaction).await?;
-        Entity::insert_many(keys)
-            .exec_without_returning(&transaction)
-            .await?;
+        let rows = keys.len() as u64;
+        let insert = Entity::insert_many(keys);
+        insert.exec_without_returning(&transaction).await?;
         transaction.commit().await?;
-        self.finish_table(Entity.table_name()).await
+        self.check::<Entity>(rows).await
     }
 
-    /// Checks that all rows of a table were copied.
-    async fn finish_table(&mut self, name: &'static str) -> Result<(), WholeDatabaseError> {
-        let rows = count(self.source, name).await?;
-        let found = count(self.target, name).await?;
+    /// Checks that the target has these rows of a table, and no others.
+    async fn check<E>(&self, rows: u64) -> Result<CopiedTable, WholeDatabaseError>
+    where
+        E: EntityTrait,
+        E::Model: Sync,
+    {
+        let name = E::default().table_name();
+        let found = E::find().count(self.target).await?;
         if found != rows {
-            return Err(WholeDatabaseError::Failed(format!(
+            return Err(WholeDatabaseError::Refused(format!(
                 "the table {name} should have {rows} rows after the copy and has {found}: stop all \
                  servers on the new database, and repeat the copy into an empty one"
             )));
         }
         info!(table = name, rows, "copied");
-        self.copied.push(CopiedTable { name, rows });
-        Ok(())
+        Ok(CopiedTable { name, rows })
     }
 }
 
@@ -250,6 +232,7 @@ mod tests {
     #![allow(clippy::expect_used)]
 
     use super::*;
+    use crate::store::schema;
 
     #[tokio::test]
     async fn every_table_is_copied() {
