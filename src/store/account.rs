@@ -26,12 +26,11 @@ use crate::{
 /// memory holds several copies of it. A larger one is read alone.
 const MAX_LARGE_READ_KIB: u32 = 64 * 1024;
 
-/// Limits how many bytes of large rows are read at a time.
 pub fn large_reads() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_LARGE_READ_KIB as usize))
 }
 
-/// Runs statements of one account on a connection.
+/// The account's rows on a connection.
 pub struct Scope<'a, C> {
     pub db: &'a C,
     pub account: &'a AccountId,
@@ -46,17 +45,14 @@ impl<C> Clone for Scope<'_, C> {
 impl<C> Copy for Scope<'_, C> {}
 
 impl<C: ConnectionTrait> Scope<'_, C> {
-    /// Selects the account's rows of a table.
     pub fn find<E: AccountEntity>(&self) -> Select<E> {
         E::find().filter(E::ACCOUNT.eq(self.account.as_str()))
     }
 
-    /// Updates the account's rows of a table.
     pub fn update<E: AccountEntity>(&self) -> UpdateMany<E> {
         E::update_many().filter(E::ACCOUNT.eq(self.account.as_str()))
     }
 
-    /// Deletes the account's rows of a table.
     pub fn delete<E: AccountEntity>(&self) -> DeleteMany<E> {
         E::delete_many().filter(E::ACCOUNT.eq(self.account.as_str()))
     }
@@ -180,11 +176,11 @@ impl Account {
             let resource = SizedResource::Import;
             return Err(Error::TooLarge { resource, limit });
         }
-        let permits = Arc::clone(&self.store.inner.large_reads);
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
-        let permit = permits.acquire_many_owned(kib.clamp(1, MAX_LARGE_READ_KIB));
-        let permit = permit.await;
-        let permit = permit.map_err(|_| Error::Internal("no large reads".to_owned()))?;
+        let permit = Arc::clone(&self.store.inner.large_reads)
+            .acquire_many_owned(kib.clamp(1, MAX_LARGE_READ_KIB))
+            .await
+            .map_err(|_| Error::Internal("no large reads".to_owned()))?;
         match CallContext::try_reserve_response(bytes) {
             true => Ok(permit),
             false => Err(Error::Overloaded),

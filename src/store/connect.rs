@@ -8,10 +8,10 @@ mod postgres_server;
 mod probe;
 mod sqlite;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use backon::{ConstantBuilder, Retryable};
 use sea_orm::{DatabaseConnection, DbBackend};
-use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
 use super::WriteMode;
@@ -133,10 +133,17 @@ impl Connections {
     /// Closes all connections. The writer is closed last: SQLite moves the write-ahead
     /// log into the file when its last connection is a writing one.
     pub async fn close(&self) {
-        self.pools.probe.close().await;
-        // A pool is closed even if this reports an error.
-        let _ = self.pools.reader.close_by_ref().await;
-        let _ = self.pools.writer.close_by_ref().await;
+        let Pools {
+            writer,
+            reader,
+            probe,
+            ..
+        } = &self.pools;
+        let (HealthProbe::Postgres { pool, .. } | HealthProbe::Sqlite { pool, .. }) = probe;
+        for pool in [pool, reader, writer] {
+            // It is closed even if this reports an error.
+            let _ = pool.close_by_ref().await;
+        }
     }
 }
 
@@ -148,26 +155,26 @@ pub async fn connect(
 ) -> Result<Connections, OpenError> {
     let begun = Instant::now();
     let mut logged: Option<Instant> = None;
-    loop {
-        let error = match connect_once(database, options).await {
-            Err(error @ OpenError::Unreachable(_))
-                if options.serves || begun.elapsed() < MAX_COMMAND_WAIT =>
-            {
-                error
+    let every_interval = ConstantBuilder::new()
+        .with_delay(RETRY_INTERVAL)
+        .without_max_times();
+    let connected = (|| connect_once(database, options))
+        .retry(every_interval)
+        .when(|error| {
+            matches!(error, OpenError::Unreachable(_))
+                && (options.serves || begun.elapsed() < MAX_COMMAND_WAIT)
+        })
+        .notify(|error, _| {
+            if logged.is_none_or(|at| at.elapsed() >= WAIT_LOG_INTERVAL) {
+                logged = Some(Instant::now());
+                warn!("waiting for the database: {error}");
             }
-            result => {
-                if logged.is_some() && result.is_ok() {
-                    info!("the database can be reached again");
-                }
-                return result;
-            }
-        };
-        if logged.is_none_or(|at| at.elapsed() >= WAIT_LOG_INTERVAL) {
-            logged = Some(Instant::now());
-            warn!("waiting for the database: {error}");
-        }
-        sleep(RETRY_INTERVAL).await;
+        })
+        .await;
+    if logged.is_some() && connected.is_ok() {
+        info!("the database can be reached again");
     }
+    connected
 }
 
 async fn connect_once(

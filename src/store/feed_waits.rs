@@ -116,17 +116,12 @@ impl FeedWatch {
     /// Waits until there may be entries after the position `head`. `None` at shutdown, when every call
     /// returns immediately. Fails if too many calls wait.
     pub fn wait(self, head: i64) -> Result<Option<impl Future<Output = ()> + Send + use<>>> {
-        let Self {
-            feed,
-            mut news,
-            wakes,
-            places,
-        } = self;
-        let place = match places.try_acquire_owned() {
-            Ok(place) if feed.receiver_count() <= MAX_ACCOUNT_WAITING => place,
+        let place = match self.places.try_acquire_owned() {
+            Ok(place) if self.feed.receiver_count() <= MAX_ACCOUNT_WAITING => place,
             Err(TryAcquireError::Closed) => return Ok(None),
             _ => return Err(Error::Overloaded),
         };
+        let (mut news, wakes) = (self.news, self.wakes);
         Ok(Some(async move {
             let _place = place;
             let news = news.wait_for(|news| news.head > head || news.wakes > wakes);

@@ -67,14 +67,6 @@ fn histogram() -> Histogram {
 
 impl StoreMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        let seconds = Unit::Seconds;
-        let help = "Time that a write waits to begin";
-        registry.register_with_unit(
-            "write_queue_wait",
-            help,
-            seconds.clone(),
-            self.write_waits.clone(),
-        );
         let help = "Calls of ListChanges that wait for changes";
         registry.register("waiting_calls", help, self.waiting_calls.clone());
         let help = "Writes that were retried because of a concurrent write";
@@ -83,13 +75,15 @@ impl StoreMetrics {
         registry.register("sequenced_changes", help, self.sequenced_changes.clone());
         let help = "Changes that were deleted after their retention";
         registry.register("pruned_changes", help, self.pruned_changes.clone());
+        let (name, help) = ("write_queue_wait", "Time that a write waits to begin");
+        registry.register_with_unit(name, help, Unit::Seconds, self.write_waits.clone());
         let registry = registry.sub_registry_with_prefix("database");
         let help = "Time that a COMMIT takes, after which a write is durable";
-        registry.register_with_unit("commit", help, seconds.clone(), self.commits.clone());
+        registry.register_with_unit("commit", help, Unit::Seconds, self.commits.clone());
         let help = "Time that a write takes, with all waits and retries";
-        registry.register_with_unit("write", help, seconds.clone(), self.writes.clone());
+        registry.register_with_unit("write", help, Unit::Seconds, self.writes.clone());
         let help = "Time that a statement takes, by what it does";
-        registry.register_with_unit("statement", help, seconds, self.statements.clone());
+        registry.register_with_unit("statement", help, Unit::Seconds, self.statements.clone());
         let help = "Connections of a pool, by whether they are in use";
         registry.register("connections", help, self.connections.clone());
         let help = "Maximum connections of a pool";
@@ -112,7 +106,6 @@ impl StoreMetrics {
         });
     }
 
-    /// Records how long a COMMIT takes.
     pub async fn measure_commit<T>(&self, commit: impl Future<Output = T>) -> T {
         let begun = Instant::now();
         let outcome = commit.await;
@@ -133,17 +126,14 @@ impl StoreMetrics {
         outcome
     }
 
-    /// Records how long a write waited to begin.
     pub fn record_write_wait(&self, waited: Duration) {
         self.write_waits.observe(waited.as_secs_f64());
     }
 
-    /// Records how many calls wait for changes.
     pub fn sample_waiting_calls(&self, count: usize) {
         self.waiting_calls.set(gauged(count));
     }
 
-    /// Records the size and use of a pool.
     pub fn sample_pool(&self, pool: &'static str, db: &DatabaseConnection) {
         let [open, idle, max] = match db.get_database_backend() {
             DbBackend::Sqlite => pool_size(db.get_sqlite_connection_pool()),

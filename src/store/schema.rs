@@ -25,18 +25,18 @@ pub const CHANGES_SEQUENCE: &str = "changes_seq";
 /// A digest of the statements of the first `migrations` migrations. It distinguishes schemas of the same
 /// name that different commits create. Line breaks do not affect it.
 pub fn digest(migrations: usize) -> [u8; 32] {
-    let statements = [m0001::statements().collect::<Vec<_>>()];
-    let statements = statements.iter().take(migrations).flatten();
-    let words = statements.flat_map(|statement| statement.split_whitespace().chain([";"]));
-    let digest = words.fold(Sha256::default(), |digest, word| {
-        digest.with(word).with(" ")
-    });
-    digest.finish()
+    [m0001::statements()]
+        .into_iter()
+        .take(migrations)
+        .flatten()
+        .flat_map(|statement| statement.split_whitespace().chain([";"]))
+        .fold(Sha256::default(), |digest, word| {
+            digest.with(word).with(" ")
+        })
+        .finish()
 }
 
-/// A table of the schema.
 pub struct SchemaTable {
-    /// Its name.
     pub name: &'static str,
     /// Whether its rows belong to accounts. Calls change only such tables.
     pub is_of_accounts: bool,

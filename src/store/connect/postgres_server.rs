@@ -11,8 +11,6 @@ use crate::store::schema;
 const MIN_VERSION: i32 = 120_000;
 /// PostgreSQL's name of the required encoding.
 const ENCODING: &str = "UTF8";
-/// The permissions to use a table of account data.
-const CHANGE: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE"];
 
 #[derive(FromQueryResult)]
 struct Server {
@@ -68,53 +66,56 @@ pub async fn check_server(db: &impl ConnectionTrait, serves: bool) -> Result<(),
     Ok(())
 }
 
+/// A permission on a table or sequence, as in a GRANT.
+type Permission = (&'static str, &'static str);
+
 /// The permissions to read which migrations were run, and the digest of their schema. PostgreSQL hides
 /// tables from users without permissions, so an unreadable table would look like a missing one.
-pub fn to_read_migrations() -> Vec<(&'static str, &'static str)> {
+pub fn to_read_migrations() -> Vec<Permission> {
     vec![("seaql_migrations", "SELECT"), ("server_keys", "SELECT")]
 }
 
 /// The permissions to read all tables, and to change the tables of accounts.
-pub fn to_serve() -> Vec<(&'static str, &'static str)> {
-    let tables = schema::tables().flat_map(|table| {
-        let needed = if table.is_of_accounts {
-            CHANGE
-        } else {
-            &["SELECT"]
-        };
-        needed
-            .iter()
-            .map(move |permission| (table.name, *permission))
-    });
-    let sequence = (schema::CHANGES_SEQUENCE, "USAGE");
-    tables.chain([sequence]).collect()
+pub fn to_serve() -> Vec<Permission> {
+    let mut needed = vec![(schema::CHANGES_SEQUENCE, "USAGE")];
+    for table in schema::tables() {
+        needed.push((table.name, "SELECT"));
+        if table.is_of_accounts {
+            needed.extend(["INSERT", "UPDATE", "DELETE"].map(|change| (table.name, change)));
+        }
+    }
+    needed
 }
 
 /// Fails if the user lacks one of these permissions on a table or sequence that exists.
 pub async fn check_permissions(
     db: &impl ConnectionTrait,
-    needed: Vec<(&str, &str)>,
+    needed: Vec<Permission>,
 ) -> Result<(), OpenError> {
-    let needed = needed.iter().enumerate();
-    let rows: Vec<String> = needed
+    let rows = needed
+        .iter()
+        .enumerate()
         .map(|(number, (name, permission))| format!("('{name}', '{permission}', {number})"))
-        .collect();
+        .collect::<Vec<_>>()
+        .join(", ");
     // Groups tables by their missing permissions, which are written as in a GRANT.
     let missing = format!(
         "SELECT permissions || ' on ' || string_agg(name, ', ' ORDER BY name) FROM ( \
            SELECT name, string_agg(permission, ', ' ORDER BY number) AS permissions \
-           FROM (VALUES {}) AS needed (name, permission, number) \
+           FROM (VALUES {rows}) AS needed (name, permission, number) \
            WHERE CASE permission WHEN 'USAGE' \
              THEN NOT has_sequence_privilege(to_regclass(name), permission) \
              ELSE NOT has_table_privilege(to_regclass(name), permission) END \
            GROUP BY name) AS missing \
-         GROUP BY permissions ORDER BY permissions",
-        rows.join(", ")
+         GROUP BY permissions ORDER BY permissions"
     );
     let missing = Statement::from_string(DbBackend::Postgres, missing);
-    let missing = db.query_all_raw(missing).await?;
-    let missing = missing.iter().map(|row| row.try_get_by_index(0));
-    let missing = missing.collect::<Result<Vec<String>, _>>()?;
+    let missing: Vec<String> = db
+        .query_all_raw(missing)
+        .await?
+        .iter()
+        .map(|row| row.try_get_by_index(0))
+        .collect::<Result<_, _>>()?;
     if missing.is_empty() {
         return Ok(());
     }

@@ -20,6 +20,9 @@ use super::{
 /// How long the database may take to answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
+const REPLACED_FILE: &str = "its file was removed, moved or replaced, and the server still writes to it: \
+    stop the server before a file is moved or restored";
+
 /// Checks whether the database answers. It does not seem down when calls use all connections.
 pub enum HealthProbe {
     Postgres {
@@ -40,29 +43,20 @@ impl HealthProbe {
         let check = async {
             match self {
                 Self::Postgres { pool, options } => check_postgres(pool, options).await,
-                Self::Sqlite {
-                    file: Some(file), ..
-                } if !file.is_there().await => Err(
-                    "its file was removed, moved or replaced, and the server still writes to it: \
-                     stop the server before a file is moved or restored"
-                        .into(),
-                ),
-                Self::Sqlite { pool, .. } => match page_key(pool).await {
-                    Ok(_) => Ok(()),
-                    Err(_) => Err("its file cannot be read: check the file and its disk".into()),
-                },
+                Self::Sqlite { pool, file } => {
+                    if let Some(file) = file
+                        && file.is_replaced().await
+                    {
+                        return Err(REPLACED_FILE.into());
+                    }
+                    let read = page_key(pool).await.map(drop);
+                    read.map_err(|_| "its file cannot be read: check the file and its disk".into())
+                }
             }
         };
         timeout(CHECK_TIMEOUT, check)
             .await
             .unwrap_or(Err(NO_ANSWER.into()))
-    }
-
-    pub async fn close(&self) {
-        if let Self::Sqlite { pool, .. } = self {
-            // The pool is closed even if this reports an error.
-            let _ = pool.close_by_ref().await;
-        }
     }
 }
 
@@ -75,12 +69,13 @@ async fn check_postgres(
     if let Ok(Ok(_)) = timeout(CHECK_TIMEOUT / 2, page_key(pool)).await {
         return Ok(());
     }
-    let ping = async {
+    let connect = async {
         let mut connection = PgConnection::connect_with(options).await?;
         connection.ping().await?;
         connection.close().await
     };
-    ping.await.map_err(|err| connect_failure(options, &err).why)
+    let connected = connect.await;
+    connected.map_err(|err| connect_failure(options, &err).why)
 }
 
 /// The file that was opened at a path.
@@ -91,7 +86,6 @@ pub struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// The file that is at the path now.
     pub fn at(path: &Path) -> io::Result<Self> {
         Ok(Self {
             identity: identity(&fs::metadata(path)?),
@@ -99,11 +93,11 @@ impl OpenedFile {
         })
     }
 
-    /// Whether it is still there; true if that cannot be determined.
-    async fn is_there(&self) -> bool {
+    /// Whether another file is there now, or none; false if that cannot be determined.
+    async fn is_replaced(&self) -> bool {
         match tokio::fs::metadata(&self.path).await {
-            Ok(found) => identity(&found) == self.identity,
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
+            Ok(found) => identity(&found) != self.identity,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
 }
