@@ -6,6 +6,7 @@
 //! is not known is computed once.
 
 mod condition;
+mod evaluation;
 mod fingerprint;
 mod guide;
 mod names;
@@ -14,15 +15,15 @@ mod references;
 mod stop_signal;
 mod truth;
 mod value;
-mod value_index;
 mod variable;
 
-pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, TraceReason};
+pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, Logic, TraceReason};
+pub use evaluation::{Evaluation, Evaluator, TaskVisit, Visit, evaluate};
 pub use fingerprint::Fingerprint;
 pub use guide::{
-    Guide, GuideDraft, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
-    MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, SourceStep, SourceTask, SourceTasks, StepPosition,
-    SubtaskEntry, TranslationState, of_document, weight_of,
+    Guide, GuideDraft, GuideLimit, GuideStep, GuideStop, GuideTask, MAX_GUIDE_CONDITIONS,
+    MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS, SourceStep, SourceTask, SourceTasks,
+    StepPosition, SubtaskEntry, TranslationState, of_document, weight_of,
 };
 pub use names::{KnownVariables, account_name, full_name, parse_account_name};
 pub use references::{
@@ -31,6 +32,5 @@ pub use references::{
 };
 pub use stop_signal::StopSignal;
 pub use truth::Truth;
-pub use value::{TargetSet, VariableValue, numeric_text};
-pub use value_index::{Holding, ValueIndex};
+pub use value::{TargetSet, ValueSet, VariableValue, numeric_text};
 pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};

@@ -7,7 +7,7 @@
 
 mod all_guides;
 mod alone;
-mod classes;
+mod budget;
 mod conditions;
 mod conflict;
 mod content;
@@ -22,7 +22,8 @@ mod report;
 mod rules;
 mod search;
 mod subtasks;
-mod walk;
+mod suggestion;
+mod value_classes;
 mod walkthrough;
 
 use serde_json::json;
@@ -45,15 +46,15 @@ pub use report::{FindingCounts, OtherGuides, OutsideReader, OutsideReaders, Vali
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
 pub use walkthrough::Unpublished;
 
-use order::GuideOrder;
-use report::{Report, finding};
+use budget::Budget;
+use report::Report;
 
 /// The findings of a guide in order, and how many there are; `None` if nobody waits for
 /// them any more.
 pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, FindingCounts)> {
-    let mut report = Report::new(subject);
-    let order = GuideOrder::of(subject.guide);
-    conditions::check(&mut report, order.as_ref());
+    let budget = Budget::new(subject.stop);
+    let mut report = Report::new(subject, &budget);
+    conditions::check(&mut report);
     observations::check(&mut report);
     linked::check(&mut report);
     content::check(&mut report);
@@ -61,9 +62,9 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
     match check_limits(&mut report) {
         Some((limit, most)) => {
             report_too_large(&mut report, limit, most);
-            observations::report_duplicates(&mut report);
+            reach::report_duplicates(&mut report);
         }
-        None => reach::check(&mut report),
+        None => reach::check(&mut report, &budget),
     }
     if report.is_stopped() {
         return None;
@@ -105,7 +106,7 @@ pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Opti
     };
     let facts = [("limit", json!("bytes")), ("most", json!(most))];
     let message = format!("The guide has more than {most} bytes, and is not looked at.");
-    let mut finding = finding(Rule::TooLarge, place, (0, None), facts, message);
+    let mut finding = Finding::new(Rule::TooLarge, place, (0, None), facts, message);
     finding.severity = options.severity(finding.rule, finding.severity)?;
     (!options.suppresses(&finding)).then_some(finding)
 }

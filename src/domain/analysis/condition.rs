@@ -29,32 +29,45 @@ pub enum TraceReason {
 /// A compiled group. Its nodes are in the order of the group that it was compiled from.
 #[derive(Clone, Debug)]
 pub struct CompiledGroup {
-    /// How its nodes combine.
     pub operator: LogicalOperator,
-    /// Its nodes.
     pub nodes: Vec<CompiledNode>,
 }
 
-/// A node of a compiled group.
 #[derive(Clone, Debug)]
 pub enum CompiledNode {
-    /// A comparison.
     Condition(CompiledCondition),
-    /// A nested group.
     Group(CompiledGroup),
 }
 
-/// A compiled comparison.
 #[derive(Clone, Debug)]
 pub struct CompiledCondition {
-    /// The variable that it reads.
     pub variable: VariableId,
-    /// How it is compared.
     pub operator: Comparison,
-    /// The values that it is compared with.
     pub targets: TargetSet,
-    /// Its truth when the value is not known.
     pub truth_if_unknown: Truth,
+}
+
+/// What groups are evaluated to: truths, or literals of a formula.
+pub trait Logic {
+    type Value: Copy;
+
+    fn condition(&mut self, condition: &CompiledCondition) -> Self::Value;
+    fn all(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value;
+    fn not(&mut self, value: Self::Value) -> Self::Value;
+
+    fn any(&mut self, values: impl IntoIterator<Item = Self::Value>) -> Self::Value {
+        let negated: Vec<Self::Value> = values.into_iter().map(|value| self.not(value)).collect();
+        let none = self.all(negated);
+        self.not(none)
+    }
+
+    /// Whether dependencies hold. Without dependencies they do.
+    fn holds(&mut self, dependencies: Option<&CompiledGroup>) -> Self::Value {
+        match dependencies {
+            None => self.all([]),
+            Some(group) => group.evaluate(self),
+        }
+    }
 }
 
 impl CompiledGroup {
@@ -82,19 +95,24 @@ impl CompiledGroup {
             match node {
                 CompiledNode::Group(group) => group.compute_truth_of_unknown_values(variables),
                 CompiledNode::Condition(condition) => {
-                    condition.compute_truth_of_unknown_values(variables)
+                    let variable = variables.get(condition.variable.0);
+                    condition.truth_if_unknown =
+                        condition.truth_of(variable.map(|variable| &variable.possible));
                 }
             }
         }
     }
 
-    /// The truth of the group, where `truth` is that of each condition.
-    pub fn truth(&self, truth: &mut impl FnMut(&CompiledCondition) -> Truth) -> Truth {
+    pub fn evaluate<L: Logic + ?Sized>(&self, logic: &mut L) -> L::Value {
         let nodes = self.nodes.iter().map(|node| match node {
-            CompiledNode::Group(group) => group.truth(truth),
-            CompiledNode::Condition(condition) => truth(condition),
+            CompiledNode::Group(group) => group.evaluate(logic),
+            CompiledNode::Condition(condition) => logic.condition(condition),
         });
-        Truth::of_group(self.operator, nodes)
+        let nodes: Vec<L::Value> = nodes.collect();
+        match self.operator {
+            LogicalOperator::And => logic.all(nodes),
+            LogicalOperator::Or => logic.any(nodes),
+        }
     }
 
     /// The conditions in order, each with the one in `source` that it was compiled from.
@@ -102,24 +120,23 @@ impl CompiledGroup {
         &'a self,
         source: &'a Group,
     ) -> impl Iterator<Item = (PlacedCondition<'a>, &'a CompiledCondition)> {
-        let mut compiled = Vec::new();
-        self.for_each(&mut |condition| compiled.push(condition));
-        source.placed_conditions().into_iter().zip(compiled)
+        source
+            .placed_conditions()
+            .into_iter()
+            .zip(self.conditions())
     }
 
-    /// Calls `visit` with each condition, in order.
-    pub fn for_each<'a>(&'a self, visit: &mut impl FnMut(&'a CompiledCondition)) {
-        for node in &self.nodes {
-            match node {
-                CompiledNode::Group(group) => group.for_each(visit),
-                CompiledNode::Condition(condition) => visit(condition),
-            }
-        }
+    /// The conditions, those of nested groups included, in order.
+    pub fn conditions(&self) -> Vec<&CompiledCondition> {
+        let conditions = self.nodes.iter().flat_map(|node| match node {
+            CompiledNode::Group(group) => group.conditions(),
+            CompiledNode::Condition(condition) => vec![condition],
+        });
+        conditions.collect()
     }
 }
 
 impl CompiledCondition {
-    /// Whether it holds for a value.
     pub fn holds(&self, value: &VariableValue) -> bool {
         self.targets.satisfied_by(self.operator, value)
     }
@@ -147,40 +164,21 @@ impl CompiledCondition {
         }
     }
 
-    fn compute_truth_of_unknown_values(&mut self, variables: &[Variable]) {
-        let variable = variables.get(self.variable.0);
-        self.truth_if_unknown = match variable.map(|variable| &variable.possible) {
-            Some(PossibleValues::Keys(keys)) => {
-                match (
-                    keys.is_told_apart(self.operator, &self.targets),
-                    self.operator,
-                ) {
-                    (true, _) => Truth::Unknown,
-                    (false, Comparison::NotEqual) => Truth::True,
-                    (false, Comparison::Equal | Comparison::Greater | Comparison::Less) => {
-                        Truth::False
-                    }
-                }
+    /// The truth for a variable that may have these values, or be unanswered. If it may have any,
+    /// `=` and `!=` hold for some of them; `>` and `<` hold for none without a numeric target, or
+    /// beyond the last finite number.
+    fn truth_of(&self, possible: Option<&PossibleValues>) -> Truth {
+        let is_told_apart = match (possible, self.operator) {
+            (Some(PossibleValues::Keys(keys)), operator) => {
+                !keys.told_apart(operator, &self.targets).is_empty()
             }
-            Some(PossibleValues::Anything) | None => self.truth_of_any_value(),
+            (_, Comparison::Equal | Comparison::NotEqual) => true,
+            (_, Comparison::Greater) => self.targets.least().is_some_and(|it| it < f64::MAX),
+            (_, Comparison::Less) => self.targets.greatest().is_some_and(|it| it > f64::MIN),
         };
-    }
-
-    /// The truth when the variable may have any value. Each operator holds for some values only.
-    /// `>` and `<` hold for none without a numeric target, or beyond the last finite number.
-    fn truth_of_any_value(&self) -> Truth {
-        let can_hold = match self.operator {
-            Comparison::Equal | Comparison::NotEqual => true,
-            Comparison::Greater => self.targets.least().is_some_and(|least| least < f64::MAX),
-            Comparison::Less => {
-                let greatest = self.targets.greatest();
-                greatest.is_some_and(|greatest| greatest > f64::MIN)
-            }
-        };
-        if can_hold {
-            Truth::Unknown
-        } else {
-            Truth::False
+        match is_told_apart {
+            true => Truth::Unknown,
+            false => self.holds(&VariableValue::Unanswered).into(),
         }
     }
 }

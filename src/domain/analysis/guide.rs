@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::domain::{
     ids::{StepId, TaskId},
     import::Origin,
-    step::Step,
+    step::{Step, StepType},
     task::Task,
     translation::Language,
 };
@@ -21,28 +21,23 @@ use super::{
 
 mod build;
 mod document;
+mod route;
 mod size;
 
 pub use build::{GuideDraft, MAX_VARIABLE_KEYS};
 pub use document::of_document;
-pub use size::weight_of;
+pub use route::{GuideStop, SubtaskEntry};
+pub use size::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, weight_of};
 
-/// Most steps of an analysed guide. Those of a task that several subtask steps refer to
-/// count at each of them.
-pub const MAX_GUIDE_STEPS: usize = 10_000;
-/// Most conditions of an analysed guide, counted like its steps.
-pub const MAX_GUIDE_CONDITIONS: usize = 20_000;
 /// Most levels of subtasks below the task.
 pub const MAX_SUBTASK_LEVELS: usize = 8;
 
-/// A limit that a guide exceeds.
+/// A limit that a guide exceeds: [`MAX_GUIDE_STEPS`], [`MAX_GUIDE_CONDITIONS`] or
+/// [`MAX_VARIABLE_KEYS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuideLimit {
-    /// [`MAX_GUIDE_STEPS`].
     Steps,
-    /// [`MAX_GUIDE_CONDITIONS`].
     Conditions,
-    /// [`MAX_VARIABLE_KEYS`].
     Keys,
 }
 
@@ -57,12 +52,10 @@ pub struct TranslationState {
     pub outdated_rest: bool,
 }
 
-/// A task as it was read.
+/// A task as it was read. Its list of steps may be empty.
 #[derive(Clone, Debug)]
 pub struct SourceTask {
-    /// The task. Its list of steps may be empty.
     pub task: Task,
-    /// The state of its translations.
     pub translations: BTreeMap<Language, TranslationState>,
     /// Where it stands in the document; `None` if it is stored.
     pub origin: Option<Origin<TaskId>>,
@@ -71,13 +64,11 @@ pub struct SourceTask {
 /// A step as it was read, without bodies.
 #[derive(Clone, Debug)]
 pub struct SourceStep {
-    /// The step.
     pub step: Step,
     /// Whether it has a body, which may not have been read.
     pub has_body: bool,
     /// An upper bound of the bytes of its body and those of its translations.
     pub body_bytes: usize,
-    /// The state of its translations.
     pub translations: BTreeMap<Language, TranslationState>,
     /// Where it stands in the document; `None` if it is stored.
     pub origin: Option<Origin<StepId>>,
@@ -87,40 +78,33 @@ pub struct SourceStep {
 /// `None` if they are too deep or too many to read.
 pub type SourceTasks = BTreeMap<TaskId, (SourceTask, Option<Vec<SourceStep>>)>;
 
-/// A guide.
 #[derive(Clone, Debug)]
 pub struct Guide {
     /// Its tasks, each once, the root first, then by depth and order of the subtask steps.
     pub tasks: Vec<GuideTask>,
-    /// Its variables.
     pub variables: Vec<Variable>,
     /// The first limit that it exceeds. Tasks may then lack their steps, and steps their
     /// tasks.
     pub limit: Option<GuideLimit>,
-    /// The index of each task.
+    /// Its steps in the order of a walk, unpublished ones included; empty if it exceeds a limit.
+    pub route: Vec<GuideStop>,
     indexes: HashMap<TaskId, usize>,
 }
 
-/// A task of a guide.
 #[derive(Clone, Debug)]
 pub struct GuideTask {
-    /// The task as it was read.
     pub source: SourceTask,
     /// The fewest subtask steps that lead to it, 0 for the root. At one more than
     /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
     pub depth: usize,
-    /// Its compiled dependencies.
     pub dependencies: Option<CompiledGroup>,
     /// Its steps in order; `None` if they are too deep or beyond a limit.
     pub steps: Option<Vec<GuideStep>>,
 }
 
-/// A step of a guide.
 #[derive(Clone, Debug)]
 pub struct GuideStep {
-    /// The step as it was read.
     pub source: SourceStep,
-    /// Its compiled dependencies.
     pub dependencies: Option<CompiledGroup>,
     /// The variables that it sets, if it is an observation: the account-wide one first.
     pub sets: Vec<VariableId>,
@@ -129,30 +113,15 @@ pub struct GuideStep {
     pub subtask: Option<usize>,
 }
 
-/// A step of a guide by its indexes.
+/// A step of a guide: the indexes of its task in [`Guide::tasks`], and of itself in
+/// [`GuideTask::steps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepPosition {
-    /// The index of its task in [`Guide::tasks`].
     pub task: usize,
-    /// Its index in [`GuideTask::steps`].
     pub step: usize,
 }
 
-/// Whether a walk enters the task that a subtask step refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubtaskEntry {
-    /// The step refers to no task, or to one that a limit cut off.
-    NoTask,
-    /// It enters this task.
-    Enter(usize),
-    /// It does not enter this task, as it is inside it already.
-    Cycle(usize),
-    /// It does not enter this task, as it is more than [`MAX_SUBTASK_LEVELS`] levels deep.
-    TooDeep(usize),
-}
-
 impl Guide {
-    /// The task whose guide it is.
     pub fn root(&self) -> Option<&GuideTask> {
         self.tasks.first()
     }
@@ -163,9 +132,22 @@ impl Guide {
         steps.map_or(&[], Vec::as_slice)
     }
 
-    /// A step.
     pub fn step(&self, position: StepPosition) -> Option<&GuideStep> {
         self.steps(position.task).get(position.step)
+    }
+
+    /// The task of a subtask step.
+    pub fn subtask(&self, step: &GuideStep) -> Option<&GuideTask> {
+        self.tasks.get(step.subtask?)
+    }
+
+    /// The dependencies of all tasks and steps.
+    pub fn groups(&self) -> impl Iterator<Item = &CompiledGroup> {
+        self.tasks.iter().flat_map(|task| {
+            let steps = task.steps.iter().flatten();
+            let of_steps = steps.filter_map(|step| step.dependencies.as_ref());
+            of_steps.chain(&task.dependencies)
+        })
     }
 
     /// The id of a task in responses: its own if it is stored, else the one in the document.
@@ -174,17 +156,6 @@ impl Guide {
         match held.and_then(|index| self.tasks.get(*index)) {
             Some(held) => held.guid(),
             None => Some(task),
-        }
-    }
-
-    /// Whether a walk enters the task of a subtask step. `entered` are the tasks that the
-    /// walk is inside of: the root first, the task of the step last.
-    pub fn subtask_entry(&self, step: &GuideStep, entered: &[usize]) -> SubtaskEntry {
-        match step.subtask {
-            None => SubtaskEntry::NoTask,
-            Some(task) if entered.contains(&task) => SubtaskEntry::Cycle(task),
-            Some(task) if entered.len() > MAX_SUBTASK_LEVELS => SubtaskEntry::TooDeep(task),
-            Some(task) => SubtaskEntry::Enter(task),
         }
     }
 }
@@ -206,6 +177,10 @@ impl GuideStep {
             Some(origin) => origin.guid,
             None => Some(self.source.step.guid),
         }
+    }
+
+    pub fn step_type(&self) -> StepType {
+        self.source.step.kind.step_type()
     }
 
     /// The keys of its answers, in order.

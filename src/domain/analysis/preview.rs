@@ -10,14 +10,13 @@ use crate::domain::{
 };
 
 use super::{
-    Guide, GuideLimit, GuideStep, GuideTask, StepPosition, StopSignal, Truth, VariableValue,
-    guide::{MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_VARIABLE_KEYS},
+    Guide, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
+    MAX_VARIABLE_KEYS, StepPosition, StopSignal, Truth, VariableValue,
 };
 
 mod open;
 mod state;
 mod text;
-mod unanswered;
 mod visibility;
 
 pub use open::{MAX_KEYS, MAX_OPEN_VARIABLES, OpenVariable};
@@ -34,31 +33,24 @@ pub const MAX_ANSWER_CHARS: usize = 1_000;
 /// Most fallback languages.
 pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
-/// What a preview shows.
 #[derive(Clone, Debug)]
 pub struct PreviewOptions {
     /// The access level that sees the guide; `None` ignores the roles of tasks.
     pub level: Option<AccessLevel>,
-    /// The languages of its texts.
     pub texts: TextLanguages,
     /// The known values of variables, by the names that the request uses.
     pub answers: BTreeMap<String, VariableValue>,
-    /// Whether everything counts as published.
+    /// Whether unpublished tasks and steps count as published.
     pub include_unpublished: bool,
     /// How many levels of subtasks are listed.
     pub subtask_depth: usize,
 }
 
-/// A preview of a guide.
 #[derive(Debug)]
 pub struct Preview {
-    /// The guide.
     pub guide: Guide,
-    /// The values of its variables.
     pub state: GuideState,
-    /// The languages of its texts.
     pub texts: TextLanguages,
-    /// Whether the task is visible.
     pub visible: Truth,
     /// Why the task is not visible.
     pub reasons: Vec<VisibilityReason>,
@@ -86,21 +78,25 @@ impl Preview {
             return Err(too_large(limit, source));
         }
         let mut state = GuideState::of_answers(&guide, &options.answers)?;
-        let Some(evaluated) = visibility::evaluate(&guide, &mut state, &options, stop) else {
+        let evaluation = visibility::evaluate_state(&guide, &mut state, &options, stop);
+        let Some(evaluation) = evaluation else {
             return Ok(None);
         };
-        let open_variables = open::open_variables(&guide, &state, &evaluated.steps);
-        let unused_answers = state::unused_answers(&guide, &options.answers);
+        let listed = || {
+            let visits = evaluation.visits.iter();
+            visits.filter(|visit| guide.level(visit.stop) <= options.subtask_depth)
+        };
+        let steps = listed().map(|visit| ListedStep::new(&guide, visit));
         Ok(Some(Self {
-            guide,
-            state,
+            visible: evaluation.begins,
+            reasons: visibility::task_reasons(&guide, &evaluation, &options),
+            steps: steps.collect(),
+            next_observation: visibility::next_observation(&guide, &evaluation, &state),
+            open_variables: open::open_variables(&guide, &state, &evaluation, listed()),
+            unused_answers: state::unused_answers(&guide, &options.answers),
             texts: options.texts,
-            visible: evaluated.visible,
-            reasons: evaluated.reasons,
-            steps: evaluated.steps,
-            next_observation: evaluated.next_observation,
-            open_variables,
-            unused_answers,
+            state,
+            guide,
         }))
     }
 
@@ -124,18 +120,6 @@ impl Preview {
     pub fn step(&self, position: StepPosition) -> Option<(&GuideTask, &GuideStep)> {
         let task = self.guide.tasks.get(position.task)?;
         Some((task, task.steps.as_ref()?.get(position.step)?))
-    }
-
-    /// The subtask steps that lead to a listed step, the outermost first.
-    pub fn via(&self, listed: &ListedStep) -> Vec<StepPosition> {
-        let mut via = Vec::new();
-        let mut above = listed.parent;
-        while let Some(parent) = above.and_then(|index| self.steps.get(index)) {
-            via.push(parent.position);
-            above = parent.parent;
-        }
-        via.reverse();
-        via
     }
 }
 

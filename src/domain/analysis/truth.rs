@@ -1,6 +1,6 @@
 //! Three-valued truth, combined as Kleene does.
 
-use crate::domain::dependency::LogicalOperator;
+use std::ops::Not;
 
 /// Whether something holds, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,15 +14,6 @@ pub enum Truth {
 }
 
 impl Truth {
-    /// The truth of the opposite.
-    pub fn negated(self) -> Self {
-        match self {
-            Self::True => Self::False,
-            Self::False => Self::True,
-            Self::Unknown => Self::Unknown,
-        }
-    }
-
     /// FALSE with one FALSE, TRUE with all TRUE, else UNKNOWN.
     pub fn all(truths: impl IntoIterator<Item = Self>) -> Self {
         let mut result = Self::True;
@@ -38,14 +29,18 @@ impl Truth {
 
     /// TRUE with one TRUE, FALSE with all FALSE, else UNKNOWN.
     pub fn any(truths: impl IntoIterator<Item = Self>) -> Self {
-        Self::all(truths.into_iter().map(Self::negated)).negated()
+        !Self::all(truths.into_iter().map(Not::not))
     }
+}
 
-    /// The truth of a group.
-    pub fn of_group(operator: LogicalOperator, nodes: impl IntoIterator<Item = Self>) -> Self {
-        match operator {
-            LogicalOperator::And => Self::all(nodes),
-            LogicalOperator::Or => Self::any(nodes),
+impl Not for Truth {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::True => Self::False,
+            Self::False => Self::True,
+            Self::Unknown => Self::Unknown,
         }
     }
 }

@@ -1,18 +1,39 @@
-//! Values of variables and their comparison with the targets of a condition.
+//! Values of variables, and the sets of values and targets that conditions compare.
+
+use std::{collections::HashSet, sync::Arc};
 
 use crate::domain::dependency::{Comparison, ConditionTarget};
 
 /// The value of a variable. Two are equal if type and value are; 0 and -0 are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VariableValue {
-    /// Not answered.
     Unanswered,
-    /// A text. An answer is the text of its key.
+    /// An answer is the text of its key.
     Text(String),
-    /// A finite number.
+    /// It is finite.
     Number(f64),
-    /// A truth value.
     Bool(bool),
+}
+
+/// What values and targets have in common: a value equals a target if they share a form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Form {
+    Text(Arc<str>),
+    /// The bits of a number, or of the number that a text value spells.
+    Number(u64),
+    /// The bits of a number, or of the number that a text target spells. It differs from
+    /// [`Self::Number`], as two spellings of a number are different texts.
+    SpelledNumber(u64),
+    Bool(bool),
+}
+
+impl Form {
+    fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(bits) | Self::SpelledNumber(bits) => Some(f64::from_bits(*bits)),
+            Self::Text(_) | Self::Bool(_) => None,
+        }
+    }
 }
 
 impl VariableValue {
@@ -25,153 +46,213 @@ impl VariableValue {
         }
     }
 
-    /// Whether the value equals a target: the same type and value, a number and a numeric
-    /// text of the same double, or a bool and the text `true` or `false`.
-    pub fn equals(&self, target: &ConditionTarget) -> bool {
-        TargetSet::new([target]).contains(self)
+    /// Its forms. The first one is the value itself.
+    fn forms(&self) -> Vec<Form> {
+        match self {
+            Self::Unanswered => Vec::new(),
+            Self::Text(text) => [Form::Text(text.as_str().into())]
+                .into_iter()
+                .chain(numeric_text(text).map(|number| Form::Number(bits(number))))
+                .chain(bool_of_text(text).map(Form::Bool))
+                .collect(),
+            Self::Number(number) => vec![
+                Form::Number(bits(*number)),
+                Form::SpelledNumber(bits(*number)),
+            ],
+            Self::Bool(value) => vec![Form::Bool(*value), Form::Text(bool_text(*value).into())],
+        }
     }
 }
 
-/// The targets of a condition, sorted by type and value, so that lookups are fast.
+fn target_forms(target: &ConditionTarget) -> Vec<Form> {
+    match target {
+        ConditionTarget::Text(text) => [Form::Text(text.as_str().into())]
+            .into_iter()
+            .chain(numeric_text(text).map(|number| Form::SpelledNumber(bits(number))))
+            .collect(),
+        ConditionTarget::Number(number) => vec![Form::Number(bits(*number))],
+        ConditionTarget::Bool(value) => vec![Form::Bool(*value)],
+    }
+}
+
+/// The bits of a number. Adding 0.0 turns -0 into 0.
+fn bits(number: f64) -> u64 {
+    (number + 0.0).to_bits()
+}
+
+/// The targets of one or more conditions.
 #[derive(Clone, Debug, Default)]
 pub struct TargetSet {
-    texts: Vec<String>,
-    /// The numbers among the targets.
-    numbers: Vec<f64>,
-    /// The numbers of the numeric texts.
-    text_numbers: Vec<f64>,
-    bools: Vec<bool>,
+    /// Sorted, each once.
+    forms: Vec<Form>,
+    /// The least and the greatest target that is a number or numeric.
+    bounds: Option<(f64, f64)>,
 }
 
 impl TargetSet {
-    /// Sorts targets.
     pub fn new<'a>(targets: impl IntoIterator<Item = &'a ConditionTarget>) -> Self {
-        let mut set = Self::default();
-        for target in targets {
-            match target {
-                ConditionTarget::Text(text) => {
-                    set.text_numbers.extend(numeric_text(text));
-                    set.texts.push(text.clone());
-                }
-                ConditionTarget::Number(number) => set.numbers.push(*number),
-                ConditionTarget::Bool(value) => set.bools.push(*value),
-            }
-        }
-        set.sort();
-        set
-    }
-
-    /// Sorts the targets, and leaves out those that are listed twice.
-    fn sort(&mut self) {
-        self.texts.sort_unstable();
-        self.texts.dedup();
-        self.bools.sort_unstable();
-        self.bools.dedup();
-        // Numbers are finite; `+ 0.0` makes -0 equal to 0 in the total order.
-        for numbers in [&mut self.numbers, &mut self.text_numbers] {
-            numbers.iter_mut().for_each(|number| *number += 0.0);
-            numbers.sort_unstable_by(f64::total_cmp);
-            numbers.dedup();
-        }
+        Self::from_forms(targets.into_iter().flat_map(target_forms).collect())
     }
 
     /// All targets of several sets.
     pub fn union<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
-        let mut all = Self::default();
-        for set in sets {
-            all.texts.extend_from_slice(&set.texts);
-            all.numbers.extend_from_slice(&set.numbers);
-            all.text_numbers.extend_from_slice(&set.text_numbers);
-            all.bools.extend_from_slice(&set.bools);
-        }
-        all.sort();
-        all
+        let forms = sets.into_iter().flat_map(|set| set.forms.iter().cloned());
+        Self::from_forms(forms.collect())
     }
 
-    /// The targets that are texts, sorted.
-    pub fn texts(&self) -> &[String] {
-        &self.texts
+    fn from_forms(mut forms: Vec<Form>) -> Self {
+        forms.sort_unstable();
+        forms.dedup();
+        let bounds = forms
+            .iter()
+            .filter_map(Form::number)
+            .fold(None, |bounds, number| {
+                let (least, greatest) = bounds.unwrap_or((number, number));
+                Some((f64::min(least, number), f64::max(greatest, number)))
+            });
+        Self { forms, bounds }
     }
 
-    /// The targets that are numbers, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.forms.iter().filter_map(|form| match form {
+            Form::Text(text) => Some(text.as_ref()),
+            Form::Number(_) | Form::SpelledNumber(_) | Form::Bool(_) => None,
+        })
+    }
+
+    /// The targets that are numbers or numeric.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.numbers.iter().copied()
+        self.forms.iter().filter_map(Form::number)
     }
 
-    /// The numbers of the targets that are numeric texts, in order.
-    pub fn text_numbers(&self) -> impl Iterator<Item = f64> {
-        self.text_numbers.iter().copied()
-    }
-
-    /// The targets that are truth values.
-    pub fn bools(&self) -> &[bool] {
-        &self.bools
-    }
-
-    /// How many targets there are.
+    /// How many targets there are; a numeric text counts twice.
     pub fn count(&self) -> usize {
-        self.texts.len() + self.numbers.len() + self.bools.len()
+        self.forms.len()
     }
 
     /// Whether a value equals one of the targets.
     pub fn contains(&self, value: &VariableValue) -> bool {
-        match value {
-            VariableValue::Unanswered => false,
-            VariableValue::Text(text) => {
-                self.has_text(text)
-                    || (!self.numbers.is_empty()
-                        && numeric_text(text).is_some_and(|number| has(&self.numbers, number)))
-                    || self.bools.iter().any(|target| text == bool_text(*target))
-            }
-            VariableValue::Number(number) => {
-                has(&self.numbers, *number) || has(&self.text_numbers, *number)
-            }
-            VariableValue::Bool(value) => {
-                self.bools.contains(value) || self.has_text(bool_text(*value))
-            }
-        }
+        let mut forms = value.forms().into_iter();
+        forms.any(|form| self.forms.binary_search(&form).is_ok())
     }
 
-    /// The least target that is a number or numeric.
     pub fn least(&self) -> Option<f64> {
-        let least = |numbers: &[f64]| numbers.first().copied();
-        let both = [least(&self.numbers), least(&self.text_numbers)];
-        both.into_iter().flatten().reduce(f64::min)
+        self.bounds.map(|(least, _)| least)
     }
 
-    /// The greatest target that is a number or numeric.
     pub fn greatest(&self) -> Option<f64> {
-        let greatest = |numbers: &[f64]| numbers.last().copied();
-        let both = [greatest(&self.numbers), greatest(&self.text_numbers)];
-        both.into_iter().flatten().reduce(f64::max)
+        self.bounds.map(|(_, greatest)| greatest)
     }
 
     /// Whether a condition with these targets holds for a value. `=`, `>` and `<` need one
     /// target for which they hold; `!=` needs all.
     pub fn satisfied_by(&self, operator: Comparison, value: &VariableValue) -> bool {
+        let number = || value.numeric();
         match operator {
             Comparison::Equal => self.contains(value),
             Comparison::NotEqual => !self.contains(value),
-            Comparison::Greater => {
-                (value.numeric().zip(self.least())).is_some_and(|(value, least)| value > least)
-            }
-            Comparison::Less => (value.numeric().zip(self.greatest()))
-                .is_some_and(|(value, greatest)| value < greatest),
+            Comparison::Greater => self.least().zip(number()).is_some_and(|(it, n)| n > it),
+            Comparison::Less => self.greatest().zip(number()).is_some_and(|(it, n)| n < it),
         }
-    }
-
-    fn has_text(&self, text: &str) -> bool {
-        let found = self
-            .texts
-            .binary_search_by(|target| target.as_str().cmp(text));
-        found.is_ok()
     }
 }
 
-fn has(sorted: &[f64], number: f64) -> bool {
-    let number = number + 0.0;
-    let found = sorted.binary_search_by(|target| target.total_cmp(&number));
-    found.is_ok()
+/// Answered values, each listed once and known by its index.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ValueSet {
+    count: usize,
+    /// The values that are texts, in the order in which they were given.
+    texts: Vec<Arc<str>>,
+    /// The forms of the values, sorted, each with the index of its value.
+    forms: Vec<(Form, usize)>,
+    /// The numeric values by their numbers, with their indexes.
+    numbers: Vec<(f64, usize)>,
+}
+
+impl ValueSet {
+    pub fn new(values: impl IntoIterator<Item = VariableValue>) -> Self {
+        let mut set = Self::default();
+        let mut known: HashSet<Form> = HashSet::new();
+        for value in values {
+            let forms = value.forms();
+            let Some(first) = forms.first().filter(|first| known.insert((*first).clone())) else {
+                continue;
+            };
+            if let Form::Text(text) = first {
+                set.texts.push(Arc::clone(text));
+            }
+            let index = set.count;
+            set.count += 1;
+            set.forms
+                .extend(forms.into_iter().map(|form| (form, index)));
+            set.numbers
+                .extend(value.numeric().map(|number| (number, index)));
+        }
+        set.forms.sort_unstable();
+        set.numbers
+            .sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        set
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The values that are texts, in the order in which they were given.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(AsRef::as_ref)
+    }
+
+    pub fn index_of_text(&self, text: &str) -> Option<usize> {
+        self.with_form(&Form::Text(text.into()))
+            .first()
+            .map(|(_, index)| *index)
+    }
+
+    /// Whether one of the values is a number or a numeric text.
+    pub fn has_numeric(&self) -> bool {
+        !self.numbers.is_empty()
+    }
+
+    /// Whether one of the values equals a target.
+    pub fn has_equal(&self, target: &ConditionTarget) -> bool {
+        let mut forms = target_forms(target).into_iter();
+        forms.any(|form| !self.with_form(&form).is_empty())
+    }
+
+    /// The values for which a condition has another outcome than for no answer: for which `=`, `>`
+    /// or `<` holds, or `!=` does not. Their indexes are sorted.
+    pub fn told_apart(&self, operator: Comparison, targets: &TargetSet) -> Vec<usize> {
+        let numbers = || self.numbers.iter();
+        let mut indexes: Vec<usize> = match operator {
+            Comparison::Equal | Comparison::NotEqual => {
+                let forms = targets.forms.iter().flat_map(|form| self.with_form(form));
+                forms.map(|(_, index)| *index).collect()
+            }
+            Comparison::Greater => {
+                let is_greater = |number: f64| targets.least().is_some_and(|it| number > it);
+                let greater = numbers()
+                    .rev()
+                    .take_while(|(number, _)| is_greater(*number));
+                greater.map(|(_, index)| *index).collect()
+            }
+            Comparison::Less => {
+                let is_less = |number: f64| targets.greatest().is_some_and(|it| number < it);
+                let less = numbers().take_while(|(number, _)| is_less(*number));
+                less.map(|(_, index)| *index).collect()
+            }
+        };
+        indexes.sort_unstable();
+        indexes.dedup();
+        indexes
+    }
+
+    /// The forms that equal a form, each with the index of its value.
+    fn with_form(&self, form: &Form) -> &[(Form, usize)] {
+        let first = self.forms.partition_point(|(one, _)| one < form);
+        let after = self.forms.partition_point(|(one, _)| one <= form);
+        self.forms.get(first..after).unwrap_or_default()
+    }
 }
 
 /// The number of a text that consists of one finite JSON number.
@@ -186,13 +267,25 @@ pub fn numeric_text(text: &str) -> Option<f64> {
 }
 
 /// The text that a truth value equals.
-pub fn bool_text(value: bool) -> &'static str {
+fn bool_text(value: bool) -> &'static str {
     if value { "true" } else { "false" }
+}
+
+fn bool_of_text(text: &str) -> Option<bool> {
+    [true, false]
+        .into_iter()
+        .find(|value| text == bool_text(*value))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn equals(value: &VariableValue, target: &ConditionTarget) -> bool {
+        TargetSet::new([target]).contains(value)
+    }
 
     #[test]
     fn a_text_is_numeric_when_all_of_it_is_a_finite_json_number() {
@@ -219,15 +312,21 @@ mod tests {
     fn values_equal_targets_across_types_only_as_number_text_and_bool_text() {
         let text = |text: &str| VariableValue::Text(text.to_owned());
         let target = |text: &str| ConditionTarget::Text(text.to_owned());
-        assert!(text("5.0").equals(&ConditionTarget::Number(5.0)));
-        assert!(VariableValue::Number(5.0).equals(&target("5.0")));
-        assert!(!text("5.0").equals(&target("5")));
-        assert!(VariableValue::Number(0.0).equals(&ConditionTarget::Number(-0.0)));
-        assert!(VariableValue::Bool(true).equals(&target("true")));
-        assert!(!VariableValue::Bool(true).equals(&target("True")));
-        assert!(text("false").equals(&ConditionTarget::Bool(false)));
-        assert!(!VariableValue::Number(1.0).equals(&ConditionTarget::Bool(true)));
-        assert!(!VariableValue::Unanswered.equals(&target("")));
+        assert!(equals(&text("5.0"), &ConditionTarget::Number(5.0)));
+        assert!(equals(&VariableValue::Number(5.0), &target("5.0")));
+        assert!(!equals(&text("5.0"), &target("5")));
+        assert!(equals(
+            &VariableValue::Number(0.0),
+            &ConditionTarget::Number(-0.0)
+        ));
+        assert!(equals(&VariableValue::Bool(true), &target("true")));
+        assert!(!equals(&VariableValue::Bool(true), &target("True")));
+        assert!(equals(&text("false"), &ConditionTarget::Bool(false)));
+        assert!(!equals(
+            &VariableValue::Number(1.0),
+            &ConditionTarget::Bool(true)
+        ));
+        assert!(!equals(&VariableValue::Unanswered, &target("")));
     }
 
     #[test]
@@ -247,6 +346,65 @@ mod tests {
         for operator in Comparison::ALL {
             let holds = TargetSet::new(&targets).satisfied_by(operator, &VariableValue::Unanswered);
             assert_eq!(holds, operator == Comparison::NotEqual, "{operator:?}");
+        }
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        const TEXTS: [&str; 11] = [
+            "", "a", "1", "1.0", "10e-1", "-0", "0", "2", "true", "false", "x y",
+        ];
+        proptest::sample::select(&TEXTS[..]).prop_map(str::to_owned)
+    }
+
+    fn numbers() -> impl Strategy<Value = f64> {
+        proptest::sample::select(&[-0.0, 0.0, 1.0, 2.0, f64::MAX, f64::MIN][..])
+    }
+
+    fn values() -> impl Strategy<Value = VariableValue> {
+        prop_oneof![
+            texts().prop_map(VariableValue::Text),
+            numbers().prop_map(VariableValue::Number),
+            any::<bool>().prop_map(VariableValue::Bool),
+        ]
+    }
+
+    fn targets() -> impl Strategy<Value = Vec<ConditionTarget>> {
+        let target = prop_oneof![
+            texts().prop_map(ConditionTarget::Text),
+            numbers().prop_map(ConditionTarget::Number),
+            any::<bool>().prop_map(ConditionTarget::Bool),
+        ];
+        proptest::collection::vec(target, 1..5)
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_finds_the_values_that_each_comparison_tells_apart(
+            given in proptest::collection::vec(values(), 0..8),
+            targets in targets(),
+        ) {
+            let mut values: Vec<VariableValue> = Vec::new();
+            for value in &given {
+                if !values.contains(value) {
+                    values.push(value.clone());
+                }
+            }
+            let set = ValueSet::new(given);
+            prop_assert_eq!(set.count(), values.len());
+            let compared = TargetSet::new(&targets);
+            for operator in Comparison::ALL {
+                let holds = |value: &VariableValue| compared.satisfied_by(operator, value);
+                let unanswered = holds(&VariableValue::Unanswered);
+                let expected = values.iter().enumerate();
+                let expected = expected.filter(|(_, value)| holds(value) != unanswered);
+                let expected: Vec<usize> = expected.map(|(index, _)| index).collect();
+                let found = set.told_apart(operator, &compared);
+                prop_assert_eq!(found, expected, "{:?} {:?}", operator, targets);
+            }
+            for target in &targets {
+                let equal = values.iter().any(|value| equals(value, target));
+                prop_assert_eq!(set.has_equal(target), equal);
+            }
         }
     }
 }

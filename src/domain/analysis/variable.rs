@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::domain::ids::{StepId, TaskId};
+use crate::domain::{
+    dependency::ConditionTarget,
+    ids::{StepId, TaskId},
+};
 
 use super::{
     guide::{GuideStep, GuideTask, StepPosition},
-    value::VariableValue,
-    value_index::ValueIndex,
+    value::{ValueSet, VariableValue},
 };
 
 /// A variable of a guide: its index in [`Guide::variables`](super::Guide::variables).
@@ -17,7 +19,6 @@ pub struct VariableId(pub usize);
 /// A variable that a guide reads or sets.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Its full name.
     pub name: String,
     /// The index of the task whose observations have this as their own name, which is only
     /// valid within the task. `None`: the name is account-wide.
@@ -25,15 +26,11 @@ pub struct Variable {
     /// The observations of the guide that set it, unpublished ones included, in the order
     /// of [`Guide::tasks`](super::Guide::tasks) and of steps.
     pub setters: Vec<StepPosition>,
-    /// Observations outside the guide that set it.
     pub outside: Arc<OutsideSetters>,
     /// Whether its name is an alias of a loop of the guide, or begins with one and a dot.
     pub is_loop: bool,
-    /// Whether the caller declares it.
     pub is_declared: bool,
-    /// Whether a condition of the guide reads it.
     pub is_read: bool,
-    /// The values that it can have.
     pub possible: PossibleValues,
 }
 
@@ -46,16 +43,11 @@ pub enum OutsideSetters {
     TooMany(Vec<OutsideSetter>),
 }
 
-/// An observation outside a guide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutsideSetter {
-    /// Its task.
     pub task: TaskId,
-    /// The observation.
     pub step: StepId,
-    /// Its title.
     pub title: String,
-    /// The keys of its answers.
     pub keys: Vec<String>,
 }
 
@@ -63,20 +55,18 @@ pub struct OutsideSetter {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PossibleValues {
     /// One of these keys.
-    Keys(ValueIndex),
+    Keys(ValueSet),
     /// Any text, number or bool.
     Anything,
 }
 
 impl Default for OutsideSetters {
-    /// There are none.
     fn default() -> Self {
         Self::All(Vec::new())
     }
 }
 
 impl OutsideSetters {
-    /// The observations that were read.
     pub fn list(&self) -> &[OutsideSetter] {
         match self {
             Self::All(list) | Self::TooMany(list) => list,
@@ -100,45 +90,47 @@ impl Variable {
         self.setters.is_empty() && !self.outside.may_exist() && !self.is_loop && !self.is_declared
     }
 
-    /// How many keys all observations have that set it, equal ones included.
-    pub(super) fn key_count(&self, tasks: &[GuideTask]) -> usize {
-        let steps = self.setters.iter().filter_map(|setter| {
+    /// The keys of all observations that set it, equal ones included.
+    pub(super) fn keys<'a>(&'a self, tasks: &'a [GuideTask]) -> impl Iterator<Item = &'a str> {
+        let setters = self.setters.iter().filter_map(|setter| {
             let task = tasks.get(setter.task)?;
             task.steps.as_ref()?.get(setter.step)
         });
-        let inside: usize = steps.map(|step| step.answer_keys().len()).sum();
-        let outside = self.outside.list().iter();
-        inside + outside.map(|setter| setter.keys.len()).sum::<usize>()
+        let outside = self.outside.list().iter().flat_map(|setter| &setter.keys);
+        setters
+            .flat_map(GuideStep::answer_keys)
+            .chain(outside.map(String::as_str))
     }
 
-    /// The keys of all observations that set it. A variable of a loop, a declared and an
-    /// unknown one can have any value, and so can one with too many setters to read.
+    /// A variable of a loop, a declared and an unknown one can have any value, and so can one with
+    /// too many setters to read. Others have a key of the observations that set them.
     pub(super) fn possible_values(&self, tasks: &[GuideTask]) -> PossibleValues {
-        let complete = match self.outside.as_ref() {
-            OutsideSetters::All(_) => true,
-            OutsideSetters::TooMany(_) => false,
-        };
-        if !complete || self.is_loop || self.is_declared || self.is_unknown() {
+        let is_complete = matches!(*self.outside, OutsideSetters::All(_));
+        if !is_complete || self.is_loop || self.is_declared || self.is_unknown() {
             return PossibleValues::Anything;
         }
-        let steps = self.setters.iter().filter_map(|setter| {
-            let task = tasks.get(setter.task)?;
-            task.steps.as_ref()?.get(setter.step)
-        });
-        let inside = steps.flat_map(GuideStep::answer_keys);
-        let outside = self.outside.list().iter();
-        let outside = outside.flat_map(|setter| setter.keys.iter().map(String::as_str));
-        let keys = inside.chain(outside).map(str::to_owned);
-        PossibleValues::Keys(ValueIndex::new(keys.map(VariableValue::Text).collect()))
+        let keys = self.keys(tasks).map(str::to_owned);
+        PossibleValues::Keys(ValueSet::new(keys.map(VariableValue::Text)))
+    }
+
+    /// Whether only observations of the guide give it a value.
+    pub fn is_set_in_guide_only(&self) -> bool {
+        let is_key = matches!(self.possible, PossibleValues::Keys(_));
+        is_key && !self.setters.is_empty() && !self.outside.may_exist()
     }
 }
 
 impl PossibleValues {
     /// Whether a variable can have the value.
     pub fn may_be(&self, value: &VariableValue) -> bool {
-        match self {
-            Self::Keys(keys) => *value == VariableValue::Unanswered || keys.has(value),
-            Self::Anything => true,
+        let Self::Keys(keys) = self else {
+            return true;
+        };
+        match value {
+            VariableValue::Unanswered => true,
+            VariableValue::Text(text) => keys.has_equal(&ConditionTarget::Text(text.clone())),
+            VariableValue::Number(number) => keys.has_equal(&ConditionTarget::Number(*number)),
+            VariableValue::Bool(value) => keys.has_equal(&ConditionTarget::Bool(*value)),
         }
     }
 }

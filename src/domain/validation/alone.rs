@@ -22,9 +22,7 @@ use crate::domain::{
 
 use super::{
     Finding, FindingCounts, OneOfAllGuides, OtherGuides, Rule, RuleSetting, ValidationOptions,
-    ValidationSubject,
-    report::{MAX_SUGGESTION_COMPARISONS, closest},
-    validate,
+    ValidationSubject, budget::Budget, suggestion::closest, validate,
 };
 
 /// What is found in a document without its account.
@@ -130,12 +128,12 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
         .map(|variable| variable.name.as_str())
         .filter(|name| is_of_account(name))
         .collect();
-    let mut comparisons_left = MAX_SUGGESTION_COMPARISONS;
+    let budget = Budget::new(StopSignal::NEVER);
     let read = guide.variables.iter();
     let read = read.filter(|it| it.is_read && it.is_unknown() && is_of_account(&it.name));
     let unchecked = read.filter_map(|variable| {
         let candidates = known.iter().copied();
-        let suggestion = closest(&variable.name, candidates, &mut comparisons_left)?;
+        let suggestion = closest(&variable.name, candidates, &budget)?;
         Some(UncheckedVariable {
             name: variable.name.clone(),
             suggestion: suggestion.to_owned(),

@@ -6,18 +6,16 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::{Value, json};
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, TranslationState},
+    analysis::{GuideStep, TranslationState},
     feedback::Feedback,
     step::StepType,
     translation::{Language, MAX_LANGUAGES, StepTranslation},
 };
 
 use super::{
-    finding::Finding,
-    report::{OtherGuides, OwnStep, OwnTask, Report},
+    report::{OtherGuides, Own, Report},
     report_too_large,
     rules::Rule,
-    walkthrough::step_type,
 };
 
 /// Checks the guide's task, the tasks that it manages, and their steps.
@@ -27,7 +25,7 @@ pub fn check(report: &mut Report<'_>) {
         report_too_large(report, "languages", MAX_LANGUAGES);
         languages.truncate(MAX_LANGUAGES);
     }
-    let is_own = own_task_indexes(report);
+    let own_indexes: HashSet<usize> = report.own_tasks().iter().map(|own| own.index).collect();
     let languages: Vec<CheckedLanguage> = languages.into_iter().map(CheckedLanguage::new).collect();
     for own in report.own_tasks() {
         check_steps(report, own);
@@ -35,13 +33,14 @@ pub fn check(report: &mut Report<'_>) {
             check_task_translation(report, own, language);
         }
     }
-    for own in report.own_steps() {
+    for (own, step) in report.own_steps() {
         if report.is_stopped() {
             return;
         }
-        check_content(report, own);
-        for language in &languages {
-            check_step_translation(report, own, language, &is_own);
+        check_content(report, own, step);
+        for checked in &languages {
+            let needs_title = needs_title(report, step, &checked.language, &own_indexes);
+            check_step_translation(report, own, step, checked, needs_title);
         }
     }
 }
@@ -49,45 +48,85 @@ pub fn check(report: &mut Report<'_>) {
 /// A language to check.
 struct CheckedLanguage {
     language: Language,
+    /// `translations["de"]`
+    path: String,
     /// The subtag that is not registered.
     unregistered: Option<String>,
+}
+
+/// A translation of a task or step.
+struct Translated {
+    locked: bool,
+    is_outdated: bool,
 }
 
 impl CheckedLanguage {
     fn new(language: Language) -> Self {
         Self {
+            path: format!("translations[\"{language}\"]"),
             unregistered: language.unregistered_subtag(),
             language,
         }
     }
 
-    /// The finding of a language that is not registered; `finding` has its place.
+    /// Adds a finding about the translation, or a field of it.
+    fn report<const N: usize>(
+        &self,
+        report: &mut Report<'_>,
+        own: Own<'_>,
+        rule: Rule,
+        field: &str,
+        facts: [(&str, Value); N],
+        message: String,
+    ) {
+        let path = format!("{}{field}", self.path);
+        let mut finding = own.finding(rule, &path, facts, message);
+        let language = json!(self.language.as_str());
+        finding.facts.insert("language".to_owned(), language);
+        report.add(finding.in_language(Some(&self.language)));
+    }
+
+    /// Reports the texts that are missing, and what is wrong with a translation.
     fn check(
         &self,
         report: &mut Report<'_>,
-        finding: impl FnOnce(&str, [(&'static str, Value); 2], String) -> Finding,
+        own: Own<'_>,
+        missing: &[&str],
+        translated: Option<Translated>,
     ) {
+        let language = &self.language;
+        if !missing.is_empty() && !report.skips(Rule::TranslationMissing) {
+            let message = format!("Not translated into {language}: {}.", missing.join(", "));
+            let facts = [("fields", json!(missing))];
+            self.report(report, own, Rule::TranslationMissing, "", facts, message);
+        }
+        let Some(Translated {
+            locked,
+            is_outdated,
+        }) = translated
+        else {
+            return;
+        };
         if let Some(subtag) = &self.unregistered
             && !report.skips(Rule::UnknownLanguage)
         {
-            let language = &self.language;
-            let facts = [
-                ("language", json!(language.as_str())),
-                ("subtag", json!(subtag)),
-            ];
             let message = match subtag == language.as_str() {
                 true => format!("The language {language} is not registered."),
                 false => format!("`{subtag}` of the language {language} is not registered."),
             };
-            let finding = finding(&translation_path(language), facts, message);
-            report.add(in_language(finding, language));
+            let facts = [("subtag", json!(subtag))];
+            self.report(report, own, Rule::UnknownLanguage, "", facts, message);
+        }
+        if is_outdated {
+            let (rule, state) = match locked {
+                true => (Rule::TranslationLockedOutdated, "locked translation"),
+                false => (Rule::TranslationOutdated, "translation"),
+            };
+            let message =
+                format!("The {state} into {language} was made from a source that has changed.");
+            self.report(report, own, rule, "", [], message);
         }
     }
-}
-
-/// The indexes of the own tasks.
-fn own_task_indexes(report: &Report<'_>) -> HashSet<usize> {
-    report.own_tasks().iter().map(|own| own.index).collect()
 }
 
 /// The languages to check.
@@ -99,8 +138,7 @@ fn languages(report: &Report<'_>) -> Vec<Language> {
         return named.filter(|it| seen.insert(*it)).cloned().collect();
     }
     let mut all: BTreeSet<&Language> = BTreeSet::new();
-    let guide: &Guide = report.subject.guide;
-    for task in &guide.tasks {
+    for task in &report.subject.guide.tasks {
         all.extend(task.source.task.content.translations.keys());
         for step in task.steps.iter().flatten() {
             all.extend(step.source.step.content.translations.keys());
@@ -109,7 +147,7 @@ fn languages(report: &Report<'_>) -> Vec<Language> {
     all.into_iter().cloned().collect()
 }
 
-fn check_steps(report: &mut Report<'_>, own: OwnTask<'_>) {
+fn check_steps(report: &mut Report<'_>, own: Own<'_>) {
     let Some(steps) = &own.task.steps else {
         return;
     };
@@ -125,11 +163,10 @@ fn check_steps(report: &mut Report<'_>, own: OwnTask<'_>) {
     report.add(own.finding(Rule::NoSteps, "", [("steps", json!(count))], message));
 }
 
-fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
-    let source = &own.step.source;
-    let content = &source.step.content;
-    let is_information = step_type(own.step) == StepType::Information;
-    if is_information && !source.has_body && content.instructions.is_empty() {
+fn check_content(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep) {
+    let content = &step.source.step.content;
+    let is_information = step.step_type() == StepType::Information;
+    if is_information && !step.source.has_body && content.instructions.is_empty() {
         let message = "The step has neither a body nor instructions.".to_owned();
         report.add(own.finding(Rule::NoContent, "", [], message));
     }
@@ -144,72 +181,41 @@ fn check_content(report: &mut Report<'_>, own: OwnStep<'_>) {
     }
 }
 
-fn check_task_translation(report: &mut Report<'_>, own: OwnTask<'_>, checked: &CheckedLanguage) {
-    let language = &checked.language;
+fn check_task_translation(report: &mut Report<'_>, own: Own<'_>, checked: &CheckedLanguage) {
     let source = &own.task.source;
-    let path = translation_path(language);
-    let translation = source.task.content.translations.get(language);
-    if translation.is_none_or(|translation| translation.name.is_none()) {
-        let (facts, message) = missing(language, &["name"]);
-        let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
-        report.add(in_language(finding, language));
-    }
-    let Some(translation) = translation else {
-        return;
-    };
-    checked.check(report, |path, facts, message| {
-        own.finding(Rule::UnknownLanguage, path, facts, message)
+    let translation = source.task.content.translations.get(&checked.language);
+    let state = source.translations.get(&checked.language);
+    let has_name = translation.is_some_and(|translation| translation.name.is_some());
+    let missing: &[&str] = if has_name { &[] } else { &["name"] };
+    let translated = translation.map(|translation| Translated {
+        locked: translation.locked,
+        is_outdated: state.is_some_and(|state| state.outdated_title),
     });
-    let state = source
-        .translations
-        .get(language)
-        .copied()
-        .unwrap_or_default();
-    if state.outdated_title {
-        let (rule, facts, message) = outdated(language, translation.locked);
-        let finding = own.finding(rule, &path, facts, message);
-        report.add(in_language(finding, language));
-    }
+    checked.check(report, own, missing, translated);
 }
 
 fn check_step_translation(
     report: &mut Report<'_>,
-    own: OwnStep<'_>,
+    own: Own<'_>,
+    step: &GuideStep,
     checked: &CheckedLanguage,
-    is_own: &HashSet<usize>,
+    needs_title: bool,
 ) {
-    let language = &checked.language;
-    let source = &own.step.source;
-    let path = translation_path(language);
-    let translation = source.step.content.translations.get(language);
-    let state = source
-        .translations
-        .get(language)
-        .copied()
-        .unwrap_or_default();
-    let needs_title = needs_title(report, own.step, language, is_own);
-    let fields = missing_fields(own.step, translation, state, needs_title);
-    if !fields.is_empty() && !report.skips(Rule::TranslationMissing) {
-        let (facts, message) = missing(language, &fields);
-        let finding = own.finding(Rule::TranslationMissing, &path, facts, message);
-        report.add(in_language(finding, language));
-    }
-    let Some(translation) = translation else {
-        return;
-    };
-    checked.check(report, |path, facts, message| {
-        own.finding(Rule::UnknownLanguage, path, facts, message)
+    let translation = step.source.step.content.translations.get(&checked.language);
+    let state = step.source.translations.get(&checked.language);
+    let state = state.copied().unwrap_or_default();
+    let missing = missing_fields(step, translation, state, needs_title);
+    let translated = translation.map(|translation| {
+        // A subtask step without a title of its own shows the name of its task.
+        let has_title = translation.title.is_some() || step.step_type() != StepType::Subtask;
+        Translated {
+            locked: translation.locked,
+            is_outdated: (state.outdated_title && has_title) || state.outdated_rest,
+        }
     });
-    // A subtask step without a title of its own shows the name of its task.
-    let has_title = translation.title.is_some() || step_type(own.step) != StepType::Subtask;
-    let title = state.outdated_title && has_title;
-    if title || state.outdated_rest {
-        let (rule, facts, message) = outdated(language, translation.locked);
-        let finding = own.finding(rule, &path, facts, message);
-        report.add(in_language(finding, language));
-    }
-    if let Some(translated) = &translation.feedback {
-        check_keys(report, own, language, translated);
+    checked.check(report, own, &missing, translated);
+    if let Some(translated) = translation.and_then(|it| it.feedback.as_ref()) {
+        check_keys(report, own, step, checked, translated);
     }
 }
 
@@ -220,17 +226,17 @@ fn needs_title(
     report: &Report<'_>,
     step: &GuideStep,
     language: &Language,
-    is_own: &HashSet<usize>,
+    own_indexes: &HashSet<usize>,
 ) -> bool {
-    if step_type(step) != StepType::Subtask {
+    if step.step_type() != StepType::Subtask {
         return true;
     }
-    let subtask = step.subtask.filter(|task| !is_own.contains(task));
-    let subtask = subtask.and_then(|task| report.subject.guide.tasks.get(task));
-    let is_known = report.subject.other_guides == OtherGuides::Read;
+    let is_own = step.subtask.is_some_and(|task| own_indexes.contains(&task));
+    let subtask = report.subject.guide.subtask(step);
+    let subtask = subtask.filter(|_| !is_own && report.subject.other_guides == OtherGuides::Read);
     subtask.is_some_and(|task| {
         let name = task.source.task.content.translations.get(language);
-        is_known && name.is_none_or(|name| name.name.is_none())
+        name.is_none_or(|name| name.name.is_none())
     })
 }
 
@@ -281,30 +287,19 @@ fn missing_fields(
 
 fn check_keys(
     report: &mut Report<'_>,
-    own: OwnStep<'_>,
-    language: &Language,
+    own: Own<'_>,
+    step: &GuideStep,
+    checked: &CheckedLanguage,
     translated: &Feedback,
 ) {
-    fn keys(feedback: Option<&Feedback>) -> impl Iterator<Item = &str> {
-        let values = feedback.map_or(&[][..], |feedback| &feedback.values);
-        values.iter().map(|value| value.key.as_str())
-    }
-    let source = own.step.source.step.kind.feedback();
-    let of_source: HashSet<&str> = keys(source).collect();
-    let of_translation: HashSet<&str> = keys(Some(translated)).collect();
+    let of_source: BTreeSet<&str> = step.answer_keys().collect();
+    let values = translated.values.iter();
+    let of_translation: BTreeSet<&str> = values.map(|value| value.key.as_str()).collect();
     if of_source == of_translation || report.skips(Rule::TranslationAnswers) {
         return;
     }
-    let without = |keys: &HashSet<&str>, others: &HashSet<&str>| {
-        let mut keys: Vec<String> = keys
-            .difference(others)
-            .map(|key| (*key).to_owned())
-            .collect();
-        keys.sort_unstable();
-        keys
-    };
-    let missing = without(&of_source, &of_translation);
-    let others = without(&of_translation, &of_source);
+    let missing: Vec<&str> = of_source.difference(&of_translation).copied().collect();
+    let others: Vec<&str> = of_translation.difference(&of_source).copied().collect();
     let differences = match (missing.as_slice(), others.as_slice()) {
         (missing, []) => format!("lacks {} of the source", keys_text(missing)),
         ([], others) => format!("has {}, not in the source", keys_text(others)),
@@ -314,22 +309,17 @@ fn check_keys(
             keys_text(others)
         ),
     };
-    let message = format!("The question in {language} {differences}.");
-    let facts = [
-        ("language", json!(language.as_str())),
-        ("missing", json!(missing)),
-        ("others", json!(others)),
-    ];
-    let path = format!("{}.feedback_config[0].values", translation_path(language));
-    let finding = own.finding(Rule::TranslationAnswers, &path, facts, message);
-    report.add(in_language(finding, language));
+    let message = format!("The question in {} {differences}.", checked.language);
+    let facts = [("missing", json!(missing)), ("others", json!(others))];
+    let field = ".feedback_config[0].values";
+    checked.report(report, own, Rule::TranslationAnswers, field, facts, message);
 }
 
 /// Most keys that a message lists.
 const MAX_SHOWN_KEYS: usize = 10;
 
 /// Keys in a message.
-fn keys_text(keys: &[String]) -> String {
+fn keys_text(keys: &[&str]) -> String {
     let word = if keys.len() == 1 { "key" } else { "keys" };
     let shown = keys.iter().take(MAX_SHOWN_KEYS);
     let shown: Vec<String> = shown.map(|key| format!("`{key}`")).collect();
@@ -338,33 +328,4 @@ fn keys_text(keys: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!("the {word} {}{more}", shown.join(", "))
-}
-
-fn translation_path(language: &Language) -> String {
-    format!("translations[\"{language}\"]")
-}
-
-fn missing(language: &Language, fields: &[&str]) -> ([(&'static str, Value); 2], String) {
-    let facts = [
-        ("language", json!(language.as_str())),
-        ("fields", json!(fields)),
-    ];
-    let message = format!("Not translated into {language}: {}.", fields.join(", "));
-    (facts, message)
-}
-
-fn outdated(language: &Language, locked: bool) -> (Rule, [(&'static str, Value); 1], String) {
-    let facts = [("language", json!(language.as_str()))];
-    let (rule, state) = if locked {
-        (Rule::TranslationLockedOutdated, "locked translation")
-    } else {
-        (Rule::TranslationOutdated, "translation")
-    };
-    let message = format!("The {state} into {language} was made from a source that has changed.");
-    (rule, facts, message)
-}
-
-fn in_language(mut finding: Finding, language: &Language) -> Finding {
-    finding.language = Some(language.clone());
-    finding
 }

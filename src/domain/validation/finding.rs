@@ -17,9 +17,7 @@ use super::rules::{Rule, Severity};
 /// A violation of a rule by a task or step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The rule.
     pub rule: Rule,
-    /// How much it matters.
     pub severity: Severity,
     /// The task or step, and the field.
     pub place: FindingPlace,
@@ -56,57 +54,50 @@ pub struct FindingPlace {
 }
 
 impl FindingPlace {
-    /// A field of a task of a guide, or the task itself for an empty path. A managed task without
-    /// a document is not in the request, so its place is the value that manages it.
-    pub fn of_task(task: &GuideTask, path: &str) -> Self {
-        let path = match task.source.origin.as_ref().map(|origin| &origin.path) {
+    /// A field of a task or of a step of it, or itself for an empty path. A managed task without a
+    /// document, and a wiring step that the document does not have, are not in the request: their
+    /// place is the value that manages the task.
+    pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
+        let task_origin = task.source.origin.as_ref().map(|origin| &origin.path);
+        let (origin, unlisted) = match step {
+            None => (task_origin, "document.task"),
+            Some(step) => {
+                let origin = step.source.origin.as_ref();
+                (origin.map(|origin| &origin.path), "document.steps")
+            }
+        };
+        let path = match origin {
             None => path.to_owned(),
             Some(DocumentPath::Listed(above)) => full_path(above, path),
             Some(DocumentPath::OfValue(value)) => value.clone(),
-            Some(DocumentPath::Unlisted) => full_path("document.task", path),
+            Some(DocumentPath::Unlisted) => full_path(unlisted, path),
+        };
+        let title = match step {
+            None => task.source.task.name.as_str(),
+            Some(step) => &step.source.step.title,
         };
         Self {
-            task: task.guid().map(|guid| guid.to_string()).unwrap_or_default(),
-            step: String::new(),
+            task: text_of(task.guid()),
+            step: text_of(step.and_then(GuideStep::guid)),
             path,
-            title: task.source.task.name.as_str().to_owned(),
-        }
-    }
-
-    /// A field of a step of a guide, or the step itself for an empty path. The place of a wiring
-    /// step that the document does not have is the value whose task it leads to.
-    pub fn of_step(task: &GuideTask, step: &GuideStep, path: &str) -> Self {
-        let path = match step.source.origin.as_ref().map(|origin| &origin.path) {
-            None => path.to_owned(),
-            Some(DocumentPath::Listed(above)) => full_path(above, path),
-            Some(DocumentPath::OfValue(value)) => value.clone(),
-            Some(DocumentPath::Unlisted) => full_path("document.steps", path),
-        };
-        Self {
-            task: task.guid().map(|guid| guid.to_string()).unwrap_or_default(),
-            step: step.guid().map(|guid| guid.to_string()).unwrap_or_default(),
-            path,
-            title: step.source.step.title.clone(),
+            title: title.to_owned(),
         }
     }
 
     /// A field of a step by its indexes.
     pub fn at(guide: &Guide, position: StepPosition, path: &str) -> Option<Self> {
         let task = guide.tasks.get(position.task)?;
-        Some(Self::of_step(task, guide.step(position)?, path))
+        Some(Self::new(task, Some(guide.step(position)?), path))
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.task.len() + self.step.len() + self.path.len() + self.title.len()
     }
 }
 
-impl FindingPlace {
-    fn text_bytes(&self) -> usize {
-        let Self {
-            task,
-            step,
-            path,
-            title,
-        } = self;
-        task.len() + step.len() + path.len() + title.len()
-    }
+/// An id; empty if there is none.
+fn text_of(id: Option<impl ToString>) -> String {
+    id.map_or_else(String::new, |id| id.to_string())
 }
 
 /// The path of a field below that of its resource in a document.
@@ -123,8 +114,6 @@ const FACT_BYTES: usize = 128;
 const MAX_TEXT_CHARS: usize = 2_048;
 /// Most texts of a list in facts, and most places.
 const MAX_LISTED: usize = 100;
-/// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
-pub const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
 
 /// A text, cut to so many characters with a sign that it was cut.
 pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
@@ -140,85 +129,86 @@ fn shorten(text: &mut String) {
     }
 }
 
+/// The texts of a fact.
+fn texts_of(fact: &mut Value) -> Vec<&mut String> {
+    match fact {
+        Value::String(text) => vec![text],
+        Value::Array(list) => list.iter_mut().flat_map(texts_of).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
 impl Finding {
+    pub fn new<const N: usize>(
+        rule: Rule,
+        place: FindingPlace,
+        order: (usize, Option<usize>),
+        facts: [(&str, Value); N],
+        message: String,
+    ) -> Self {
+        let facts = facts.into_iter();
+        Self {
+            rule,
+            severity: rule.text().severity,
+            place,
+            language: None,
+            message,
+            hint: rule.text().hint.to_owned(),
+            facts: facts
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            related: Vec::new(),
+            example: Vec::new(),
+            levels: Vec::new(),
+            order,
+        }
+    }
+
+    /// The finding in a language.
+    pub fn in_language(mut self, language: Option<&Language>) -> Self {
+        self.language = language.cloned();
+        self
+    }
+
     /// Bounds what the finding holds, whatever the guide has in its texts.
     pub fn shorten(&mut self) {
         shorten(&mut self.message);
         shorten(&mut self.hint);
         for fact in self.facts.values_mut() {
-            match fact {
-                Value::String(text) => shorten(text),
-                Value::Array(list) => {
-                    list.truncate(MAX_LISTED);
-                    for element in list {
-                        if let Value::String(text) = element {
-                            shorten(text);
-                        }
-                    }
-                }
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+            if let Value::Array(list) = fact {
+                list.truncate(MAX_LISTED);
             }
+            texts_of(fact).into_iter().for_each(shorten);
         }
         self.related.truncate(MAX_LISTED);
-        let example = self.example.iter();
-        let bytes: usize = example.map(|(name, key)| name.len() + key.len()).sum();
-        if bytes > MAX_EXAMPLE_BYTES {
-            self.example.clear();
-        }
     }
 
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
-        let Self {
-            message,
-            hint,
-            facts,
-            place,
-            related,
-            example,
-            rule: _,
-            severity: _,
-            language: _,
-            levels: _,
-            order: _,
-        } = self;
-        let facts = facts.iter();
-        let facts = facts.map(|(name, fact)| {
-            let texts = match fact {
+        fn fact_bytes(fact: &Value) -> usize {
+            let bytes = match fact {
                 Value::String(text) => text.len(),
-                Value::Array(list) => {
-                    let texts = list
-                        .iter()
-                        .map(|element| element.as_str().map_or(0, str::len));
-                    texts.sum::<usize>() + size_of_val(list.as_slice())
-                }
+                Value::Array(list) => list.iter().map(fact_bytes).sum(),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => 0,
             };
-            FACT_BYTES + name.len() + texts
-        });
-        let example = example.iter();
-        let example =
-            example.map(|(name, key)| size_of::<(String, String)>() + name.len() + key.len());
-        size_of::<Self>()
-            + message.len()
-            + hint.len()
-            + place.text_bytes()
-            + facts.sum::<usize>()
-            + related
-                .iter()
-                .map(|place| size_of_val(place) + place.text_bytes())
-                .sum::<usize>()
-            + example.sum::<usize>()
+            size_of::<Value>() + bytes
+        }
+        let facts = self.facts.iter();
+        let facts = facts.map(|(name, fact)| FACT_BYTES + name.len() + fact_bytes(fact));
+        let related = self.related.iter();
+        let related = related.map(|place| size_of_val(place) + place.text_bytes());
+        let example = self.example.iter();
+        let example = example.map(|answer| size_of_val(answer) + answer.0.len() + answer.1.len());
+        let texts = self.message.len() + self.hint.len() + self.place.text_bytes();
+        let lists = facts.chain(related).chain(example);
+        size_of::<Self>() + texts + lists.sum::<usize>()
     }
 
     /// The id of the finding: the same for the same rule, task, step, path and facts.
     pub fn id(&self) -> String {
         let facts = serde_json::to_string(&self.facts).unwrap_or_default();
         let FindingPlace {
-            task,
-            step,
-            path,
-            title: _,
+            task, step, path, ..
         } = &self.place;
         let mut hash = Sha256::default();
         for part in [self.rule.text().id, task, step, path, &facts] {

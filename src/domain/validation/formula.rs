@@ -12,7 +12,7 @@ impl Literal {
     /// Never true.
     pub const FALSE: Self = Self(1);
 
-    fn of(node: usize) -> Self {
+    pub fn of(node: usize) -> Self {
         // `Formula::is_full` is reached long before a node's index exceeds this.
         Self(u32::try_from(node << 1).unwrap_or(u32::MAX - 1))
     }

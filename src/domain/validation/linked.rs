@@ -5,44 +5,41 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{CompiledGroup, VariableId},
+    analysis::{CompiledGroup, GuideStep, VariableId},
     dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
     shorthand,
     text::{Label, Tag},
 };
 
-use super::{
-    report::{OwnStep, Report},
-    rules::Rule,
-};
+use super::{report::Report, rules::Rule};
 
 /// Reports managed tasks whose dependencies and wiring steps do not read the answer.
 pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
-    let wiring = report.own_steps().into_iter();
-    let wiring =
-        wiring.filter_map(|own| Some(((own.position.task, own.step.source.step.link?), own)));
-    let wiring: HashMap<_, OwnStep<'_>> = wiring.collect();
-    for own in report.own_steps() {
-        let Some(feedback) = own.step.source.step.kind.observation_feedback() else {
+    let own_steps = report.own_steps();
+    let wiring = own_steps.iter().filter_map(|(own, step)| {
+        let link = step.source.step.link?;
+        Some(((own.index, link), *step))
+    });
+    let wiring: HashMap<_, &GuideStep> = wiring.collect();
+    for (own, step) in &own_steps {
+        let Some(feedback) = step.source.step.kind.observation_feedback() else {
             continue;
         };
         if report.is_stopped() {
             return;
         }
         for (index, value) in feedback.values.iter().enumerate() {
-            let wiring = value
-                .link
-                .and_then(|task| wiring.get(&(own.position.task, task)));
-            let managed = wiring.and_then(|wiring| guide.tasks.get(wiring.step.subtask?));
+            let wiring = value.link.and_then(|task| wiring.get(&(own.index, task)));
+            let managed = wiring.and_then(|wiring| guide.subtask(wiring));
             let Some((wiring, managed)) = wiring.zip(managed) else {
                 continue;
             };
             // The dependencies of a task beyond a limit are not known.
             let is_beyond_limit = guide.limit.is_some() && managed.steps.is_none();
-            let reads = |group: &Option<CompiledGroup>| reads(group.as_ref(), &own.step.sets);
+            let reads = |group: &Option<CompiledGroup>| reads(group.as_ref(), &step.sets);
             if is_beyond_limit
-                || reads(&wiring.step.dependencies)
+                || reads(&wiring.dependencies)
                 || reads(&managed.dependencies)
                 || report.skips(Rule::AlwaysShown)
             {
@@ -57,7 +54,7 @@ pub fn check(report: &mut Report<'_>) {
                     "The task of the answer `{key}` is shown whatever the answer to `{name}` is."
                 ),
             );
-            if let Some(condition) = own_condition(own, &feedback.name, key) {
+            if let Some(condition) = own_condition(step, &feedback.name, key) {
                 finding.hint = format!(
                     "Add the condition `{condition}` to the task of the answer, as its `dependency_shorthand` or in its `dependencies`."
                 );
@@ -68,20 +65,17 @@ pub fn check(report: &mut Report<'_>) {
 }
 
 fn reads(group: Option<&CompiledGroup>, variables: &[VariableId]) -> bool {
-    let mut found = false;
-    if let Some(group) = group {
-        group.for_each(&mut |condition| found |= variables.contains(&condition.variable));
-    }
-    found
+    let conditions = group.map_or_else(Vec::new, CompiledGroup::conditions);
+    conditions.iter().any(|it| variables.contains(&it.variable))
 }
 
 /// The shorthand that holds for one answer of an observation; `None` if the name has no shorthand.
-fn own_condition(own: OwnStep<'_>, name: &Label, key: &str) -> Option<String> {
+fn own_condition(step: &GuideStep, name: &Label, key: &str) -> Option<String> {
     let condition = Condition {
         variable: name.clone(),
         operator: Comparison::Equal,
         targets: vec![ConditionTarget::Text(key.to_owned())],
-        path: Tag::parse(format!("components.{}", own.step.source.step.product.get())).ok()?,
+        path: Tag::parse(format!("components.{}", step.source.step.product.get())).ok()?,
     };
     shorthand::render(&Group {
         operator: LogicalOperator::And,

@@ -14,61 +14,46 @@ use crate::domain::{
 };
 
 use super::{
-    finding::FindingPlace,
-    report::{OutsideReader, OutsideReaders, OwnStep, Report},
+    finding::{Finding, FindingPlace},
+    report::{OutsideReader, OutsideReaders, Own, Report},
     rules::Rule,
 };
 
-/// The conditions of a guide by the variable that they read.
-struct Readers<'a>(Vec<Vec<&'a CompiledCondition>>);
-
-impl<'a> Readers<'a> {
-    fn of(guide: &'a Guide) -> Self {
-        let mut readers = Self(vec![Vec::new(); guide.variables.len()]);
-        for task in &guide.tasks {
-            readers.add(task.dependencies.as_ref());
-            for step in task.steps.iter().flatten() {
-                readers.add(step.dependencies.as_ref());
-            }
-        }
-        readers
-    }
-
-    fn add(&mut self, group: Option<&'a CompiledGroup>) {
-        let Some(group) = group else { return };
-        group.for_each(&mut |condition| {
-            if let Some(readers) = self.0.get_mut(condition.variable.0) {
-                readers.push(condition);
-            }
-        });
-    }
-
-    fn of_variable(&self, id: VariableId) -> &[&'a CompiledCondition] {
-        self.0.get(id.0).map_or(&[], Vec::as_slice)
-    }
-}
-
 /// Checks the observations of the own tasks.
 pub fn check(report: &mut Report<'_>) {
-    let readers = Readers::of(report.subject.guide);
+    let readers = conditions_by_variable(report.subject.guide);
     // Many observations may set the same variable.
     let mut usages: HashMap<VariableId, Usage> = HashMap::new();
-    for own in report.own_steps() {
-        let Some(feedback) = observed(own.step) else {
+    for (own, step) in report.own_steps() {
+        let Some(feedback) = observed(step) else {
             continue;
         };
         if report.is_stopped() {
             return;
         }
         check_answers(report, own, feedback);
-        check_texts(report, own, feedback);
-        for id in &own.step.sets {
+        check_texts(report, own, step, feedback);
+        for id in &step.sets {
             let usage = usages.entry(*id);
-            usage.or_insert_with(|| Usage::of(report, *id, &readers));
+            usage.or_insert_with(|| {
+                let inside = readers.get(id).map_or(&[][..], Vec::as_slice);
+                Usage::new(inside, outside_readers(report, *id))
+            });
         }
-        let usages = own.step.sets.iter().filter_map(|id| usages.get(id));
+        let usages = step.sets.iter().filter_map(|id| usages.get(id));
         check_use(report, own, feedback, &usages.collect::<Vec<_>>());
     }
+}
+
+fn conditions_by_variable(guide: &Guide) -> HashMap<VariableId, Vec<&CompiledCondition>> {
+    let mut readers: HashMap<VariableId, Vec<&CompiledCondition>> = HashMap::new();
+    for condition in guide.groups().flat_map(CompiledGroup::conditions) {
+        readers
+            .entry(condition.variable)
+            .or_default()
+            .push(condition);
+    }
+    readers
 }
 
 /// The question of an observation; `None` for other steps.
@@ -76,7 +61,7 @@ fn observed(step: &GuideStep) -> Option<&Feedback> {
     step.source.step.kind.observation_feedback()
 }
 
-fn check_answers(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
+fn check_answers(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback) {
     if let [only] = feedback.values.as_slice() {
         let key = only.key.as_str();
         report.add(own.finding(
@@ -88,9 +73,9 @@ fn check_answers(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback)
     }
 }
 
-fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
-    let translations = &own.step.source.step.content.translations;
-    let translated = translations.iter().filter_map(|(language, translation)| {
+fn check_texts(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, feedback: &Feedback) {
+    let translations = step.source.step.content.translations.iter();
+    let translated = translations.filter_map(|(language, translation)| {
         let prefix = format!("translations[\"{language}\"].");
         Some((Some(language), prefix, translation.feedback.as_ref()?))
     });
@@ -101,20 +86,19 @@ fn check_texts(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback) {
                 continue;
             }
             let [first, second] = keys;
-            let mut finding = own.finding(
+            let finding = own.finding(
                 Rule::DuplicateText,
                 &format!("{prefix}feedback_config[0].values[{index}]"),
                 [("text", json!(text)), ("answers", json!(keys))],
                 format!("The answers `{first}` and `{second}` both show \"{text}\"."),
             );
-            finding.language = language.cloned();
-            report.add(finding);
+            report.add(finding.in_language(language));
         }
     }
 }
 
 /// `usages` are those of the variables that the observation sets.
-fn check_use(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback, usages: &[&Usage]) {
+fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, usages: &[&Usage]) {
     let name = feedback.name.as_str();
     let mut answers: Vec<&ReadAnswers> = Vec::new();
     for usage in usages {
@@ -136,14 +120,9 @@ fn check_use(report: &mut Report<'_>, own: OwnStep<'_>, feedback: &Feedback, usa
         }
         return;
     }
+    let is_read = |key: &str| answers.iter().any(|answers| answers.has(key));
     let values = feedback.values.iter();
-    let read: Vec<bool> = values
-        .map(|value| {
-            answers
-                .iter()
-                .any(|answers| answers.has(value.key.as_str()))
-        })
-        .collect();
+    let read: Vec<bool> = values.map(|value| is_read(value.key.as_str())).collect();
     if !read.contains(&true) {
         return;
     }
@@ -173,19 +152,16 @@ enum Usage {
 }
 
 impl Usage {
-    /// The usage of a variable.
-    fn of(report: &Report<'_>, id: VariableId, readers: &Readers<'_>) -> Self {
-        let Some(outside) = outside_readers(report, id) else {
+    fn new(inside: &[&CompiledCondition], outside: Option<&[OutsideReader]>) -> Self {
+        let Some(outside) = outside else {
             return Self::Unknown;
         };
-        let inside = readers.of_variable(id).iter();
-        let inside = inside.map(|one| (one.operator, &one.targets));
+        let inside = inside.iter().map(|one| (one.operator, &one.targets));
         let outside = outside.iter().map(|one| (one.operator, &one.targets));
         let conditions: Vec<_> = inside.chain(outside).collect();
-        if conditions.is_empty() {
-            Self::Unread
-        } else {
-            Self::Read(ReadAnswers::of(&conditions))
+        match conditions.is_empty() {
+            true => Self::Unread,
+            false => Self::Read(ReadAnswers::new(&conditions)),
         }
     }
 }
@@ -201,7 +177,7 @@ struct ReadAnswers {
 }
 
 impl ReadAnswers {
-    fn of(conditions: &[(Comparison, &TargetSet)]) -> Self {
+    fn new(conditions: &[(Comparison, &TargetSet)]) -> Self {
         let targets_of = |wanted: &'static [Comparison]| {
             let wanted = conditions.iter().filter(|one| wanted.contains(&one.0));
             TargetSet::union(wanted.map(|(_, targets)| *targets))
@@ -242,11 +218,10 @@ const MAX_EARLIER: usize = 20;
 /// An observation that sets the same name as earlier ones of its task.
 #[derive(Debug)]
 pub struct DuplicateName<'a> {
-    /// The observation.
-    pub own: OwnStep<'a>,
-    /// The name.
+    own: Own<'a>,
+    pub position: StepPosition,
     pub name: &'a str,
-    /// The earlier ones, at most `MAX_EARLIER`.
+    /// At most `MAX_EARLIER`.
     pub earlier: Vec<StepPosition>,
 }
 
@@ -254,32 +229,25 @@ pub struct DuplicateName<'a> {
 pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
     let mut known: HashMap<(usize, &str), Vec<StepPosition>> = HashMap::new();
     let mut duplicates = Vec::new();
-    for own in report.own_steps() {
-        let Some(feedback) = observed(own.step) else {
+    for (own, step) in report.own_steps() {
+        let Some((feedback, position)) = observed(step).zip(own.position()) else {
             continue;
         };
         let name = feedback.name.as_str();
-        let earlier = known.entry((own.own_task.index, name)).or_default();
+        let earlier = known.entry((own.index, name)).or_default();
         if !earlier.is_empty() {
             duplicates.push(DuplicateName {
                 own,
+                position,
                 name,
                 earlier: earlier.clone(),
             });
         }
         if earlier.len() < MAX_EARLIER {
-            earlier.push(own.position);
+            earlier.push(position);
         }
     }
     duplicates
-}
-
-/// Reports the observations whose names are not unique, without saying whether one
-/// walkthrough sees both.
-pub fn report_duplicates(report: &mut Report<'_>) {
-    for duplicate in duplicate_names(report) {
-        report_duplicate(report, &duplicate, None);
-    }
 }
 
 /// Reports an observation whose name is not unique. `together` is whether one walkthrough sees
@@ -289,22 +257,23 @@ pub fn report_duplicate(
     duplicate: &DuplicateName<'_>,
     together: Option<bool>,
 ) {
+    const NAME: &str = "feedback_config[0].name";
     let name = duplicate.name;
-    let mut finding = duplicate.own.finding(
-        Rule::DuplicateName,
-        "feedback_config[0].name",
-        [("name", json!(name))],
-        format!("Another observation of the task is named `{name}`, too."),
-    );
+    let facts = [("name", json!(name))];
+    let message = format!("Another observation of the task is named `{name}`, too.");
+    let mut finding = duplicate
+        .own
+        .finding(Rule::DuplicateName, NAME, facts, message);
     if let Some(together) = together {
         finding.facts.insert("together".to_owned(), json!(together));
     }
     let guide = report.subject.guide;
-    let places = duplicate.earlier.iter();
-    let places =
-        places.filter_map(|earlier| FindingPlace::at(guide, *earlier, "feedback_config[0].name"));
-    finding.related = places.collect();
-    report.add(finding);
+    let earlier = duplicate.earlier.iter();
+    let related = earlier.filter_map(|earlier| FindingPlace::at(guide, *earlier, NAME));
+    report.add(Finding {
+        related: related.collect(),
+        ..finding
+    });
 }
 
 /// Answers that show the text of an earlier one: index, text and both keys.

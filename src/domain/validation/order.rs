@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use crate::domain::analysis::{Guide, StepPosition};
 
-use super::walk::walk;
-
 /// When a walk comes to each step first and last, and when it last comes to a subtask step of
 /// each task, counted in visited steps. A task that several subtask steps enter is visited
 /// several times, and so are its steps.
@@ -16,32 +14,25 @@ pub struct GuideOrder {
 }
 
 impl GuideOrder {
-    /// The order of a guide; `None` for one that exceeds a limit.
-    pub fn of(guide: &Guide) -> Option<Self> {
-        if guide.limit.is_some() {
-            return None;
-        }
+    /// The order of a guide; that of one that exceeds a limit is empty.
+    pub fn new(guide: &Guide) -> Self {
         let mut order = Self {
             steps: HashMap::new(),
             tasks: HashMap::from([(0, 0)]),
         };
-        let mut place = 0;
-        walk(guide, &|_| true, &mut |position, step, _| {
-            place += 1;
-            order.steps.entry(position).or_insert((place, place)).1 = place;
-            if let Some(subtask) = step.subtask {
+        for (stop, place) in guide.route.iter().zip(1..) {
+            order.steps.entry(stop.position).or_insert((place, place)).1 = place;
+            if let Some(subtask) = guide.step(stop.position).and_then(|step| step.subtask) {
                 order.tasks.insert(subtask, place);
             }
-        });
-        Some(order)
+        }
+        order
     }
 
-    /// The first place of a step.
     pub fn first_of_step(&self, step: StepPosition) -> Option<usize> {
         self.steps.get(&step).map(|(first, _)| *first)
     }
 
-    /// The last place of a step.
     pub fn last_of_step(&self, step: StepPosition) -> Option<usize> {
         self.steps.get(&step).map(|(_, last)| *last)
     }

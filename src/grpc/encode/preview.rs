@@ -80,14 +80,14 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
     let (task, step) = preview.step(listed.position)?;
     let source = &step.source.step;
     let stored = step.source.origin.is_none();
-    let via = preview.via(listed).into_iter();
+    let via = listed.via.iter();
     let instructions = preview.texts.instructions(step);
     let subtask = step.subtask.and_then(|task| preview.guide.tasks.get(task));
     let language = instructions.as_ref().and_then(|chosen| chosen.language);
     Some(v1::PreviewedStep {
         guid: id(step.guid()),
         task: id(task.guid()),
-        via: via.map(|at| step_id(page, at)).collect(),
+        via: via.map(|at| step_id(page, *at)).collect(),
         r#type: source.kind.step_type().number(),
         cost: source.kind.cost().get(),
         etag: if stored {

@@ -1,7 +1,7 @@
 //! Builds a guide: finds its tasks, names its variables and compiles its conditions.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
@@ -34,7 +34,6 @@ pub struct GuideDraft {
     indexes: HashMap<TaskId, usize>,
 }
 
-/// The variables by name.
 #[derive(Debug, Default)]
 struct VariableTable {
     variables: Vec<Variable>,
@@ -57,8 +56,8 @@ impl GuideDraft {
         let mut size = GuideSize::default();
         draft.add(task, steps, 0, &mut size);
         let mut next = 0;
-        while let Some((depth, subtasks)) = draft.subtasks(next) {
-            for (step, subtask) in subtasks {
+        while let Some(depth) = draft.tasks.get(next).map(|task| task.depth) {
+            for (step, subtask) in draft.subtasks(next) {
                 let index = draft.indexes.get(&subtask).copied().or_else(|| {
                     let (task, steps) = sources.remove(&subtask)?;
                     Some(draft.add(task, steps, depth + 1, &mut size))
@@ -67,7 +66,9 @@ impl GuideDraft {
                 if index.is_none() {
                     draft.limit = draft.limit.or(Some(GuideLimit::Steps));
                 }
-                draft.set_subtask(StepPosition { task: next, step }, index);
+                if let Some(step) = step_mut(&mut draft.tasks, StepPosition { task: next, step }) {
+                    step.subtask = index;
+                }
             }
             next += 1;
         }
@@ -77,8 +78,7 @@ impl GuideDraft {
 
     /// How much work its analysis is: its steps, conditions, targets and keys.
     pub fn weight(&self) -> usize {
-        let tasks = self.tasks.iter();
-        let weights = tasks.map(|task| {
+        let weights = self.tasks.iter().map(|task| {
             let steps = task.steps.iter().flatten().map(|step| &step.source);
             weight_of_task(&task.source, steps)
         });
@@ -91,15 +91,16 @@ impl GuideDraft {
         variables.filter(|variable| parse_account_name(&variable.name).is_some())
     }
 
-    /// The tasks of the guide.
     pub fn tasks(&self) -> impl Iterator<Item = &SourceTask> {
         self.tasks.iter().map(|task| &task.source)
     }
 
-    /// The steps of the guide.
     pub fn steps(&self) -> impl Iterator<Item = &SourceStep> {
-        let steps = self.tasks.iter().filter_map(|task| task.steps.as_ref());
-        steps.flatten().map(|step| &step.source)
+        let steps = self
+            .tasks
+            .iter()
+            .flat_map(|task| task.steps.iter().flatten());
+        steps.map(|step| &step.source)
     }
 
     /// The guide, given the observations outside that set its account-wide names. `None` if nobody
@@ -111,19 +112,13 @@ impl GuideDraft {
     ) -> Option<Guide> {
         let Self {
             mut tasks,
-            variables,
-            limit,
+            variables: VariableTable { mut variables, .. },
+            mut limit,
             indexes,
         } = self;
-        let VariableTable {
-            mut variables,
-            account_wide: _,
-            of_task: _,
-        } = variables;
         let outside = outside.into_iter();
         let outside = outside.map(|(name, setters)| (name, Arc::new(setters)));
         let outside: HashMap<String, Arc<OutsideSetters>> = outside.collect();
-        let mut limit = limit;
         let mut keys_left = MAX_VARIABLE_KEYS;
         for variable in &mut variables {
             if stop.is_given() {
@@ -132,7 +127,7 @@ impl GuideDraft {
             if let Some(setters) = outside.get(&variable.name) {
                 variable.outside = Arc::clone(setters);
             }
-            match keys_left.checked_sub(variable.key_count(&tasks)) {
+            match keys_left.checked_sub(variable.keys(&tasks).count()) {
                 Some(left) => {
                     keys_left = left;
                     variable.possible = variable.possible_values(&tasks);
@@ -153,80 +148,73 @@ impl GuideDraft {
                 }
             }
         }
-        let guide = Guide {
+        let mut guide = Guide {
             tasks,
             variables,
             limit,
+            route: Vec::new(),
             indexes,
         };
-        Some(Guide {
-            limit: limit.or_else(|| guide.exceeded_limit()),
-            ..guide
-        })
+        if limit.is_none() {
+            match guide.find_route() {
+                Ok(route) => guide.route = route,
+                Err(limit) => guide.limit = Some(limit),
+            }
+        }
+        Some(guide)
     }
 
     /// Adds a task, and its steps unless they are too deep or too many. Returns its index.
     fn add(
         &mut self,
-        mut source: SourceTask,
+        source: SourceTask,
         steps: Option<Vec<SourceStep>>,
         depth: usize,
         size: &mut GuideSize,
     ) -> usize {
-        let mut kept = None;
         let is_too_deep = depth > MAX_SUBTASK_LEVELS;
-        let steps = steps.filter(|_| !is_too_deep);
-        let with_task = size.with(&source, steps.as_deref().unwrap_or_default());
-        let not_read = (steps.is_none() && !is_too_deep).then_some(GuideLimit::Steps);
-        match with_task.exceeded().or(not_read) {
-            None => {
-                *size = with_task;
-                kept = steps;
-            }
-            Some(limit) => self.limit = self.limit.or(Some(limit)),
-        }
-        // What is beyond a limit is not looked at.
-        if self.limit.is_some() && kept.is_none() {
-            source.task.content.dependencies = None;
-        }
-        let steps = kept.map(|steps| {
+        let is_read = steps.is_some() || is_too_deep;
+        let steps = steps.filter(|_| !is_too_deep).map(|steps| {
             let steps = steps.into_iter().map(|source| GuideStep {
                 source,
                 dependencies: None,
                 sets: Vec::new(),
                 subtask: None,
             });
-            steps.collect()
+            Vec::from_iter(steps)
         });
-        let index = self.tasks.len();
-        self.indexes.insert(source.task.guid, index);
-        self.tasks.push(GuideTask {
+        let mut task = GuideTask {
             source,
             depth,
             dependencies: None,
             steps,
-        });
+        };
+        let count = task.steps.as_ref().map_or(0, Vec::len);
+        match size.plus(count, task.conditions()) {
+            Ok(with_task) if is_read => *size = with_task,
+            exceeded => {
+                let limit = exceeded.err().unwrap_or(GuideLimit::Steps);
+                self.limit = self.limit.or(Some(limit));
+                task.steps = None;
+            }
+        }
+        // What is beyond a limit is not looked at.
+        if self.limit.is_some() && task.steps.is_none() {
+            task.source.task.content.dependencies = None;
+        }
+        let index = self.tasks.len();
+        self.indexes.insert(task.source.task.guid, index);
+        self.tasks.push(task);
         index
     }
 
-    /// The depth of a task, and its subtask steps: the index of each, and the task that it
-    /// refers to.
-    fn subtasks(&self, task: usize) -> Option<(usize, Vec<(usize, TaskId)>)> {
-        let task = self.tasks.get(task)?;
-        let steps = task.steps.iter().flatten().enumerate();
-        let subtasks = steps.filter_map(|(index, step)| {
-            let subtask = step.source.step.kind.subtask()?;
-            Some((index, subtask.task))
-        });
-        Some((task.depth, subtasks.collect()))
-    }
-
-    fn set_subtask(&mut self, position: StepPosition, subtask: Option<usize>) {
-        let task = self.tasks.get_mut(position.task);
-        let steps = task.and_then(|task| task.steps.as_mut());
-        if let Some(step) = steps.and_then(|steps| steps.get_mut(position.step)) {
-            step.subtask = subtask;
-        }
+    /// The subtask steps of a task: the index of each, and the task that it refers to.
+    fn subtasks(&self, task: usize) -> Vec<(usize, TaskId)> {
+        let steps = self.tasks.get(task).and_then(|task| task.steps.as_ref());
+        let subtasks = steps.into_iter().flatten().enumerate();
+        subtasks
+            .filter_map(|(index, step)| Some((index, step.source.step.kind.subtask()?.task)))
+            .collect()
     }
 
     /// Adds the variables that observations set, then those that conditions read, and
@@ -238,10 +226,10 @@ impl GuideDraft {
         let loops = KnownVariables::of_loops(looping.map(|it| it.alias.as_str()));
         for (index, task) in self.tasks.iter_mut().enumerate() {
             for (step, guide_step) in task.steps.iter_mut().flatten().enumerate() {
-                if let Some(feedback) = guide_step.source.step.kind.observation_feedback() {
-                    let product = guide_step.source.step.product;
+                let source = &guide_step.source.step;
+                if let Some(feedback) = source.kind.observation_feedback() {
                     let own = feedback.name.as_str();
-                    let full = account_name(product, own);
+                    let full = account_name(source.product, own);
                     let position = StepPosition { task: index, step };
                     guide_step.sets = self.variables.add_setter(position, &full, own);
                 }
@@ -267,35 +255,31 @@ impl GuideDraft {
     /// An observation's own name may equal the account-wide name of other observations.
     /// Within its task, all of them then set the name.
     fn add_shadowed_setters(&mut self) {
-        let shadowing: Vec<(VariableId, VariableId)> = self.variables.shadowing().collect();
         let mut setters_left = MAX_SHADOWED_SETTERS;
-        for (own, account_wide) in shadowing {
-            let wide = self.variables.variables.get(account_wide.0);
-            let setters = wide.map_or(&[][..], |wide| &wide.setters);
+        for (own, account_wide) in self.variables.shadowing() {
+            let setters = self.variables.get_mut(account_wide).setters.clone();
             let Some(left) = setters_left.checked_sub(setters.len()) else {
                 self.limit = self.limit.or(Some(GuideLimit::Keys));
                 return;
             };
             setters_left = left;
-            let setters = setters.to_vec();
-            let known = self.variables.variables.get(own.0);
-            let known = known.into_iter().flat_map(|variable| &variable.setters);
-            let known: HashSet<StepPosition> = known.copied().collect();
-            for position in setters.iter().filter(|position| !known.contains(position)) {
-                let task = self.tasks.get_mut(position.task);
-                let steps = task.and_then(|task| task.steps.as_mut());
-                let step = steps.and_then(|steps| steps.get_mut(position.step));
-                if let Some(step) = step {
+            for position in &setters {
+                let step = step_mut(&mut self.tasks, *position);
+                if let Some(step) = step.filter(|step| !step.sets.contains(&own)) {
                     step.sets.push(own);
                 }
             }
-            if let Some(variable) = self.variables.variables.get_mut(own.0) {
-                variable.setters.extend(setters);
-                variable.setters.sort_unstable();
-                variable.setters.dedup();
-            }
+            let own = self.variables.get_mut(own);
+            own.setters.extend(setters);
+            own.setters.sort_unstable();
+            own.setters.dedup();
         }
     }
+}
+
+fn step_mut(tasks: &mut [GuideTask], position: StepPosition) -> Option<&mut GuideStep> {
+    let steps = tasks.get_mut(position.task)?.steps.as_mut()?;
+    steps.get_mut(position.step)
 }
 
 impl VariableTable {
@@ -313,9 +297,7 @@ impl VariableTable {
             }
         };
         for id in [wide, own] {
-            if let Some(variable) = self.variables.get_mut(id.0) {
-                variable.setters.push(position);
-            }
+            self.get_mut(id).setters.push(position);
         }
         vec![wide, own]
     }
@@ -326,16 +308,15 @@ impl VariableTable {
         let key = (task, name);
         let own = self.of_task.get(&key).copied();
         let id = own.unwrap_or_else(|| self.find_or_add_account_wide(&key.1));
-        if let Some(variable) = self.variables.get_mut(id.0) {
-            variable.is_read = true;
-        }
+        self.get_mut(id).is_read = true;
         id
     }
 
     /// Pairs of variables with the same name: a task's own, and the account-wide one.
-    fn shadowing(&self) -> impl Iterator<Item = (VariableId, VariableId)> {
+    fn shadowing(&self) -> Vec<(VariableId, VariableId)> {
         let own = self.of_task.iter();
         own.filter_map(|((_, name), own)| Some((*own, *self.account_wide.get(name)?)))
+            .collect()
     }
 
     fn find_or_add_account_wide(&mut self, name: &str) -> VariableId {
@@ -359,5 +340,10 @@ impl VariableTable {
             possible: PossibleValues::Anything,
         });
         VariableId(self.variables.len() - 1)
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "ids are those of this table")]
+    fn get_mut(&mut self, id: VariableId) -> &mut Variable {
+        &mut self.variables[id.0]
     }
 }

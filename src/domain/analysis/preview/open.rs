@@ -1,10 +1,10 @@
 //! Variables whose value would decide the visibility of steps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use crate::domain::analysis::{CompiledGroup, Guide, PossibleValues, Truth, Variable};
+use crate::domain::analysis::{CompiledGroup, Evaluation, Guide, PossibleValues, Truth, Visit};
 
-use super::{GuideState, ListedStep};
+use super::GuideState;
 
 /// Most open variables of a preview.
 pub const MAX_OPEN_VARIABLES: usize = 100;
@@ -24,117 +24,108 @@ pub struct OpenVariable {
     pub keys: Vec<String>,
 }
 
-/// The open variables, those of most steps first.
-pub fn open_variables(
+/// How many steps depend on a name, and the last of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dependents {
+    count: usize,
+    last: Option<usize>,
+}
+
+/// The open variables of listed steps, those of most steps first.
+pub fn open_variables<'a>(
     guide: &Guide,
     state: &GuideState,
-    listed: &[ListedStep],
+    evaluation: &Evaluation<Truth>,
+    listed: impl Iterator<Item = &'a Visit<Truth>>,
 ) -> Vec<OpenVariable> {
-    let mut names = OpenNames::of(guide);
-    let task_groups = guide.tasks.iter().map(|task| {
-        let group = task.dependencies.as_ref();
-        group.filter(|group| state.truth(group) == Truth::Unknown)
+    let mut indexes: HashMap<&str, usize> = HashMap::new();
+    let names = guide.variables.iter().map(|variable| {
+        let next = indexes.len();
+        *indexes.entry(&variable.name).or_insert(next)
     });
-    let task_groups: Vec<Option<&CompiledGroup>> = task_groups.collect();
-    let steps = listed.iter().filter(|step| step.visible == Truth::Unknown);
-    for (number, listed) in steps.enumerate() {
-        let step = guide.step(listed.position);
-        let unknown_group = |task: usize| task_groups.get(task).copied().flatten();
-        let groups = [
-            unknown_group(listed.position.task),
-            step.and_then(|step| step.dependencies.as_ref()),
-            step.and_then(|step| unknown_group(step.subtask?)),
-        ];
-        for group in groups.into_iter().flatten() {
-            names.count(group, state, number);
-        }
-    }
-    names.into_list(guide)
-}
-
-/// How many steps depend on each name.
-struct OpenNames<'a> {
-    /// For each variable, the index of its name in `names`.
-    name_of: Vec<usize>,
-    /// Each name, how many steps depend on it, and the last step that was counted.
-    names: Vec<(&'a str, usize, Option<usize>)>,
-}
-
-impl<'a> OpenNames<'a> {
-    fn of(guide: &'a Guide) -> Self {
-        let mut indexes = HashMap::new();
-        let mut names = Vec::new();
-        let variables = guide.variables.iter();
-        let name_of = variables.map(|variable| {
-            *indexes.entry(variable.name.as_str()).or_insert_with(|| {
-                names.push((variable.name.as_str(), 0, None));
-                names.len() - 1
-            })
-        });
-        Self {
-            name_of: name_of.collect(),
-            names,
-        }
-    }
-
-    /// Counts a step once for each name of a group whose value is not known.
-    fn count(&mut self, group: &CompiledGroup, state: &GuideState, step: usize) {
-        group.for_each(&mut |condition| {
-            if state.value(condition.variable).is_some() {
-                return;
-            }
-            let name = self.name_of.get(condition.variable.0);
-            if let Some((_, count, last)) = name.and_then(|name| self.names.get_mut(*name))
-                && last.replace(step) != Some(step)
-            {
-                *count += 1;
-            }
-        });
-    }
-
-    fn into_list(self, guide: &Guide) -> Vec<OpenVariable> {
-        let mut open = self.names;
-        open.retain(|(_, count, _)| *count > 0);
-        open.sort_by(|(one, count, _), (other, others, _)| others.cmp(count).then(one.cmp(other)));
-        open.truncate(MAX_OPEN_VARIABLES);
-        let mut room = MAX_NAME_AND_KEY_BYTES;
-        let mut fits = |text: &str| {
-            let rest = room.checked_sub(text.len());
-            room = rest.unwrap_or_default();
-            rest.is_some()
-        };
-        let mut list = Vec::with_capacity(open.len());
-        for (name, steps, _) in open {
-            if !fits(name) {
-                break;
-            }
-            let variables = guide.variables.iter();
-            let same = variables.filter(|variable| variable.name == name && variable.is_read);
-            let keys = keys(same).into_iter().take_while(|key| fits(key));
-            list.push(OpenVariable {
-                name: name.to_owned(),
-                steps,
-                keys: keys.collect(),
-            });
-        }
-        list
-    }
-}
-
-/// The possible keys of the variables of a name; none if one of them can have any value.
-fn keys<'a>(variables: impl Iterator<Item = &'a Variable>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for variable in variables {
-        match &variable.possible {
-            PossibleValues::Anything => return Vec::new(),
-            PossibleValues::Keys(keys) => {
-                for key in keys.texts().take(MAX_KEYS) {
-                    if all.len() < MAX_KEYS && !all.iter().any(|one| one == key) {
-                        all.push(key.to_owned());
-                    }
+    let name_of_variable: Vec<usize> = names.collect();
+    let mut dependents = vec![Dependents::default(); indexes.len()];
+    for visit in listed.filter(|visit| visit.sees == Truth::Unknown) {
+        for group in unknown_groups(guide, evaluation, visit) {
+            for condition in group.conditions() {
+                let name = name_of_variable.get(condition.variable.0);
+                let dependents = name.and_then(|name| dependents.get_mut(*name));
+                if let Some(dependents) = dependents
+                    && state.value(condition.variable).is_none()
+                    && dependents.last.replace(visit.stop) != Some(visit.stop)
+                {
+                    dependents.count += 1;
                 }
             }
         }
     }
+    let counts = indexes.into_iter().filter_map(|(name, index)| {
+        let count = dependents.get(index)?.count;
+        (count > 0).then_some((name, count))
+    });
+    let mut open: Vec<(&str, usize)> = counts.collect();
+    open.sort_by(|(one, count), (other, others)| others.cmp(count).then(one.cmp(other)));
+    open.truncate(MAX_OPEN_VARIABLES);
+    let mut bytes_left = MAX_NAME_AND_KEY_BYTES;
+    let mut fits = |text: &str| {
+        let left = bytes_left.checked_sub(text.len());
+        bytes_left = left.unwrap_or_default();
+        left.is_some()
+    };
+    let mut list = Vec::with_capacity(open.len());
+    for (name, steps) in open {
+        if !fits(name) {
+            break;
+        }
+        let keys = possible_keys(guide, name)
+            .into_iter()
+            .take_while(|key| fits(key));
+        list.push(OpenVariable {
+            name: name.to_owned(),
+            steps,
+            keys: keys.map(str::to_owned).collect(),
+        });
+    }
+    list
+}
+
+/// The dependencies that may leave the visibility of a step unknown: its own, and those of its task
+/// and subtask if their truth is not known.
+fn unknown_groups<'a>(
+    guide: &'a Guide,
+    evaluation: &Evaluation<Truth>,
+    visit: &Visit<Truth>,
+) -> impl Iterator<Item = &'a CompiledGroup> {
+    let step = guide.step(visit.position);
+    // A preview leaves out no step, so the visits are those of the route.
+    let parent = guide.route.get(visit.stop).and_then(|stop| stop.parent);
+    let parent = parent.and_then(|parent| evaluation.visits.get(parent)?.subtask);
+    let task_holds = parent.map_or(evaluation.task_holds, |parent| parent.holds);
+    let task = guide.tasks.get(visit.position.task);
+    let task = task.filter(|_| task_holds == Truth::Unknown);
+    let subtask = visit
+        .subtask
+        .filter(|subtask| subtask.holds == Truth::Unknown);
+    let subtask = subtask.and_then(|subtask| guide.tasks.get(subtask.task));
+    let groups = [
+        task.and_then(|task| task.dependencies.as_ref()),
+        step.and_then(|step| step.dependencies.as_ref()),
+        subtask.and_then(|task| task.dependencies.as_ref()),
+    ];
+    groups.into_iter().flatten()
+}
+
+/// The possible keys of the variables of a name; none if one of them can have any value.
+fn possible_keys<'a>(guide: &'a Guide, name: &str) -> Vec<&'a str> {
+    let variables = guide.variables.iter();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut all = Vec::new();
+    for variable in variables.filter(|variable| variable.name == name && variable.is_read) {
+        match &variable.possible {
+            PossibleValues::Anything => return Vec::new(),
+            PossibleValues::Keys(keys) => all.extend(keys.texts().filter(|key| seen.insert(key))),
+        }
+    }
+    all.truncate(MAX_KEYS);
     all
 }

@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
-    analysis::{
-        CompiledGroup, Guide, GuideStep, Truth, Variable, VariableId, VariableValue,
-        parse_account_name,
-    },
+    analysis::{Guide, GuideStep, Variable, VariableId, VariableValue, parse_account_name},
     violation::{Path, Reason, Violations, clip},
 };
 
@@ -21,8 +18,7 @@ impl GuideState {
     /// different values.
     pub fn of_answers(guide: &Guide, answers: &Answers) -> Result<Self, Violations> {
         conflicts(guide, answers).into_result()?;
-        let variables = guide.variables.iter();
-        let values = variables.map(|variable| {
+        let values = guide.variables.iter().map(|variable| {
             let direct = answers.get(&variable.name);
             direct
                 .or_else(|| by_other_name(guide, answers, variable))
@@ -36,16 +32,10 @@ impl GuideState {
         self.0.get(variable.0)?.as_ref()
     }
 
-    /// Sets a variable that has no known value to not answered.
     pub(super) fn set_unanswered(&mut self, variable: VariableId) {
         if let Some(value) = self.0.get_mut(variable.0) {
             *value = Some(VariableValue::Unanswered);
         }
-    }
-
-    /// The truth of dependencies.
-    pub fn truth(&self, group: &CompiledGroup) -> Truth {
-        group.truth(&mut |condition| condition.truth(self.value(condition.variable)))
     }
 
     /// The value that an observation sets, if it is known.
@@ -72,8 +62,7 @@ fn by_other_name<'a>(
         let (_, own) = parse_account_name(&variable.name)?;
         return answers.get(own);
     }
-    let setters = variable.setters.iter();
-    let mut values = setters.map(|setter| {
+    let mut values = variable.setters.iter().map(|setter| {
         let account_wide = account_wide_variable(guide, guide.step(*setter)?)?;
         let value = answers.get(&account_wide.name)?;
         let of_other_task = !variable.possible.may_be(value) && account_wide.possible.may_be(value);

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::analysis::StopSignal;
 
 /// A random formula: each gate has operands among the nodes before it.
 fn formulas() -> impl Strategy<Value = Vec<Vec<(prop::sample::Index, bool)>>> {
@@ -31,7 +32,8 @@ proptest! {
                 })
             })
             .collect();
-        let mut search = Search::without_random_assignments(&formula, StopSignal::NEVER);
+        let budget = Budget::new(StopSignal::NEVER);
+        let mut search = Search::without_random_assignments(&formula, &budget);
         for literal in literals.into_iter().flat_map(|literal| [literal, !literal]) {
             let possible = all.iter().any(|values| values.of(literal) != 0);
             let expected =
@@ -63,10 +65,12 @@ fn a_hard_question_is_undecided_and_later_ones_are_answered() {
     let (a, b) = (formula.input(), formula.input());
     let easy = formula.and([a, b]);
     let hard = formula.and(apart);
-    let mut search = Search::without_random_assignments(&formula, StopSignal::NEVER);
+    let budget = Budget::new(StopSignal::NEVER);
+    let mut search = Search::without_random_assignments(&formula, &budget);
     assert_eq!(search.decide(hard), Possibility::Undecided);
     assert_eq!(search.decide(easy), Possibility::Possible);
-    let spent = MAX_DECISIONS - search.decisions_left;
+    let left = budget.left(Work::Decisions);
+    let spent = Budget::new(StopSignal::NEVER).left(Work::Decisions) - left;
     assert!((MAX_DECISIONS_PER_QUESTION..MAX_DECISIONS_PER_QUESTION + 100).contains(&spent));
 }
 
@@ -77,12 +81,14 @@ fn without_decisions_left_easy_questions_are_answered_until_no_nodes_are_left() 
     let both = formula.and([a, b]);
     let neither = formula.and([!a, !b]);
     let contradiction = formula.and([both, neither]);
-    let mut search = Search::without_random_assignments(&formula, StopSignal::NEVER);
-    search.decisions_left = 0;
-    assert_eq!(search.decide(contradiction), Possibility::Impossible);
-    search.impossible.clear();
-    search.size_left = 1;
-    assert_eq!(search.decide(contradiction), Possibility::Impossible);
-    search.impossible.clear();
-    assert_eq!(search.decide(contradiction), Possibility::Undecided);
+    for (nodes, possibility) in [
+        (2, Possibility::Impossible),
+        (1, Possibility::Impossible),
+        (0, Possibility::Undecided),
+    ] {
+        let budget = Budget::new(StopSignal::NEVER).with(Work::Decisions, 0);
+        let budget = budget.with(Work::Nodes, nodes);
+        let mut search = Search::without_random_assignments(&formula, &budget);
+        assert_eq!(search.decide(contradiction), possibility);
+    }
 }

@@ -6,7 +6,7 @@ use crate::{
             CompiledCondition, CompiledGroup, CompiledNode, GuideStep, GuideTask, TraceReason,
             Truth, full_name, preview::Preview,
         },
-        dependency::{Condition, Group, Node},
+        dependency::{Condition, Group, LogicalOperator, Node},
     },
     messages::encode::json,
     proto::v1::{self, condition_trace},
@@ -21,14 +21,14 @@ const DEPENDENCIES: &str = "dependencies";
 pub fn of_task(preview: &Preview, task: &GuideTask) -> Option<v1::ConditionTrace> {
     let group = task.source.task.content.dependencies.as_ref()?;
     let compiled = task.dependencies.as_ref()?;
-    Some(of_group(preview, group, compiled, DEPENDENCIES))
+    Some(of_group(preview, group, compiled, DEPENDENCIES).1)
 }
 
 /// The trace of a step's dependencies, if it has any.
 pub fn of_step(preview: &Preview, step: &GuideStep) -> Option<v1::ConditionTrace> {
     let group = step.source.step.content.dependencies.as_ref()?;
     let compiled = step.dependencies.as_ref()?;
-    Some(of_group(preview, group, compiled, DEPENDENCIES))
+    Some(of_group(preview, group, compiled, DEPENDENCIES).1)
 }
 
 fn of_group(
@@ -36,8 +36,7 @@ fn of_group(
     group: &Group,
     compiled: &CompiledGroup,
     path: &str,
-) -> v1::ConditionTrace {
-    let result = preview.state.truth(compiled);
+) -> (Truth, v1::ConditionTrace) {
     let nodes = group.nodes.iter().zip(&compiled.nodes).enumerate();
     let nodes = nodes.filter_map(|(index, pair)| match pair {
         (Node::Group(group), CompiledNode::Group(compiled)) => {
@@ -52,14 +51,20 @@ fn of_group(
         (Node::Group(_), CompiledNode::Condition(_))
         | (Node::Condition(_), CompiledNode::Group(_)) => None,
     });
+    let (truths, nodes): (Vec<Truth>, Vec<v1::ConditionTrace>) = nodes.unzip();
+    let result = match group.operator {
+        LogicalOperator::And => Truth::all(truths),
+        LogicalOperator::Or => Truth::any(truths),
+    };
     let traced = v1::TracedGroup {
         operator: json::logical_operator(group.operator).into(),
-        nodes: nodes.collect(),
+        nodes,
     };
-    v1::ConditionTrace {
+    let trace = v1::ConditionTrace {
         result: truth(result).into(),
         node: Some(condition_trace::Node::Group(traced)),
-    }
+    };
+    (result, trace)
 }
 
 fn of_condition(
@@ -67,8 +72,9 @@ fn of_condition(
     condition: &Condition,
     compiled: &CompiledCondition,
     path: String,
-) -> v1::ConditionTrace {
+) -> (Truth, v1::ConditionTrace) {
     let seen = preview.state.value(compiled.variable);
+    let result = compiled.truth(seen);
     let targets = condition.targets.iter().cloned();
     let traced = v1::TracedCondition {
         name: full_name(condition),
@@ -78,10 +84,11 @@ fn of_condition(
         reason: reason(compiled.trace_reason(seen)).into(),
         path,
     };
-    v1::ConditionTrace {
-        result: truth(compiled.truth(seen)).into(),
+    let trace = v1::ConditionTrace {
+        result: truth(result).into(),
         node: Some(condition_trace::Node::Condition(traced)),
-    }
+    };
+    (result, trace)
 }
 
 fn truth(truth: Truth) -> v1::Truth {

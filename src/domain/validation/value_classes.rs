@@ -2,14 +2,20 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::domain::analysis::{
-    CompiledCondition, Holding, PossibleValues, ValueIndex, VariableValue,
+use crate::domain::{
+    analysis::{CompiledCondition, PossibleValues, ValueSet, VariableValue},
+    dependency::Comparison,
 };
+
+use super::budget::{Budget, Work};
+
+/// About this many values are tried per target, for a variable that can have any value.
+const VALUES_PER_TARGET: usize = 8;
 
 /// The classes of a variable's values. The first contains the unanswered value.
 #[derive(Clone, Debug)]
 pub struct ValueClasses {
-    values: ValueIndex,
+    values: ValueSet,
     /// The class of each value.
     class_of: Vec<usize>,
     count: usize,
@@ -19,27 +25,30 @@ impl ValueClasses {
     /// The class of the unanswered value.
     pub const UNANSWERED: usize = 0;
 
-    /// The classes of a variable that these conditions read. `keys` are the answers of the
-    /// guide's observations that set it.
+    /// The classes of a variable that these conditions read; `None` if to find them takes too much
+    /// work. `keys` are the answers of the guide's observations that set it.
     pub fn new<'a>(
         possible: &PossibleValues,
         keys: impl Iterator<Item = &'a str>,
         conditions: &[&CompiledCondition],
-    ) -> Self {
+        budget: &Budget<'_>,
+    ) -> Option<Self> {
+        if !budget.spend(Work::Lookups, lookups(possible, conditions)) {
+            return None;
+        }
         let values = match possible {
             PossibleValues::Keys(keys) => keys.clone(),
             PossibleValues::Anything => {
                 let keys = keys.map(|key| VariableValue::Text(key.to_owned()));
-                ValueIndex::new(distinguishable_values(conditions).chain(keys).collect())
+                ValueSet::new(distinguishable_values(conditions).chain(keys))
             }
         };
         let mut class_of = vec![Self::UNANSWERED; values.count()];
         let mut count = 1;
         for condition in conditions {
-            let holding = values.holding(condition.operator, &condition.targets);
-            // The listed values of one class become a new one.
+            // The values of one class that the condition tells apart become a new class.
             let mut new: HashMap<usize, usize> = HashMap::new();
-            for value in holding.listed {
+            for value in values.told_apart(condition.operator, &condition.targets) {
                 if let Some(class) = class_of.get_mut(value) {
                     let next = count + new.len();
                     *class = *new.entry(*class).or_insert(next);
@@ -54,84 +63,87 @@ impl ValueClasses {
             let next = numbers.len();
             *class = *numbers.entry(*class).or_insert(next);
         }
-        Self {
+        Some(Self {
             values,
             class_of,
             count: numbers.len(),
-        }
+        })
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// The class of an answer of the guide's observations.
     pub fn of_key(&self, key: &str) -> usize {
-        self.class_of_value(self.values.of_text(key))
+        let value = self.values.index_of_text(key);
+        value.map_or(Self::UNANSWERED, |value| self.of_value(value))
     }
 
-    /// The classes for which one of the conditions holds.
-    pub fn holding(&self, condition: &CompiledCondition) -> Holding {
-        let mut holding = self.values.holding(condition.operator, &condition.targets);
-        for listed in &mut holding.listed {
-            *listed = self.class_of_value(Some(*listed));
-        }
-        holding.listed.sort_unstable();
-        holding.listed.dedup();
-        holding
+    /// The classes for which a condition has another outcome than for [`Self::UNANSWERED`].
+    pub fn told_apart(&self, condition: &CompiledCondition) -> BTreeSet<usize> {
+        let values = self
+            .values
+            .told_apart(condition.operator, &condition.targets);
+        values
+            .into_iter()
+            .map(|value| self.of_value(value))
+            .collect()
     }
 
-    /// How many steps it takes to find [`Self::holding`].
-    pub fn cost(&self, condition: &CompiledCondition) -> usize {
-        self.values.cost(condition.operator, &condition.targets)
-    }
-
-    fn class_of_value(&self, value: Option<usize>) -> usize {
-        let class = value.and_then(|value| self.class_of.get(value));
-        class.copied().unwrap_or(Self::UNANSWERED)
+    fn of_value(&self, value: usize) -> usize {
+        self.class_of
+            .get(value)
+            .copied()
+            .unwrap_or(Self::UNANSWERED)
     }
 }
 
-/// About this many values are tried per target, for a variable that can have any value.
-pub const VALUES_PER_TARGET: usize = 8;
+/// About how many values and targets are looked up to find the classes of a variable and the
+/// conditions that hold for them. A condition is looked up at each step of a walk that reads it.
+fn lookups(possible: &PossibleValues, conditions: &[&CompiledCondition]) -> usize {
+    let targets: usize = conditions.iter().map(|one| one.targets.count()).sum();
+    let bounds = conditions.iter().filter(|one| match one.operator {
+        Comparison::Equal | Comparison::NotEqual => false,
+        Comparison::Greater | Comparison::Less => true,
+    });
+    let values = match possible {
+        PossibleValues::Keys(keys) => keys.count(),
+        PossibleValues::Anything => VALUES_PER_TARGET * targets,
+    };
+    // A bound may hold for every value.
+    values
+        .saturating_mul(1 + bounds.count())
+        .saturating_add(2 * targets)
+}
 
 /// Values of every kind that the conditions could tell apart.
 fn distinguishable_values(
     conditions: &[&CompiledCondition],
 ) -> impl Iterator<Item = VariableValue> {
     let targets = || conditions.iter().map(|one| &one.targets);
-    let texts: BTreeSet<&str> = targets()
-        .flat_map(|targets| targets.texts())
-        .map(String::as_str)
-        .collect();
+    let texts: BTreeSet<&str> = targets().flat_map(|targets| targets.texts()).collect();
     // Numbers by their bits, as doubles have no total order. Adding 0.0 turns -0 into 0.
     let numbers: BTreeSet<u64> = targets()
-        .flat_map(|targets| targets.numbers().chain(targets.text_numbers()))
+        .flat_map(|targets| targets.numbers())
         .chain([0.0])
         .flat_map(|number| [number.next_down(), number, number.next_up()])
         .filter(|number| number.is_finite())
         .map(|number| (number + 0.0).to_bits())
         .collect();
+    let numbers: Vec<f64> = numbers.into_iter().map(f64::from_bits).collect();
     let other_text = unlike(&texts, |fillers| "x".repeat(fillers));
     // For each number, a text of it that no condition names.
-    let spelled: Vec<String> = numbers
-        .iter()
-        .map(|bits| spelled_unlike(&texts, f64::from_bits(*bits)))
-        .collect();
+    let spelled = numbers.iter().map(|number| spelled_unlike(&texts, *number));
+    let spelled: Vec<String> = spelled.collect();
     let named = texts.into_iter().map(str::to_owned);
-    let named = named.map(VariableValue::Text);
-    let numbers = numbers
-        .into_iter()
-        .map(|bits| VariableValue::Number(f64::from_bits(bits)));
-    [true, false]
-        .map(VariableValue::Bool)
-        .into_iter()
-        .chain(["true", "false"].map(|text| VariableValue::Text(text.to_owned())))
-        .chain(named)
-        .chain([VariableValue::Text(other_text)])
-        .chain(spelled.into_iter().map(VariableValue::Text))
-        .chain(numbers)
+    let bool_texts = ["true", "false"].map(str::to_owned);
+    let texts = named.chain(bool_texts).chain([other_text]).chain(spelled);
+    let bools = [true, false].map(VariableValue::Bool);
+    texts
+        .map(VariableValue::Text)
+        .chain(bools)
+        .chain(numbers.into_iter().map(VariableValue::Number))
 }
 
 /// A text of the number that differs from the others: its exponent begins with zeros.
@@ -147,12 +159,7 @@ fn spelled_unlike(others: &BTreeSet<&str>, number: f64) -> String {
 
 /// The text with the fewest fillers that differs from all others.
 fn unlike(others: &BTreeSet<&str>, text: impl Fn(usize) -> String) -> String {
-    let mut fillers = 1;
-    loop {
-        let text = text(fillers);
-        if !others.contains(text.as_str()) {
-            return text;
-        }
-        fillers += 1;
-    }
+    let texts = (1..).map(text);
+    let mut unlike = texts.filter(|text| !others.contains(text.as_str()));
+    unlike.next().unwrap_or_default()
 }

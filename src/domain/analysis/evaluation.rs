@@ -1,0 +1,146 @@
+//! Which steps of a guide are visible, along one walk. Previews evaluate to truths, and validations to
+//! literals of a formula, so that both follow the same rules.
+
+use crate::domain::step::StepType;
+
+use super::{
+    condition::Logic,
+    guide::{Guide, GuideStep, StepPosition, SubtaskEntry},
+};
+
+/// What an evaluation is about: a viewer, and the values of variables.
+pub trait Evaluator: Logic {
+    /// Whether a step is visible as far as `published` decides it; `None` if the walk leaves it
+    /// out.
+    fn step_is_published(&mut self, step: &GuideStep) -> Option<Self::Value>;
+
+    /// Whether a task is visible as far as `published` and its roles decide it.
+    fn task_is_open(&mut self, task: usize) -> Self::Value;
+
+    /// Whether a subtask step is visible that leads back to a task that the walk is inside of.
+    fn cycle_is_visible(&mut self) -> Self::Value;
+
+    /// Called after each visit, before the next one.
+    fn leave(&mut self, step: &GuideStep, visit: &Visit<Self::Value>);
+
+    fn is_stopped(&self) -> bool;
+}
+
+/// A step in a walk: a stop of the route that is not left out.
+#[derive(Clone, Debug)]
+pub struct Visit<V> {
+    /// The index of the stop in [`Guide::route`].
+    pub stop: usize,
+    pub position: StepPosition,
+    pub published: V,
+    /// Whether the task is visible, and the subtask step that leads to it.
+    pub entered: V,
+    /// Whether no visible END of the task comes before it.
+    pub before_end: V,
+    /// Whether the walk comes to it: both.
+    pub comes: V,
+    /// Whether its dependencies hold.
+    pub holds: V,
+    pub subtask: Option<TaskVisit<V>>,
+    pub sees: V,
+}
+
+/// The task that a visited subtask step refers to.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskVisit<V> {
+    pub task: usize,
+    /// Whether it is visible as far as `published` and its roles decide it.
+    pub is_open: V,
+    /// Whether the walk comes to it: the step is visible if the task's dependencies hold, too.
+    pub comes: V,
+    /// Whether its dependencies hold.
+    pub holds: V,
+}
+
+/// A walk over a guide.
+#[derive(Clone, Debug)]
+pub struct Evaluation<V> {
+    pub task_is_open: V,
+    /// Whether the dependencies of the task hold.
+    pub task_holds: V,
+    /// Whether the task is visible.
+    pub begins: V,
+    /// In the order of the route.
+    pub visits: Vec<Visit<V>>,
+}
+
+/// Walks through a guide; `None` if it was stopped.
+pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evaluation<E::Value>> {
+    let root = guide.root().and_then(|root| root.dependencies.as_ref());
+    let task_is_open = evaluator.task_is_open(0);
+    let task_holds = evaluator.holds(root);
+    let begins = evaluator.all([task_is_open, task_holds]);
+    let mut visits = Vec::with_capacity(guide.route.len());
+    let mut seen: Vec<Option<E::Value>> = Vec::with_capacity(guide.route.len());
+    // For each task that the walk is inside of, whether no END was visible.
+    let mut before_ends: Vec<E::Value> = Vec::new();
+    for (index, stop) in guide.route.iter().enumerate() {
+        if evaluator.is_stopped() {
+            return None;
+        }
+        before_ends.truncate(stop.level + 1);
+        if before_ends.len() <= stop.level {
+            before_ends.push(evaluator.all([]));
+        }
+        let entered = match stop.parent {
+            None => Some(begins),
+            Some(parent) => seen.get(parent).copied().flatten(),
+        };
+        let step = guide.step(stop.position);
+        let step = step.and_then(|step| Some((step, evaluator.step_is_published(step)?)));
+        let (Some(entered), Some((step, published)), Some(before_end)) =
+            (entered, step, before_ends.last_mut())
+        else {
+            seen.push(None);
+            continue;
+        };
+        let comes = evaluator.all([entered, *before_end]);
+        let holds = evaluator.holds(step.dependencies.as_ref());
+        let mut sees = evaluator.all([comes, published, holds]);
+        let subtask = guide.subtask(step).zip(step.subtask).map(|(task, index)| {
+            let is_open = evaluator.task_is_open(index);
+            TaskVisit {
+                task: index,
+                is_open,
+                comes: evaluator.all([is_open, sees]),
+                holds: evaluator.holds(task.dependencies.as_ref()),
+            }
+        });
+        if let Some(subtask) = subtask {
+            sees = evaluator.all([subtask.comes, subtask.holds]);
+        }
+        if let SubtaskEntry::Cycle(_) = stop.entry {
+            let visible = evaluator.cycle_is_visible();
+            sees = evaluator.all([sees, visible]);
+        }
+        let visit = Visit {
+            stop: index,
+            position: stop.position,
+            published,
+            entered,
+            before_end: *before_end,
+            comes,
+            holds,
+            subtask,
+            sees,
+        };
+        if step.step_type() == StepType::End {
+            let hidden = evaluator.not(sees);
+            *before_end = evaluator.all([*before_end, hidden]);
+        }
+        evaluator.leave(step, &visit);
+        visits.push(visit);
+        seen.push(Some(sees));
+    }
+    Some(Evaluation {
+        task_is_open,
+        task_holds,
+        begins,
+        visits,
+    })
+}
