@@ -130,7 +130,9 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
             sees,
         };
         if step.step_type() == StepType::End {
-            let hidden = evaluator.not(sees);
+            // Whether the task is entered decides nothing within it.
+            let visible = evaluator.all([*before_end, published, holds]);
+            let hidden = evaluator.not(visible);
             *before_end = evaluator.all([*before_end, hidden]);
         }
         evaluator.leave(step, &visit);
