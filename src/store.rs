@@ -113,9 +113,7 @@ pub struct Store {
 struct Inner {
     connections: Connections,
     writers: Writers,
-    max_message_bytes: usize,
-    history: HistoryOptions,
-    changes_retention: Duration,
+    options: Options,
     feed_waits: Arc<FeedWaits>,
     large_reads: Arc<Semaphore>,
     analysis_threads: AnalysisThreads,
@@ -148,9 +146,7 @@ impl Store {
             inner: Arc::new(Inner {
                 writers: Writers::start(&connections, &metrics),
                 connections,
-                max_message_bytes: options.max_message_bytes,
-                history: options.history,
-                changes_retention: options.changes_retention,
+                options,
                 feed_waits: Arc::default(),
                 large_reads: account::large_reads(),
                 analysis_threads: AnalysisThreads::new(),

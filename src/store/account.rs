@@ -150,7 +150,7 @@ impl Account {
     }
 
     pub(super) fn history(&self) -> &HistoryOptions {
-        &self.store.inner.history
+        &self.store.inner.options.history
     }
 
     pub(super) fn metrics(&self) -> &StoreMetrics {
@@ -158,7 +158,7 @@ impl Account {
     }
 
     pub(super) fn max_message_bytes(&self) -> usize {
-        self.store.inner.max_message_bytes
+        self.store.inner.options.max_message_bytes
     }
 
     /// Waits until a large resource or page of this size may be read, and reserves memory for it in the

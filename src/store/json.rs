@@ -5,7 +5,7 @@
 
 use sea_orm::{
     ColIdx, ColumnType, DbErr, QueryResult, TryGetError, TryGetable, Value,
-    sea_query::{ArrayType, Nullable, ValueType, ValueTypeErr},
+    sea_query::{ArrayType, ValueType, ValueTypeErr},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -45,12 +45,6 @@ impl<T: DeserializeOwned> ValueType for Json<T> {
 
     fn column_type() -> ColumnType {
         ColumnType::Text
-    }
-}
-
-impl<T> Nullable for Json<T> {
-    fn null() -> Value {
-        Value::String(None)
     }
 }
 

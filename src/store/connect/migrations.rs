@@ -59,11 +59,9 @@ pub async fn prepare_schema(
         check_distributable(db).await?;
     }
     let change = needed_change(db, migrate).await?;
-    match (change, mode) {
-        (SchemaChange::Current, _) | (SchemaChange::Migrated, WriteMode::ValidateOnly) => {
-            return Ok(change);
-        }
-        _ => {}
+    let is_run = change == SchemaChange::Created || mode == WriteMode::Store;
+    if change == SchemaChange::Current || !is_run {
+        return Ok(change);
     }
     let transaction = begin_migrations(db).await?;
     let pending = pending_migrations(&transaction).await?;
@@ -246,22 +244,16 @@ async fn has_row(db: &impl ConnectionTrait, sql: &str) -> Result<bool, DbErr> {
 async fn distribute_tables(db: &DatabaseTransaction) -> Result<(), DbErr> {
     for table in schema::tables() {
         let name = table.name;
-        if is_table_distributed(db, name).await? {
-            continue;
-        }
-        let colocated = if name == "accounts" {
-            "default"
-        } else {
-            "accounts"
-        };
-        let distribute = match table.is_of_accounts {
-            true => format!(
-                "SELECT create_distributed_table('{name}', 'account_id', \
-                 colocate_with => '{colocated}')"
+        let distribute = match (table.is_of_accounts, name) {
+            _ if is_table_distributed(db, name).await? => continue,
+            (false, _) => format!("create_reference_table('{name}')"),
+            (true, "accounts") => format!("create_distributed_table('{name}', 'account_id')"),
+            (true, _) => format!(
+                "create_distributed_table('{name}', 'account_id', colocate_with => 'accounts')"
             ),
-            false => format!("SELECT create_reference_table('{name}')"),
         };
-        db.execute_unprepared(&distribute).await?;
+        db.execute_unprepared(&format!("SELECT {distribute}"))
+            .await?;
     }
     Ok(())
 }

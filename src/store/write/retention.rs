@@ -36,7 +36,7 @@ impl Store {
     /// Deletes histories whose retention has passed, at intervals, until it is dropped. Several
     /// servers may do so concurrently.
     pub async fn enforce_retention(self) {
-        let retention = self.inner.history.deleted_task_retention;
+        let retention = self.inner.options.history.deleted_task_retention;
         let interval = if retention.is_zero() {
             MAX_INTERVAL
         } else {
