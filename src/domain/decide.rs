@@ -34,13 +34,10 @@ pub trait UpdatedFields<Stored>: Send + Sync + 'static {
 /// What a decision needs beside the stored rows and the request.
 #[derive(Clone, Debug)]
 pub struct WriteContext {
-    /// The account that writes.
     pub account: AccountId,
     /// Who writes; empty if the credentials do not say.
     pub subject: String,
-    /// The time of the write.
     pub now: Timestamp,
-    /// Generates ids.
     pub new_id: fn() -> Uuid,
     /// The largest message, in bytes. A task or step that could not be returned is refused.
     pub max_message_bytes: usize,

@@ -31,7 +31,6 @@ pub use restore::RevisionDocument;
 /// An existing task with its steps and its managed tasks.
 #[derive(Clone, Debug)]
 pub struct TaskTree {
-    /// The task.
     pub task: Task,
     /// Its steps in order.
     pub steps: Vec<Step>,
@@ -94,9 +93,7 @@ impl<'a> ImportContext<'a> {
 /// What an import writes and answers.
 #[derive(Debug)]
 pub struct ImportPlan {
-    /// What is written.
     pub changes: Changes,
-    /// The imported task.
     pub task: Task,
     /// What the import does with the guide.
     pub outcome: ImportOutcome,
@@ -147,8 +144,6 @@ impl<Id> Origin<Id> {
 /// Where planned tasks and steps stand in a document, by the ids that they get.
 #[derive(Debug, Default)]
 pub struct Origins {
-    /// The tasks.
     pub tasks: BTreeMap<TaskId, Origin<TaskId>>,
-    /// The steps.
     pub steps: BTreeMap<StepId, Origin<StepId>>,
 }

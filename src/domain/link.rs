@@ -14,7 +14,6 @@ use super::{
 /// The fields that a managed task takes from its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedTaskUpdate {
-    /// The task.
     pub task: TaskId,
     /// Its name: the text of the value.
     pub name: Name,

@@ -26,7 +26,6 @@ pub const MAX_NESTED_MESSAGES: usize = 100;
 pub struct DepthLimit {
     /// The greatest depth of a task that can have the value.
     pub max_depth: usize,
-    /// The violation to report for a deeper task.
     pub violation: Violation,
 }
 

@@ -36,7 +36,6 @@ pub enum StepType {
 }
 
 impl StepType {
-    /// All types.
     pub const ALL: [Self; 6] = [
         Self::Solution,
         Self::Observation,
@@ -46,12 +45,10 @@ impl StepType {
         Self::Idp,
     ];
 
-    /// The type of a number.
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// The type's number.
     pub fn number(self) -> i32 {
         self as i32
     }
@@ -75,7 +72,6 @@ impl Cost {
         (cost == 0 || cost >= 2).then_some(Self(cost))
     }
 
-    /// The number.
     pub fn get(self) -> i32 {
         self.0
     }
@@ -84,25 +80,19 @@ impl Cost {
 /// The task that a subtask step refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubtaskRef {
-    /// The task.
     pub task: TaskId,
-    /// Its product.
     pub product: ProductId,
 }
 
 /// A task that a subtask step refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferencedTask {
-    /// The task.
     pub task: TaskId,
-    /// Its product.
     pub product: ProductId,
-    /// Its name.
     pub name: Name,
 }
 
 impl ReferencedTask {
-    /// The reference to a task.
     pub fn to(task: &Task) -> Self {
         Self {
             task: task.guid,
@@ -170,7 +160,6 @@ impl StepKind {
         }
     }
 
-    /// The type.
     pub fn step_type(&self) -> StepType {
         self.step_type
     }
@@ -180,12 +169,10 @@ impl StepKind {
         self.cost
     }
 
-    /// The question.
     pub fn feedback(&self) -> Option<&Feedback> {
         self.feedback.as_ref()
     }
 
-    /// The question, owned.
     pub fn into_feedback(self) -> Option<Feedback> {
         self.feedback
     }
@@ -215,7 +202,6 @@ impl StepKind {
     }
 }
 
-/// A step to create.
 #[derive(Clone, Debug)]
 pub struct NewStep {
     /// The task that it belongs to. It never changes.
@@ -226,32 +212,23 @@ pub struct NewStep {
     pub title: String,
     /// The fields of its type, which never changes.
     pub kind: StepKind,
-    /// The other fields.
     pub content: StepContent,
 }
 
-/// A stored step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Its id.
     pub guid: StepId,
-    /// Its owner.
     pub account: AccountId,
-    /// The task it belongs to.
     pub task: TaskId,
-    /// The product it is about.
     pub product: ProductId,
-    /// The fields of its type.
     pub kind: StepKind,
     /// The heading: its own, or the name of the task that a subtask step refers to.
     pub title: String,
-    /// The other fields.
     pub content: StepContent,
     /// The managed task whose wiring step it is.
     pub link: Option<TaskId>,
     /// Data of reporting systems.
     pub r_data: Map<String, Value>,
-    /// Its version.
     pub row_version: RowVersion,
 }
 
@@ -326,7 +303,6 @@ impl Step {
         changed
     }
 
-    /// The etag of its version.
     pub fn etag(&self) -> Etag {
         Etag::of(self.guid.0, &self.row_version)
     }
@@ -341,9 +317,7 @@ impl Step {
 /// Where a new step was placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// At the end.
     Appended,
-    /// Right after the requested step.
     AfterPrevstep,
     /// At the end, as the requested step is not in the task.
     AppendedPrevstepUnknown,

@@ -50,12 +50,10 @@ impl AccessLevel {
         Self::User3,
     ];
 
-    /// The level of a number.
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.number() == number)
     }
 
-    /// The level's number.
     pub fn number(self) -> i32 {
         self as i32
     }
@@ -77,7 +75,6 @@ impl Published {
         (number >= 0).then_some(Self(number))
     }
 
-    /// The number.
     pub fn get(self) -> i32 {
         self.0
     }
@@ -92,28 +89,21 @@ impl Default for Published {
 /// The filters of a task list. `None` does not filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only tasks of this product.
     pub product: Option<ProductId>,
-    /// Only tasks with this `published` value.
     pub published: Option<Published>,
     /// Only tasks that this access level may see.
     pub role: Option<AccessLevel>,
     /// Only managed tasks, or only unmanaged ones.
     pub managed: Option<bool>,
-    /// Only the task with this external id.
     pub external_id: Option<ExternalId>,
-    /// Only tasks of this name.
     pub name: Option<Name>,
 }
 
-/// A task to create.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Its name.
     pub name: Name,
     /// The product that it is about. It never changes.
     pub product: ProductId,
-    /// The other fields.
     pub content: TaskContent,
 }
 
@@ -122,13 +112,10 @@ pub struct NewTask {
 pub struct TaskContent {
     /// When it is visible; `None` is always.
     pub dependencies: Option<Group>,
-    /// Whether it is shown.
     pub published: Published,
-    /// Who may see it.
     pub roles: Vec<AccessLevel>,
     /// The caller's own id; a managed task has none.
     pub external_id: Option<ExternalId>,
-    /// Its texts in other languages.
     pub translations: TaskTranslations,
 }
 
@@ -148,7 +135,6 @@ impl Default for TaskContent {
 /// The value of an observation that manages a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManagedBy {
-    /// The task of the observation.
     pub parent: TaskId,
     /// The value's index, from 0.
     pub idx: i32,
@@ -167,26 +153,18 @@ pub struct IndexState {
     pub at: Option<Timestamp>,
 }
 
-/// A stored task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Its id.
     pub guid: TaskId,
-    /// Its owner.
     pub account: AccountId,
-    /// Its name.
     pub name: Name,
-    /// The product it is about.
     pub product: ProductId,
-    /// The fields that updates change.
     pub content: TaskContent,
     /// The value that manages it, if it is managed.
     pub managed: Option<ManagedBy>,
     /// Its steps in order.
     pub steps: Vec<StepId>,
-    /// How its steps are numbered.
     pub numbering: Numbering,
-    /// Its state in the external index.
     pub index: IndexState,
     /// Its version. A change of its list of steps creates a new one, too.
     pub row_version: RowVersion,
@@ -195,23 +173,17 @@ pub struct Task {
 /// What the lock of a task returns of it: no dependencies, translations or list of steps.
 #[derive(Clone, Debug)]
 pub struct LockedTask {
-    /// Its id.
     pub guid: TaskId,
-    /// Its name.
     pub name: Name,
-    /// The product it is about.
     pub product: ProductId,
     /// Whether an observation manages it.
     pub managed: bool,
-    /// How many steps it has.
     pub step_count: i64,
-    /// How its steps are numbered.
     pub numbering: Numbering,
     /// How many languages it is translated into.
     pub languages: usize,
     /// The bytes of its dependencies and translations ([`task_size`](super::size::task_size)).
     pub size: i64,
-    /// Its version.
     pub row_version: RowVersion,
 }
 
@@ -247,7 +219,6 @@ impl Task {
         }
     }
 
-    /// Makes the task unmanaged.
     pub fn unmanaged(self) -> Self {
         Self {
             managed: None,
@@ -264,19 +235,16 @@ impl Task {
         changed
     }
 
-    /// The etag of its version.
     pub fn etag(&self) -> Etag {
         Etag::of(self.guid.0, &self.row_version)
     }
 }
 
 impl LockedTask {
-    /// The etag of its version.
     pub fn etag(&self) -> Etag {
         Etag::of(self.guid.0, &self.row_version)
     }
 
-    /// The reference to the task.
     pub fn referenced(&self) -> ReferencedTask {
         ReferencedTask {
             task: self.guid,

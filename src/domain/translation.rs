@@ -56,7 +56,6 @@ impl Language {
         Self(tag)
     }
 
-    /// The tag.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -71,7 +70,6 @@ impl fmt::Display for Language {
 /// A task's texts in one language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskTranslation {
-    /// The name, if translated.
     pub name: Option<Name>,
     /// Whether automatic translation must not change it.
     pub locked: bool,
@@ -80,9 +78,7 @@ pub struct TaskTranslation {
 /// A step's texts in one language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepTranslation {
-    /// The title, if translated.
     pub title: Option<Title>,
-    /// The body, if translated.
     pub body: Option<Body>,
     /// The instructions; empty if not translated.
     pub instructions: Vec<Instruction>,
@@ -92,9 +88,7 @@ pub struct StepTranslation {
     pub locked: bool,
 }
 
-/// A task's texts by language.
 pub type TaskTranslations = BTreeMap<Language, TaskTranslation>;
-/// A step's texts by language.
 pub type StepTranslations = BTreeMap<Language, StepTranslation>;
 
 #[cfg(test)]

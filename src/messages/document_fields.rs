@@ -45,7 +45,7 @@ impl SentTask {
         violations: Violations,
     ) -> Self {
         message.external_id = message.external_id.filter(|id| !id.is_empty());
-        let mask = Mask::of_document(absent, &TASK);
+        let mask = Mask::for_document(absent, &TASK);
         Self {
             sent: SentFields::new(path.to_owned(), &TASK, mask, &message, violations),
             is_managed,
@@ -115,7 +115,7 @@ impl SentStep {
     ) -> Self {
         message.external_id = message.external_id.filter(|id| !id.is_empty());
         let bodies = Bodies::take(&mut message, Field::root(path, &mut violations));
-        let mask = Mask::of_document(absent, &STEP);
+        let mask = Mask::for_document(absent, &STEP);
         Self {
             sent: SentFields::new(path.to_owned(), &STEP, mask, &message, violations),
             bodies,

@@ -29,9 +29,7 @@ pub enum FieldUse {
 /// The fields of a task or step.
 #[derive(Debug)]
 pub struct ResourceFields {
-    /// The type of the message.
     pub message: MessageDescriptor,
-    /// The type of its translations.
     pub translated: MessageDescriptor,
     /// By number.
     fields: BTreeMap<u32, (String, FieldUse)>,
@@ -84,7 +82,6 @@ impl ResourceFields {
         Some((name, *field_use))
     }
 
-    /// The names of all fields.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.values().map(|(name, _)| name.as_str())
     }

@@ -48,12 +48,10 @@ struct StoredGuide {
 /// What the translation of a task or step was made from.
 #[derive(Clone, PartialEq, Message)]
 struct OutdatedTranslation {
-    /// The id of the task or step.
     #[prost(string, tag = "1")]
     guid: String,
     #[prost(string, tag = "2")]
     language: String,
-    /// The name or title.
     #[prost(string, tag = "3")]
     title: String,
     /// The digest of the other texts; empty for a task.

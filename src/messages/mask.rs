@@ -23,7 +23,6 @@ use crate::domain::{
 /// Most paths of one mask: every field in every language, with room to spare.
 pub const MAX_MASK_PATHS: usize = 1_000;
 
-/// Which fields an update changes.
 #[derive(Debug)]
 pub struct Mask {
     fields: &'static ResourceFields,
@@ -90,7 +89,7 @@ impl Mask {
     }
 
     /// The mask of a task or step of a document.
-    pub fn of_document(absent: AbsentFields, fields: &'static ResourceFields) -> Self {
+    pub fn for_document(absent: AbsentFields, fields: &'static ResourceFields) -> Self {
         Self {
             fields,
             paths: match absent {

@@ -34,11 +34,9 @@ use crate::{
 /// and returns all violations of the request.
 #[derive(Debug)]
 pub struct SentFields {
-    /// Where the request has the resource.
     path: String,
     fields: &'static ResourceFields,
     mask: Mask,
-    /// The message as it is encoded.
     message: Vec<u8>,
     /// The violations of other fields of the request.
     violations: Violations,
@@ -67,7 +65,6 @@ pub(super) fn not_honored_by_task(task: &Task) -> &'static [&'static str] {
     }
 }
 
-/// Decodes an update of a step.
 pub fn step(
     message: Option<v1::Step>,
     mask: Option<FieldMask>,
@@ -96,7 +93,6 @@ pub fn step(
     })
 }
 
-/// Decodes an update of a task.
 pub fn task(
     message: Option<v1::Task>,
     mask: Option<FieldMask>,

@@ -8,7 +8,6 @@ use prost::{
 /// A field as it is encoded.
 pub struct WireField<'a> {
     pub number: u32,
-    /// All of it.
     pub whole: &'a [u8],
     /// A text, bytes, or a message; empty for a number.
     pub content: &'a [u8],

@@ -17,15 +17,12 @@ use crate::domain::{
 
 use super::{UpdatedFields, WriteContext, tasks::violations_or};
 
-/// The path of a step in a request.
 const STEP: Path<'static> = Path::root("step");
 /// Where a request has the external id of a step.
 const EXTERNAL_ID: &str = "step.external_id";
 
-/// A new step.
 #[derive(Clone, Debug)]
 pub struct CreateStep {
-    /// The step.
     pub new: NewStep,
     /// The step that it follows, if one is requested.
     pub prevstep: Option<StepId>,
@@ -36,14 +33,12 @@ pub struct CreateStep {
 pub struct NewStepSnapshot {
     /// The task that it is added to.
     pub parent: LockedTask,
-    /// Its place.
     pub insertion: Insertion,
     /// The task that a subtask step refers to.
     pub target: Option<ReferencedTask>,
 }
 
 impl CreateStep {
-    /// Decides the creation.
     pub fn into_changes(
         self,
         stored: NewStepSnapshot,
@@ -101,9 +96,7 @@ impl CreateStep {
 /// A step, and what an update of it may change.
 #[derive(Debug)]
 pub struct StepSnapshot {
-    /// The step.
     pub step: Step,
-    /// Its place.
     pub place: Place,
     /// The tasks that it manages, if the update may change them.
     pub managed: ManagedTasks,
@@ -112,7 +105,6 @@ pub struct StepSnapshot {
 /// The tasks that an observation manages, and their wiring steps.
 #[derive(Debug, Default)]
 pub struct ManagedTasks {
-    /// The tasks.
     pub tasks: Vec<Task>,
     /// The wiring steps, each with the task that it leads to.
     pub wiring: Vec<(StepId, TaskId)>,
@@ -138,18 +130,14 @@ impl ManagedTasks {
     }
 }
 
-/// An update of a step.
 #[derive(Debug)]
 pub struct UpdateStep<E> {
-    /// The step.
     pub guid: StepId,
-    /// The etag that it must have.
     pub expected: ExpectedEtag,
     /// The task that the update sets for a subtask step, if any.
     pub new_subtask: Option<TaskId>,
     /// Whether the update may set or clear the question.
     pub edits_question: bool,
-    /// What changes.
     pub edit: E,
 }
 
@@ -223,12 +211,9 @@ impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
     }
 }
 
-/// The deletion of a step.
 #[derive(Clone, Debug)]
 pub struct DeleteStep {
-    /// The step.
     pub guid: StepId,
-    /// The etag that it must have.
     pub expected: ExpectedEtag,
 }
 

@@ -27,16 +27,12 @@ pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Tas
     Ok((changes, task))
 }
 
-/// An update of a task.
 #[derive(Debug)]
 pub struct UpdateTask<E> {
-    /// The task.
     pub guid: TaskId,
-    /// The etag that it must have.
     pub expected: ExpectedEtag,
     /// What the update sets `published` to, if it sets it.
     pub published: Option<Published>,
-    /// What changes.
     pub edit: E,
 }
 
@@ -56,7 +52,6 @@ impl<E: UpdatedFields<Task, New = NewTask>> UpdateTask<E> {
         is_set && before.content.published != Published::default()
     }
 
-    /// Decides the update.
     pub fn changes(&self, stored: TaskToUpdate, context: &WriteContext) -> Result<(Changes, Task)> {
         let TaskToUpdate {
             task: before,
@@ -105,12 +100,9 @@ pub(super) fn violations_or(violations: Violations, error: Error) -> Error {
     }
 }
 
-/// The deletion of a task.
 #[derive(Clone, Debug)]
 pub struct DeleteTask {
-    /// The task.
     pub guid: TaskId,
-    /// The etag that it must have.
     pub expected: ExpectedEtag,
     /// Whether its steps are deleted with it.
     pub force: bool,
@@ -121,7 +113,6 @@ pub struct DeleteTask {
 /// What the deletion of a task reads.
 #[derive(Debug)]
 pub struct TaskToDelete {
-    /// The task.
     pub task: LockedTask,
     /// Its steps, if they are deleted with it.
     pub steps: Vec<StepId>,
@@ -132,7 +123,6 @@ pub struct TaskToDelete {
     pub referenced_by: Vec<StepId>,
     /// The observation that manages it.
     pub managed_by: Option<StepId>,
-    /// Its history.
     pub history: HistoryState,
     /// Its guide; `None` if no revision is to keep it, or it is too large to be exported.
     pub guide: Option<KeptGuide>,

@@ -24,16 +24,13 @@ const TRANSLATIONS: Path<'static> = Path::root("translations");
 /// The stored tasks and steps of the translations to write.
 #[derive(Debug, Default)]
 pub struct TranslationSnapshot {
-    /// The tasks.
     pub tasks: BTreeMap<Uuid, TaskTranslationSnapshot>,
-    /// The steps.
     pub steps: BTreeMap<Uuid, StepTranslationSnapshot>,
 }
 
 /// A task, and its stored translations in the languages to write.
 #[derive(Debug)]
 pub struct TaskTranslationSnapshot {
-    /// The task.
     pub locked_task: LockedTask,
     /// Its translations, with the name that each was translated from.
     pub rows: BTreeMap<Language, StoredTranslation<TaskTranslation, String>>,
@@ -52,7 +49,6 @@ pub struct StepTranslationSnapshot {
     pub size: StepSize,
     /// How many languages it is translated into.
     pub languages: usize,
-    /// Its version.
     pub version: i64,
     /// Its translations, with the title and the digest of the other texts that each was
     /// translated from.

@@ -20,7 +20,6 @@ use super::{Document, DocumentStep, DocumentTask, DocumentValue, Fields, ImportP
 
 /// The guide of a revision.
 pub struct RevisionDocument<'a> {
-    /// The document.
     pub document: Document,
     /// Stored tasks that nobody manages and that are managed again.
     pub unlinked: BTreeMap<TaskId, &'a TaskTree>,

@@ -14,7 +14,6 @@ use crate::domain::{
 /// The fields of every type of step. By default, all are empty and the step is published.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepContent {
-    /// The text.
     pub body: Option<Body>,
     /// When it is visible; `None` is always.
     pub dependencies: Option<Group>,
@@ -22,17 +21,11 @@ pub struct StepContent {
     pub external_id: Option<ExternalId>,
     /// Instructions of the caller's own shape.
     pub instructions: Vec<Instruction>,
-    /// How it repeats.
     pub looping: Option<Looping>,
-    /// Parts needed.
     pub parts: Vec<Tag>,
-    /// Whether it is shown.
     pub published: Published,
-    /// Skills needed.
     pub skills: Vec<Tag>,
-    /// Tags.
     pub tags: Vec<Tag>,
-    /// Its texts in other languages.
     pub translations: StepTranslations,
 }
 
@@ -41,7 +34,6 @@ pub struct StepContent {
 pub struct Looping {
     /// The name of the current element.
     pub alias: Tag,
-    /// The elements.
     #[serde(
         default,
         deserialize_with = "present",

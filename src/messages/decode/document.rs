@@ -26,9 +26,7 @@ use crate::{
     proto::v1,
 };
 
-/// The document of an import.
 pub struct ImportDocument {
-    /// The task that it is of.
     pub target: ImportTarget,
     /// Whether the steps may exist: the task has an id, even a malformed one, or is missing, or is
     /// found by its external id.

@@ -43,7 +43,6 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// An element of the list at this field.
     pub fn index(&mut self, index: usize) -> Field<'_> {
         Field {
             path: self.path.index(index),
@@ -67,7 +66,6 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Notes a violation.
     pub fn refuse(&mut self, reason: Reason, description: impl Into<String>) {
         self.violations.add(&self.path, reason, description);
     }
@@ -133,12 +131,10 @@ pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<Boun
     field.accept(BoundedText::parse(text))
 }
 
-/// The external id of a task or step.
 pub fn external_id(id: String, mut field: Field<'_>) -> Option<ExternalId> {
     field.accept(ExternalId::parse(id))
 }
 
-/// The body of a step.
 pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
     field.accept(Body::parse(text))
 }
@@ -185,7 +181,6 @@ pub fn request_id(id: &str, violations: &mut Violations) -> Option<RequestId> {
     optional_guid(id, RequestId::parse, Field::root("request_id", violations))
 }
 
-/// A required product.
 pub fn product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
     let id = field.required(id)?;
     let product = ProductId::new(id);
@@ -195,7 +190,6 @@ pub fn product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
     product
 }
 
-/// The value of a `published` field.
 pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {
     let published = Published::new(number);
     if published.is_none() {
@@ -204,7 +198,6 @@ pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {
     published
 }
 
-/// The `page_size` of a listing.
 pub fn page_size(size: i32, violations: &mut Violations) -> Option<PageSize> {
     let page_size = PageSize::new(size);
     if page_size.is_none() {
@@ -225,7 +218,6 @@ pub fn check_expand(expand: &[String], violations: &mut Violations) {
     }
 }
 
-/// A required language tag.
 pub fn language(tag: &str, mut field: Field<'_>) -> Option<Language> {
     let language = Language::parse(tag);
     if language.is_none() {
@@ -237,7 +229,6 @@ pub fn language(tag: &str, mut field: Field<'_>) -> Option<Language> {
     language
 }
 
-/// A list of language tags.
 pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Language> {
     if !list.at_most(tags.len(), max) {
         return Vec::new();

@@ -57,7 +57,6 @@ fn array(message: ListValue, depth: usize, mut field: Field<'_>) -> Option<Vec<V
     Some(elements.filter_map(element).collect())
 }
 
-/// The members of an object.
 pub fn members(fields: BTreeMap<String, Message>, field: Field<'_>) -> Option<Map<String, Value>> {
     object(Struct { fields }, 0, field)
 }

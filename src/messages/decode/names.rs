@@ -29,7 +29,6 @@ pub fn check_name(name: &str, mut field: Field<'_>) {
     field.accept(check(name, MAX_FULL_NAME_CHARS));
 }
 
-/// The value of a variable.
 pub fn variable_value(message: prost_types::Value, mut field: Field<'_>) -> Option<VariableValue> {
     use prost_types::value::Kind;
 

@@ -91,7 +91,6 @@ fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Vec<AccessLevel> {
     levels
 }
 
-/// The access level of a number.
 pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
     let level = AccessLevel::from_number(number);
     if level.is_none() {

@@ -12,9 +12,7 @@ use crate::{
     proto::v1,
 };
 
-/// A translation as it is sent.
 pub trait TranslationMessage {
-    /// The translation as it is stored.
     type Translation;
 
     /// Decodes the translation. A field that is refused is left out.
@@ -54,7 +52,6 @@ impl TranslationMessage for v1::StepTranslation {
     }
 }
 
-/// All translations of a resource.
 pub fn all<T: TranslationMessage>(
     sent: BTreeMap<String, T>,
     mut at: Field<'_>,

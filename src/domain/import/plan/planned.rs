@@ -33,14 +33,12 @@ pub(super) struct PlannedTask<'a> {
     pub places: Vec<Place>,
 }
 
-/// A planned step.
 pub(super) struct PlannedStep<'a> {
     /// The step as it is stored; `None` if it is created.
     pub before: Option<&'a Step>,
     /// The step after the import. A subtask step refers to the document's id of its task until
     /// references are resolved.
     pub after: Box<Step>,
-    /// The step in the document, if that lists it.
     pub document: Option<&'a DocumentStep>,
     pub origin: Origin<StepId>,
     /// The tasks that it manages, in value order.
