@@ -31,6 +31,7 @@ pub fn text(preview: &PreviewTaskResponse, language: &str, subtasks: &SubtaskRea
         // A warning names them.
         unused_answers: _,
         fingerprint: _,
+        hidden_answers,
     } = preview;
     let task = task.clone().unwrap_or_default();
     let mut leaves: Vec<Branch> = traces([("the task", &task.trace)]);
@@ -40,19 +41,27 @@ pub fn text(preview: &PreviewTaskResponse, language: &str, subtasks: &SubtaskRea
     let mut text = Branch::new(task_lines(&task), leaves).to_string();
     if let Some(next) = next_observation.last() {
         let step = steps.iter().find(|step| {
-            step.guid == *next && step.via.as_slice() == via(next_observation) && is_open(step)
+            let via = via(next_observation).iter().map(|id| without_index(id));
+            step.guid == without_index(next) && step.via.iter().eq(via) && is_open(step)
         });
         let title = step
             .map(|step| shown(step.title.as_ref()))
             .unwrap_or_default();
         text.push_str(&with_hanging_indent(
             "next observation: ",
-            format!("{title} {next}").trim(),
+            match title.is_empty() {
+                true => next.clone(),
+                false => format!("{title} {}", without_index(next)),
+            }
+            .trim(),
         ));
     }
     for variable in open_variables {
         let line = open_variable(variable, steps);
         text.push_str(&with_hanging_indent("open: ", &line));
+    }
+    for name in hidden_answers {
+        text.push_str(&with_hanging_indent("answered but not asked: ", name));
     }
     if shows_outdated(&task, steps) {
         let meaning = "a translation whose source text has changed since";
@@ -78,6 +87,11 @@ fn is_open(step: &PreviewedStep) -> bool {
     step.visibility() == Visibility::Visible
         && step.r#type() == StepType::Observation
         && question.any(|question| question.answer.is_none())
+}
+
+/// The id of a step; empty for the index of one that has none.
+fn without_index(id: &str) -> &str {
+    if id.starts_with('#') { "" } else { id }
 }
 
 /// The subtask steps by which the last of the ids is reached.

@@ -63,6 +63,8 @@ pub struct Preview {
     pub open_variables: Vec<OpenVariable>,
     /// Answers that nothing in the guide reads or sets.
     pub unused_answers: Vec<String>,
+    /// Answers of observations that are all hidden.
+    pub hidden_answers: Vec<String>,
 }
 
 impl Preview {
@@ -94,6 +96,7 @@ impl Preview {
             next_observation: visibility::next_observation(&guide, &evaluation, &state),
             open_variables: open::open_variables(&guide, &state, &evaluation, listed()),
             unused_answers: state::unused_answers(&guide, &options.answers),
+            hidden_answers: visibility::hidden_answers(&guide, &evaluation, &options.answers),
             texts: options.texts,
             state,
             guide,

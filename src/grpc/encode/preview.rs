@@ -11,6 +11,7 @@ use crate::{
             preview::{AnswerTexts, ChosenText, ListedStep, OpenVariable, VisibilityReason},
         },
         feedback::FeedbackValue,
+        import::DocumentPath,
         page::Page,
         text::Body,
     },
@@ -33,9 +34,10 @@ pub fn preview(
         task: task(page, explain),
         steps: Vec::new(),
         next_page_token: String::new(),
-        next_observation: next_observation.map(|at| step_id(page, *at)).collect(),
+        next_observation: next_observation.map(|at| numbered_id(page, *at)).collect(),
         open_variables: preview.open_variables.iter().map(open_variable).collect(),
         unused_answers: preview.unused_answers.clone(),
+        hidden_answers: preview.hidden_answers.clone(),
         fingerprint: page.fingerprint.to_string(),
     };
     let end = page.start + page.count;
@@ -222,6 +224,24 @@ fn reasons(list: &[VisibilityReason]) -> Vec<i32> {
 
 fn step_id(page: &PreviewPage, at: StepPosition) -> String {
     id(page.preview.guide.step(at).and_then(GuideStep::guid))
+}
+
+/// The id of a step, or its index in a document where it has none: `#3`.
+fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
+    let step = page.preview.guide.step(at);
+    let origin = step.and_then(|step| step.source.origin.as_ref());
+    let index = origin.filter(|origin| origin.guid.is_none());
+    let index = index.and_then(|origin| match &origin.path {
+        DocumentPath::Listed(path) => {
+            let (_, index) = path.rsplit_once('[')?;
+            index.strip_suffix(']')
+        }
+        DocumentPath::OfValue(_) | DocumentPath::Unlisted => None,
+    });
+    match index {
+        Some(index) => format!("#{index}"),
+        None => step_id(page, at),
+    }
 }
 
 /// An id; empty if there is none.

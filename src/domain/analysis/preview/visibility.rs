@@ -1,9 +1,11 @@
 //! The visibility of a guide's steps in one state.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::domain::{
     analysis::{
         CompiledCondition, Evaluation, Evaluator, Guide, GuideStep, Logic, StepPosition,
-        StopSignal, SubtaskEntry, Truth, Variable, VariableId, Visit, evaluate,
+        StopSignal, SubtaskEntry, Truth, VariableId, VariableValue, Visit, evaluate,
     },
     task::Published,
 };
@@ -105,8 +107,8 @@ impl PreviewOptions {
 
 /// Evaluates a guide, and adds to the state the variables that are not answered, as all their
 /// observations are hidden. That may hide further observations, so it is repeated until no variable
-/// is left to add. A hidden observation stays hidden whatever becomes known, so the order makes no
-/// difference. `None` if nobody waits for it any more.
+/// is left to add. If then no observation can be asked, the other variables that only the guide sets
+/// are not answered either. `None` if nobody waits for it any more.
 pub fn evaluate_state(
     guide: &Guide,
     state: &mut GuideState,
@@ -122,43 +124,56 @@ pub fn evaluate_state(
             stop,
         };
         let evaluation = evaluate(guide, &mut evaluator)?;
-        let hidden = hidden_variables(guide, &evaluation, |id, variable| {
-            state.value(id).is_none() && variable.is_set_in_guide_only()
-        });
-        let room = visits_left.checked_sub(guide.route.len());
-        if hidden.is_empty() || room.is_none() {
+        let variables = guide.variables.iter().enumerate();
+        let open = variables
+            .filter(|(_, variable)| variable.is_set_in_guide_only())
+            .map(|(index, _)| VariableId(index))
+            .filter(|id| state.value(*id).is_none());
+        let mut open: BTreeSet<VariableId> = open.collect();
+        let hidden: BTreeSet<VariableId> = open
+            .difference(&shown_variables(guide, &evaluation))
+            .copied()
+            .collect();
+        let can_repeat = visits_left >= guide.route.len();
+        if can_repeat && !hidden.is_empty() {
+            visits_left -= guide.route.len();
+            open = hidden;
+        } else if !next_observation(guide, &evaluation, state).is_empty() {
             return Some(evaluation);
         }
-        visits_left = room.unwrap_or_default();
-        hidden.into_iter().for_each(|id| state.set_unanswered(id));
+        if open.is_empty() {
+            return Some(evaluation);
+        }
+        open.into_iter().for_each(|id| state.set_unanswered(id));
     }
 }
 
-/// The variables all of whose observations are hidden, among those of interest.
-fn hidden_variables(
+/// The variables that observations set which are not hidden.
+fn shown_variables(guide: &Guide, evaluation: &Evaluation<Truth>) -> BTreeSet<VariableId> {
+    let visits = evaluation.visits.iter();
+    let shown = visits.filter(|visit| visit.sees != Truth::False);
+    let steps = shown.filter_map(|visit| guide.step(visit.position));
+    steps.flat_map(|step| &step.sets).copied().collect()
+}
+
+/// The names in the answers whose observations are all in the guide and all hidden.
+pub fn hidden_answers(
     guide: &Guide,
     evaluation: &Evaluation<Truth>,
-    is_of_interest: impl Fn(VariableId, &Variable) -> bool,
-) -> Vec<VariableId> {
-    let mut is_hidden = vec![true; guide.variables.len()];
-    let shown = evaluation.visits.iter();
-    for visit in shown.filter(|visit| visit.sees != Truth::False) {
-        for id in guide
-            .step(visit.position)
-            .map_or(&[][..], |step| &step.sets)
-        {
-            if let Some(is_hidden) = is_hidden.get_mut(id.0) {
-                *is_hidden = false;
-            }
-        }
+    answers: &BTreeMap<String, VariableValue>,
+) -> Vec<String> {
+    let shown = shown_variables(guide, evaluation);
+    let mut is_hidden: BTreeMap<&str, bool> = BTreeMap::new();
+    let variables = guide.variables.iter().enumerate();
+    for (index, variable) in variables.filter(|(_, variable)| !variable.setters.is_empty()) {
+        let is_shown = variable.outside.may_exist() || shown.contains(&VariableId(index));
+        *is_hidden.entry(&variable.name).or_insert(true) &= !is_shown;
     }
-    let variables = guide.variables.iter().zip(is_hidden).enumerate();
-    variables
-        .filter(|(index, (variable, is_hidden))| {
-            *is_hidden && is_of_interest(VariableId(*index), variable)
-        })
-        .map(|(index, _)| VariableId(index))
-        .collect()
+    let answers = answers.iter().filter(|(name, value)| {
+        let is_hidden = is_hidden.get(name.as_str()).copied().unwrap_or_default();
+        is_hidden && **value != VariableValue::Unanswered
+    });
+    answers.map(|(name, _)| name.clone()).collect()
 }
 
 impl ListedStep {

@@ -155,3 +155,15 @@ async fn an_export_of_a_linked_guide_is_previewed_like_the_guide(client: Client)
     assert_eq!(ids(&stored), ids(&document));
     assert_eq!(without_ids(stored), without_ids(document));
 }
+
+#[apply(on_one_database)]
+async fn the_next_observation_without_an_id_is_named_by_its_index(client: Client) {
+    let mut guide = lamp();
+    guide.steps.insert(0, document_step(StepType::Idp, "First"));
+    let preview = client.previewed(preview_of_document(guide.clone())).await;
+    assert_eq!(preview.next_observation, ["#1"]);
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    guide.steps[1].guid = id.to_owned();
+    let preview = client.previewed(preview_of_document(guide)).await;
+    assert_eq!(preview.next_observation, [id]);
+}

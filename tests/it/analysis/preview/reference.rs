@@ -92,8 +92,17 @@ impl StoredGuides {
         let seen = listed.iter().filter(|step| step.visible);
         let seen: BTreeSet<&str> = seen.map(|step| step.guid.as_str()).collect();
         let hidden = listed.iter().map(|step| step.guid.as_str());
-        let hidden: BTreeSet<&str> = hidden.filter(|step| !seen.contains(step)).collect();
-        let steps = hidden.iter().map(|guid| self.step(guid));
+        self.names_set_only_by(&hidden.filter(|step| !seen.contains(step)).collect())
+    }
+
+    /// The names whose observations are all listed.
+    pub fn names_set_by(&self, listed: &[ReferenceStep]) -> BTreeSet<Scoped> {
+        let listed = listed.iter().map(|step| step.guid.as_str());
+        self.names_set_only_by(&listed.collect())
+    }
+
+    fn names_set_only_by(&self, guids: &BTreeSet<&str>) -> BTreeSet<Scoped> {
+        let steps = guids.iter().map(|guid| self.step(guid));
         let names = steps
             .filter(|step| step.r#type() == StepType::Observation)
             .flat_map(|step| {
@@ -107,7 +116,7 @@ impl StoredGuides {
         names
             .filter(|(task, name)| {
                 let mut setters = self.setters(task, name);
-                setters.all(|step| hidden.contains(step.guid.as_str()))
+                setters.all(|step| guids.contains(step.guid.as_str()))
             })
             .collect()
     }

@@ -61,36 +61,111 @@ async fn an_answer_to_a_hidden_observation_counts(client: Client) {
 }
 
 #[apply(on_one_database)]
-async fn observations_that_wait_for_each_other_stay_undetermined(client: Client) {
+async fn observations_that_wait_for_each_other_are_not_answered(client: Client) {
     let asked =
         |name, condition| observation(name, &["x", "y"]).depending_on(all_of(vec![condition]));
     let steps = vec![
         asked("one", when("two", "=", "x")),
         asked("two", when("one", "=", "x")),
         information("either", when("one", "=", "y")),
+        information("neither", when("one", "!=", "x")),
     ];
     let task = client.imported(document("Circle", steps)).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
-    let open: Vec<_> = preview.open_variables.iter().map(|it| &*it.name).collect();
-    assert_eq!(open, ["one", "two"]);
+    assert_eq!(preview.open_variables, []);
+    assert_eq!(preview.next_observation, Vec::<String>::new());
     for title in ["one", "two", "either"] {
-        assert_eq!(seen(&preview)[title], Visibility::Undetermined, "{title}");
+        assert_eq!(seen(&preview)[title], Visibility::Hidden, "{title}");
     }
+    assert_eq!(seen(&preview)["neither"], Visibility::Visible);
     // An answer that hides the second settles the first.
     let request = preview_of(&task.guid).answering("one", text("y"));
     let preview = client.previewed(request).await;
     assert_eq!(seen(&preview)["two"], Visibility::Hidden);
     assert_eq!(seen(&preview)["one"], Visibility::Hidden);
     assert_eq!(seen(&preview)["either"], Visibility::Visible);
+    assert_eq!(preview.hidden_answers, ["one"]);
 }
 
 #[apply(on_one_database)]
-async fn an_observation_that_hides_itself_stays_undetermined(client: Client) {
+async fn an_observation_that_only_its_own_answer_shows_is_hidden(client: Client) {
     let paradox = observation("one", &["x", "y"]);
     let paradox = paradox.depending_on(all_of(vec![when("one", "=", "x")]));
     let task = client.imported(document("Paradox", vec![paradox])).await;
     let preview = client.previewed(preview_of(&task.guid)).await;
-    assert_eq!(seen(&preview)["one"], Visibility::Undetermined);
+    assert_eq!(seen(&preview)["one"], Visibility::Hidden);
+}
+
+fn reads_wide(variable: &str) -> DependencyNode {
+    comparison(Condition {
+        path: format!("components.{PRODUCT}"),
+        variable: variable.to_owned(),
+        operator: "=".to_owned(),
+        targets: vec![text("pale")],
+    })
+}
+
+/// `a` waits for the first `g`, which is hidden, or for the second, which waits for `a`.
+fn circle() -> TaskDocument {
+    let asked = |name, keys: &[&str], group| observation(name, keys).depending_on(group);
+    let yes_no = ["yes", "no"];
+    let again = all_of(vec![when("r", "=", "y"), when("a", "=", "no")]);
+    let either = any_of(vec![when("g", "=", "no"), when("s", "=", "no")]);
+    let again = asked("g", &yes_no, again);
+    let steps = vec![
+        observation("r", &["x", "y"]),
+        asked("s", &yes_no, all_of(vec![when("r", "=", "y")])),
+        asked("g", &yes_no, all_of(vec![when("r", "=", "x")])),
+        asked("a", &yes_no, either),
+        again,
+    ];
+    document("Circle", steps)
+}
+
+#[apply(on_both_databases)]
+async fn a_preview_is_final_when_nothing_is_left_to_ask(client: Client) {
+    let task = client.imported(circle()).await;
+    let request = preview_of(&task.guid).answering("r", text("y"));
+    let preview = client.previewed(request.clone()).await;
+    assert_eq!(preview.next_observation, [task.steps[1].clone()]);
+    assert_eq!(preview.steps[3].visibility(), Visibility::Undetermined);
+    let request = request.answering("s", text("yes"));
+    let preview = client.previewed(request.with_traces(true)).await;
+    assert_eq!(preview.next_observation, Vec::<String>::new());
+    let visibilities: Vec<_> = preview.steps.iter().map(|it| it.visibility()).collect();
+    let (visible, hidden) = (Visibility::Visible, Visibility::Hidden);
+    assert_eq!(visibilities, [visible, visible, hidden, hidden, hidden]);
+    assert_eq!(preview.open_variables, []);
+    let trace = format!("{:?}", preview.steps[3].trace);
+    assert!(trace.contains("reason: Unanswered"), "{trace}");
+}
+
+#[apply(on_both_databases)]
+async fn answers_to_questions_that_nobody_was_asked_are_named(client: Client) {
+    let mut guide = lamp();
+    guide.steps.push(information("wide", reads_wide("shade")));
+    let task = client.imported(guide).await;
+    let wide = format!("components.{PRODUCT}.shade");
+    let null = value(serde_json::Value::Null);
+    let request = preview_of(&task.guid)
+        .answering("light", text("off"))
+        .answering("nobody", text("x"))
+        .answering("color", text("green"))
+        .answering(&wide, text("pale"));
+    let preview = client.previewed(request.clone()).await;
+    assert_eq!(preview.hidden_answers, ["color".to_owned(), wide.clone()]);
+    assert_eq!(preview.unused_answers, ["nobody"]);
+    // They count, and what is known to be unanswered is no answer.
+    assert_eq!(seen(&preview)["not red"], Visibility::Visible);
+    let preview = client
+        .previewed(request.clone().answering("color", null))
+        .await;
+    assert_eq!(preview.hidden_answers, [wide.clone()]);
+    // Another guide may have asked.
+    let other = document("Other", vec![observation("shade", &["pale"])]);
+    client.imported(other).await;
+    let preview = client.previewed(request).await;
+    assert_eq!(preview.hidden_answers, ["color"]);
 }
 
 #[apply(on_one_database)]
