@@ -47,36 +47,30 @@ pub use schema::newest_migration as schema;
 pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};
 pub use write::{CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRequest};
 
-/// How to reach and use the database.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub database: DatabaseUrl,
     /// Whether to bring the schema up to date. Otherwise an old schema is refused.
     pub migrate: bool,
-    /// The maximum number of connections to PostgreSQL.
     pub max_connections: u32,
     /// The maximum number of bytes of a message. Larger resources are not stored, as they could never
     /// be read.
     pub max_message_bytes: usize,
     pub history: HistoryOptions,
-    /// How long changes are kept.
     pub changes_retention: Duration,
 }
 
-/// How the history of guides is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryOptions {
     /// The maximum number of automatic revisions of a task; 0 disables them.
     pub automatic_revisions: usize,
     /// How long the history of a deleted task is kept; zero keeps none.
     pub deleted_task_retention: Duration,
-    /// Encodes the guides.
     pub codec: GuideCodec,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// The write is committed.
     Store,
     /// A dry run: the write is run and rolled back.
     ValidateOnly,
@@ -95,7 +89,6 @@ pub struct RetryKey<T> {
 /// Encodes a response, to be stored for retries.
 pub type EncodeAnswer<T> = Box<dyn Fn(&T) -> Vec<u8> + Send + Sync>;
 
-/// How a write ended.
 #[derive(Debug)]
 pub enum WriteOutcome<T> {
     /// It was written by this call.

@@ -94,7 +94,6 @@ pub async fn begin_snapshot(db: &DatabaseConnection) -> Result<DatabaseTransacti
     db.begin_with_options(options).await
 }
 
-/// A transaction whose statements all see the same state.
 pub struct Snapshot {
     transaction: DatabaseTransaction,
     account: AccountId,
@@ -109,7 +108,6 @@ impl Snapshot {
     }
 }
 
-/// The data of one account.
 #[derive(Clone)]
 pub struct Account {
     pub(super) store: Store,

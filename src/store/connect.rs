@@ -33,13 +33,10 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the log says that PostgreSQL cannot be reached yet.
 const WAIT_LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How a database is opened.
 pub struct ConnectOptions {
-    /// The maximum number of connections to PostgreSQL.
     pub max_connections: u32,
     /// Whether to bring the schema up to date, or to refuse an old one.
     pub migrate: bool,
-    /// How the tables of a new schema are laid out.
     pub layout: TableLayout,
     /// Whether calls are served. Then the user needs permissions on all tables, and a PostgreSQL that
     /// cannot be reached is waited for without end.
@@ -95,17 +92,14 @@ pub async fn check(database: &DatabaseUrl, migrate: bool) -> Result<SchemaChange
     checked
 }
 
-/// The connections to a database.
 pub struct Pools {
     /// For transactions that write. On SQLite a single connection.
     pub writer: DatabaseConnection,
     /// For reads. On SQLite read-only connections, on PostgreSQL the pool that also writes.
     pub reader: DatabaseConnection,
-    /// The maximum number of writes that run concurrently.
     pub max_writes: usize,
     /// Closes connections on which a write was refused; only PostgreSQL heeds it.
     pub refusals: Refusals,
-    /// For checks of the database's health.
     pub probe: HealthProbe,
 }
 
@@ -116,7 +110,6 @@ pub struct Connections {
     pub is_distributed: bool,
     /// The secret that signs page tokens.
     pub page_key: [u8; 32],
-    /// What was done to the schema.
     pub schema_change: SchemaChange,
 }
 

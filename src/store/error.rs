@@ -17,7 +17,6 @@ use crate::domain::{self, Outage};
 /// How often the log repeats a lasting outage.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a read or write of the store fails.
 #[derive(Clone, Debug)]
 pub enum StoreError {
     /// An error for the caller.

@@ -17,14 +17,12 @@ const WRONG_PASSWORD: &str = "28P01";
 /// SQLSTATE protocol_violation, which PgBouncer has for all refusals.
 const PGBOUNCER: &str = "08P01";
 
-/// PostgreSQL did not answer in time.
 pub const NO_ANSWER: &str =
     "it did not answer in time: check that it runs and has free connections";
 const TLS_FAILED: &str = "the TLS handshake failed: check sslmode and sslrootcert in the URL";
 const CLOSED: &str = "it closes the connection: check that PostgreSQL runs, including any server \
     behind a proxy or load balancer";
 
-/// Why there is no connection.
 pub struct Failure {
     /// What is wrong, and what to do.
     pub why: Cow<'static, str>,

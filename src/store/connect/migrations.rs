@@ -181,7 +181,6 @@ async fn insert_key(db: &impl ConnectionTrait, name: &str, value: Vec<u8>) -> Re
         .map(drop)
 }
 
-/// Reads the secret that signs page tokens.
 pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
     let key = server_key::Entity::find_by_id(PAGE_KEY).one(db).await?;
     key.and_then(|key| key.value.try_into().ok())

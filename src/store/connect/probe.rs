@@ -78,7 +78,6 @@ async fn check_postgres(
     connected.map_err(|err| connect_failure(options, &err).why)
 }
 
-/// The file that was opened at a path.
 pub struct OpenedFile {
     path: PathBuf,
     /// Device and inode.
