@@ -45,7 +45,7 @@ pub use read::{
 };
 pub use schema::newest_migration as schema;
 pub use whole_database::{CopiedTable, WholeDatabaseError, accounts, copy, delete_account};
-pub use write::{CreatedRevision, Import, Imported, NewRevisionRequest, RestoreRequest};
+pub use write::{CreatedRevision, Import, NewRevisionRequest, RestoreRequest};
 
 #[derive(Clone, Debug)]
 pub struct Options {

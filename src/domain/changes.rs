@@ -166,10 +166,10 @@ pub struct TranslatedTask {
     pub name: Name,
     /// The translations by language.
     pub by_language: Vec<(Language, TaskTranslation)>,
-    /// How many languages are new.
-    pub added_languages: i64,
-    /// The change of the task's size, in bytes.
-    pub growth: i64,
+    /// How many languages the task has after the write.
+    pub languages: usize,
+    /// The task's size after the write, in bytes.
+    pub size: i64,
     /// Its version after the write.
     pub version: i64,
 }
@@ -187,10 +187,10 @@ pub struct TranslatedStep {
     pub content_digest: SourceDigest,
     /// The translations by language.
     pub by_language: Vec<(Language, StepTranslation)>,
-    /// How many languages are new.
-    pub added_languages: i64,
-    /// The change of the step's size.
-    pub growth: StepSize,
+    /// How many languages the step has after the write.
+    pub languages: usize,
+    /// The step's size after the write.
+    pub size: StepSize,
     /// Its version after the write.
     pub version: i64,
 }

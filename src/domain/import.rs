@@ -94,12 +94,21 @@ impl<'a> ImportContext<'a> {
 #[derive(Debug)]
 pub struct ImportPlan {
     pub changes: Changes,
+    pub imported: Imported,
+    /// Where each task and step of the plan stands in the document.
+    pub origins: Origins,
+}
+
+/// What an import or a restore does.
+#[derive(Clone, Debug)]
+pub struct Imported {
     pub task: Task,
-    /// What the import does with the guide.
     pub outcome: ImportOutcome,
-    /// The etag of the guide after the import.
+    /// The etag of the guide afterwards.
     pub guide_etag: GuideEtag,
-    /// The guide after the import, if it is wanted. Places of steps are left out.
+    /// The revision that keeps the guide as it was before; 0 if there is none. The plan makes none.
+    pub previous_revision: i64,
+    /// The guide afterwards, if it is wanted. Places of steps are left out.
     pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
@@ -107,8 +116,6 @@ pub struct ImportPlan {
     pub skipped: BTreeSet<StepId>,
     /// New ids of tasks and steps of a revision, by their ids in it.
     pub replaced: BTreeMap<Uuid, Uuid>,
-    /// Where each task and step of the plan stands in the document.
-    pub origins: Origins,
 }
 
 /// What an import does with a guide.

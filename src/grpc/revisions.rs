@@ -24,6 +24,7 @@ use crate::{
         etag::GuideEtag,
         history::{EncodedGuide, RequestedRevision, RevisionAlias, RevisionName},
         ids::TaskId,
+        import::Imported,
         page::Page,
         violation::{Reason, Violations},
     },
@@ -36,7 +37,7 @@ use crate::{
         RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
         TaskDocument, revision_service_server::RevisionService,
     },
-    store::{Account, CreatedRevision, Imported, NewRevisionRequest, RestoreRequest},
+    store::{Account, CreatedRevision, NewRevisionRequest, RestoreRequest},
 };
 
 #[tonic::async_trait]

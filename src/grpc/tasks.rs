@@ -18,7 +18,7 @@ use crate::{
         decide::DeleteTask,
         etag::GuideEtag,
         ids::TaskId,
-        import::{AbsentFields, AbsentSteps},
+        import::{AbsentFields, AbsentSteps, Imported},
         task::{Task, TaskFilter},
         violation::{Reason, Violations},
     },
@@ -33,7 +33,7 @@ use crate::{
         ImportTaskResponse, ListTasksRequest, ListTasksResponse, UpdateTaskRequest,
         UpdateTaskResponse, task_service_server::TaskService,
     },
-    store::{Import, Imported},
+    store::Import,
 };
 
 #[tonic::async_trait]

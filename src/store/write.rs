@@ -35,24 +35,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures_util::future::BoxFuture;
-use tokio::sync::OwnedSemaphorePermit;
-
-use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError};
+use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
 use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
+use futures_util::future::BoxFuture;
 
 use tx::Tx;
 
-pub use imports::{Import, Imported, RestoreRequest};
+pub use imports::{Import, RestoreRequest};
 pub use revisions::{CreatedRevision, NewRevisionRequest};
 pub use writers::Writers;
-
-/// Lets a write read large tasks, steps and guides.
-struct LargeReadPermit {
-    _permit: OwnedSemaphorePermit,
-    /// The maximum number of bytes of one read.
-    bytes: i64,
-}
 
 /// A write: locks and reads rows, and decides what changes.
 trait Operation: Send + Sync + 'static {
@@ -127,7 +118,10 @@ impl<O: Operation> Write<O> {
         tx.check_depths(&changes).await?;
         tx.encode_revision(&mut changes).await?;
         let outcome = match self.mode {
-            WriteMode::Store => self.retry.as_ref().map(|retry| retry.outcome(&answer)),
+            WriteMode::Store => {
+                let retry = self.retry.as_ref();
+                retry.map(|retry| retry.outcome(&answer, tx))
+            }
             WriteMode::ValidateOnly => None,
         };
         tx.apply(changes, outcome, O::RPC).await?;
@@ -177,17 +171,17 @@ impl Account {
 
     async fn run_write(&self, write: Arc<dyn AnyWrite>) -> Result<()> {
         let writers = &self.store.inner.writers;
-        let mut permit = None;
+        let (mut max_bytes, mut permit) = (MaxBytes::SMALL, None);
         loop {
-            let outcome = writers.run(self, write.clone(), permit.take()).await;
-            let Err(StoreError::NeedsLargeReadPermit(bytes)) = outcome else {
-                return Ok(outcome?);
-            };
-            // A call that waits for a permit holds none, and no transaction.
-            permit = Some(Arc::new(LargeReadPermit {
-                _permit: self.large_read_permit(bytes).await?,
-                bytes: stored_count(bytes),
-            }));
+            let outcome = writers.run(self, write.clone(), max_bytes, permit.take());
+            match outcome.await {
+                // A call that waits for a permit holds none, and no transaction.
+                Err(StoreError::NeedsLargeReadPermit(bytes)) => {
+                    permit = Some(self.large_read_permit(bytes).await?);
+                    max_bytes = MaxBytes::permitted(stored_count(bytes));
+                }
+                outcome => return Ok(outcome?),
+            }
         }
     }
 }

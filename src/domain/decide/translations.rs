@@ -148,15 +148,14 @@ impl TaskTranslationSnapshot {
             task: locked_task.guid,
             name: locked_task.name.clone(),
             by_language: Vec::new(),
-            added_languages: 0,
-            growth: 0,
+            languages: locked_task.languages,
+            size: locked_task.size,
             version: locked_task.row_version.version + 1,
         });
         if known.is_none() {
-            count_language(&mut locked_task.languages, index)?;
-            change.added_languages += 1;
+            count_language(&mut change.languages, index)?;
         }
-        change.growth += size(&row) - known.map_or(0, size);
+        change.size += size(&row) - known.map_or(0, size);
         put(&mut change.by_language, language, row.translation.clone());
         rows.insert(language.clone(), row);
         Ok(outcome)
@@ -206,20 +205,18 @@ impl StepTranslationSnapshot {
             title: self.title.clone(),
             content_digest: self.content_digest,
             by_language: Vec::new(),
-            added_languages: 0,
-            growth: StepSize::default(),
+            languages: self.languages,
+            size: self.size,
             version: self.version + 1,
         });
         if known.is_none() {
-            count_language(&mut self.languages, index)?;
-            change.added_languages += 1;
+            count_language(&mut change.languages, index)?;
         }
         let limits = limits_of_translation(&row.translation, &TRANSLATIONS.index(index));
         depth_limits.extend(limits.into_iter().map(|limit| (self.task, limit)));
         let growth = size(&row).minus(known.map_or(StepSize::default(), size));
-        self.size = self.size.plus(growth);
-        self.size.check(context.max_message_bytes)?;
-        change.growth = change.growth.plus(growth);
+        change.size = change.size.plus(growth);
+        change.size.check(context.max_message_bytes)?;
         put(&mut change.by_language, language, row.translation.clone());
         self.rows.insert(language.clone(), row);
         Ok(outcome)

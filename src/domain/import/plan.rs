@@ -16,7 +16,8 @@ use crate::domain::{
 };
 
 use super::{
-    Document, ImportContext, ImportOutcome, ImportPlan, MissingSubtasks, Origins, TaskTree,
+    Document, ImportContext, ImportOutcome, ImportPlan, Imported, MissingSubtasks, Origins,
+    TaskTree,
 };
 
 mod managed;
@@ -248,19 +249,23 @@ impl<'a> Planner<'a> {
             let before = tree.task.clone();
             changes.put_task(Some(before.clone()), before.unmanaged(), write)?;
         }
-        Ok(ImportPlan {
+        let imported = Imported {
             outcome: match (existing, changes.is_empty()) {
                 (None, _) => ImportOutcome::Created,
                 (Some(_), false) => ImportOutcome::Updated,
                 (Some(_), true) => ImportOutcome::Unchanged,
             },
-            changes,
             task: root.ok_or_else(no_task)?,
             guide_etag,
+            previous_revision: 0,
             guide: guide.transpose()?.map(Box::new),
             ignored: self.ignored,
             skipped,
             replaced: BTreeMap::new(),
+        };
+        Ok(ImportPlan {
+            changes,
+            imported,
             origins,
         })
     }

@@ -84,8 +84,8 @@ impl<'a> RevisionDocument<'a> {
             violation.path = "revision".to_owned();
         }
         let replaced = self.replaced.into_iter();
-        let is_skipped = |former: &Uuid| plan.skipped.contains(&StepId(*former));
-        plan.replaced = replaced.filter(|(id, _)| !is_skipped(id)).collect();
+        let is_skipped = |former: &Uuid| plan.imported.skipped.contains(&StepId(*former));
+        plan.imported.replaced = replaced.filter(|(id, _)| !is_skipped(id)).collect();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Turns [`Changes`] into statements. What must happen on every write happens here.
 //!
 //! Most writes change one step or task. Their statements do not depend on each other, and go out as one
-//! [`Batch`]. What depends on other changes of the same write follows, statement by statement.
+//! stage of a [`Batch`]. What depends on other changes of the same write follows, stage by stage.
 
 mod feed;
 mod history;
@@ -11,10 +11,9 @@ mod steps;
 mod tasks;
 mod translations;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, Iterable, QueryFilter, QueryTrait};
-use uuid::Uuid;
+use sea_orm::{ActiveModelTrait, ColumnTrait, Iterable, QueryFilter};
 
-use super::{Tx, batch::Batch, external_ids::reassigned, request_outcomes::KeptOutcome};
+use super::{Tx, batch::Batch, external_ids::reassigned};
 use crate::{
     domain::{
         Error,
@@ -22,55 +21,50 @@ use crate::{
         changes::Changes,
     },
     store::{
-        entity::{AccountEntity, step},
+        entity::{AccountEntity, request_outcome, step},
         error::StoreError,
-        read::MAX_IDS_PER_STATEMENT,
     },
 };
 
-use feed::Entries;
+use translations::Translations;
 
 impl Tx<'_> {
     /// Applies the changes of a write that holds all of its locks, and stores its outcome for retries.
     pub async fn apply(
         &self,
         changes: Changes,
-        outcome: Option<KeptOutcome>,
+        outcome: Option<request_outcome::ActiveModel>,
         rpc: Option<WriteRpc>,
     ) -> Result<(), StoreError> {
         let entries = NewEntries::of(&changes);
         let came_back = changes.came_back();
         let mut batch = Batch::new(self);
         if let Some(outcome) = outcome {
-            outcome.add_to(&mut batch, self);
+            batch.add_outcome(outcome);
         }
         let mut parts = changes.into_parts().peekable();
         while let Some(part) = parts.next() {
-            self.apply_part(part, &mut batch).await?;
+            batch.add_changes(part)?;
             if parts.peek().is_some() {
-                batch.send(self).await?;
+                batch.send().await?;
             }
         }
         if !came_back.is_empty() {
             batch.begin_stage();
-            self.forget_index_deletions(&came_back, &mut batch);
+            batch.forget_index_deletions(&came_back);
         }
         if entries.count() > 0 {
-            let unnamed = || internal("a write of tasks or steps names no rpc");
-            let entries = Entries {
-                rpc: rpc.ok_or_else(unnamed)?,
-                transaction: (self.context.new_id)(),
-                entries,
-            };
+            let rpc = rpc.ok_or_else(|| internal("a write of tasks or steps names no rpc"))?;
             // Last, so that a write that waited for this one draws its numbers later.
-            entries.add_to(&mut batch, self);
+            batch.add_entries(entries, rpc).await?;
         }
-        batch.send(self).await
+        batch.send().await
     }
+}
 
-    /// Adds statements that depend on each other only in the order of their stages.
-    async fn apply_part(&self, changes: Changes, batch: &mut Batch) -> Result<(), StoreError> {
-        self.add_name_uses(&changes, batch);
+impl Batch<'_> {
+    fn add_changes(&mut self, changes: Changes) -> Result<(), StoreError> {
+        self.add_name_uses(&changes);
         let Changes {
             tasks,
             step_lists,
@@ -91,46 +85,46 @@ impl Tx<'_> {
         } = changes;
         let reassigned = reassigned(&steps);
         if !reassigned.is_empty() {
-            self.clear_external_ids(&reassigned, batch);
-            batch.begin_stage();
+            self.clear_external_ids(reassigned);
+            self.begin_stage();
         }
         if !deleted_steps.is_empty() {
-            let ids = deleted_steps.iter().map(|deleted| deleted.step.0).collect();
-            self.delete_steps(step::Column::Guid, ids, batch);
+            let ids = deleted_steps.iter().map(|deleted| deleted.step.0);
+            self.delete_steps(step::Column::Guid, ids);
             if !steps.is_empty() {
                 // A new step may have the external id of a deleted one.
-                batch.begin_stage();
+                self.begin_stage();
             }
         }
-        let mut translations = translations::Rows::default();
-        self.put_tasks(&tasks, &mut translations, &translated_from, batch);
-        self.put_steps(steps, &mut translations, &translated_from, batch)?;
-        translations.add_translated(&translated_tasks, &translated_steps, self);
-        self.put_translations(translations, batch);
-        self.change_step_lists(step_lists, batch);
+        let mut translations = Translations::default();
+        self.put_tasks(&tasks, &mut translations, &translated_from);
+        self.put_steps(steps, &mut translations, &translated_from)?;
+        translations.add_automatic(&translated_tasks, &translated_steps, self.tx);
+        self.put_translations(translations);
+        self.change_step_lists(step_lists);
         if !moved.is_empty() {
-            batch.begin_stage();
-            self.move_steps(moved, batch);
+            self.begin_stage();
+            self.move_steps(moved);
         }
         if !unlinked.is_empty() {
-            batch.begin_stage();
-            self.unlink_steps(&unlinked, batch);
+            self.begin_stage();
+            self.unlink_steps(unlinked);
         }
         if !translated_tasks.is_empty() || !translated_steps.is_empty() {
-            batch.begin_stage();
-            self.add_translation_sizes(&translated_tasks, &translated_steps, batch);
+            self.begin_stage();
+            self.resize_translated(&translated_tasks, &translated_steps);
         }
-        self.delete_tasks(&tasks, batch);
+        self.delete_tasks(&tasks);
         if !retitled.is_empty() {
-            batch.begin_stage();
-            self.update_subtask_titles(&tasks, batch);
+            self.begin_stage();
+            self.update_subtask_titles(&tasks);
         }
-        if history.is_some() || !undeleted.is_empty() {
-            batch.send(self).await?;
-            self.undelete_histories(&undeleted).await?;
+        if !undeleted.is_empty() {
+            self.begin_stage();
+            self.undelete_histories(undeleted);
         }
         if let Some(history) = history {
-            self.edit_history(history).await?;
+            self.edit_history(history)?;
         }
         Ok(())
     }
@@ -138,10 +132,9 @@ impl Tx<'_> {
     /// Updates rows, each given as it is stored and as it is to be. Sets the columns in which one of them
     /// differs. Other columns keep what is stored.
     fn update_rows<E: AccountEntity>(
-        &self,
+        &mut self,
         mut rows: Vec<(E::ActiveModel, E::ActiveModel)>,
         id: E::Column,
-        batch: &mut Batch,
     ) {
         let differs = |column: &E::Column| {
             let mut rows = rows.iter();
@@ -152,8 +145,8 @@ impl Tx<'_> {
             && let Some(guid) = row.get(id).into_value()
         {
             changed.iter().for_each(|column| row.reset(*column));
-            let update = self.scope().update::<E>().set(row.clone());
-            batch.add(update.filter(id.eq(guid)).into_query());
+            let update = self.tx.scope().update::<E>().set(row.clone());
+            self.add(update.filter(id.eq(guid)));
             return;
         }
         // An upsert finds each row by its key: an UPDATE with a join may compare all pairs of rows,
@@ -163,13 +156,8 @@ impl Tx<'_> {
             unused.for_each(|column| row.not_set(*column));
             row
         });
-        batch.upsert(rows.collect(), changed);
+        self.upsert(rows.collect(), changed);
     }
-}
-
-/// Splits ids into parts, each for one statement.
-pub fn parts(ids: &[Uuid]) -> impl Iterator<Item = Vec<Uuid>> {
-    ids.chunks(MAX_IDS_PER_STATEMENT).map(<[Uuid]>::to_vec)
 }
 
 fn internal(what: &str) -> StoreError {

@@ -4,22 +4,25 @@
 use std::fmt::Write;
 
 use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbBackend, EntityTrait, IdenStatic, Iterable,
-    PrimaryKeyToColumn, QueryTrait, Statement, Value,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, ExprTrait, IdenStatic,
+    Iterable, PrimaryKeyToColumn, QueryFilter, QueryTrait, Statement, Value,
     sea_query::{
         Alias, CommonTableExpression, Expr, Func, InsertStatement, OnConflict,
         PostgresQueryBuilder, Query, QueryBuilder, SqlWriterValues, SqliteQueryBuilder,
-        SubQueryStatement, WithClause,
+        SubQueryStatement, ValueTuple, WithClause,
     },
 };
 
-use super::Tx;
-use crate::store::error::StoreError;
+use uuid::Uuid;
 
-/// The maximum number of values of joined statements. PostgreSQL takes 65,535.
-const MAX_VALUES: usize = 60_000;
-/// The maximum number of values of a statement that inserts no rows: its filter has a part of the ids.
-const VALUES_OF_FILTER: usize = 1_600;
+use super::Tx;
+use crate::store::{entity::AccountEntity, error::StoreError, read::MAX_IDS_PER_STATEMENT};
+
+/// The maximum number of joined statements. PostgreSQL takes 65,535 values, and each of these statements
+/// binds at most about 1,600: its rows are arrays, and its filter has a part of the ids or keys.
+const MAX_JOINED: usize = 32;
+/// The maximum number of rows that one DELETE names by their keys.
+const MAX_KEYS: usize = 500;
 /// The maximum number of rows of one INSERT. SQLite takes 32,766 values.
 const MAX_ROWS: usize = 500;
 /// From this many rows on, PostgreSQL gets one array per column. The text of the statement then does not
@@ -28,51 +31,61 @@ const MIN_ROWS_IN_ARRAYS: usize = 8;
 
 /// Statements in stages. No two statements of a stage may change the same row, because PostgreSQL runs
 /// them as one statement: all see the same state, and their order is undefined.
-pub struct Batch {
-    parts: Vec<Part>,
-    stage: usize,
-    joining: Joining,
+pub struct Batch<'t> {
+    pub tx: &'t Tx<'t>,
+    stages: Vec<Vec<SubQueryStatement>>,
 }
 
-struct Part {
-    statement: SubQueryStatement,
-    /// The maximum number of values that it binds.
-    values: usize,
-    stage: usize,
-}
-
-/// How statements are joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Joining {
-    /// PostgreSQL: `WITH w0 AS (…), w1 AS (…) …`. Foreign keys are checked after all of them.
-    With,
-    /// SQLite: `…; …`, which takes one message to the thread of the connection.
-    Script,
-    /// Citus would run the parts of a WITH on the coordinator.
-    Separate,
-}
-
-impl Batch {
-    pub fn new(tx: &Tx<'_>) -> Self {
+impl<'t> Batch<'t> {
+    pub fn new(tx: &'t Tx<'t>) -> Self {
         Self {
-            parts: Vec::new(),
-            stage: 0,
-            joining: match tx.backend() {
-                DbBackend::Sqlite => Joining::Script,
-                _ if tx.is_distributed => Joining::Separate,
-                _ => Joining::With,
-            },
+            tx,
+            stages: vec![Vec::new()],
         }
     }
 
     /// Begins a stage. Its statements see what the earlier ones have changed.
     pub fn begin_stage(&mut self) {
-        self.stage += 1;
+        self.stages.push(Vec::new());
     }
 
-    /// Adds a statement that inserts no rows, or those that it selects.
-    pub fn add(&mut self, statement: impl Into<SubQueryStatement>) {
-        self.push(statement.into(), VALUES_OF_FILTER);
+    pub fn add_statement(&mut self, statement: impl Into<SubQueryStatement>) {
+        if let Some(stage) = self.stages.last_mut() {
+            stage.push(statement.into());
+        }
+    }
+
+    /// Adds an UPDATE or DELETE.
+    pub fn add(&mut self, query: impl QueryTrait<QueryStatement: Into<SubQueryStatement>>) {
+        self.add_statement(query.into_query());
+    }
+
+    /// Adds an UPDATE or DELETE of the rows that have one of these ids in a column.
+    pub fn add_by_ids<Q>(
+        &mut self,
+        query: Q,
+        column: impl ColumnTrait,
+        ids: impl IntoIterator<Item = Uuid>,
+    ) where
+        Q: QueryFilter + QueryTrait<QueryStatement: Into<SubQueryStatement>> + Clone,
+    {
+        let ids = Vec::from_iter(ids);
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            self.add(query.clone().filter(column.is_in(ids.iter().copied())));
+        }
+    }
+
+    /// Deletes the account's rows with these values in columns.
+    pub fn delete_keys<E: AccountEntity>(
+        &mut self,
+        columns: impl IntoIterator<Item = E::Column>,
+        keys: Vec<ValueTuple>,
+    ) {
+        let key = Expr::tuple(columns.into_iter().map(Expr::col));
+        for keys in keys.chunks(MAX_KEYS) {
+            let is_named = key.clone().in_tuples(keys.to_vec());
+            self.add(self.tx.scope().delete::<E>().filter(is_named));
+        }
     }
 
     /// Inserts rows that set the same columns.
@@ -96,68 +109,47 @@ impl Batch {
         rows: Vec<A>,
         on_conflict: Option<OnConflict>,
     ) {
-        let columns = <A::Entity as EntityTrait>::Column::iter().count();
         let mut rows = rows.into_iter().peekable();
         while rows.peek().is_some() {
             let chunk: Vec<A> = rows.by_ref().take(MAX_ROWS).collect();
-            let (mut insert, values) = match self.joining {
-                Joining::With if chunk.len() >= MIN_ROWS_IN_ARRAYS => {
-                    (insert_arrays(chunk), 2 * columns)
-                }
-                _ => {
-                    let values = chunk.len() * columns;
-                    (A::Entity::insert_many(chunk).into_query(), values)
-                }
+            let mut insert = match self.tx.backend() {
+                DbBackend::Postgres if chunk.len() >= MIN_ROWS_IN_ARRAYS => insert_arrays(chunk),
+                _ => A::Entity::insert_many(chunk).into_query(),
             };
             if let Some(on_conflict) = &on_conflict {
                 insert.on_conflict(on_conflict.clone());
             }
-            self.push(insert.into(), values);
+            self.add_statement(insert);
         }
-    }
-
-    fn push(&mut self, statement: SubQueryStatement, values: usize) {
-        let stage = self.stage;
-        self.parts.push(Part {
-            statement,
-            values,
-            stage,
-        });
     }
 
     /// Sends the statements in order and empties the batch. This takes one round trip for each stage,
-    /// unless its statements bind many values. SQLite needs no stages, as it runs statements in order.
-    pub async fn send(&mut self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        let (mut joined, mut joined_values, mut stage) = (Vec::new(), 0, 0);
-        for part in std::mem::take(&mut self.parts) {
-            let is_full = match self.joining {
-                Joining::With => part.stage != stage,
-                Joining::Script => false,
-                Joining::Separate => true,
-            };
-            if is_full || joined_values + part.values > MAX_VALUES {
-                self.send_joined(std::mem::take(&mut joined), tx).await?;
-                joined_values = 0;
-            }
-            stage = part.stage;
-            joined_values += part.values;
-            joined.push(part.statement);
+    /// unless it has many statements.
+    pub async fn send(&mut self) -> Result<(), StoreError> {
+        let mut stages = std::mem::replace(&mut self.stages, vec![Vec::new()]);
+        let backend = self.tx.backend();
+        if backend == DbBackend::Sqlite {
+            // It runs statements in order.
+            stages = vec![stages.into_iter().flatten().collect()];
         }
-        self.send_joined(joined, tx).await
-    }
-
-    async fn send_joined(
-        &self,
-        statements: Vec<SubQueryStatement>,
-        tx: &Tx<'_>,
-    ) -> Result<(), StoreError> {
-        if !statements.is_empty() {
-            let (sql, values) = match self.joining {
-                Joining::Script => script(&statements).into_parts(),
-                Joining::With | Joining::Separate => with(statements).into_parts(),
-            };
-            let statement = Statement::from_sql_and_values(tx.backend(), sql, values);
-            tx.db().execute_raw(statement).await?;
+        // Citus would run the parts of a WITH on the coordinator.
+        let max_joined = if self.tx.is_distributed {
+            1
+        } else {
+            MAX_JOINED
+        };
+        for stage in stages {
+            let mut statements = stage.into_iter().peekable();
+            while statements.peek().is_some() {
+                let joined = statements.by_ref().take(max_joined);
+                let (sql, values) = match backend {
+                    DbBackend::Sqlite => script(joined),
+                    _ => with(joined.collect()),
+                }
+                .into_parts();
+                let statement = Statement::from_sql_and_values(backend, sql, values);
+                self.tx.db().execute_raw(statement).await?;
+            }
         }
         Ok(())
     }
@@ -169,17 +161,19 @@ pub fn existing<A: ActiveModelTrait>() -> OnConflict {
     OnConflict::columns(key.map(PrimaryKeyToColumn::into_column))
 }
 
-/// Statements for SQLite as one text. Its placeholders are not numbered, so values are bound in order.
-fn script(statements: &[SubQueryStatement]) -> SqlWriterValues {
+/// Statements for SQLite as one text, which takes one message to the thread of the connection. Its
+/// placeholders are not numbered, so values are bound in order.
+fn script(statements: impl Iterator<Item = SubQueryStatement>) -> SqlWriterValues {
     let mut sql = SqlWriterValues::new("?", false);
     for statement in statements {
-        SqliteQueryBuilder.prepare_query_statement(statement, &mut sql);
+        SqliteQueryBuilder.prepare_query_statement(&statement, &mut sql);
         let _ = sql.write_str("; ");
     }
     sql
 }
 
-/// Statements for PostgreSQL: the last one, with the others as its CTEs.
+/// Statements for PostgreSQL: the last one, with the others as its CTEs. Foreign keys are checked after
+/// all of them.
 fn with(mut statements: Vec<SubQueryStatement>) -> SqlWriterValues {
     let mut sql = SqlWriterValues::new("$", true);
     let Some(last) = statements.pop() else {

@@ -204,7 +204,7 @@ impl Tx<'_> {
             .do_nothing()
             .to_owned();
         batch.insert_rows(vec![feed], Some(keep));
-        batch.send(self).await?;
+        batch.send().await?;
         Ok(feeds.all(self.db()).await?.pop())
     }
 

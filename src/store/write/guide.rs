@@ -1,8 +1,8 @@
-//! Guides that a write reads under locks.
+//! Guides that a write locks and reads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
+use sea_orm::QuerySelect;
 use uuid::Uuid;
 
 use super::Tx;
@@ -11,15 +11,16 @@ use crate::{
     domain::{
         Error,
         changes::Changes,
-        history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent},
+        history::{EncodedGuide, HistoryEdit, KeptGuide, RevisionContent, TranslatedFrom},
         ids::TaskId,
+        import::TaskTree,
         size::stored_count,
         task::LockedTask,
     },
     store::{
-        entity::step,
+        entity::step::{Column, Entity},
         error::StoreError,
-        read::{LARGE_BYTES, MAX_IDS_PER_STATEMENT, steps, task_tree},
+        read::{LARGE_BYTES, steps, task_tree},
     },
 };
 
@@ -28,68 +29,49 @@ const COPIES: usize = 4;
 /// Bytes of a guide that are encoded in the time that the analysis of one step takes.
 const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;
 
-/// Guides whose tasks and steps are all locked.
+/// Guides whose tasks are locked.
 pub struct LockedGuides {
     /// The ids of their tasks, sorted.
-    pub ids: Vec<TaskId>,
+    ids: Vec<TaskId>,
     /// All locked tasks: the tasks of the guides, and others.
-    pub tasks: Vec<LockedTask>,
-    /// The bytes of their tasks and steps.
-    pub bytes: usize,
+    pub tasks: BTreeMap<TaskId, LockedTask>,
 }
 
 impl Tx<'_> {
-    /// Locks the tasks of guides and other tasks in the order of their ids; then all steps of the
-    /// guides.
+    /// Locks the tasks of guides and other tasks in the order of their ids.
     pub async fn lock_guides(
         &self,
         roots: &[TaskId],
         others: impl IntoIterator<Item = TaskId>,
     ) -> Result<LockedGuides, StoreError> {
         let mut ids = task_tree::ids(self.scope(), roots).await?;
-        let mut to_lock: BTreeSet<TaskId> = ids.iter().copied().chain(others).collect();
-        let mut locked = BTreeSet::new();
-        let mut tasks = Vec::with_capacity(to_lock.len());
+        let mut to_lock = BTreeSet::from_iter(ids.iter().copied().chain(others));
+        let mut tasks = BTreeMap::new();
         while !to_lock.is_empty() {
             // Tasks that were created while this waited for its locks have greater ids, so they are
             // locked in order.
-            if to_lock.first() < locked.last() {
+            if to_lock.first() < tasks.keys().next_back() {
                 return Err(StoreError::Conflict);
             }
-            let guids = Vec::from_iter(to_lock.iter().copied());
-            tasks.extend(self.lock_tasks(&guids).await?);
-            locked.append(&mut to_lock);
+            tasks.append(&mut self.lock_tasks(to_lock).await?);
             ids = task_tree::ids(self.scope(), roots).await?;
-            to_lock.extend(ids.iter().filter(|id| !locked.contains(id)));
+            let created = ids.iter().filter(|id| !tasks.contains_key(id));
+            to_lock = created.copied().collect();
         }
-        let bytes = self.lock_steps_of_guides(&ids, &tasks).await?;
-        Ok(LockedGuides { ids, tasks, bytes })
+        Ok(LockedGuides { ids, tasks })
     }
 
-    /// Locks the steps of locked tasks, and returns the bytes of these tasks with their steps.
-    async fn lock_steps_of_guides(
-        &self,
-        ids: &[TaskId],
-        locked: &[LockedTask],
-    ) -> Result<usize, StoreError> {
-        let of_guides = locked
-            .iter()
-            .filter(|task| ids.binary_search(&task.guid).is_ok());
-        let mut bytes: i64 = of_guides.map(|task| task.size).sum();
-        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
-            let of_tasks = self.find::<step::Entity>().select_only();
-            let of_tasks = of_tasks
-                .column(step::Column::Guid)
-                .expr(steps::step_bytes());
-            let of_tasks = of_tasks.filter(step::Column::Task.is_in(ids.iter().map(|id| id.0)));
-            let sizes: Vec<(Uuid, i64)> = self
-                .locked(of_tasks, step::Column::Guid)
-                .into_tuple()
-                .all(self.db())
-                .await?;
-            bytes += sizes.iter().map(|(_, bytes)| bytes).sum::<i64>();
-        }
-        Ok(usize::try_from(bytes).unwrap_or_default())
+    /// Locks all steps of guides, and returns the bytes of the tasks and steps.
+    pub async fn lock_guide_steps(&self, guides: &LockedGuides) -> Result<usize, StoreError> {
+        let tasks = guides.ids.iter().filter_map(|id| guides.tasks.get(id));
+        let of_tasks: i64 = tasks.map(|task| task.size).sum();
+        let steps = self.find::<Entity>().select_only();
+        let steps = steps.column(Column::Guid).expr(steps::step_bytes());
+        let ids = guides.ids.iter().map(|id| id.0);
+        let sizes = self.lock_by_ids(steps, Column::Guid, Column::Task, ids);
+        let sizes: Vec<(Uuid, i64)> = sizes.await?;
+        let of_steps: i64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+        Ok(usize::try_from(of_tasks + of_steps).unwrap_or_default())
     }
 
     /// Fails with [`StoreError::NeedsLargeReadPermit`] if guides of this size are large and the write
@@ -99,26 +81,30 @@ impl Tx<'_> {
             return Ok(());
         }
         let with_copies = stored_count(bytes.saturating_mul(COPIES));
-        self.max_bytes().check(with_copies)
+        self.max_bytes.check(with_copies)
     }
 
-    /// Locks the steps of a guide whose tasks are locked, and reads the guide. Returns `None` if it is
-    /// too large to be exported. Fails with a conflict if the guide has other tasks than the locked ones.
-    pub async fn lock_and_read_guide(
+    /// Reads guides whose tasks and steps are locked, and what their outdated translations were made
+    /// from. Fails like [`Self::permit_guides`].
+    pub async fn read_guides(
         &self,
-        root: TaskId,
-        locked: &[LockedTask],
+        guides: &LockedGuides,
+        bytes: usize,
+    ) -> Result<(Vec<TaskTree>, TranslatedFrom), StoreError> {
+        self.permit_guides(bytes)?;
+        task_tree::read_trees(self.scope(), &guides.ids).await
+    }
+
+    /// Locks the steps of one guide, and reads it. Returns `None` if it is too large to be exported.
+    pub async fn read_exportable_guide(
+        &self,
+        guide: &LockedGuides,
     ) -> Result<Option<KeptGuide>, StoreError> {
-        let ids: Vec<TaskId> = locked.iter().map(|locked_task| locked_task.guid).collect();
-        if task_tree::ids(self.scope(), &[root]).await? != ids {
-            return Err(StoreError::Conflict);
-        }
-        let bytes = self.lock_steps_of_guides(&ids, locked).await?;
+        let bytes = self.lock_guide_steps(guide).await?;
         if bytes > self.context.max_message_bytes {
             return Ok(None);
         }
-        self.permit_guides(bytes)?;
-        let (mut trees, outdated) = task_tree::read_trees(self.scope(), &ids).await?;
+        let (mut trees, outdated) = self.read_guides(guide, bytes).await?;
         // It was there when it was locked.
         let tree = trees.pop().ok_or(StoreError::Conflict)?;
         Ok(Some(KeptGuide { tree, outdated }))
@@ -132,22 +118,19 @@ impl Tx<'_> {
                 && let RevisionContent::Guide(guide) = &mut new.content
                 && let Some(guide) = guide.take()
             {
-                new.content = self.encode(*guide).await?;
+                new.content = RevisionContent::Encoded(self.encode(*guide).await?);
             }
         }
         Ok(())
     }
 
-    /// Encodes a guide.
-    pub async fn encode(&self, guide: KeptGuide) -> Result<RevisionContent, StoreError> {
+    pub async fn encode(&self, guide: KeptGuide) -> Result<EncodedGuide, StoreError> {
         let encode = self.guide_codec.encode;
         let weight = guide.tree.bytes() / ENCODED_BYTES_PER_WEIGHT;
         let encoded = run_by_weight(weight, move || encode(guide)).await?;
-        let encoded = encoded.ok_or_else(|| Error::Internal("a guide is not encoded".to_owned()));
-        Ok(RevisionContent::Encoded(encoded?))
+        Ok(encoded.ok_or_else(|| Error::Internal("a guide is not encoded".to_owned()))?)
     }
 
-    /// Decodes the guide of a revision.
     pub async fn decode(&self, guide: EncodedGuide) -> Result<KeptGuide, StoreError> {
         let decode = self.guide_codec.decode;
         let weight = guide.document_bytes / ENCODED_BYTES_PER_WEIGHT;

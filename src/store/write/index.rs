@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, QueryTrait, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
 
-use super::{Operation, Tx, apply::parts, batch::Batch};
+use super::{Operation, Tx, batch::Batch};
 use crate::{
     domain::{
         Result,
@@ -40,20 +40,48 @@ struct Acknowledge(Vec<Acknowledgement>);
 impl Operation for Acknowledge {
     type Answer = Vec<AcknowledgeOutcome>;
 
+    /// Records what the index reports to hold. Rows that are written later become dirty again.
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let stored = self.lock_stored(tx).await?;
-        let (mut current, mut outcomes) = (Vec::new(), Vec::with_capacity(self.0.len()));
-        for item in &self.0 {
-            outcomes.push(match stored.get(&item.guid) {
-                None => AcknowledgeOutcome::NotFound,
-                Some((_, etag)) if *etag != item.etag => AcknowledgeOutcome::Stale,
-                Some((kind, _)) => {
-                    current.push((*kind, item));
-                    AcknowledgeOutcome::Acknowledged
+        let (mut held, mut not_held, mut deletions) = (vec![], vec![], vec![]);
+        let mut batch = Batch::new(tx);
+        let outcomes = self.0.iter().map(|item| {
+            let Some((kind, etag)) = stored.get(&item.guid) else {
+                return AcknowledgeOutcome::NotFound;
+            };
+            if *etag != item.etag {
+                return AcknowledgeOutcome::Stale;
+            }
+            match kind {
+                Some(IndexKind::Task) => {
+                    use task::{Column, Entity};
+                    let update = tx
+                        .scope()
+                        .update::<Entity>()
+                        .col_expr(Column::DirtyRecord, Expr::value(false))
+                        .col_expr(Column::MvnIndexed, Expr::value(item.indexed))
+                        .col_expr(Column::MvnVersion, Expr::value(item.index_version))
+                        .col_expr(Column::MvnInfo, Expr::value(item.info.as_str()))
+                        .col_expr(Column::MvnTs, Expr::value(tx.context.now.0));
+                    batch.add(update.filter(Column::Guid.eq(item.guid)));
                 }
-            });
+                Some(IndexKind::Step) if item.indexed => held.push(item.guid),
+                Some(IndexKind::Step) => not_held.push(item.guid),
+                None => deletions.push(item.guid),
+            }
+            AcknowledgeOutcome::Acknowledged
+        });
+        let outcomes = outcomes.collect();
+        for (indexed, steps) in [(true, held), (false, not_held)] {
+            use step::{Column, Entity};
+            let update = tx.scope().update::<Entity>();
+            let update = update
+                .col_expr(Column::DirtyRecord, Expr::value(false))
+                .col_expr(Column::Indexed, Expr::value(indexed));
+            batch.add_by_ids(update, Column::Guid, steps);
         }
-        tx.acknowledge(current).await?;
+        batch.delete_index_deletions(deletions);
+        batch.send().await?;
         Ok((Changes::default(), outcomes))
     }
 }
@@ -70,11 +98,20 @@ impl Acknowledge {
         // A deletion locks the task of a step, and then notes what the index holds.
         let mut tasks = tx.tasks_of_steps(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
-        for locked_task in tx.lock_tasks(&tasks).await? {
+        for (guid, locked_task) in tx.lock_tasks(tasks).await? {
             let etag = locked_task.etag().into_string();
-            stored.insert(locked_task.guid.0, (Some(IndexKind::Task), etag));
+            stored.insert(guid.0, (Some(IndexKind::Task), etag));
         }
-        for (guid, version, modified) in tx.lock_step_versions(&ids).await? {
+        let steps = tx.find::<step::Entity>().select_only();
+        let columns = [
+            step::Column::Guid,
+            step::Column::Version,
+            step::Column::ModifiedTs,
+        ];
+        let steps = steps.columns(columns);
+        let by_id = step::Column::Guid;
+        let steps = tx.lock_by_ids(steps, by_id, by_id, ids.clone()).await?;
+        for (guid, version, modified) in steps {
             let etag = Etag::of_version(guid, version, Timestamp(modified)).into_string();
             stored.insert(guid, (Some(IndexKind::Step), etag));
         }
@@ -86,74 +123,15 @@ impl Acknowledge {
 }
 
 impl Tx<'_> {
-    /// Locks steps in the order of their ids, and returns those ids with their versions and the times of
-    /// their last change.
-    async fn lock_step_versions(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, i64, i64)>, StoreError> {
-        use step::{Column, Entity};
-        let steps = self.find::<Entity>();
-        let steps = steps.filter(Column::Guid.is_in(ids.iter().copied()));
-        let steps = self.locked(steps, Column::Guid).select_only();
-        let steps = steps.columns([Column::Guid, Column::Version, Column::ModifiedTs]);
-        Ok(steps.into_tuple().all(self.db()).await?)
-    }
-
     /// Locks the deletions among these ids that the index must forget, and returns each with its mark.
     pub async fn lock_index_deletions(
         &self,
-        ids: Vec<Uuid>,
+        ids: impl IntoIterator<Item = Uuid>,
     ) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
         use index_deletion::{Column, Entity};
-        let deletions = self.find::<Entity>().filter(Column::Guid.is_in(ids));
-        let deletions = self
-            .locked(deletions, Column::Guid)
-            .select_only()
-            .columns([Column::Guid, Column::Mark])
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        Ok(deletions)
-    }
-
-    /// Records what the index reports to hold. Rows that are written later become dirty again.
-    async fn acknowledge(
-        &self,
-        items: Vec<(Option<IndexKind>, &Acknowledgement)>,
-    ) -> Result<(), StoreError> {
-        let (mut held, mut not_held, mut deletions) = (vec![], vec![], vec![]);
-        let mut batch = Batch::new(self);
-        for (kind, item) in items {
-            match kind {
-                Some(IndexKind::Task) => {
-                    use task::{Column, Entity};
-                    let update = self
-                        .scope()
-                        .update::<Entity>()
-                        .col_expr(Column::DirtyRecord, Expr::value(false))
-                        .col_expr(Column::MvnIndexed, Expr::value(item.indexed))
-                        .col_expr(Column::MvnVersion, Expr::value(item.index_version))
-                        .col_expr(Column::MvnInfo, Expr::value(item.info.as_str()))
-                        .col_expr(Column::MvnTs, Expr::value(self.context.now.0))
-                        .filter(Column::Guid.eq(item.guid));
-                    batch.add(update.into_query());
-                }
-                Some(IndexKind::Step) if item.indexed => held.push(item.guid),
-                Some(IndexKind::Step) => not_held.push(item.guid),
-                None => deletions.push(item.guid),
-            }
-        }
-        for (indexed, steps) in [(true, held), (false, not_held)] {
-            use step::{Column, Entity};
-            for ids in parts(&steps) {
-                let update = self
-                    .scope()
-                    .update::<Entity>()
-                    .col_expr(Column::DirtyRecord, Expr::value(false))
-                    .col_expr(Column::Indexed, Expr::value(indexed))
-                    .filter(Column::Guid.is_in(ids));
-                batch.add(update.into_query());
-            }
-        }
-        self.delete_index_deletions(&deletions, &mut batch);
-        batch.send(self).await
+        let deletions = self.find::<Entity>().select_only();
+        let deletions = deletions.columns([Column::Guid, Column::Mark]);
+        self.lock_by_ids(deletions, Column::Guid, Column::Guid, ids)
+            .await
     }
 }

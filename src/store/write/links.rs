@@ -1,14 +1,12 @@
 //! Steps with the tasks that they manage, as they are read and locked for a write.
 
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
-use uuid::Uuid;
 
 use super::tx::Tx;
 use crate::{
     domain::{
         decide::{ManagedTasks, StepSnapshot},
         ids::{StepId, TaskId},
-        task::LockedTask,
     },
     store::{
         entity::step::{Column, Entity},
@@ -16,17 +14,11 @@ use crate::{
         read::{
             LARGE_BYTES,
             steps::{self, Bodies},
+            tasks,
         },
         rows::{StepRows, read_step},
     },
 };
-
-/// Whether the tasks that a step manages are locked with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WithManaged {
-    Load,
-    Skip,
-}
 
 /// A step without the tasks that it manages.
 fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
@@ -50,39 +42,27 @@ impl Tx<'_> {
         rows.into_iter().next().map(unmanaged).transpose()
     }
 
-    /// Locks a step with the tasks that it manages and their wiring steps, and reads them. `tasks` are
-    /// locked, too, before any step; all locked tasks are returned. Fails with
+    /// Locks a step with the wiring steps of the tasks that it manages, and reads it. `managed` are
+    /// these tasks, which are locked; without them, `managed` stays empty. Fails with
     /// [`StoreError::NeedsLargeReadPermit`] if the step is large and the write has no permit for that.
     pub async fn lock_step(
         &self,
         guid: StepId,
-        tasks: &[TaskId],
-        with_managed: WithManaged,
+        managed: Option<&[TaskId]>,
         bodies: Bodies,
-    ) -> Result<(Option<StepSnapshot>, Vec<LockedTask>), StoreError> {
-        let managed = match with_managed {
-            WithManaged::Load => self.find_step(guid, Bodies::Skip).await?,
-            WithManaged::Skip => None,
-        };
-        let managed = managed.map_or_else(Vec::new, |stored| stored.step.managed_tasks());
-        let locked_tasks = self
-            .lock_tasks(&[managed.as_slice(), tasks].concat())
-            .await?;
-        let wiring = self.lock_step_and_wiring(guid, &managed).await?;
+    ) -> Result<Option<StepSnapshot>, StoreError> {
+        let wiring = self.lock_step_and_wiring(guid, managed.unwrap_or_default());
+        let wiring = wiring.await?;
         let mut stored = self.find_step(guid, bodies).await?;
-        if let Some(stored) = &mut stored
-            && with_managed == WithManaged::Load
-        {
+        if let (Some(stored), Some(managed)) = (&mut stored, managed) {
             if stored.step.managed_tasks() != managed {
                 // An import has changed the links since they were looked up.
                 return Err(StoreError::Conflict);
             }
-            if !managed.is_empty() {
-                let tasks = self.read_tasks(&managed).await?;
-                stored.managed = ManagedTasks { tasks, wiring };
-            }
+            let tasks = tasks::find_all(self.scope(), managed, self.max_bytes).await?;
+            stored.managed = ManagedTasks { tasks, wiring };
         }
-        Ok((stored, locked_tasks))
+        Ok(stored)
     }
 
     /// Locks a step, and the wiring steps of the tasks that it manages. Returns these, each with the task
@@ -97,35 +77,28 @@ impl Tx<'_> {
             let leads_to_managed = Column::SubtaskId.is_in(managed.iter().map(|task| task.0));
             filter = filter.or(leads_to_managed.and(Column::IsLink.eq(true)));
         }
-        let steps = self.find::<Entity>().filter(filter);
-        let steps = steps.select_only();
-        let steps = steps.columns([Column::Guid, Column::SubtaskId, Column::IsLink]);
-        let locked: Vec<(StepId, Option<Uuid>, bool)> = self
+        let steps = self.find::<Entity>().filter(filter).select_only();
+        let steps = steps.columns([Column::Guid, Column::SubtaskId]);
+        let locked: Vec<(StepId, Option<TaskId>)> = self
             .locked(steps, Column::Guid)
             .into_tuple()
             .all(self.db())
             .await?;
-        let wiring = locked.into_iter().filter_map(|(step, task, is_link)| {
-            let leads_to = task.filter(|_| is_link && step != guid);
-            leads_to.map(|task| (step, TaskId(task)))
-        });
-        Ok(wiring.collect())
+        let wiring = locked.into_iter().filter(|(step, _)| *step != guid);
+        Ok(wiring
+            .filter_map(|(step, task)| Some((step, task?)))
+            .collect())
     }
 
-    /// Reads a step; `managed` stays empty. Without bodies, its translations are not read either.
-    async fn find_step(
+    /// Reads a step; `managed` stays empty. Fails like [`Self::lock_step`].
+    pub async fn find_step(
         &self,
         guid: StepId,
         bodies: Bodies,
     ) -> Result<Option<StepSnapshot>, StoreError> {
-        let scope = self.scope();
-        let row = steps::find_row(scope, guid, bodies, self.max_bytes()).await?;
-        let rows = match (row, bodies) {
-            (Some(row), Bodies::Read) => steps::with_translations(scope, vec![row], bodies)
-                .await?
-                .pop(),
-            (row, _) => row.map(|row| (row, Vec::new())),
-        };
-        rows.map(unmanaged).transpose()
+        let row = steps::find_row(self.scope(), guid, bodies, self.max_bytes).await?;
+        let rows = Vec::from_iter(row);
+        let rows = steps::with_translations(self.scope(), rows, bodies).await?;
+        rows.into_iter().next().map(unmanaged).transpose()
     }
 }

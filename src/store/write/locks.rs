@@ -3,7 +3,9 @@
 //! The steps that refer to renamed tasks are locked in a second pass, where two renames can deadlock.
 //! PostgreSQL aborts one of them, and that write is retried.
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
+use std::collections::{BTreeMap, BTreeSet};
+
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, Select, TryGetableMany};
 use uuid::Uuid;
 
 use super::tx::Tx;
@@ -11,87 +13,91 @@ use crate::{
     domain::{
         ids::{StepId, TaskId},
         order::{Neighbors, Place},
-        task::{LockedTask, Task},
+        task::LockedTask,
     },
     store::{
-        entity::{step, task},
+        entity::{
+            AccountEntity,
+            step::{self, Column},
+            task,
+        },
         error::StoreError,
-        read::{MAX_IDS_PER_STATEMENT, MaxBytes, tasks},
+        read::MAX_IDS_PER_STATEMENT,
         rows::LockedTaskRow,
     },
 };
 
 impl Tx<'_> {
-    /// Locks tasks in the order of their ids and returns those that exist, in that order.
-    pub async fn lock_tasks(&self, guids: &[TaskId]) -> Result<Vec<LockedTask>, StoreError> {
-        let mut guids = guids.to_vec();
-        guids.sort_unstable();
-        guids.dedup();
-        let mut locked = Vec::with_capacity(guids.len());
+    /// Locks tasks in the order of their ids, and returns those that exist.
+    pub async fn lock_tasks(
+        &self,
+        guids: impl IntoIterator<Item = TaskId>,
+    ) -> Result<BTreeMap<TaskId, LockedTask>, StoreError> {
+        let guids = BTreeSet::from_iter(guids);
+        let guids = Vec::from_iter(guids.into_iter().map(|guid| guid.0));
+        let mut locked = BTreeMap::new();
         for guids in guids.chunks(MAX_IDS_PER_STATEMENT) {
             let tasks = self.find::<task::Entity>();
-            let tasks = tasks.filter(task::Column::Guid.is_in(guids.iter().map(|guid| guid.0)));
+            let tasks = tasks.filter(task::Column::Guid.is_in(guids.iter().copied()));
             let rows = self
                 .locked(tasks, task::Column::Guid)
                 .into_partial_model::<LockedTaskRow>()
                 .all(self.db())
                 .await?;
-            let rows = rows.into_iter().map(LockedTaskRow::read);
-            locked.extend(rows.collect::<Result<Vec<_>, _>>()?);
+            for row in rows {
+                let locked_task = row.read()?;
+                locked.insert(locked_task.guid, locked_task);
+            }
         }
-        locked.sort_by_key(|locked_task: &LockedTask| locked_task.guid);
+        Ok(locked)
+    }
+
+    /// Locks the selected rows that have one of these ids in a column, and reads their selected
+    /// columns. One statement locks its rows in the order of `guid`.
+    pub async fn lock_by_ids<E: AccountEntity, T: TryGetableMany + Send>(
+        &self,
+        rows: Select<E>,
+        guid: E::Column,
+        column: E::Column,
+        ids: impl IntoIterator<Item = Uuid>,
+    ) -> Result<Vec<T>, StoreError> {
+        let ids = Vec::from_iter(ids);
+        let mut locked = Vec::new();
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let rows = rows.clone().filter(column.is_in(ids.iter().copied()));
+            let rows = self.locked(rows, guid).into_tuple();
+            locked.append(&mut rows.all(self.db()).await?);
+        }
         Ok(locked)
     }
 
     /// The tasks of these steps. A step never changes its task, so they can be looked up before
     /// anything is locked.
     pub async fn tasks_of_steps(&self, steps: &[Uuid]) -> Result<Vec<TaskId>, StoreError> {
-        let steps = step::Column::Guid.is_in(steps.iter().copied());
+        let steps = Column::Guid.is_in(steps.iter().copied());
         let steps = self.find::<step::Entity>().filter(steps).distinct();
-        self.read_column(steps, step::Column::Task).await
+        self.read_column(steps, Column::Task).await
     }
 
-    /// Locks all steps of locked tasks, and returns their ids.
-    pub async fn lock_steps_of(&self, tasks: &[TaskId]) -> Result<Vec<StepId>, StoreError> {
-        self.lock_steps_by(step::Column::Task, tasks).await
+    /// Locks all steps of a locked task, and returns their ids.
+    pub async fn lock_steps_of(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
+        self.lock_steps_by(Column::Task, &[task]).await
     }
 
     /// Locks the subtask steps that refer to locked tasks, and returns their ids.
     pub async fn lock_referring_steps(&self, tasks: &[TaskId]) -> Result<Vec<StepId>, StoreError> {
-        self.lock_steps_by(step::Column::SubtaskId, tasks).await
+        self.lock_steps_by(Column::SubtaskId, tasks).await
     }
 
     async fn lock_steps_by(
         &self,
-        column: step::Column,
+        column: Column,
         tasks: &[TaskId],
     ) -> Result<Vec<StepId>, StoreError> {
-        let mut locked: Vec<StepId> = Vec::new();
-        for tasks in tasks.chunks(MAX_IDS_PER_STATEMENT) {
-            let steps = column.is_in(tasks.iter().map(|task| task.0));
-            let steps = self.find::<step::Entity>().filter(steps);
-            let steps = self.locked(steps, step::Column::Guid);
-            locked.append(&mut self.read_column(steps, step::Column::Guid).await?);
-        }
-        locked.sort_unstable();
-        Ok(locked)
-    }
-
-    /// A locked task. Fails with [`StoreError::NeedsLargeReadPermit`] if it is large and
-    /// the write has no permit for that.
-    pub async fn read_task(&self, guid: TaskId) -> Result<Option<Task>, StoreError> {
-        tasks::find(self.scope(), guid, self.max_bytes()).await
-    }
-
-    /// Locked tasks, in no order. Fails like [`Self::read_task`] if they are large together.
-    pub async fn read_tasks(&self, guids: &[TaskId]) -> Result<Vec<Task>, StoreError> {
-        tasks::find_all(self.scope(), guids, self.max_bytes()).await
-    }
-
-    /// How many bytes of rows the write may read.
-    pub fn max_bytes(&self) -> MaxBytes {
-        let permit = self.large_read_permit.as_ref();
-        permit.map_or(MaxBytes::SMALL, |permit| MaxBytes::permitted(permit.bytes))
+        let steps = self.find::<step::Entity>().select_only();
+        let steps = steps.column(Column::Guid);
+        let tasks = tasks.iter().map(|task| task.0);
+        self.lock_by_ids(steps, Column::Guid, column, tasks).await
     }
 
     /// The places of a step of a locked task and of the one after it; `None` if the step does not belong
@@ -101,7 +107,6 @@ impl Tx<'_> {
         task: TaskId,
         step: StepId,
     ) -> Result<Option<Neighbors>, StoreError> {
-        use step::Column;
         let steps = || self.find::<step::Entity>().filter(Column::Task.eq(task.0));
         let found = steps().filter(Column::Guid.eq(step.0));
         let found: Vec<i64> = self.read_column(found, Column::Position).await?;
@@ -120,8 +125,8 @@ impl Tx<'_> {
     /// The steps of a task in their order.
     pub async fn step_order(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
         let steps = self.find::<step::Entity>();
-        let steps = steps.filter(step::Column::Task.eq(task.0));
-        let steps = steps.order_by_asc(step::Column::Position);
-        self.read_column(steps, step::Column::Guid).await
+        let steps = steps.filter(Column::Task.eq(task.0));
+        let steps = steps.order_by_asc(Column::Position);
+        self.read_column(steps, Column::Guid).await
     }
 }

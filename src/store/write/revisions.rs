@@ -10,26 +10,27 @@ use crate::{
         etag::{ExpectedEtag, GuideEtag},
         history::{
             EncodedGuide, HistoryEdit, HistoryState, KeptGuide, NewRevision, NewestRevision,
-            RequestedRevision, RevisionAlias, RevisionAliases, RevisionCause, RevisionContent,
-            RevisionName, TaskRevision, aliases_of, check_requested_count, set_alias,
+            RequestedRevision, RevisionAlias, RevisionCause, RevisionContent, RevisionName,
+            TaskRevision, aliases_of, check_requested_count, set_alias,
         },
         ids::TaskId,
         size::stored_count,
     },
     store::{
         Account, RetryKey, WriteMode, WriteOutcome,
-        entity::{task_history, task_revision},
+        entity::{
+            task_history,
+            task_revision::{Column, Entity},
+        },
         error::StoreError,
-        read::{revisions, task_tree},
+        read::revisions,
     },
 };
 
 /// A revision to create.
 #[derive(Clone, Debug)]
 pub struct NewRevisionRequest {
-    /// The task.
     pub task: TaskId,
-    /// The note and the alias.
     pub requested: RequestedRevision,
     /// The etag that the guide must have.
     pub expected: ExpectedEtag,
@@ -38,7 +39,6 @@ pub struct NewRevisionRequest {
 /// A revision that was created or found.
 #[derive(Clone, Debug)]
 pub struct CreatedRevision {
-    /// The revision.
     pub revision: TaskRevision,
     /// Whether it existed already: nothing has changed since.
     pub unchanged: bool,
@@ -55,7 +55,6 @@ impl Account {
             .await
     }
 
-    /// Deletes a revision.
     pub async fn delete_revision(&self, task: TaskId, revision: RevisionName) -> Result<()> {
         let delete = DeleteRevision { task, revision };
         self.write(delete, WriteMode::Store).await
@@ -81,51 +80,46 @@ impl Tx<'_> {
     /// Locks the history of a task, if it has one, and reads its newest revision. If the task exists,
     /// lock it first.
     pub async fn lock_history(&self, task: TaskId) -> Result<HistoryState, StoreError> {
+        let mut state = HistoryState {
+            task,
+            last_number: 0,
+            newest: None,
+        };
         let history = self
             .find::<task_history::Entity>()
             .filter(task_history::Column::Task.eq(task.0));
-        let histories = self
-            .locked(history, task_history::Column::Task)
-            .all(self.db())
-            .await?;
-        let Some(history) = histories.first() else {
-            return Ok(HistoryState {
-                task,
-                last_number: 0,
-                newest: None,
-            });
-        };
-        use task_revision::{Column, Entity};
-        let newest: Vec<(i64, String)> = self
-            .find::<Entity>()
-            .select_only()
-            .columns([Column::Number, Column::GuideEtag])
-            .filter(Column::Task.eq(task.0))
-            .order_by_desc(Column::Number)
-            .limit(1)
-            .into_tuple()
-            .all(self.db())
-            .await?;
-        let newest = newest.into_iter().next();
-        Ok(HistoryState {
-            task,
-            last_number: history.last_number,
-            newest: newest.map(|(number, guide_etag)| NewestRevision {
+        let history = self.locked(history, task_history::Column::Task);
+        if let Some(history) = history.all(self.db()).await?.pop() {
+            state.last_number = history.last_number;
+            let newest: Vec<(i64, String)> = self
+                .find::<Entity>()
+                .select_only()
+                .columns([Column::Number, Column::GuideEtag])
+                .filter(Column::Task.eq(task.0))
+                .order_by_desc(Column::Number)
+                .limit(1)
+                .into_tuple()
+                .all(self.db())
+                .await?;
+            let newest = newest.into_iter().next();
+            state.newest = newest.map(|(number, guide_etag)| NewestRevision {
                 number,
                 guide_etag: GuideEtag::stored(guide_etag),
-            }),
-        })
+            });
+        }
+        Ok(state)
     }
 
-    async fn count_requested_revisions(&self, task: TaskId) -> Result<usize, StoreError> {
-        use task_revision::{Column, Entity};
+    /// Fails if the task has too many requested revisions for one more.
+    async fn check_requested_revisions(&self, task: TaskId) -> Result<(), StoreError> {
         let count = self
             .find::<Entity>()
             .filter(Column::Task.eq(task.0))
             .filter(Column::Cause.eq(RevisionCause::Requested.number()))
             .count(self.db())
             .await?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        Ok(check_requested_count(count)?)
     }
 
     /// A revision with the bytes of its document.
@@ -157,112 +151,71 @@ impl Tx<'_> {
 
 struct CreateRevision(NewRevisionRequest);
 
-/// What the creation of a revision reads.
-struct NewRevisionSnapshot {
-    aliases: RevisionAliases,
-    /// How many revisions were requested.
-    requested: usize,
-    guide: GuideToKeep,
-}
-
-/// Whether the guide differs from the newest revision.
-enum GuideToKeep {
-    /// It is the same as in this newest revision.
-    Unchanged(TaskRevision),
-    /// It differs. This is the next revision.
-    Changed(Box<NewRevision>),
-}
-
 impl Operation for CreateRevision {
     type Answer = CreatedRevision;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, CreatedRevision), StoreError> {
-        let stored = self.lock_and_read(tx).await?;
-        Ok(self.plan_changes(stored)?)
-    }
-}
-
-impl CreateRevision {
-    async fn lock_and_read(&self, tx: &Tx<'_>) -> Result<NewRevisionSnapshot, StoreError> {
-        let NewRevisionRequest {
-            task,
-            requested: RequestedRevision { note, alias: _ },
-            expected,
-        } = &self.0;
-        let task = *task;
-        let ids = task_tree::ids(tx.scope(), &[task]).await?;
-        let locked_tasks = tx.lock_tasks(&ids).await?;
-        if locked_tasks.iter().all(|locked| locked.guid != task) {
+        let task = self.0.task;
+        let RequestedRevision { note, alias } = &self.0.requested;
+        let guides = tx.lock_guides(&[task], []).await?;
+        if !guides.tasks.contains_key(&task) {
             return Err(Error::task_not_found(task, "task").into());
         }
         let history = tx.lock_history(task).await?;
-        let guide = tx.lock_and_read_guide(task, &locked_tasks).await?;
+        let guide = tx.read_exportable_guide(&guides).await?;
         let guide = guide.ok_or(Error::TooLarge {
             resource: SizedResource::Guide,
             limit: tx.context.max_message_bytes,
         })?;
         let guide_etag = GuideEtag::of(&guide.tree);
-        expected.check_guide(Some(&guide_etag), task)?;
-        let guide = match history.newest_if_unchanged(&guide_etag) {
+        self.0.expected.check_guide(Some(&guide_etag), task)?;
+        let newest = match history.newest_if_unchanged(&guide_etag) {
             Some(number) => {
                 let name = RevisionName::Number(number);
-                let (newest, _) = tx.get_revision(task, &name).await?;
-                GuideToKeep::Unchanged(newest)
+                Some(tx.get_revision(task, &name).await?.0)
             }
-            None => {
-                let (cause, note) = (RevisionCause::Requested, note.clone());
-                let revision = history.next(cause, note, guide_etag, &guide, &tx.context);
-                let content = tx.encode(guide).await?;
-                GuideToKeep::Changed(Box::new(NewRevision { revision, content }))
-            }
+            None => None,
         };
-        Ok(NewRevisionSnapshot {
-            aliases: revisions::aliases(tx.scope(), task).await?,
-            requested: tx.count_requested_revisions(task).await?,
-            guide,
-        })
-    }
-
-    fn plan_changes(&self, stored: NewRevisionSnapshot) -> Result<(Changes, CreatedRevision)> {
-        let RequestedRevision { note, alias } = &self.0.requested;
+        let unchanged = newest.is_some();
         let mut edits = Vec::new();
-        let unchanged = matches!(stored.guide, GuideToKeep::Unchanged(_));
-        let mut revision = match stored.guide {
-            GuideToKeep::Unchanged(newest) if newest.cause == RevisionCause::Requested => newest,
-            GuideToKeep::Unchanged(newest) => {
-                check_requested_count(stored.requested)?;
-                let (number, note) = (newest.number, note.clone());
+        let mut revision = match newest {
+            Some(newest) if newest.cause == RevisionCause::Requested => newest,
+            Some(newest) => {
+                tx.check_requested_revisions(task).await?;
                 edits.push(HistoryEdit::MarkRequested {
-                    number,
+                    number: newest.number,
                     note: note.clone(),
                 });
                 TaskRevision {
                     cause: RevisionCause::Requested,
-                    note,
+                    note: note.clone(),
                     ..newest
                 }
             }
-            GuideToKeep::Changed(new) => {
-                check_requested_count(stored.requested)?;
-                let mut revision = new.revision.clone();
-                if let RevisionContent::Encoded(EncodedGuide { content, .. }) = &new.content {
-                    revision.size = stored_count(content.len());
-                }
+            None => {
+                tx.check_requested_revisions(task).await?;
+                let (cause, note) = (RevisionCause::Requested, note.clone());
+                let mut revision = history.next(cause, note, guide_etag, &guide, &tx.context);
+                let guide = tx.encode(guide).await?;
+                revision.size = stored_count(guide.content.len());
                 edits.push(HistoryEdit::SetState {
                     last_number: revision.number,
                     deleted: None,
                 });
-                edits.push(HistoryEdit::Add(new));
+                edits.push(HistoryEdit::Add(Box::new(NewRevision {
+                    revision: revision.clone(),
+                    content: RevisionContent::Encoded(guide),
+                })));
                 revision
             }
         };
-        let mut aliases = stored.aliases;
+        let mut aliases = revisions::aliases(tx.scope(), task).await?;
         if let Some(alias) = alias {
             edits.extend(set_alias(&mut aliases, alias, revision.number)?);
         }
         revision.aliases = aliases_of(&aliases, revision.number);
         let mut changes = Changes::default();
-        changes.edit_history(revision.task, edits);
+        changes.edit_history(task, edits);
         let created = CreatedRevision {
             revision,
             unchanged,

@@ -42,7 +42,7 @@ impl Operation for CreateRole {
         };
         let mut batch = Batch::new(tx);
         batch.insert(vec![row]);
-        batch.send(tx).await?;
+        batch.send().await?;
         Ok((Changes::default(), Role { id, name }))
     }
 }
@@ -76,7 +76,7 @@ impl Tx<'_> {
             .to_owned();
         let mut batch = Batch::new(self);
         batch.insert_rows(vec![first], Some(increment));
-        batch.send(self).await?;
+        batch.send().await?;
         let accounts = self.find::<Entity>().all(self.db()).await?;
         let account = accounts.first().ok_or(StoreError::Conflict)?;
         Ok(RoleId(account.last_role_id))

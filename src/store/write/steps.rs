@@ -1,16 +1,18 @@
 //! Creating, updating and deleting steps.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Operation, links::WithManaged, tx::Tx};
+use super::{Operation, tx::Tx};
 use crate::{
     domain::{
         Error, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{CreateStep, DeleteStep, NewStepSnapshot, UpdateStep, UpdatedFields},
+        decide::{
+            CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep, UpdatedFields,
+        },
         etag::ExpectedEtag,
-        ids::{StepId, TaskId},
+        ids::StepId,
         order::Insertion,
         step::{NewStep, Placement, Step},
         task::LockedTask,
@@ -31,7 +33,6 @@ impl Account {
             .await
     }
 
-    /// Updates a step.
     pub async fn update_step<E: UpdatedFields<Step, New = NewStep>>(
         &self,
         update: Arc<UpdateStep<E>>,
@@ -40,7 +41,6 @@ impl Account {
         self.write(update, mode).await
     }
 
-    /// Deletes a step.
     pub async fn delete_step(&self, guid: StepId, expected: ExpectedEtag) -> Result<()> {
         self.write(DeleteStep { guid, expected }, WriteMode::Store)
             .await
@@ -54,17 +54,13 @@ impl Operation for CreateStep {
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let task = self.new.task;
         let target = self.new.kind.subtask().map(|subtask| subtask.task);
-        let named: Vec<TaskId> = target.into_iter().chain([task]).collect();
-        let locked_tasks = tx.lock_tasks(&named).await?;
-        let find = |guid: TaskId| {
-            locked_tasks
-                .iter()
-                .find(|locked_task| locked_task.guid == guid)
-        };
-        let parent = find(task).ok_or_else(|| Error::task_not_found(task, "step.task"))?;
+        let locked_tasks = tx.lock_tasks(target.into_iter().chain([task])).await?;
+        let parent = locked_tasks.get(&task);
+        let parent = parent.ok_or_else(|| Error::task_not_found(task, "step.task"))?;
+        let target = target.and_then(|target| locked_tasks.get(&target));
         let stored = NewStepSnapshot {
             insertion: insertion(tx, parent, self.prevstep).await?,
-            target: target.and_then(find).map(LockedTask::referenced),
+            target: target.map(LockedTask::referenced),
             parent: parent.clone(),
         };
         Ok(self.clone().into_changes(stored, &tx.context)?)
@@ -89,7 +85,7 @@ async fn insertion(
     if let Some(found) = Insertion::new(placement, neighbors, parent.numbering) {
         return Ok(found);
     }
-    tx.lock_steps_of(&[parent.guid]).await?;
+    tx.lock_steps_of(parent.guid).await?;
     let order = tx.step_order(parent.guid).await?;
     let numbering = parent.numbering;
     Ok(Insertion::renumbering(
@@ -102,25 +98,24 @@ impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Step), StoreError> {
-        let target = self.new_subtask;
-        let with_managed = match self.edits_question {
-            true => WithManaged::Load,
-            false => WithManaged::Skip,
-        };
-        let mut stored = None;
-        if target.is_none() && with_managed == WithManaged::Skip {
+        let (mut stored, mut locked_tasks) = (None, BTreeMap::new());
+        if self.new_subtask.is_none() && !self.edits_question {
             stored = tx.lock_small_step(self.guid).await?;
         }
-        let mut locked_tasks = Vec::new();
         if stored.is_none() {
+            let mut managed = None;
+            if self.edits_question {
+                let found = tx.find_step(self.guid, Bodies::Skip).await?;
+                managed = Some(found.map_or_else(Vec::new, |found| found.step.managed_tasks()));
+            }
             // Locking the target delays its rename until this title is written; the rename
             // then updates it.
-            (stored, locked_tasks) = tx
-                .lock_step(self.guid, target.as_slice(), with_managed, Bodies::Read)
-                .await?;
+            let to_lock = managed.iter().flatten().copied();
+            locked_tasks = tx.lock_tasks(to_lock.chain(self.new_subtask)).await?;
+            let managed = managed.as_deref();
+            stored = tx.lock_step(self.guid, managed, Bodies::Read).await?;
         }
-        let mut locked_tasks = locked_tasks.iter();
-        let target = locked_tasks.find(|locked_task| Some(locked_task.guid) == target);
+        let target = self.new_subtask.and_then(|task| locked_tasks.get(&task));
         let target = target.map(LockedTask::referenced);
         Ok(self.changes(stored, target, &tx.context)?)
     }
@@ -131,17 +126,15 @@ impl Operation for DeleteStep {
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
-        // A step never changes its task, so the task can be looked up before it is
-        // locked.
-        let tasks = tx.tasks_of_steps(&[self.guid.0]).await?;
-        let stored = match tasks.is_empty() {
-            true => None,
-            false => {
-                let managed = WithManaged::Load;
-                let locked = tx.lock_step(self.guid, &tasks, managed, Bodies::Skip);
-                locked.await?.0
-            }
-        };
+        let mut stored = tx.find_step(self.guid, Bodies::Skip).await?;
+        // A step never changes its task, so the task can be looked up before it is locked.
+        if let Some(StepSnapshot { step, .. }) = stored {
+            let managed = step.managed_tasks();
+            let tasks = managed.iter().copied().chain([step.task]);
+            tx.lock_tasks(tasks).await?;
+            let managed = Some(managed.as_slice());
+            stored = tx.lock_step(self.guid, managed, Bodies::Skip).await?;
+        }
         Ok(self.clone().into_changes(stored, &tx.context)?)
     }
 }

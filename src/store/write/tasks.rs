@@ -18,12 +18,11 @@ use crate::{
         Account, RetryKey, WriteMode, WriteOutcome,
         entity::{step, task},
         error::StoreError,
-        read::{references::managing_observations, task_tree},
+        read::{references::managing_observations, tasks},
     },
 };
 
 impl Account {
-    /// Creates a task.
     pub async fn create_task(
         &self,
         new: NewTask,
@@ -33,7 +32,6 @@ impl Account {
         self.write_idempotent(CreateTask(new), mode, retry).await
     }
 
-    /// Updates a task.
     pub async fn update_task<E: UpdatedFields<Task, New = NewTask>>(
         &self,
         update: Arc<UpdateTask<E>>,
@@ -66,33 +64,27 @@ impl<E: UpdatedFields<Task, New = NewTask>> Operation for Arc<UpdateTask<E>> {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let guid = self.guid;
-        // The tasks that it manages are locked with it, if its guide may be kept.
-        let may_publish = self.published == Some(Published::default());
-        let ids = match may_publish {
-            true => task_tree::ids(tx.scope(), &[guid]).await?,
-            false => vec![guid],
+        let keeps_guides = tx.mode == WriteMode::Store && tx.context.automatic_revisions > 0;
+        let mut stored = TaskToUpdate {
+            task: None,
+            guide: None,
         };
-        let locked_tasks = tx.lock_tasks(&ids).await?;
-        let task = match locked_tasks
-            .iter()
-            .any(|locked_task| locked_task.guid == guid)
-        {
-            true => tx.read_task(guid).await?,
-            false => None,
-        };
-        let keeps_guide = |before| {
-            let keeps = tx.mode == WriteMode::Store && tx.context.automatic_revisions > 0;
-            keeps && self.publishes(before)
-        };
-        let guide = match task.as_ref().is_some_and(keeps_guide) {
-            true => {
+        if keeps_guides && self.published == Some(Published::default()) {
+            // The tasks that it manages are locked with it, as its guide may be kept.
+            let guides = tx.lock_guides(&[guid], []).await?;
+            stored.task = tasks::find(tx.scope(), guid, tx.max_bytes).await?;
+            if stored
+                .task
+                .as_ref()
+                .is_some_and(|task| self.publishes(task))
+            {
                 let history = tx.lock_history(guid).await?;
-                let guide = tx.lock_and_read_guide(guid, &locked_tasks).await?;
-                guide.map(|guide| (guide, history))
+                let guide = tx.read_exportable_guide(&guides).await?;
+                stored.guide = guide.map(|guide| (guide, history));
             }
-            false => None,
-        };
-        let stored = TaskToUpdate { task, guide };
+        } else if !tx.lock_tasks([guid]).await?.is_empty() {
+            stored.task = tasks::find(tx.scope(), guid, tx.max_bytes).await?;
+        }
         Ok(self.changes(stored, &tx.context)?)
     }
 }
@@ -104,37 +96,24 @@ impl Operation for DeleteTask {
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, i64), StoreError> {
         let guid = self.guid;
         // The tasks that are managed below it are locked with it, in the order of ids.
-        let below = task_tree::ids(tx.scope(), &[guid]).await?;
-        let locked_tasks = tx.lock_tasks(&below).await?;
-        let task = locked_tasks
-            .iter()
-            .find(|locked_task| locked_task.guid == guid)
-            .cloned();
-        let task = task.ok_or(Error::task_not_found(guid, "guid"))?;
+        let guides = tx.lock_guides(&[guid], []).await?;
+        let task = guides.tasks.get(&guid).cloned();
+        let task = task.ok_or_else(|| Error::task_not_found(guid, "guid"))?;
         let managed = managed_by_task(tx, guid).await?;
-        if managed
-            .iter()
-            .any(|task| below.binary_search(task).is_err())
-        {
-            return Err(StoreError::Conflict);
-        }
-        let managed_by = match task.managed {
-            true => managing_step(tx, guid).await?,
-            false => None,
-        };
-        let referenced_by = first_referring_steps(tx, guid).await?;
-        let steps = match self.force && task.step_count > 0 {
-            true => tx.lock_steps_of(&[guid]).await?,
-            false => Vec::new(),
-        };
         let mut stored = TaskToDelete {
-            task,
-            steps,
-            managed: tx.read_tasks(&managed).await?,
-            referenced_by,
-            managed_by,
+            managed: tasks::find_all(tx.scope(), &managed, tx.max_bytes).await?,
+            managed_by: match task.managed {
+                true => managing_step(tx, guid).await?,
+                false => None,
+            },
+            referenced_by: first_referring_steps(tx, guid).await?,
+            steps: match self.force && task.step_count > 0 {
+                true => tx.lock_steps_of(guid).await?,
+                false => Vec::new(),
+            },
             history: tx.lock_history(guid).await?,
             guide: None,
+            task,
         };
         // Refused deletions read no guide.
         self.check(&stored)?;
@@ -142,7 +121,7 @@ impl Operation for DeleteTask {
         let may_have_revision =
             stored.history.newest.is_some() || tx.context.automatic_revisions > 0;
         if may_have_revision && tx.context.keeps_deleted_tasks && !self.purge_history {
-            stored.guide = tx.lock_and_read_guide(guid, &locked_tasks).await?;
+            stored.guide = tx.read_exportable_guide(&guides).await?;
         }
         Ok(self.clone().into_changes(stored, &tx.context)?)
     }
@@ -153,9 +132,7 @@ async fn managed_by_task(tx: &Tx<'_>, parent: TaskId) -> Result<Vec<TaskId>, Sto
     use task::{Column, Entity};
     let tasks = tx.find::<Entity>();
     let tasks = tasks.filter(Column::ParentGuid.eq(parent.0));
-    let mut tasks: Vec<TaskId> = tx.read_column(tasks, Column::Guid).await?;
-    tasks.sort_unstable();
-    Ok(tasks)
+    tx.read_column(tasks, Column::Guid).await
 }
 
 /// The observation that manages a task.

@@ -1,4 +1,4 @@
-//! Begins, ends and retries transactions that write.
+//! Runs writes in transactions, and retries them on conflicts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,11 +21,11 @@ use crate::{
 
 /// The maximum number of attempts before a write fails with `WRITE_CONFLICT`.
 const MAX_ATTEMPTS: u32 = 10;
-/// How long the statements of a transaction may take, and then its COMMIT. A database that stops
-/// responding must not hold its connection forever.
+/// How long the statements of a write may take, and then its COMMIT. A database that stops responding
+/// must not hold its connection forever.
 pub const MAX_TRANSACTION_TIME: Duration = Duration::from_secs(30);
 
-/// Begins and ends transactions that write.
+/// Runs writes. A transaction that is dropped is rolled back before its connection is used again.
 #[derive(Clone)]
 pub struct Transactions {
     writer: DatabaseConnection,
@@ -42,8 +42,56 @@ impl Transactions {
         }
     }
 
+    /// Runs writes in one transaction. If one of them needs a rollback, each runs alone.
+    pub async fn run_group(&self, jobs: Vec<Job>) {
+        // Dry runs are rolled back.
+        let is_stored = |job: &Job| job.mode() == WriteMode::Store;
+        let (shared, mut alone): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_stored);
+        let outcome = match shared.len() {
+            0 | 1 => Err(StoreError::Conflict),
+            _ => self.run_shared(&shared).await,
+        };
+        match outcome {
+            Ok(outcomes) => {
+                let responses = shared.into_iter().zip(outcomes);
+                responses.for_each(|(job, outcome)| job.respond(outcome));
+            }
+            Err(StoreError::Conflict | StoreError::Locked) => alone.extend(shared),
+            // Not repeated: each BEGIN waits for seconds while another process locks the file.
+            Err(error) => {
+                let responses = shared.into_iter();
+                responses.for_each(|job| job.respond(Err(error.clone())));
+            }
+        }
+        for job in alone {
+            let outcome = self.run(&job).await;
+            job.respond(outcome);
+        }
+    }
+
+    /// Returns the outcome of each write. Fails with a conflict if the writes must run alone.
+    async fn run_shared(&self, jobs: &[Job]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+        let transaction = self.begin().await?;
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let outcome = job.run_in(&transaction).await;
+            match &outcome {
+                // A write that is refused has written nothing.
+                Ok(()) | Err(StoreError::NeedsLargeReadPermit(_)) => {}
+                Err(StoreError::Domain(error)) if !matches!(error, Error::Internal(_)) => {}
+                Err(error @ StoreError::Unavailable(Outage::Unreachable)) => {
+                    return Err(error.clone());
+                }
+                Err(_) => return Err(StoreError::Conflict),
+            }
+            outcomes.push(outcome);
+        }
+        self.commit(transaction).await?;
+        Ok(outcomes)
+    }
+
     /// Runs a write in a transaction of its own, and retries it on conflicts.
-    pub async fn run(&self, job: &Job) -> Result<(), StoreError> {
+    async fn run(&self, job: &Job) -> Result<(), StoreError> {
         let mut contention = Contention::Changed;
         for attempt in 0..MAX_ATTEMPTS {
             job.check_caller()?;
@@ -64,31 +112,17 @@ impl Transactions {
 
     async fn attempt(&self, job: &Job) -> Result<(), StoreError> {
         let transaction = self.begin().await?;
-        let Ok(outcome) = timeout(MAX_TRANSACTION_TIME, job.run_in(&transaction)).await else {
-            // Dropping the transaction does not wait for the silent database, as a rollback would.
-            return Err(StoreError::Unavailable(Outage::Unreachable));
-        };
-        match (&outcome, job.mode()) {
-            (Ok(()), WriteMode::Store) => self.commit(transaction).await?,
-            (Ok(()), WriteMode::ValidateOnly) => self.rollback(transaction).await?,
-            // Keep the first error.
-            (Err(_), _) => drop(self.rollback(transaction).await),
-        }
-        outcome
-    }
-
-    /// If this fails, the driver repeats it before the connection is used again.
-    pub async fn rollback(&self, transaction: DatabaseTransaction) -> Result<(), StoreError> {
-        match timeout(MAX_TRANSACTION_TIME, transaction.rollback()).await {
-            Ok(rolled_back) => Ok(rolled_back?),
-            Err(_) => Err(StoreError::Unavailable(Outage::Unreachable)),
+        job.run_in(&transaction).await?;
+        match job.mode() {
+            WriteMode::Store => self.commit(transaction).await,
+            WriteMode::ValidateOnly => Ok(()),
         }
     }
 
     /// Begins a transaction. Call it in spawned tasks only, as a cancelled BEGIN would leave a connection
     /// of the pool inside a transaction.
     #[allow(clippy::disallowed_methods)]
-    pub async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
+    async fn begin(&self) -> Result<DatabaseTransaction, StoreError> {
         let options = TransactionOptions {
             sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
             ..TransactionOptions::default()
@@ -101,7 +135,7 @@ impl Transactions {
         })
     }
 
-    pub async fn commit(&self, transaction: DatabaseTransaction) -> Result<(), StoreError> {
+    async fn commit(&self, transaction: DatabaseTransaction) -> Result<(), StoreError> {
         let commit = timeout(MAX_TRANSACTION_TIME, transaction.commit());
         match self.metrics.measure_commit(commit).await {
             Ok(committed) => committed.map_err(StoreError::from_commit),

@@ -60,8 +60,8 @@ impl Operation for WriteTranslations {
         // other there, and not step by step.
         let mut tasks = tx.tasks_of_steps(&ids).await?;
         tasks.extend(ids.iter().copied().map(TaskId));
-        let mut tasks = tx.lock_tasks(&tasks).await?;
-        tasks.retain(|locked_task| ids.contains(&locked_task.guid.0));
+        let mut tasks = tx.lock_tasks(tasks).await?;
+        tasks.retain(|guid, _| ids.contains(&guid.0));
         let steps = lock_translated_steps(tx, ids).await?;
         let stored = TranslationSnapshot {
             tasks: self.read_task_rows(tx, tasks).await?,
@@ -115,12 +115,12 @@ impl WriteTranslations {
     async fn read_task_rows(
         &self,
         tx: &Tx<'_>,
-        tasks: Vec<LockedTask>,
+        tasks: BTreeMap<TaskId, LockedTask>,
     ) -> Result<BTreeMap<Uuid, TaskTranslationSnapshot>, StoreError> {
         use task_translation::{Column, Entity};
-        let snapshot = |locked_task: LockedTask| {
-            let (guid, rows) = (locked_task.guid.0, BTreeMap::new());
-            (guid, TaskTranslationSnapshot { locked_task, rows })
+        let snapshot = |(guid, locked_task): (TaskId, LockedTask)| {
+            let rows = BTreeMap::new();
+            (guid.0, TaskTranslationSnapshot { locked_task, rows })
         };
         let mut tasks: BTreeMap<_, _> = tasks.into_iter().map(snapshot).collect();
         if tasks.is_empty() {

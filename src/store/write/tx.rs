@@ -1,9 +1,6 @@
 //! A write in progress: its transaction, its account, and what decisions need.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait, QueryOrder,
@@ -11,7 +8,6 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::LargeReadPermit;
 use crate::{
     domain::{decide::WriteContext, history::GuideCodec, time::Timestamp},
     store::{
@@ -19,6 +15,7 @@ use crate::{
         account::Scope,
         entity::{AccountEntity, change_feed},
         error::StoreError,
+        read::MaxBytes,
     },
 };
 
@@ -29,8 +26,8 @@ pub struct Tx<'t> {
     /// The account, and the time of the write.
     pub context: WriteContext,
     pub mode: WriteMode,
-    /// Without it, a read of a large step fails with [`StoreError::NeedsLargeReadPermit`].
-    pub large_read_permit: Option<Arc<LargeReadPermit>>,
+    /// How many bytes of rows the write may read.
+    pub max_bytes: MaxBytes,
     /// Encodes guides of revisions.
     pub guide_codec: GuideCodec,
     /// Whether Citus distributes the tables.
@@ -58,13 +55,13 @@ impl<'t> Tx<'t> {
         account: &Account,
         db: &'t DatabaseTransaction,
         mode: WriteMode,
-        large_read_permit: Option<Arc<LargeReadPermit>>,
+        max_bytes: MaxBytes,
     ) -> Self {
         Self {
             db,
             context: account.write_context(),
             mode,
-            large_read_permit,
+            max_bytes,
             guide_codec: account.history().codec,
             is_distributed: account.store.inner.connections.is_distributed,
         }

@@ -15,19 +15,22 @@ use std::{
 use futures_util::FutureExt;
 use sea_orm::{DatabaseTransaction, DbBackend};
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     time::timeout,
 };
 use tracing::{Instrument, Span};
 
 use super::{
-    AnyWrite, LargeReadPermit, Tx,
+    AnyWrite, Tx,
     transactions::{MAX_TRANSACTION_TIME, Transactions},
 };
 use crate::{
     call_context::{CallContext, CallSpans},
     domain::{Error, Outage},
-    store::{Account, WriteMode, connect::Connections, error::StoreError, metrics::StoreMetrics},
+    store::{
+        Account, WriteMode, connect::Connections, error::StoreError, metrics::StoreMetrics,
+        read::MaxBytes,
+    },
 };
 
 /// How long a write waits for its turn on PostgreSQL.
@@ -53,7 +56,8 @@ pub struct Writers {
 pub(super) struct Job {
     account: Account,
     write: Arc<dyn AnyWrite>,
-    large_read_permit: Option<Arc<LargeReadPermit>>,
+    max_bytes: MaxBytes,
+    large_read_permit: Option<OwnedSemaphorePermit>,
     /// Keeps what the call holds until the write has ended.
     call: Option<CallContext>,
     spans: CallSpans,
@@ -89,7 +93,7 @@ impl Writers {
                 group.retain(|job| job.claim(&transactions.metrics));
                 let transactions = transactions.clone();
                 tokio::spawn(async move {
-                    run_group(group, &transactions).await;
+                    transactions.run_group(group).await;
                     drop(slot);
                 });
             }
@@ -101,18 +105,21 @@ impl Writers {
         }
     }
 
-    /// Waits until the write may begin, and runs it.
+    /// Waits until the write may begin, and runs it. It reads rows of `max_bytes`, under a permit if they
+    /// are large.
     pub(super) async fn run(
         &self,
         account: &Account,
         write: Arc<dyn AnyWrite>,
-        large_read_permit: Option<Arc<LargeReadPermit>>,
+        max_bytes: MaxBytes,
+        large_read_permit: Option<OwnedSemaphorePermit>,
     ) -> Result<(), StoreError> {
         let (response, mut responded) = oneshot::channel();
         let is_claimed = Arc::new(AtomicBool::new(false));
         let job = Job {
             account: account.clone(),
             write,
+            max_bytes,
             large_read_permit,
             call: CallContext::current(),
             spans: CallSpans::of_current_call(),
@@ -129,64 +136,6 @@ impl Writers {
             Err(_) => return Err(StoreError::Unavailable(self.timeout_error)),
         };
         outcome.unwrap_or_else(|_| Err(ended().into()))
-    }
-}
-
-/// Runs writes in one transaction. If one of them needs a rollback, each runs alone.
-async fn run_group(jobs: Vec<Job>, transactions: &Transactions) {
-    // Dry runs are rolled back.
-    let (shared, mut alone): (Vec<_>, Vec<_>) = jobs
-        .into_iter()
-        .partition(|job| job.write.mode() == WriteMode::Store);
-    match run_shared(&shared, transactions).await {
-        Some(outcomes) => {
-            for (job, outcome) in shared.into_iter().zip(outcomes) {
-                job.respond(outcome);
-            }
-        }
-        None => alone.extend(shared),
-    }
-    for job in alone {
-        let outcome = transactions.run(&job).await;
-        job.respond(outcome);
-    }
-}
-
-/// Returns the outcome of each write. `None` if they must run alone, and nothing was written.
-async fn run_shared(
-    jobs: &[Job],
-    transactions: &Transactions,
-) -> Option<Vec<Result<(), StoreError>>> {
-    if jobs.len() < 2 {
-        return None;
-    }
-    let transaction = match transactions.begin().await {
-        Ok(transaction) => transaction,
-        // Not repeated: each BEGIN waits for seconds while another process locks the file.
-        Err(error) => return Some(vec![Err(error); jobs.len()]),
-    };
-    let mut outcomes = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let Ok(outcome) = timeout(MAX_TRANSACTION_TIME, job.run_in(&transaction)).await else {
-            let error = StoreError::Unavailable(Outage::Unreachable);
-            return Some(vec![Err(error); jobs.len()]);
-        };
-        // A write that is refused has written nothing.
-        let may_commit = match &outcome {
-            Ok(()) | Err(StoreError::NeedsLargeReadPermit(_)) => true,
-            Err(StoreError::Domain(error)) => !matches!(error, Error::Internal(_)),
-            Err(_) => false,
-        };
-        if !may_commit {
-            let _ = transactions.rollback(transaction).await;
-            return None;
-        }
-        outcomes.push(outcome);
-    }
-    match transactions.commit(transaction).await {
-        Ok(()) => Some(outcomes),
-        Err(StoreError::Conflict | StoreError::Locked) => None,
-        Err(error) => Some(vec![Err(error); jobs.len()]),
     }
 }
 
@@ -218,27 +167,23 @@ impl Job {
             &self.account,
             transaction,
             self.write.mode(),
-            self.large_read_permit.clone(),
+            self.max_bytes,
         );
+        let run = self.spans.clone().scope(self.write.run(&tx));
+        let run = run.instrument(self.log_span.clone());
         // A panic must not affect the writes that share the transaction.
-        let run = AssertUnwindSafe(self.write.run(&tx)).catch_unwind();
-        let run = self.spans.clone().scope(run);
-        let panicked = |_| Err(Error::Internal("a write panicked".to_owned()).into());
-        run.instrument(self.log_span.clone())
-            .await
-            .unwrap_or_else(panicked)
+        let run = AssertUnwindSafe(run).catch_unwind();
+        match timeout(MAX_TRANSACTION_TIME, run).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(Error::Internal("a write panicked".to_owned()).into()),
+            Err(_) => Err(StoreError::Unavailable(Outage::Unreachable)),
+        }
     }
 
-    fn respond(self, outcome: Result<(), StoreError>) {
-        let Self {
-            call,
-            large_read_permit,
-            response,
-            ..
-        } = self;
+    pub fn respond(self, outcome: Result<(), StoreError>) {
         // What the call holds is released before its response is sent.
-        drop((call, large_read_permit));
+        drop((self.call, self.large_read_permit));
         // Sending fails if the caller has gone.
-        let _ = response.send(outcome);
+        let _ = self.response.send(outcome);
     }
 }

@@ -18,13 +18,7 @@ use super::{SourceStep, SourceTask, SourceTasks, TranslationState};
 pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
     let ImportPlan {
         changes,
-        task,
-        outcome: _,
-        guide_etag: _,
-        guide: _,
-        ignored: _,
-        skipped: _,
-        replaced: _,
+        imported,
         mut origins,
     } = plan;
     let steps = changes.steps.into_iter().map(|change| change.after);
@@ -39,7 +33,7 @@ pub fn of_document(plan: ImportPlan) -> (TaskId, SourceTasks) {
         let steps = steps.map(|step| source_step(step, &mut origins)).collect();
         (task.guid, (source_task(task, &mut origins), Some(steps)))
     });
-    (task.guid, read.collect())
+    (imported.task.guid, read.collect())
 }
 
 fn source_task(task: Task, origins: &mut Origins) -> SourceTask {

@@ -6,56 +6,52 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{Tx, parts};
+use super::Batch;
 use crate::{
     domain::index_work::IndexKind,
     store::{
         entity::{AccountEntity, index_deletion, step, task},
-        write::batch::Batch,
+        read::MAX_IDS_PER_STATEMENT,
     },
 };
 
-impl Tx<'_> {
+impl Batch<'_> {
     /// Deletes steps by their own ids or by the ids of their tasks.
-    pub fn delete_steps(&self, by: step::Column, ids: Vec<Uuid>, batch: &mut Batch) {
+    pub fn delete_steps(&mut self, by: step::Column, ids: impl IntoIterator<Item = Uuid>) {
         use step::Column;
         let columns = [Column::Guid, Column::Task, Column::Indexed];
-        self.delete_indexed::<step::Entity>(IndexKind::Step, columns, by, ids, batch);
+        self.delete_indexed::<step::Entity>(IndexKind::Step, columns, by, ids);
     }
 
-    pub fn delete_task(&self, id: Uuid, batch: &mut Batch) {
+    pub fn delete_task(&mut self, id: Uuid) {
         use task::Column;
         let columns = [Column::Guid, Column::Guid, Column::MvnIndexed];
-        self.delete_indexed::<task::Entity>(
-            IndexKind::Task,
-            columns,
-            Column::Guid,
-            vec![id],
-            batch,
-        );
+        self.delete_indexed::<task::Entity>(IndexKind::Task, columns, Column::Guid, [id]);
     }
 
     /// Deletes rows, and records those that the index holds. No acknowledgement can come in between,
     /// because it locks the task, too.
     fn delete_indexed<E: AccountEntity>(
-        &self,
+        &mut self,
         kind: IndexKind,
         [guid, task, indexed]: [E::Column; 3],
         by: E::Column,
-        ids: Vec<Uuid>,
-        batch: &mut Batch,
+        ids: impl IntoIterator<Item = Uuid>,
     ) {
         use index_deletion::{Column, Entity};
-        for ids in parts(&ids) {
+        let ids = Vec::from_iter(ids);
+        for ids in ids.chunks(MAX_IDS_PER_STATEMENT) {
+            let is_deleted = by.is_in(ids.iter().copied());
             let held = self
+                .tx
                 .find::<E>()
                 .select_only()
                 .column(E::ACCOUNT)
                 .expr(Expr::col(guid))
                 .expr(Expr::col(task))
                 .expr(Expr::value(kind.number()))
-                .expr(Expr::value((self.context.new_id)()))
-                .filter(by.is_in(ids.clone()))
+                .expr(Expr::value((self.tx.context.new_id)()))
+                .filter(is_deleted.clone())
                 .filter(indexed.eq(true));
             let mut note = Query::insert();
             note.into_table(Entity).columns([
@@ -67,44 +63,32 @@ impl Tx<'_> {
             ]);
             // The note comes first: SQLite runs statements in their order.
             if note.select_from(held.into_query()).is_ok() {
-                batch.add(note);
+                self.add_statement(note);
             }
-            let delete = self.scope().delete::<E>();
-            batch.add(delete.filter(by.is_in(ids)).into_query());
+            self.add(self.tx.scope().delete::<E>().filter(is_deleted));
         }
     }
 
     /// Forgets the deletions of tasks and steps that came back. The index may still hold their earlier
     /// states.
-    pub fn forget_index_deletions(&self, came_back: &[Uuid], batch: &mut Batch) {
-        for ids in parts(came_back) {
-            let held = self
-                .find::<index_deletion::Entity>()
-                .select_only()
-                .column(index_deletion::Column::Guid)
-                .filter(index_deletion::Column::Guid.is_in(ids))
-                .into_query();
-            let tasks = self
-                .scope()
-                .update::<task::Entity>()
-                .col_expr(task::Column::MvnIndexed, Expr::value(true))
-                .filter(task::Column::Guid.in_subquery(held.clone()));
-            batch.add(tasks.into_query());
-            let steps = self
-                .scope()
-                .update::<step::Entity>()
-                .col_expr(step::Column::Indexed, Expr::value(true))
-                .filter(step::Column::Guid.in_subquery(held));
-            batch.add(steps.into_query());
+    pub fn forget_index_deletions(&mut self, came_back: &[Uuid]) {
+        use index_deletion::{Column, Entity};
+        let held = self.tx.find::<Entity>().select_only().column(Column::Guid);
+        for ids in came_back.chunks(MAX_IDS_PER_STATEMENT) {
+            let held = held.clone().filter(Column::Guid.is_in(ids.iter().copied()));
+            let held = held.into_query();
+            let tasks = self.tx.scope().update::<task::Entity>();
+            let tasks = tasks.col_expr(task::Column::MvnIndexed, Expr::value(true));
+            self.add(tasks.filter(task::Column::Guid.in_subquery(held.clone())));
+            let steps = self.tx.scope().update::<step::Entity>();
+            let steps = steps.col_expr(step::Column::Indexed, Expr::value(true));
+            self.add(steps.filter(step::Column::Guid.in_subquery(held)));
         }
-        self.delete_index_deletions(came_back, batch);
+        self.delete_index_deletions(came_back.iter().copied());
     }
 
-    pub fn delete_index_deletions(&self, ids: &[Uuid], batch: &mut Batch) {
-        for ids in parts(ids) {
-            let delete = self.scope().delete::<index_deletion::Entity>();
-            let delete = delete.filter(index_deletion::Column::Guid.is_in(ids));
-            batch.add(delete.into_query());
-        }
+    pub fn delete_index_deletions(&mut self, ids: impl IntoIterator<Item = Uuid>) {
+        let deletions = self.tx.scope().delete::<index_deletion::Entity>();
+        self.add_by_ids(deletions, index_deletion::Column::Guid, ids);
     }
 }

@@ -1,13 +1,9 @@
 use std::collections::BTreeSet;
 
-use sea_orm::{
-    ActiveValue::Set,
-    ColumnTrait, ExprTrait, QueryFilter, QueryTrait,
-    sea_query::{Expr, ValueTuple},
-};
+use sea_orm::{ActiveValue::Set, sea_query::ValueTuple};
 use uuid::Uuid;
 
-use super::{Tx, parts};
+use super::Batch;
 use crate::{
     domain::{
         analysis::{account_name, full_name},
@@ -16,34 +12,28 @@ use crate::{
         step::Step,
         task::Task,
     },
-    store::{
-        entity::name_use::{ActiveModel, Column, Entity, NameUse, indexed_name, indexed_own_name},
-        write::batch::Batch,
+    store::entity::name_use::{
+        ActiveModel, Column, Entity, NameUse, indexed_name, indexed_own_name,
     },
 };
-
-/// The maximum number of rows that one DELETE names by their keys.
-const MAX_KEYS: usize = 500;
 
 /// The names that a task or step uses, as the index has them.
 type NameUses = BTreeSet<(NameUse, String)>;
 
-impl Tx<'_> {
+impl Batch<'_> {
     /// Adds and removes the names in which changed tasks and steps differ, and removes all names of
     /// deleted ones.
-    pub fn add_name_uses(&self, changes: &Changes, batch: &mut Batch) {
+    pub fn add_name_uses(&mut self, changes: &Changes) {
+        let account = &self.tx.context.account;
         let (mut added, mut dropped) = (Vec::new(), Vec::new());
         let mut change = |guid: Uuid, before: NameUses, after: NameUses| {
-            added.extend(
-                after
-                    .difference(&before)
-                    .map(|(name_use, name)| ActiveModel {
-                        account_id: Set(self.context.account.as_str().to_owned()),
-                        name: Set(name.clone()),
-                        name_use: Set(*name_use),
-                        guid: Set(guid),
-                    }),
-            );
+            let new = after.difference(&before);
+            added.extend(new.map(|(name_use, name)| ActiveModel {
+                account_id: Set(account.as_str().to_owned()),
+                name: Set(name.clone()),
+                name_use: Set(*name_use),
+                guid: Set(guid),
+            }));
             let gone = before.difference(&after);
             dropped.extend(gone.map(|(name_use, name)| {
                 ValueTuple::Three(name.into(), (*name_use).into(), guid.into())
@@ -73,18 +63,10 @@ impl Tx<'_> {
                 names_of_step(after),
             );
         }
-        batch.insert(added);
-        for keys in dropped.chunks(MAX_KEYS) {
-            let key = [Column::Name, Column::NameUse, Column::Guid].map(Expr::col);
-            let delete = self.scope().delete::<Entity>();
-            let delete = delete.filter(Expr::tuple(key).in_tuples(keys.to_vec()));
-            batch.add(delete.into_query());
-        }
-        for ids in parts(&deleted) {
-            let delete = self.scope().delete::<Entity>();
-            let delete = delete.filter(Column::Guid.is_in(ids));
-            batch.add(delete.into_query());
-        }
+        self.insert(added);
+        self.delete_keys::<Entity>([Column::Name, Column::NameUse, Column::Guid], dropped);
+        let names = self.tx.scope().delete::<Entity>();
+        self.add_by_ids(names, Column::Guid, deleted);
     }
 }
 

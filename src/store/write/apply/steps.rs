@@ -1,15 +1,14 @@
 use sea_orm::{
-    ActiveValue::{NotSet, Set},
-    ColumnTrait, ExprTrait, IntoActiveModel, QueryFilter, QueryTrait, UpdateMany,
+    ActiveValue::NotSet, ColumnTrait, ExprTrait, IntoActiveModel, QueryFilter, UpdateMany,
     sea_query::Expr,
 };
 
-use super::{Tx, parts, translations::Rows};
+use super::{Batch, translations::Translations};
 use crate::{
     domain::{
         changes::{StepChange, StepListChange},
         history::TranslatedFrom,
-        ids::{AccountId, StepId},
+        ids::StepId,
         order::Place,
     },
     store::{
@@ -19,18 +18,16 @@ use crate::{
         },
         error::StoreError,
         rows::step_row,
-        write::batch::Batch,
     },
 };
 
-impl Tx<'_> {
+impl Batch<'_> {
     /// Inserts and updates steps. Bodies are written only when one of them has changed.
     pub fn put_steps(
-        &self,
+        &mut self,
         steps: Vec<StepChange>,
-        translations: &mut Rows,
+        translations: &mut Translations,
         translated_from: &TranslatedFrom,
-        batch: &mut Batch,
     ) -> Result<(), StoreError> {
         let (mut created, mut updated) = (Vec::new(), Vec::new());
         let mut same_bodies = true;
@@ -63,84 +60,78 @@ impl Tx<'_> {
                 .iter_mut()
                 .for_each(|(_, after)| after.body = NotSet);
         }
-        self.update_rows::<step::Entity>(updated, Column::Guid, batch);
+        self.update_rows::<step::Entity>(updated, Column::Guid);
         // Without ON CONFLICT, with which PostgreSQL searches the key of each row once more and logs its
         // insertion twice.
-        batch.insert(created);
+        self.insert(created);
         Ok(())
     }
 
     /// Changes the lists of steps of tasks.
-    pub fn change_step_lists(&self, lists: Vec<StepListChange>, batch: &mut Batch) {
+    pub fn change_step_lists(&mut self, lists: Vec<StepListChange>) {
         use task::Column;
         for list in lists {
+            let step_count = Expr::col(Column::StepCount).add(list.added);
             let mut update = self
+                .tx
                 .scope()
                 .update::<task::Entity>()
-                .col_expr(
-                    Column::StepCount,
-                    Expr::col(Column::StepCount).add(list.added),
-                )
+                .col_expr(Column::StepCount, step_count)
                 .col_expr(Column::Version, Expr::col(Column::Version).add(1))
                 .col_expr(Column::DirtyRecord, Expr::value(true))
-                .col_expr(Column::ModifiedTs, Expr::value(self.context.now.0));
+                .col_expr(Column::ModifiedTs, Expr::value(self.tx.context.now.0));
             if let Some(numbering) = list.numbering {
                 update = update
                     .col_expr(Column::LastPosition, Expr::value(numbering.last_position))
                     .col_expr(Column::OrderEpoch, Expr::value(numbering.epoch));
             }
-            batch.add(update.filter(Column::Guid.eq(list.task.0)).into_query());
+            self.add(update.filter(Column::Guid.eq(list.task.0)));
         }
     }
 
     /// Moves stored steps.
-    pub fn move_steps(&self, moved: Vec<(StepId, Place)>, batch: &mut Batch) {
-        let account = &self.context.account;
-        let rows = moved.into_iter().map(|(step, place)| step::ActiveModel {
-            position: Set(place.0),
-            ..existing_step(account, step)
+    pub fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
+        let rows = moved.into_iter().map(|(step, place)| {
+            let row = step::Model {
+                position: place.0,
+                ..self.existing_step(step)
+            };
+            row.into_active_model()
         });
-        batch.upsert(rows.collect(), [Column::Position]);
+        self.upsert(Vec::from_iter(rows), [Column::Position]);
     }
 
     /// Clears the external ids of steps. A later statement sets their new ones.
-    pub fn clear_external_ids(&self, steps: &[StepId], batch: &mut Batch) {
-        let ids: Vec<_> = steps.iter().map(|step| step.0).collect();
-        for ids in parts(&ids) {
-            let update = self.scope().update::<step::Entity>();
-            let update = update.col_expr(Column::ExternalId, Expr::value(None::<String>));
-            batch.add(update.filter(Column::Guid.is_in(ids)).into_query());
-        }
+    pub fn clear_external_ids(&mut self, steps: Vec<StepId>) {
+        let update = self.tx.scope().update::<step::Entity>();
+        let update = update.col_expr(Column::ExternalId, Expr::value(None::<String>));
+        self.add_by_ids(update, Column::Guid, steps.into_iter().map(|step| step.0));
     }
 
     /// Makes wiring steps, which are locked, ordinary subtask steps.
-    pub fn unlink_steps(&self, steps: &[StepId], batch: &mut Batch) {
-        let ids: Vec<_> = steps.iter().map(|step| step.0).collect();
-        for ids in parts(&ids) {
-            let update = self
-                .revise_steps()
-                .col_expr(Column::IsLink, Expr::value(false));
-            batch.add(update.filter(Column::Guid.is_in(ids)).into_query());
-        }
+    pub fn unlink_steps(&mut self, steps: Vec<StepId>) {
+        let update = self.revise_steps();
+        let update = update.col_expr(Column::IsLink, Expr::value(false));
+        self.add_by_ids(update, Column::Guid, steps.into_iter().map(|step| step.0));
     }
 
     /// An update that gives steps a new version.
     pub fn revise_steps(&self) -> UpdateMany<step::Entity> {
-        self.scope()
+        self.tx
+            .scope()
             .update::<step::Entity>()
             .col_expr(Column::Version, Expr::col(Column::Version).add(1))
             .col_expr(Column::DirtyRecord, Expr::value(true))
-            .col_expr(Column::ModifiedTs, Expr::value(self.context.now.0))
+            .col_expr(Column::ModifiedTs, Expr::value(self.tx.context.now.0))
     }
-}
 
-/// A row for an upsert of an existing step, so no row is inserted. If the step were missing, the
-/// insertion would fail, because the row names no task.
-pub fn existing_step(account: &AccountId, step: StepId) -> step::ActiveModel {
-    let row = step::Model {
-        account_id: account.as_str().to_owned(),
-        guid: step.0,
-        ..step::Model::default()
-    };
-    row.into_active_model()
+    /// A row for an upsert of an existing step, so no row is inserted. If the step were missing, the
+    /// insertion would fail, because the row names no task.
+    pub fn existing_step(&self, step: StepId) -> step::Model {
+        step::Model {
+            account_id: self.tx.context.account.as_str().to_owned(),
+            guid: step.0,
+            ..step::Model::default()
+        }
+    }
 }

@@ -1,10 +1,10 @@
 use sea_orm::{
     ActiveValue::NotSet,
-    ColumnTrait, ExprTrait, QueryFilter, QueryTrait,
+    ColumnTrait, ExprTrait, QueryFilter,
     sea_query::{Expr, Func},
 };
 
-use super::{Tx, translations::Rows};
+use super::{Batch, translations::Translations};
 use crate::{
     domain::{changes::TaskChange, history::TranslatedFrom},
     store::{
@@ -13,18 +13,16 @@ use crate::{
             task::{self, Column},
         },
         rows::task_row,
-        write::batch::Batch,
     },
 };
 
-impl Tx<'_> {
+impl Batch<'_> {
     /// Inserts and updates tasks. Their deletions come later, see [`Self::delete_tasks`].
     pub fn put_tasks(
-        &self,
+        &mut self,
         tasks: &[TaskChange],
-        translations: &mut Rows,
+        translations: &mut Translations,
         translated_from: &TranslatedFrom,
-        batch: &mut Batch,
     ) {
         let (mut created, mut updated) = (Vec::new(), Vec::new());
         for change in tasks {
@@ -45,25 +43,25 @@ impl Tx<'_> {
                 TaskChange::Delete { .. } => {}
             }
         }
-        batch.insert(created);
-        self.update_rows::<task::Entity>(updated, Column::Guid, batch);
+        self.insert(created);
+        self.update_rows::<task::Entity>(updated, Column::Guid);
     }
 
     /// Deletes tasks with their steps.
-    pub fn delete_tasks(&self, tasks: &[TaskChange], batch: &mut Batch) {
+    pub fn delete_tasks(&mut self, tasks: &[TaskChange]) {
         for change in tasks {
             if let TaskChange::Delete { task, steps } = change {
-                batch.begin_stage();
+                self.begin_stage();
                 if !steps.is_empty() {
-                    self.delete_steps(step::Column::Task, vec![task.0], batch);
+                    self.delete_steps(step::Column::Task, [task.0]);
                 }
-                self.delete_task(task.0, batch);
+                self.delete_task(task.0);
             }
         }
     }
 
     /// Gives subtask steps, which are locked, the new names of the tasks that they refer to.
-    pub fn update_subtask_titles(&self, tasks: &[TaskChange], batch: &mut Batch) {
+    pub fn update_subtask_titles(&mut self, tasks: &[TaskChange]) {
         use step::Column;
         for change in tasks {
             let TaskChange::Update { before, after } = change else {
@@ -82,7 +80,7 @@ impl Tx<'_> {
                 .col_expr(Column::Size, size)
                 .filter(Column::SubtaskId.eq(after.guid.0))
                 .filter(Column::Title.ne(name));
-            batch.add(update.into_query());
+            self.add(update);
         }
     }
 }

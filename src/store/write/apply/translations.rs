@@ -1,18 +1,14 @@
-use std::collections::BTreeMap;
+use std::{cell::LazyCell, collections::BTreeMap};
 
-use sea_orm::{
-    ActiveValue::Set,
-    ColumnTrait, ExprTrait, Iden, IntoActiveModel, Iterable, PrimaryKeyToColumn, QueryFilter,
-    QueryTrait,
-    sea_query::{Expr, OnConflict},
-};
+use sea_orm::{IntoActiveModel, Iterable, PrimaryKeyToColumn, sea_query::ValueTuple};
 use uuid::Uuid;
 
-use super::{Tx, parts, steps::existing_step};
+use super::{Batch, Tx};
 use crate::{
     domain::{
         changes::{TranslatedStep, TranslatedTask},
         history::TranslatedFrom,
+        size::stored_count,
         step::Step,
         task::Task,
         translation::{Language, StepTranslation},
@@ -21,66 +17,72 @@ use crate::{
     store::{
         entity::{AccountEntity, step, step_translation, task, task_translation},
         rows::{step_translation_row, task_translation_row},
-        write::batch::{Batch, existing},
     },
 };
 
-/// Rows of translations that a write upserts, and translations that it deletes.
+/// The translations that a write changes.
 #[derive(Default)]
-pub struct Rows {
-    tasks: TranslationRows<task_translation::ActiveModel>,
-    steps: TranslationRows<step_translation::ActiveModel>,
+pub struct Translations {
+    tasks: Rows<task_translation::ActiveModel>,
+    steps: Rows<step_translation::ActiveModel>,
 }
 
 #[derive(Default)]
-struct TranslationRows<M> {
+struct Rows<M> {
     /// Rows with new texts, which are translated from the current source.
     texts: Vec<M>,
     /// Rows in which only the lock changes.
     locks: Vec<M>,
-    dropped: BTreeMap<Language, Vec<Uuid>>,
+    /// The ids of tasks or steps with the languages that they lose.
+    dropped: Vec<ValueTuple>,
 }
 
-impl<M> TranslationRows<M> {
-    fn add<T: PartialEq>(
+impl<M> Rows<M> {
+    /// Adds the translations that differ between two states of a task or step, and those that have a
+    /// source in `sources`. `row` makes a row from a translation and this source.
+    fn add<T: PartialEq, S>(
         &mut self,
-        guid: Uuid,
+        id: Uuid,
         before: Option<&BTreeMap<Language, T>>,
         after: &BTreeMap<Language, T>,
         same_texts: impl Fn(&T, &T) -> bool,
-        has_new_source: impl Fn(&Language) -> bool,
-        row: impl Fn(&Language, &T) -> M,
+        source: impl Fn(&Language) -> Option<S>,
+        row: impl Fn(&Language, &T, Option<S>) -> M,
     ) {
         for (language, translation) in after {
-            match before.and_then(|rows| rows.get(language)) {
-                _ if has_new_source(language) => self.texts.push(row(language, translation)),
-                Some(known) if known == translation => {}
-                Some(known) if same_texts(known, translation) => {
-                    self.locks.push(row(language, translation))
-                }
-                Some(_) | None => self.texts.push(row(language, translation)),
+            let known = before.and_then(|before| before.get(language));
+            let source = source(language);
+            if source.is_none() && known == Some(translation) {
+                continue;
+            }
+            let is_relocked =
+                source.is_none() && known.is_some_and(|known| same_texts(known, translation));
+            let row = row(language, translation, source);
+            if is_relocked {
+                self.locks.push(row);
+            } else {
+                self.texts.push(row);
             }
         }
         let known = before.into_iter().flat_map(BTreeMap::keys);
-        for language in known.filter(|language| !after.contains_key(*language)) {
-            self.dropped.entry(language.clone()).or_default().push(guid);
-        }
+        let dropped = known.filter(|language| !after.contains_key(*language));
+        let key = |language: &Language| ValueTuple::Two(id.into(), language.as_str().into());
+        self.dropped.extend(dropped.map(key));
     }
 }
 
-impl Rows {
+impl Translations {
     /// Adds the translations that differ between two states of a task, and those that were made from
     /// another text than the task's current name.
     pub fn add_task(&mut self, before: Option<&Task>, after: &Task, from: &TranslatedFrom) {
-        let source = |language: &Language| from.tasks.get(&(after.guid, language.clone()));
         self.tasks.add(
             after.guid.0,
             before.map(|task| &task.content.translations),
             &after.content.translations,
             |a, b| a.name == b.name,
-            |language| !from.is_empty() && source(language).is_some(),
-            |language, translation| {
-                let name = source(language).map_or(after.name.as_str(), String::as_str);
+            |language| from.tasks.get(&(after.guid, language.clone())),
+            |language, translation, source| {
+                let name = source.map_or(after.name.as_str(), String::as_str);
                 task_translation_row(&after.account, after.guid, language, translation, name)
             },
         );
@@ -88,35 +90,31 @@ impl Rows {
 
     /// The same for a step.
     pub fn add_step(&mut self, before: Option<&Step>, after: &Step, from: &TranslatedFrom) {
-        if after.content.translations.is_empty()
-            && before.is_none_or(|step| step.content.translations.is_empty())
-        {
-            return;
-        }
-        let own = (after.title.as_str(), SourceDigest::of_step_content(after));
-        let source = |language: &Language| from.steps.get(&(after.guid, language.clone()));
-        let same_texts = |a: &StepTranslation, b: &StepTranslation| {
-            let relocked = StepTranslation {
-                locked: b.locked,
-                ..a.clone()
-            };
-            relocked == *b
-        };
+        let digest = LazyCell::new(|| SourceDigest::of_step_content(after));
         self.steps.add(
             after.guid.0,
             before.map(|step| &step.content.translations),
             &after.content.translations,
-            same_texts,
-            |language| !from.is_empty() && source(language).is_some(),
-            |language, translation| {
-                let source = source(language).map_or(own, |(title, rest)| (title, *rest));
+            |a, b| {
+                let locked = b.locked;
+                StepTranslation {
+                    locked,
+                    ..a.clone()
+                } == *b
+            },
+            |language| from.steps.get(&(after.guid, language.clone())),
+            |language, translation, source| {
+                let source = match source {
+                    Some((title, digest)) => (title.as_str(), *digest),
+                    None => (after.title.as_str(), *digest),
+                };
                 step_translation_row(&after.account, after.guid, language, translation, source)
             },
         );
     }
 
     /// Adds automatic translations.
-    pub fn add_translated(
+    pub fn add_automatic(
         &mut self,
         tasks: &[TranslatedTask],
         steps: &[TranslatedStep],
@@ -140,105 +138,67 @@ impl Rows {
     }
 }
 
-impl Tx<'_> {
-    pub fn put_translations(&self, Rows { tasks, steps }: Rows, batch: &mut Batch) {
-        {
-            use task_translation::{Column, Entity};
-            self.put_rows::<Entity>(
-                tasks,
-                [Column::Task, Column::Language, Column::Locked],
-                batch,
-            );
-        }
-        use step_translation::{Column, Entity};
-        self.put_rows::<Entity>(
-            steps,
-            [Column::Step, Column::Language, Column::Locked],
-            batch,
-        );
+impl Batch<'_> {
+    pub fn put_translations(&mut self, Translations { tasks, steps }: Translations) {
+        use step_translation::Column as StepColumn;
+        use task_translation::Column as TaskColumn;
+        let key = [TaskColumn::Task, TaskColumn::Language];
+        self.put_rows::<task_translation::Entity>(tasks, key, TaskColumn::Locked);
+        let key = [StepColumn::Step, StepColumn::Language];
+        self.put_rows::<step_translation::Entity>(steps, key, StepColumn::Locked);
     }
 
     fn put_rows<E: AccountEntity>(
-        &self,
-        rows: TranslationRows<E::ActiveModel>,
-        [owner, language, locked]: [E::Column; 3],
-        batch: &mut Batch,
+        &mut self,
+        rows: Rows<E::ActiveModel>,
+        key: [E::Column; 2],
+        locked: E::Column,
     ) {
-        // By language: an OR for each row would exceed SQLite's depth of expressions.
-        for (dropped, ids) in &rows.dropped {
-            for ids in parts(ids) {
-                let delete = self.scope().delete::<E>();
-                let delete = delete.filter(language.eq(dropped.as_str()));
-                batch.add(delete.filter(owner.is_in(ids)).into_query());
-            }
-        }
+        self.delete_keys::<E>(key, rows.dropped);
         let is_text = |column: &E::Column| E::PrimaryKey::from_column(*column).is_none();
-        batch.upsert(rows.texts, E::Column::iter().filter(is_text));
-        batch.upsert(rows.locks, [locked]);
+        self.upsert(rows.texts, E::Column::iter().filter(is_text));
+        self.upsert(rows.locks, [locked]);
     }
 
-    /// Adds the sizes of automatic translations to their tasks and steps, which get a new
-    /// version. These are upserts of rows that exist, as in [`Self::update_rows`].
-    pub fn add_translation_sizes(
-        &self,
-        tasks: &[TranslatedTask],
-        steps: &[TranslatedStep],
-        batch: &mut Batch,
-    ) {
-        let (account, now) = (&self.context.account, self.context.now.0);
+    /// Writes the sizes and versions of tasks and steps with automatic translations.
+    pub fn resize_translated(&mut self, tasks: &[TranslatedTask], steps: &[TranslatedStep]) {
+        let now = self.tx.context.now.0;
         let tasks = tasks.iter().map(|translated| {
             let row = task::Model {
-                account_id: account.as_str().to_owned(),
+                account_id: self.tx.context.account.as_str().to_owned(),
                 guid: translated.task.0,
-                size: translated.growth,
-                language_count: translated.added_languages,
+                size: translated.size,
+                language_count: stored_count(translated.languages),
+                version: translated.version,
                 dirty_record: true,
                 modified_ts: now,
                 ..task::Model::default()
             };
             row.into_active_model()
         });
-        let steps = steps.iter().map(|translated| step::ActiveModel {
-            size: Set(translated.growth.listed),
-            body_size: Set(translated.growth.bodies),
-            language_count: Set(translated.added_languages),
-            dirty_record: Set(true),
-            modified_ts: Set(now),
-            ..existing_step(account, translated.step)
+        let tasks = Vec::from_iter(tasks);
+        let steps = steps.iter().map(|translated| {
+            let row = step::Model {
+                size: translated.size.listed,
+                body_size: translated.size.bodies,
+                language_count: stored_count(translated.languages),
+                version: translated.version,
+                dirty_record: true,
+                modified_ts: now,
+                ..self.existing_step(translated.step)
+            };
+            row.into_active_model()
         });
+        let steps = Vec::from_iter(steps);
         {
             use task::Column;
-            let update = add_sizes(
-                existing::<task::ActiveModel>(),
-                "tasks",
-                [Column::Size, Column::LanguageCount],
-            );
-            batch.insert_rows(tasks.collect(), Some(update));
+            let sizes = [Column::Size, Column::LanguageCount];
+            let revised = [Column::Version, Column::DirtyRecord, Column::ModifiedTs];
+            self.upsert(tasks, sizes.into_iter().chain(revised));
         }
         use step::Column;
-        let update = add_sizes(
-            existing::<step::ActiveModel>(),
-            "steps",
-            [Column::Size, Column::BodySize, Column::LanguageCount],
-        );
-        batch.insert_rows(steps.collect(), Some(update));
+        let sizes = [Column::Size, Column::BodySize, Column::LanguageCount];
+        let revised = [Column::Version, Column::DirtyRecord, Column::ModifiedTs];
+        self.upsert(steps, sizes.into_iter().chain(revised));
     }
-}
-
-/// Adds the proposed sizes to the stored ones, and gives the rows a new version.
-fn add_sizes<C: Iden + Copy + 'static>(
-    mut existing: OnConflict,
-    table: &'static str,
-    sizes: impl IntoIterator<Item = C>,
-) -> OnConflict {
-    let version = Expr::col((table, "version")).add(1);
-    let sizes = sizes.into_iter().map(|size| {
-        let stored = Expr::col((table, size));
-        (size, stored.add(Expr::col(("excluded", size))))
-    });
-    existing
-        .values(sizes)
-        .value("version", version)
-        .update_columns(["dirty_record", "modified_ts"])
-        .to_owned()
 }
