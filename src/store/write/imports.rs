@@ -22,7 +22,6 @@ use crate::{
     store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError},
 };
 
-/// An import of a document.
 #[derive(Debug)]
 pub struct Import {
     /// The task to create, or to bring to the document's state.
@@ -40,7 +39,6 @@ pub struct Import {
     pub document_bytes: usize,
 }
 
-/// A revision to restore.
 #[derive(Clone, Debug)]
 pub struct RestoreRequest {
     pub task: TaskId,
@@ -62,7 +60,6 @@ impl Account {
         self.write_idempotent(import, mode, retry).await
     }
 
-    /// Restores a guide to a revision.
     pub async fn restore_revision(
         &self,
         request: RestoreRequest,

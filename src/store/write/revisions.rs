@@ -27,7 +27,6 @@ use crate::{
     },
 };
 
-/// A revision to create.
 #[derive(Clone, Debug)]
 pub struct NewRevisionRequest {
     pub task: TaskId,
@@ -36,7 +35,6 @@ pub struct NewRevisionRequest {
     pub expected: ExpectedEtag,
 }
 
-/// A revision that was created or found.
 #[derive(Clone, Debug)]
 pub struct CreatedRevision {
     pub revision: TaskRevision,

@@ -17,12 +17,10 @@ use crate::{
 };
 
 impl Account {
-    /// Creates a role.
     pub async fn create_role(&self, name: Name) -> Result<Role> {
         self.write(CreateRole(name), WriteMode::Store).await
     }
 
-    /// Deletes a role.
     pub async fn delete_role(&self, id: RoleId) -> Result<()> {
         self.write(DeleteRole(id), WriteMode::Store).await
     }

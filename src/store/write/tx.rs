@@ -28,7 +28,6 @@ pub struct Tx<'t> {
     pub mode: WriteMode,
     /// How many bytes of rows the write may read.
     pub max_bytes: MaxBytes,
-    /// Encodes guides of revisions.
     pub guide_codec: GuideCodec,
     /// Whether Citus distributes the tables.
     pub is_distributed: bool,
@@ -50,7 +49,6 @@ impl Account {
 }
 
 impl<'t> Tx<'t> {
-    /// A write of an account that begins now.
     pub fn new(
         account: &Account,
         db: &'t DatabaseTransaction,
@@ -79,7 +77,6 @@ impl<'t> Tx<'t> {
         self.db
     }
 
-    /// Selects the account's rows of a table.
     pub fn find<E: AccountEntity>(&self) -> Select<E> {
         self.scope().find()
     }
@@ -121,7 +118,6 @@ impl<'t> Tx<'t> {
     }
 }
 
-/// The current time.
 pub fn now() -> Timestamp {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -52,7 +52,6 @@ pub struct Writers {
     timeout_error: Outage,
 }
 
-/// A write of an account in the queue.
 pub(super) struct Job {
     account: Account,
     write: Arc<dyn AnyWrite>,

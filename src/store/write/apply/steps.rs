@@ -67,7 +67,6 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Changes the lists of steps of tasks.
     pub fn change_step_lists(&mut self, lists: Vec<StepListChange>) {
         use task::Column;
         for list in lists {
@@ -89,7 +88,6 @@ impl Batch<'_> {
         }
     }
 
-    /// Moves stored steps.
     pub fn move_steps(&mut self, moved: Vec<(StepId, Place)>) {
         let rows = moved.into_iter().map(|(step, place)| {
             let row = step::Model {

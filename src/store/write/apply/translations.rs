@@ -39,7 +39,7 @@ struct Rows<M> {
 
 impl<M> Rows<M> {
     /// Adds the translations that differ between two states of a task or step, and those that have a
-    /// source in `sources`. `row` makes a row from a translation and this source.
+    /// `source`, from which `row` makes their rows.
     fn add<T: PartialEq, S>(
         &mut self,
         id: Uuid,
@@ -113,7 +113,6 @@ impl Translations {
         );
     }
 
-    /// Adds automatic translations.
     pub fn add_automatic(
         &mut self,
         tasks: &[TranslatedTask],
