@@ -1,5 +1,7 @@
 //! Tasks.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     decide::WriteContext,
     dependency::Group,
@@ -20,7 +22,7 @@ use super::{
 pub const MAX_TASK_STEPS: usize = 10_000;
 
 /// Who may see a task, with the numbers of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessLevel {
     /// End users.
     User = 0,
@@ -107,15 +109,20 @@ pub struct NewTask {
     pub content: TaskContent,
 }
 
-/// The fields that a task has of its own and that updates change.
-#[derive(Clone, Debug, PartialEq)]
+/// The fields that a task has of its own and that updates change. The JSON form is for the database,
+/// which stores some fields elsewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TaskContent {
     /// When it is visible; `None` is always.
     pub dependencies: Option<Group>,
+    #[serde(skip)]
     pub published: Published,
     pub roles: Vec<AccessLevel>,
     /// The caller's own id; a managed task has none.
+    #[serde(skip)]
     pub external_id: Option<ExternalId>,
+    #[serde(skip)]
     pub translations: TaskTranslations,
 }
 

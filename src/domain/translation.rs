@@ -5,6 +5,8 @@ use std::{
     fmt,
 };
 
+use serde::{Deserialize, Serialize};
+
 mod registry;
 
 use super::{
@@ -75,16 +77,19 @@ pub struct TaskTranslation {
     pub locked: bool,
 }
 
-/// A step's texts in one language.
-#[derive(Clone, Debug, PartialEq)]
+/// A step's texts in one language. The JSON form is for the database, which stores some fields elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StepTranslation {
     pub title: Option<Title>,
+    #[serde(skip)]
     pub body: Option<Body>,
     /// The instructions; empty if not translated.
     pub instructions: Vec<Instruction>,
     /// The question, if translated; never linked.
     pub feedback: Option<Feedback>,
     /// Whether automatic translation must not change it.
+    #[serde(skip)]
     pub locked: bool,
 }
 

@@ -19,10 +19,9 @@ use crate::{
 };
 
 pub use step::{StepFields, StepRows, read_step, step_row};
-pub use task::{KIND_LINKED, LockedTaskRow, TaskFields, TaskRows, read_task, task_row};
+pub use task::{KIND_LINKED, LockedTaskRow, TaskRows, read_task, task_row};
 pub use translation::{
-    StepTranslationTexts, read_step_translation, read_task_translation, step_translation_row,
-    task_translation_row,
+    read_step_translation, read_task_translation, step_translation_row, task_translation_row,
 };
 
 impl TryGetable for TaskId {

@@ -11,21 +11,28 @@ use crate::domain::{
     translation::StepTranslations,
 };
 
-/// The fields of every type of step. By default, all are empty and the step is published.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The fields of every type of step. By default, all are empty and the step is published. The JSON form
+/// is for the database, which stores some fields elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StepContent {
+    #[serde(skip)]
     pub body: Option<Body>,
     /// When it is visible; `None` is always.
+    #[serde(skip)]
     pub dependencies: Option<Group>,
     /// The caller's own id.
+    #[serde(skip)]
     pub external_id: Option<ExternalId>,
     /// Instructions of the caller's own shape.
     pub instructions: Vec<Instruction>,
     pub looping: Option<Looping>,
     pub parts: Vec<Tag>,
+    #[serde(skip)]
     pub published: Published,
     pub skills: Vec<Tag>,
     pub tags: Vec<Tag>,
+    #[serde(skip)]
     pub translations: StepTranslations,
 }
 

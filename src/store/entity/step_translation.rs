@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-use crate::store::{json::Json, rows::StepTranslationTexts};
+use crate::{domain::translation::StepTranslation, store::json::Json};
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "step_translations")]
@@ -14,7 +14,8 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     pub language: String,
     pub locked: bool,
-    pub content: Json<StepTranslationTexts>,
+    /// Its texts except the body.
+    pub content: Json<StepTranslation>,
     /// The step's title when this translation was written.
     pub translated_from_title: String,
     /// The step's `rest_digest` when this translation was written.

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-use crate::store::{json::Json, rows::TaskFields};
+use crate::{domain::task::TaskContent, store::json::Json};
 
 #[derive(Clone, Debug, Default, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "tasks")]
@@ -42,7 +42,7 @@ pub struct Model {
     pub created_ts: i64,
     pub modified_ts: i64,
     /// The fields that no statement filters or sorts by. They may be large.
-    pub content: Json<TaskFields>,
+    pub content: Json<TaskContent>,
 }
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -49,7 +49,6 @@ const MEMORY_PER_ROW: usize = 1_600;
 /// What a guide is read from.
 #[derive(Debug)]
 pub enum GuideSource {
-    /// A stored task.
     Stored(TaskId),
     /// A document that is not stored.
     Document(Arc<Document>),
@@ -69,7 +68,6 @@ impl ReadGuide {
         self.draft.weight() + self.outside.weight()
     }
 
-    /// How many steps it has.
     pub fn step_count(&self) -> usize {
         self.draft.steps().count()
     }

@@ -34,11 +34,10 @@ pub struct NameUser {
 }
 
 /// The fields that name variables. A task has no question.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub struct NamingFields {
-    #[serde(default)]
     pub question: Option<Feedback>,
-    #[serde(default)]
     pub dependencies: Option<Group>,
 }
 

@@ -34,37 +34,29 @@ use crate::{
     },
 };
 
-/// The input of a preview.
 #[derive(Debug)]
 pub struct PreviewCall {
-    /// The guide.
     pub source: GuideSource,
     /// The digest of the document, if the guide is one.
     pub document: Option<[u8; 32]>,
-    /// Variables that the caller declares.
     pub known: KnownVariables,
-    /// What is shown.
     pub options: PreviewOptions,
     /// Whether bodies are shown.
     pub bodies: bool,
     /// Where the page starts, and the fingerprint that its token has; `None` for the
     /// first page.
     pub after: Option<(usize, Fingerprint)>,
-    /// How many steps the page has at most.
     pub size: PageSize,
 }
 
-/// A page of a preview.
 pub struct PreviewPage {
     /// The preview of the whole guide.
     pub preview: Preview,
-    /// The fingerprint of the guide.
     pub fingerprint: Fingerprint,
     /// The index of the first listed step of the page.
     pub start: usize,
     /// How many listed steps the page has.
     pub count: usize,
-    /// Whether bodies are shown.
     pub with_bodies: bool,
     /// The stored bodies of the page, by step and language; `None` for the source.
     pub bodies: BTreeMap<(StepId, Option<Language>), Body>,

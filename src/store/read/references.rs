@@ -10,7 +10,7 @@ use crate::{
         Error, Result,
         analysis::{
             Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
-            ReferencePlace, VariableFilter,
+            ReferencePlace,
         },
         feedback::Feedback,
         ids::{StepId, TaskId},
@@ -35,13 +35,6 @@ impl Account {
         after: Option<ReferenceCursor>,
         size: PageSize,
     ) -> Result<ReferencePage> {
-        if let ReferenceFilter::Variable(VariableFilter {
-            task: Some(task), ..
-        }) = filter
-        {
-            // Fails if the task does not exist.
-            self.order_epoch(*task).await?;
-        }
         let (after, size) = (after.as_ref(), size.get() as usize);
         self.read_snapshot(|snapshot, max_bytes| async move {
             let scope = snapshot.scope();

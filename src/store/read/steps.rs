@@ -104,13 +104,13 @@ pub async fn with_translations(
     Ok(join_translations(rows, |row| row.guid, translations, owner))
 }
 
-/// The order epoch of a task.
-async fn get_order_epoch(
+/// The order epoch of a task. Fails with [`Error::TaskNotFound`] if there is no such task.
+pub async fn get_order_epoch(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
 ) -> Result<i64, StoreError> {
     let epochs: Vec<i64> = order_epoch(scope, task).into_tuple().all(scope.db).await?;
-    let epoch = epochs.first().copied();
+    let epoch = epochs.into_iter().next();
     Ok(epoch.ok_or_else(|| Error::task_not_found(task, "task"))?)
 }
 
@@ -323,10 +323,5 @@ impl Account {
             page.read(snapshot.scope(), max_bytes).await
         })
         .await
-    }
-
-    /// The task's order epoch. Fails with [`Error::TaskNotFound`] if there is no such task.
-    pub(in crate::store) async fn order_epoch(&self, task: TaskId) -> Result<i64> {
-        Ok(get_order_epoch(self.reader(), task).await?)
     }
 }

@@ -11,14 +11,17 @@ use sea_orm::{
 };
 use uuid::Uuid;
 
-use super::{group_by_id, read_by_ids, steps::step_bytes};
+use super::{
+    join_translations, read_by_ids,
+    steps::{get_order_epoch, step_bytes},
+};
 use crate::{
     domain::{
         Result,
         ids::{StepId, TaskId},
         page::{PAGE_BYTES, PageSize},
         text::Body,
-        translation::MAX_LANGUAGES,
+        translation::{Language, MAX_LANGUAGES},
         translation_work::{
             ResourceId, SourceDigest, SourceTexts, TranslationState, TranslationWork,
             TranslationWorkCursor, TranslationWorkFilter, TranslationWorkPage,
@@ -48,43 +51,34 @@ impl Account {
         after: Option<TranslationWorkCursor>,
         size: PageSize,
     ) -> Result<TranslationWorkPage> {
-        if let Some(task) = filter.task {
-            // Fails if the task does not exist.
-            self.order_epoch(task).await?;
-        }
         self.read_snapshot(|snapshot, max_bytes| async move {
             let scope = snapshot.scope();
-            let page = find_work(scope, filter, after, size).await?;
-            // A page has about `PAGE_BYTES`, except that a single source may be larger.
-            if page.bytes > LARGE_PAGE_BYTES {
-                max_bytes.check(page.bytes)?;
+            if let Some(task) = filter.task {
+                // Fails if the task does not exist.
+                get_order_epoch(scope, task).await?;
             }
-            let items = read_sources(scope, filter, page.found).await?;
-            let next = page.next;
+            let (found, next) = find_work(scope, filter, after, size).await?;
+            // A page has about `PAGE_BYTES`, except that a single source may be larger.
+            let bytes = found.iter().map(|found| found.bytes).sum();
+            if bytes > LARGE_PAGE_BYTES {
+                max_bytes.check(bytes)?;
+            }
+            let items = read_sources(scope, found).await?;
             Ok(TranslationWorkPage { items, next })
         })
         .await
     }
 }
 
-/// A page of work before the sources are read.
-#[derive(Default)]
-struct FoundPage {
-    found: Vec<FoundWork>,
-    /// The bytes of the sources.
-    bytes: i64,
-    /// Where the next page starts; `None` at the end.
-    next: Option<TranslationWorkCursor>,
-}
-
 /// A missing or outdated translation, before the source is read.
 struct FoundWork {
     cursor: TranslationWorkCursor,
-    /// The index of the requested language.
-    language: usize,
+    language: Language,
     state: TranslationState,
     /// The name of the task, or the title of the step.
     title: String,
+    /// The bytes of the source.
+    bytes: i64,
 }
 
 /// Finds the work of a page, and where the next one begins.
@@ -93,42 +87,40 @@ async fn find_work(
     filter: &TranslationWorkFilter,
     after: Option<TranslationWorkCursor>,
     size: PageSize,
-) -> Result<FoundPage, StoreError> {
-    let mut page = FoundPage::default();
+) -> Result<(Vec<FoundWork>, Option<TranslationWorkCursor>), StoreError> {
+    let (mut page, mut page_bytes) = (Vec::new(), 0_i64);
     let mut cursor = after.unwrap_or(TranslationWorkCursor::START);
     for _ in 0..MAX_BATCHES {
         let resources = examine(scope, filter, cursor).await?;
         let is_last = resources.len() < BATCH_ROWS;
-        for resource in resources {
+        for (resource, translations) in resources {
             let is_resumed = cursor.guid == resource.guid;
             let done = if is_resumed { cursor.languages } else { 0 };
-            for (language, tag) in filter.languages.iter().enumerate().skip(done) {
-                let state = resource.translation_state(tag.as_str());
+            for (index, language) in filter.languages.iter().enumerate().skip(done) {
                 let here = TranslationWorkCursor {
                     guid: resource.guid,
-                    languages: language + 1,
+                    languages: index + 1,
                     ..cursor
                 };
-                if let Some(state) = state {
-                    let bytes = page.bytes.saturating_add(resource.bytes);
-                    let fits = bytes <= PAGE_BYTES as i64 || page.found.is_empty();
-                    if page.found.len() >= size.get() as usize || !fits {
-                        page.next = Some(cursor);
-                        return Ok(page);
+                if let Some(state) = resource.translation_state(&translations, language) {
+                    page_bytes = page_bytes.saturating_add(resource.bytes);
+                    let has_room = page.len() < size.get() as usize;
+                    if !page.is_empty() && !(has_room && page_bytes <= PAGE_BYTES as i64) {
+                        return Ok((page, Some(cursor)));
                     }
-                    page.bytes = bytes;
-                    page.found.push(FoundWork {
+                    page.push(FoundWork {
                         cursor: here,
-                        language,
+                        language: language.clone(),
                         state,
                         title: resource.title.clone(),
+                        bytes: resource.bytes,
                     });
                 }
                 cursor = here;
             }
         }
         if is_last && cursor.steps {
-            return Ok(page);
+            return Ok((page, None));
         }
         if is_last {
             cursor = TranslationWorkCursor {
@@ -137,8 +129,7 @@ async fn find_work(
             };
         }
     }
-    page.next = Some(cursor);
-    Ok(page)
+    Ok((page, Some(cursor)))
 }
 
 /// A task or step without its texts.
@@ -152,9 +143,6 @@ struct Resource {
     title: String,
     /// The digest of a step's other texts; `None` for a task.
     rest_digest: Option<Vec<u8>>,
-    /// Its translations into the requested languages.
-    #[sea_orm(skip)]
-    translations: Vec<StoredTranslation>,
 }
 
 /// A translation without its texts.
@@ -173,43 +161,54 @@ struct StoredTranslation {
 impl Resource {
     /// Why it needs a translation into a requested language; `None` if it needs none, or has as many
     /// languages as it may have.
-    fn translation_state(&self, language: &str) -> Option<TranslationState> {
-        let mut translations = self.translations.iter();
-        match translations.find(|translation| translation.language == language) {
+    fn translation_state(
+        &self,
+        translations: &[StoredTranslation],
+        language: &Language,
+    ) -> Option<TranslationState> {
+        let mut translations = translations.iter();
+        match translations.find(|translation| translation.language == language.as_str()) {
             Some(translation) => {
                 let is_fresh = translation.from_title == self.title
                     && translation.from_rest == self.rest_digest;
-                let is_outdated = !translation.locked && !is_fresh;
-                is_outdated.then_some(TranslationState::Outdated)
+                (!translation.locked && !is_fresh).then_some(TranslationState::Outdated)
             }
             None => {
-                let count = usize::try_from(self.language_count).unwrap_or_default();
-                (count < MAX_LANGUAGES).then_some(TranslationState::Missing)
+                let has_room = self.language_count < MAX_LANGUAGES as i64;
+                has_room.then_some(TranslationState::Missing)
             }
         }
     }
 }
 
-/// Reads the next tasks or steps after a cursor.
+/// Reads the next tasks or steps after a cursor, with their translations into the requested languages.
 async fn examine(
     scope: Scope<'_, impl ConnectionTrait>,
     filter: &TranslationWorkFilter,
     cursor: TranslationWorkCursor,
-) -> Result<Vec<Resource>, StoreError> {
-    let mut resources = if cursor.steps {
+) -> Result<Vec<(Resource, Vec<StoredTranslation>)>, StoreError> {
+    let languages = filter.languages.iter().map(Language::as_str);
+    let (resources, translations) = if cursor.steps {
         use step::Column;
         let steps = scope
             .find::<step::Entity>()
             .select_only()
             .columns([Column::Guid, Column::LanguageCount])
-            .expr_as(step_bytes(), "bytes")
-            .columns([Column::Title, Column::RestDigest]);
-        let steps = match filter.task {
-            // To order or limit them by id would tempt SQLite to look at all steps of the account.
-            Some(task) => steps.filter(Column::Task.eq(task.0)),
-            None => batch(steps, Column::Guid, cursor),
-        };
-        steps.into_model::<Resource>().all(scope.db).await?
+            .columns([Column::Title, Column::RestDigest])
+            .expr_as(step_bytes(), "bytes");
+        let steps = list(scope, steps, Column::Guid, Column::Task, filter, cursor).await?;
+        use step_translation::Column as Translation;
+        let translations = scope
+            .find::<step_translation::Entity>()
+            .select_only()
+            .column_as(Translation::Step, "resource")
+            .columns([Translation::Language, Translation::Locked])
+            .column_as(Translation::TranslatedFromTitle, "from_title")
+            .column_as(Translation::TranslatedFromRest, "from_rest")
+            .filter(Translation::Language.is_in(languages));
+        let ids = translated(&steps);
+        let translations = read_by_ids(scope, translations, Translation::Step, ids).await?;
+        (steps, translations)
     } else {
         use task::Column;
         let tasks = scope
@@ -218,95 +217,68 @@ async fn examine(
             .columns([Column::Guid, Column::LanguageCount])
             .column_as(Column::Size, "bytes")
             .column_as(Column::Name, "title");
-        let tasks = match filter.task {
-            Some(task) => tasks.filter(Column::Guid.eq(task.0)),
-            None => batch(tasks, Column::Guid, cursor),
-        };
-        tasks.into_model().all(scope.db).await?
-    };
-    // A resource is skipped once all its languages are examined.
-    let is_examined = cursor.languages >= filter.languages.len();
-    resources.retain(|resource| {
-        resource.guid > cursor.guid || (resource.guid == cursor.guid && !is_examined)
-    });
-    resources.sort_unstable_by_key(|resource| resource.guid);
-    resources.truncate(BATCH_ROWS);
-    let translated = resources.iter().filter(|row| row.language_count > 0);
-    let translated: Vec<Uuid> = translated.map(|row| row.guid).collect();
-    let translations = read_translations(scope, filter, cursor.steps, translated).await?;
-    let mut by_resource = group_by_id(translations, |translation| translation.resource);
-    for resource in &mut resources {
-        resource.translations = by_resource.remove(&resource.guid).unwrap_or_default();
-    }
-    Ok(resources)
-}
-
-/// The next rows after a cursor, and the cursor's own row.
-fn batch<E: EntityTrait>(
-    rows: Select<E>,
-    guid: E::Column,
-    cursor: TranslationWorkCursor,
-) -> Select<E> {
-    rows.filter(guid.gte(cursor.guid))
-        .order_by_asc(guid)
-        .limit(BATCH_ROWS as u64 + 1)
-}
-
-/// The translations of tasks, or of steps, into the requested languages.
-async fn read_translations(
-    scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
-    of_steps: bool,
-    resources: Vec<Uuid>,
-) -> Result<Vec<StoredTranslation>, StoreError> {
-    let languages = filter.languages.iter().map(|language| language.as_str());
-    if of_steps {
-        use step_translation::Column;
-        let translations = scope
-            .find::<step_translation::Entity>()
-            .select_only()
-            .column_as(Column::Step, "resource")
-            .columns([Column::Language, Column::Locked])
-            .column_as(Column::TranslatedFromTitle, "from_title")
-            .column_as(Column::TranslatedFromRest, "from_rest")
-            .filter(Column::Language.is_in(languages));
-        read_by_ids(scope, translations, Column::Step, resources).await
-    } else {
-        use task_translation::Column;
+        let tasks = list(scope, tasks, Column::Guid, Column::Guid, filter, cursor).await?;
+        use task_translation::Column as Translation;
         let translations = scope
             .find::<task_translation::Entity>()
             .select_only()
-            .column_as(Column::Task, "resource")
-            .columns([Column::Language, Column::Locked])
-            .column_as(Column::TranslatedFromName, "from_title")
-            .filter(Column::Language.is_in(languages));
-        read_by_ids(scope, translations, Column::Task, resources).await
-    }
+            .column_as(Translation::Task, "resource")
+            .columns([Translation::Language, Translation::Locked])
+            .column_as(Translation::TranslatedFromName, "from_title")
+            .filter(Translation::Language.is_in(languages));
+        let ids = translated(&tasks);
+        let translations = read_by_ids(scope, translations, Translation::Task, ids).await?;
+        (tasks, translations)
+    };
+    let owner = |translation: &StoredTranslation| translation.resource;
+    let id = |resource: &Resource| resource.guid;
+    Ok(join_translations(resources, id, translations, owner))
+}
+
+/// The next rows of a table after a cursor. With a task, those that have its id in `task`.
+async fn list<E: EntityTrait>(
+    scope: Scope<'_, impl ConnectionTrait>,
+    rows: Select<E>,
+    guid: E::Column,
+    task: E::Column,
+    filter: &TranslationWorkFilter,
+    cursor: TranslationWorkCursor,
+) -> Result<Vec<Resource>, StoreError> {
+    let rows = match filter.task {
+        // To order or limit them by id would tempt SQLite to look at all steps of the account.
+        Some(id) => rows.filter(task.eq(id.0)),
+        None => rows
+            .filter(guid.gte(cursor.guid))
+            .order_by_asc(guid)
+            .limit(BATCH_ROWS as u64 + 1),
+    };
+    let mut rows: Vec<Resource> = rows.into_model().all(scope.db).await?;
+    // A resource is skipped once all its languages are examined.
+    let is_examined = cursor.languages >= filter.languages.len();
+    rows.retain(|row| row.guid > cursor.guid || (row.guid == cursor.guid && !is_examined));
+    rows.sort_unstable_by_key(|row| row.guid);
+    rows.truncate(BATCH_ROWS);
+    Ok(rows)
+}
+
+/// The ids of those that have translations.
+fn translated(resources: &[Resource]) -> impl Iterator<Item = Uuid> {
+    let translated = resources.iter().filter(|row| row.language_count > 0);
+    translated.map(|row| row.guid)
 }
 
 /// Adds the source texts to the work found.
 async fn read_sources(
     scope: Scope<'_, impl ConnectionTrait>,
-    filter: &TranslationWorkFilter,
     found: Vec<FoundWork>,
 ) -> Result<Vec<(TranslationWork, TranslationWorkCursor)>, StoreError> {
     let steps = found.iter().filter(|found| found.cursor.steps);
     let mut steps: Vec<Uuid> = steps.map(|found| found.cursor.guid).collect();
     steps.dedup();
-    let mut sources: HashMap<Uuid, (SourceTexts, SourceDigest)> = HashMap::new();
     let rows = scope.find::<step::Entity>();
-    let rows: Vec<step::Model> = read_by_ids(scope, rows, step::Column::Guid, steps).await?;
-    for row in rows {
-        let rest = read_digest(row.rest_digest, "rest_digest")?;
-        let digest = SourceDigest::of_step(&row.title, rest);
-        let source = SourceTexts::Step {
-            title: row.title,
-            body: valid(row.body.map(Body::parse).transpose(), "body")?,
-            instructions: row.content.0.instructions,
-            feedback: row.content.0.question,
-        };
-        sources.insert(row.guid, (source, digest));
-    }
+    let rows = read_by_ids(scope, rows, step::Column::Guid, steps).await?;
+    let sources = rows.into_iter().map(step_source);
+    let sources: HashMap<_, _> = sources.collect::<Result<_, StoreError>>()?;
     let work = found.into_iter().filter_map(|found| {
         let guid = found.cursor.guid;
         let (resource, (source, digest)) = if found.cursor.steps {
@@ -318,7 +290,7 @@ async fn read_sources(
         };
         let work = TranslationWork {
             resource,
-            language: filter.languages.get(found.language)?.clone(),
+            language: found.language,
             state: found.state,
             source,
             digest,
@@ -326,4 +298,16 @@ async fn read_sources(
         Some((work, found.cursor))
     });
     Ok(work.collect())
+}
+
+fn step_source(row: step::Model) -> Result<(Uuid, (SourceTexts, SourceDigest)), StoreError> {
+    let rest = read_digest(row.rest_digest, "rest_digest")?;
+    let digest = SourceDigest::of_step(&row.title, rest);
+    let source = SourceTexts::Step {
+        title: row.title,
+        body: valid(row.body.map(Body::parse).transpose(), "body")?,
+        instructions: row.content.0.content.instructions,
+        feedback: row.content.0.question,
+    };
+    Ok((row.guid, (source, digest)))
 }

@@ -36,23 +36,19 @@ const MAX_PAGE_TIME: Duration = Duration::from_secs(2);
 /// The maximum number of tasks that a call validates.
 const MAX_TASKS: u32 = (STEPS_PER_CALL / TASK_COST_STEPS) as u32;
 
-/// The request of a validation.
 #[derive(Debug)]
 pub struct ValidationCall {
-    /// The guide.
     pub source: GuideSource,
     /// The digest of the document, if the guide is one.
     pub document: Option<[u8; 32]>,
     /// Stored tasks that the document replaces.
     pub replaced: BTreeSet<TaskId>,
-    /// How it is validated.
     pub options: ValidationOptions,
     /// The options as they were sent, for the fingerprint.
     pub options_bytes: Vec<u8>,
     /// Where the page starts, and the fingerprint that its token has; `None` for the
     /// first page.
     pub after: Option<(usize, Fingerprint)>,
-    /// How many findings the page has at most.
     pub size: PageSize,
     /// The fingerprint of an earlier response; may be empty. Only the first page compares it.
     pub known_fingerprint: String,
@@ -61,44 +57,34 @@ pub struct ValidationCall {
 /// A page of the findings of a guide.
 #[derive(Debug)]
 pub struct ValidationPage {
-    /// The findings.
     pub findings: Vec<Finding>,
     /// The index of the first of them.
     pub start: usize,
-    /// Whether there are more.
     pub more: bool,
     /// The counts of the whole guide.
     pub counts: FindingCounts,
-    /// The fingerprint of the guide.
     pub fingerprint: Fingerprint,
     /// Whether it is the one that the caller sent.
     pub unchanged: bool,
 }
 
-/// The request of a list of findings.
 #[derive(Debug)]
 pub struct FindingsCall {
-    /// Which tasks are validated.
     pub filter: TaskFilter,
-    /// How they are validated.
     pub options: ValidationOptions,
-    /// Where the page starts; `None` for the first page.
     pub after: Option<FindingsCursor>,
-    /// How many findings the page has at most.
     pub size: PageSize,
 }
 
 /// A point in a list of findings: within those of a task, or after them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingsCursor {
-    /// The task.
     pub task: TaskId,
     /// How many of its findings were listed, and the id of the last of them. The next page starts after
     /// that one, wherever it is when the guide has changed. `None` if there are no more.
     pub listed: Option<(usize, String)>,
 }
 
-/// A page of the findings of an account.
 #[derive(Debug, Default)]
 pub struct FindingsPage {
     /// The findings, each with the cursor after it.
@@ -108,7 +94,6 @@ pub struct FindingsPage {
 }
 
 impl Account {
-    /// Validates a guide.
     pub async fn validate_task(&self, call: ValidationCall) -> Result<ValidationPage> {
         let options = Arc::new(call.options);
         let (start, seen) = call.after.unzip();

@@ -12,12 +12,11 @@ use crate::{
         external_id::ExternalId,
         feedback::Feedback,
         ids::{StepId, TaskId},
-        json::Instruction,
         order::Place,
         row_version::RowVersion,
         size::{StepSize, stored_count},
-        step::{Cost, Looping, Step, StepContent, StepKind, StepType, SubtaskRef},
-        text::{Body, Tag},
+        step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
+        text::Body,
         time::Timestamp,
         translation_work::SourceDigest,
     },
@@ -32,28 +31,12 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepFields {
-    #[serde(skip_serializing_if = "is_zero")]
     pub cost: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dependencies: Option<Group>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Feedback>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub instructions: Vec<Instruction>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub looping: Option<Looping>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Tag>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub skills: Vec<Tag>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<Tag>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    /// Not in `content`, so that both tasks and steps have them here.
+    pub dependencies: Option<Group>,
+    pub content: StepContent,
     pub r_data: Map<String, Value>,
-}
-
-fn is_zero(number: &i32) -> bool {
-    *number == 0
 }
 
 /// The row of a step with those of its translations.
@@ -83,16 +66,12 @@ pub fn read_step((row, translations): StepRows) -> Result<(Step, Place), StoreEr
             body: valid(row.body.map(Body::parse).transpose(), "body")?,
             dependencies: fields.dependencies,
             external_id: read_external_id(row.external_id)?,
-            instructions: fields.instructions,
-            looping: fields.looping,
-            parts: fields.parts,
             published: read_published(row.published)?,
-            skills: fields.skills,
-            tags: fields.tags,
             translations: translations
                 .into_iter()
                 .map(read_step_translation)
                 .collect::<Result<_, _>>()?,
+            ..fields.content
         },
         link: read_link(row.is_link, subtask.map(|subtask| subtask.task))?,
         r_data: fields.r_data,
@@ -119,7 +98,7 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
     let rest_digest = SourceDigest::of_step_content(&step).0.to_vec();
-    let (kind, content) = (step.kind, step.content);
+    let (kind, mut content) = (step.kind, step.content);
     let (step_type, cost, subtask) = (kind.step_type(), kind.cost(), kind.subtask());
     if step.link.is_some() && step.link != subtask.map(|subtask| subtask.task) {
         return Err(Error::Internal("a link that is not the subtask".to_owned()).into());
@@ -132,7 +111,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         kind: step_type.number(),
         product_id: step.product.get(),
         title: step.title,
-        external_id: content.external_id.map(ExternalId::into_string),
+        external_id: content.external_id.take().map(ExternalId::into_string),
         published: content.published.get(),
         subtask_id: subtask.map(|subtask| subtask.task.0),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
@@ -146,18 +125,14 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         indexed: false,
         created_ts: step.row_version.created.0,
         modified_ts: step.row_version.modified.0,
+        body: content.body.take().map(Body::into_string),
         content: Json(StepFields {
             cost: cost.get(),
-            dependencies: content.dependencies,
             question: kind.into_feedback(),
-            instructions: content.instructions,
-            looping: content.looping,
-            parts: content.parts,
-            skills: content.skills,
-            tags: content.tags,
+            dependencies: content.dependencies.take(),
+            content,
             r_data: step.r_data,
         }),
-        body: content.body.map(Body::into_string),
     };
     Ok(step::ActiveModel {
         indexed: NotSet,

@@ -1,17 +1,15 @@
 use sea_orm::IntoActiveModel;
-use serde::{Deserialize, Serialize};
 
 use super::{
     read_account, read_external_id, read_product, read_published, read_task_translation, valid,
 };
 use crate::{
     domain::{
-        dependency::Group,
         ids::{StepId, TaskId},
         order::Numbering,
         row_version::RowVersion,
         size::{stored_count, task_size},
-        task::{AccessLevel, IndexState, LockedTask, ManagedBy, Task, TaskContent},
+        task::{IndexState, LockedTask, ManagedBy, Task, TaskContent},
         text::Name,
         time::Timestamp,
     },
@@ -25,24 +23,11 @@ use crate::{
 /// The number of the API's `TASK_TYPE_LINKED`, stored in `kind`.
 pub const KIND_LINKED: i32 = 1;
 
-/// The fields of a task that no statement filters or sorts by: the column `content`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TaskFields {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dependencies: Option<Group>,
-    /// The numbers of the access levels in the caller's order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<i32>,
-}
-
 /// The row of a task with those of its translations.
 pub type TaskRows = (task::Model, Vec<task_translation::Model>);
 
 /// A task with the ids of its steps in order.
 pub fn read_task((row, translations): TaskRows, steps: Vec<StepId>) -> Result<Task, StoreError> {
-    let Json(fields) = row.content;
-    let level = |number| AccessLevel::from_number(number).ok_or(StoreError::Corrupt("roles"));
     let managed = row.parent_guid.filter(|_| row.kind == KIND_LINKED);
     Ok(Task {
         guid: TaskId(row.guid),
@@ -50,18 +35,13 @@ pub fn read_task((row, translations): TaskRows, steps: Vec<StepId>) -> Result<Ta
         name: valid(Name::parse(row.name), "name")?,
         product: read_product(row.product_id)?,
         content: TaskContent {
-            dependencies: fields.dependencies,
             published: read_published(row.published)?,
-            roles: fields
-                .roles
-                .into_iter()
-                .map(level)
-                .collect::<Result<_, _>>()?,
             external_id: read_external_id(row.external_id)?,
             translations: translations
                 .into_iter()
                 .map(read_task_translation)
                 .collect::<Result<_, _>>()?,
+            ..row.content.0
         },
         managed: managed.map(|parent| ManagedBy {
             parent: TaskId(parent),
@@ -167,10 +147,7 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         mvn_ts: task.index.at.map(|at| at.0),
         created_ts: task.row_version.created.0,
         modified_ts: task.row_version.modified.0,
-        content: Json(TaskFields {
-            dependencies: content.dependencies.clone(),
-            roles: content.roles.iter().map(|level| level.number()).collect(),
-        }),
+        content: Json(content.clone()),
     }
     .into_active_model()
 }

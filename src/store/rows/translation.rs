@@ -1,13 +1,10 @@
 use sea_orm::IntoActiveModel;
-use serde::{Deserialize, Serialize};
 
 use super::valid;
 use crate::{
     domain::{
-        feedback::Feedback,
         ids::{AccountId, StepId, TaskId},
-        json::Instruction,
-        text::{Body, Name, Title},
+        text::{Body, Name},
         translation::{Language, StepTranslation, TaskTranslation},
         translation_work::SourceDigest,
     },
@@ -18,28 +15,13 @@ use crate::{
     },
 };
 
-/// The texts of a step's translation except its body: the column `content`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StepTranslationTexts {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<Title>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub instructions: Vec<Instruction>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub question: Option<Feedback>,
-}
-
 pub fn read_step_translation(
     row: step_translation::Model,
 ) -> Result<(Language, StepTranslation), StoreError> {
-    let Json(texts) = row.content;
     let translation = StepTranslation {
-        title: texts.title,
         body: valid(row.body.map(Body::parse).transpose(), "body")?,
-        instructions: texts.instructions,
-        feedback: texts.question,
         locked: row.locked,
+        ..row.content.0
     };
     Ok((Language::stored(row.language), translation))
 }
@@ -92,10 +74,9 @@ pub fn step_translation_row(
         step: step.0,
         language: language.as_str().to_owned(),
         locked: translation.locked,
-        content: Json(StepTranslationTexts {
-            title: translation.title.clone(),
-            instructions: translation.instructions.clone(),
-            question: translation.feedback.clone(),
+        content: Json(StepTranslation {
+            body: None,
+            ..translation.clone()
         }),
         translated_from_title: source_title.to_owned(),
         translated_from_rest: source_rest.0.to_vec(),

@@ -24,6 +24,7 @@ use crate::{
         read::{
             MaxBytes, count_within_page_bytes,
             name_users::{NameUser, NamingFields, name_uses, read_texts, read_users},
+            steps::get_order_epoch,
         },
         rows::read_product,
     },
@@ -43,6 +44,10 @@ pub async fn to_variable(
     size: usize,
     max_bytes: MaxBytes,
 ) -> Result<ReferencePage, StoreError> {
+    if let Some(task) = filter.task {
+        // Fails if the task does not exist.
+        get_order_epoch(scope, task).await?;
+    }
     let mut cursor = after.unwrap_or_else(|| {
         ReferenceCursor::start_of(match filter.may_have_setters() {
             true => ReferenceKind::Sets,
