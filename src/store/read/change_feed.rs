@@ -120,11 +120,9 @@ impl Account {
             FeedStart::After(cursor) => {
                 let first = entries.first().map(entry_cursor);
                 // The entry at the mark is deleted, and the mark tells its transaction.
-                let is_at_mark = cursor.position == state.pruned;
-                let stored = if is_at_mark {
-                    Some(state.pruned())
-                } else {
-                    first
+                let stored = match cursor.position == state.pruned {
+                    true => Some(state.pruned()),
+                    false => first,
                 };
                 if stored != Some(cursor) || cursor.position < state.pruned {
                     return Err(Error::from(Precondition::CursorExpired).into());
@@ -140,31 +138,28 @@ impl Account {
                 newest.map_or(state.pruned(), |newest| entry_cursor(&newest))
             }
         };
-        let mut page = FeedPage {
-            entries: Vec::new(),
-            next: from,
-            is_at_head: false,
-            caught_up: false,
-        };
+        let (mut page, mut next, mut examined) = (Vec::new(), from, 0);
         let mut entries = entries.into_iter().peekable();
-        for _ in 0..max_examined {
-            if page.entries.len() == size {
-                break;
-            }
-            let Some(entry) = entries.next() else {
-                break;
-            };
-            page.next = entry_cursor(&entry);
+        while page.len() < size
+            && examined < max_examined
+            && let Some(entry) = entries.next()
+        {
+            examined += 1;
+            next = entry_cursor(&entry);
             // A transaction is sequenced as a whole.
-            let next = entries.peek();
-            let is_last = next.is_none_or(|next| next.transaction_id != entry.transaction_id);
+            let is_last = (entries.peek())
+                .is_none_or(|following| following.transaction_id != entry.transaction_id);
             if task.is_none_or(|task| task.0 == entry.task) {
-                page.entries.push(read_entry(entry, is_last)?);
+                page.push(read_entry(entry, is_last)?);
             }
         }
-        page.is_at_head = page.next.position == state.head;
-        page.caught_up = page.is_at_head && !state.has_new;
-        Ok(page)
+        let is_at_head = next.position == state.head;
+        Ok(FeedPage {
+            entries: page,
+            next,
+            is_at_head,
+            caught_up: is_at_head && !state.has_new,
+        })
     }
 
     /// The newest position, and whether there are entries without one.

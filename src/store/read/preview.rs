@@ -6,7 +6,6 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, QueryFilter, QuerySelect,
     sea_query::{Expr, ExprTrait},
 };
-use uuid::Uuid;
 
 use super::{GuideSource, MaxBytes};
 use crate::{
@@ -116,7 +115,7 @@ impl Account {
             _memory: memory,
         };
         if let Some(snapshot) = &snapshot {
-            read_bodies(snapshot.scope(), &mut page, max_bytes).await?;
+            page.bodies = read_bodies(snapshot.scope(), &page, max_bytes).await?;
         }
         Ok(page)
     }
@@ -126,16 +125,13 @@ impl Account {
 /// [`StoreError::NeedsLargeReadPermit`] if they are large and only small ones may be read.
 async fn read_bodies(
     scope: Scope<'_, impl ConnectionTrait>,
-    page: &mut PreviewPage,
+    page: &PreviewPage,
     max_bytes: MaxBytes,
-) -> Result<(), StoreError> {
-    let mut sources: Vec<Uuid> = Vec::new();
-    let mut translations: Vec<(Uuid, String)> = Vec::new();
+) -> Result<BTreeMap<(StepId, Option<Language>), Body>, StoreError> {
+    let (mut sources, mut translations) = (Vec::new(), Vec::new());
     let mut bytes = 0_usize;
-    for listed in page.preview.steps.iter().skip(page.start).take(page.count) {
-        let Some(step) = page.preview.guide.step(listed.position) else {
-            continue;
-        };
+    let listed = page.preview.steps.iter().skip(page.start).take(page.count);
+    for step in listed.filter_map(|listed| page.preview.guide.step(listed.position)) {
         let shown = page.preview.texts.body(step);
         let Some(shown) = shown.filter(|_| step.source.origin.is_none()) else {
             continue;
@@ -148,10 +144,11 @@ async fn read_bodies(
         }
     }
     max_bytes.check(stored_count(bytes))?;
+    let mut bodies = BTreeMap::new();
     let body = |body: Option<String>| valid(Body::parse(body.unwrap_or_default()), "body");
     if !sources.is_empty() {
         use step::Column;
-        let rows: Vec<(Uuid, Option<String>)> = scope
+        let rows: Vec<(StepId, Option<String>)> = scope
             .find::<step::Entity>()
             .select_only()
             .columns([Column::Guid, Column::Body])
@@ -160,13 +157,13 @@ async fn read_bodies(
             .all(scope.db)
             .await?;
         for (step, text) in rows {
-            page.bodies.insert((StepId(step), None), body(text)?);
+            bodies.insert((step, None), body(text)?);
         }
     }
     if !translations.is_empty() {
         use step_translation::Column;
         let key = [Column::Step, Column::Language].map(Expr::col);
-        let rows: Vec<(Uuid, String, Option<String>)> = scope
+        let rows: Vec<(StepId, String, Option<String>)> = scope
             .find::<step_translation::Entity>()
             .select_only()
             .columns([Column::Step, Column::Language, Column::Body])
@@ -175,9 +172,8 @@ async fn read_bodies(
             .all(scope.db)
             .await?;
         for (step, language, text) in rows {
-            let key = (StepId(step), Some(Language::stored(language)));
-            page.bodies.insert(key, body(text)?);
+            bodies.insert((step, Some(Language::stored(language))), body(text)?);
         }
     }
-    Ok(())
+    Ok(bodies)
 }

@@ -56,7 +56,7 @@ async fn to_task(
     after: Option<ReferenceCursor>,
     size: usize,
 ) -> Result<ReferencePage, StoreError> {
-    let parents: Vec<Option<Uuid>> = scope
+    let parents: Vec<Option<TaskId>> = scope
         .find::<task::Entity>()
         .select_only()
         .column(task::Column::ParentGuid)
@@ -64,7 +64,7 @@ async fn to_task(
         .into_tuple()
         .all(scope.db)
         .await?;
-    let parent = parents.first().copied();
+    let parent = parents.into_iter().next();
     let parent = parent.ok_or_else(|| Error::task_not_found(task, "task"))?;
     let after = after.unwrap_or_else(|| ReferenceCursor::start_of(ReferenceKind::Subtask));
     let mut items = Vec::new();
@@ -79,7 +79,7 @@ async fn to_task(
     if let Some(parent) = parent
         && items.len() <= size
     {
-        let managing = list_managing_values(scope, task, TaskId(parent)).await?;
+        let managing = list_managing_values(scope, task, parent).await?;
         items.extend(managing.into_iter().filter(|item| after.is_before(item)));
     }
     Ok(page(items, size))
@@ -139,23 +139,20 @@ pub async fn managing_observations(
     parent: TaskId,
     task: TaskId,
 ) -> Result<Vec<(StepId, String, Feedback)>, StoreError> {
-    let rows: Vec<(Uuid, String, Json<StepFields>)> = scope
+    use step::Column;
+    let rows: Vec<(StepId, String, Json<StepFields>)> = scope
         .find::<step::Entity>()
         .select_only()
-        .columns([
-            step::Column::Guid,
-            step::Column::Title,
-            step::Column::Content,
-        ])
-        .filter(step::Column::Task.eq(parent.0))
-        .filter(step::Column::Content.contains(format!("\"link\":\"{task}\"")))
+        .columns([Column::Guid, Column::Title, Column::Content])
+        .filter(Column::Task.eq(parent.0))
+        .filter(Column::Content.contains(format!("\"link\":\"{task}\"")))
         .into_tuple()
         .all(scope.db)
         .await?;
     let observations = rows.into_iter().filter_map(|(step, title, content)| {
         let question = content.0.question?;
         let manages = linked_tasks(&question).any(|linked| linked == task);
-        manages.then_some((StepId(step), title, question))
+        manages.then_some((step, title, question))
     });
     let mut observations: Vec<_> = observations.collect();
     observations.sort_unstable_by_key(|(step, ..)| *step);

@@ -103,12 +103,14 @@ pub async fn aliases(
         .collect()
 }
 
-/// A revision of a task with the bytes of its document; `None` if there is none of this name.
-async fn find(
+/// The revision that a field of the request names, with the bytes of its document. Fails with
+/// TASK_NOT_FOUND if there is neither the task nor a history of it.
+pub async fn get(
     scope: Scope<'_, impl ConnectionTrait>,
     task: TaskId,
     name: &RevisionName,
-) -> Result<Option<(TaskRevision, usize)>, StoreError> {
+    field: &'static str,
+) -> Result<(TaskRevision, usize), StoreError> {
     use revision_alias::Column as Alias;
     let is_named = match name {
         RevisionName::Number(number) => Column::Number.eq(*number),
@@ -122,17 +124,25 @@ async fn find(
             Column::Number.in_subquery(named.into_query())
         }
     };
-    let mut rows: Vec<RevisionRow> = revisions(scope)
+    let rows = revisions(scope)
         .filter(Column::Task.eq(task.0))
         .filter(is_named)
-        .into_model()
+        .into_model::<RevisionRow>()
         .all(scope.db)
         .await?;
-    let read = |row: RevisionRow| {
+    if let Some(row) = rows.into_iter().next() {
         let document_bytes = usize::try_from(row.revision.document_size).unwrap_or(usize::MAX);
-        Ok((row.read()?, document_bytes))
-    };
-    rows.pop().map(read).transpose()
+        return Ok((row.read()?, document_bytes));
+    }
+    if !exists_or_has_history(scope, task).await? {
+        return Err(Error::task_not_found(task, "task").into());
+    }
+    let revision = name.clone();
+    Err(StoreError::Domain(Error::RevisionNotFound {
+        task,
+        revision,
+        field,
+    }))
 }
 
 /// The guide of a revision, compressed.
@@ -151,26 +161,6 @@ pub async fn content(
         .all(scope.db)
         .await?;
     Ok(contents.pop())
-}
-
-/// The revision that a field of the request names, with the bytes of its document. Fails with
-/// TASK_NOT_FOUND if there is neither the task nor a history of it.
-pub async fn get(
-    scope: Scope<'_, impl ConnectionTrait>,
-    task: TaskId,
-    name: &RevisionName,
-    field: &'static str,
-) -> Result<(TaskRevision, usize), StoreError> {
-    match find(scope, task, name).await? {
-        Some(found) => Ok(found),
-        None if exists_or_has_history(scope, task).await? => Err(Error::RevisionNotFound {
-            task,
-            revision: name.clone(),
-            field,
-        }
-        .into()),
-        None => Err(Error::task_not_found(task, "task").into()),
-    }
 }
 
 /// Whether a task exists or has a history.
@@ -310,11 +300,8 @@ async fn newest_revisions(
         .filter(Column::Task.is_in(tasks))
         .group_by(Column::Task);
     let key = Expr::tuple([Column::Task.into_expr(), Column::Number.into_expr()]);
-    let rows: Vec<RevisionRow> = revisions(scope)
-        .filter(key.in_subquery(numbers.into_query()))
-        .into_model()
-        .all(scope.db)
-        .await?;
+    let rows = revisions(scope).filter(key.in_subquery(numbers.into_query()));
+    let rows: Vec<RevisionRow> = rows.into_model().all(scope.db).await?;
     let rows = rows.into_iter();
     rows.map(|row| Ok((row.revision.task, row.read()?)))
         .collect()

@@ -178,12 +178,11 @@ impl FromQueryResult for ListedStep {
 impl StepPage {
     /// The steps of this page and of later ones, in their order.
     fn steps(&self, scope: Scope<'_, impl ConnectionTrait>) -> Select<step::Entity> {
+        let after = self.after.map_or(i64::MIN, |after| after.place.0);
         self.bodies
             .select(scope.find::<step::Entity>(), step::Column::Body)
             .filter(step::Column::Task.eq(self.task.0))
-            .apply_if(self.after, |steps, after| {
-                steps.filter(step::Column::Position.gt(after.place.0))
-            })
+            .filter(step::Column::Position.gt(after))
             .order_by_asc(step::Column::Position)
     }
 
