@@ -5,7 +5,6 @@
 
 mod change_feed;
 mod guide;
-mod guide_rows;
 mod index_work;
 mod name_users;
 mod outside;

@@ -10,11 +10,10 @@ use sea_orm::{ConnectionTrait, PartialModelTrait, QuerySelect};
 use uuid::Uuid;
 
 use super::{
-    guide_rows::{read_steps, read_tasks, steps_by_subtask},
     outside::{OutsideUses, find_outside_uses},
     read_by_ids,
-    steps::Bodies,
-    tasks::task_sizes,
+    steps::{self, Bodies, steps_by_subtask},
+    tasks::{self, task_sizes},
 };
 use crate::{
     analysis_threads::analyse_by_weight,
@@ -232,8 +231,8 @@ impl FoundTasks {
 
     async fn read(self, scope: Scope<'_, impl ConnectionTrait>) -> Result<SourceTasks, StoreError> {
         let ids = Vec::from_iter(self.ids);
-        let tasks = read_tasks(scope, &ids).await?;
-        let mut steps = read_steps(scope, &self.with_steps, Bodies::Mark).await?;
+        let tasks = tasks::list_rows(scope, &ids).await?;
+        let mut steps = steps::list_rows(scope, &self.with_steps, Bodies::Mark).await?;
         let with_steps = BTreeSet::from_iter(self.with_steps);
         let tasks = tasks.into_iter().map(|rows| {
             let guid = rows.0.guid;

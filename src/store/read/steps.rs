@@ -1,11 +1,17 @@
 //! Reads of steps.
 
+use std::collections::BTreeMap;
+
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, FromQueryResult, IdenStatic,
     QueryFilter, QueryOrder, QueryResult, QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
 
-use super::{LARGE_BYTES, MaxBytes, count_fitting, find_within, join_translations, read_by_ids};
+use uuid::Uuid;
+
+use super::{
+    LARGE_BYTES, MaxBytes, count_fitting, find_within, group_by_id, join_translations, read_by_ids,
+};
 use crate::{
     domain::{
         Error, Result,
@@ -102,6 +108,44 @@ pub async fn with_translations(
     let translations = read_by_ids(scope, found, Column::Step, ids).await?;
     let owner = |row: &Model| row.step;
     Ok(join_translations(rows, |row| row.guid, translations, owner))
+}
+
+/// The rows of the steps of tasks in their order, by task.
+pub async fn list_rows(
+    scope: Scope<'_, impl ConnectionTrait>,
+    tasks: &[Uuid],
+    bodies: Bodies,
+) -> Result<BTreeMap<Uuid, Vec<StepRows>>, StoreError> {
+    let rows = bodies
+        .select(scope.find::<step::Entity>(), step::Column::Body)
+        .order_by_asc(step::Column::Position);
+    let tasks = tasks.iter().copied();
+    let rows = read_by_ids(scope, rows, step::Column::Task, tasks).await?;
+    let rows = with_translations(scope, rows, bodies).await?;
+    Ok(group_by_id(rows, |(step, _)| step.task))
+}
+
+/// The steps of some tasks that refer to one other task, or to none.
+#[derive(FromQueryResult)]
+pub struct StepsBySubtask {
+    pub subtask_id: Option<Uuid>,
+    /// The bytes of what is read of them.
+    pub bytes: i64,
+}
+
+/// The tasks that the steps of these tasks refer to, with the bytes of the steps.
+pub async fn steps_by_subtask(
+    scope: Scope<'_, impl ConnectionTrait>,
+    tasks: &[Uuid],
+    bodies: Bodies,
+) -> Result<Vec<StepsBySubtask>, StoreError> {
+    let steps = scope
+        .find::<step::Entity>()
+        .select_only()
+        .column(step::Column::SubtaskId)
+        .expr_as(bodies.step_bytes().sum().cast_as("bigint"), "bytes")
+        .group_by(step::Column::SubtaskId);
+    read_by_ids(scope, steps, step::Column::Task, tasks.iter().copied()).await
 }
 
 /// The order epoch of a task. Fails with [`Error::TaskNotFound`] if there is no such task.

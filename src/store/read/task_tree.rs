@@ -7,9 +7,8 @@ use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
 use super::{
-    guide_rows::{read_steps, read_tasks, steps_by_subtask},
-    steps::Bodies,
-    tasks::task_sizes,
+    steps::{self, Bodies, steps_by_subtask},
+    tasks::{self, task_sizes},
 };
 use crate::{
     domain::{
@@ -63,8 +62,8 @@ pub async fn read_trees(
 ) -> Result<(Vec<TaskTree>, TranslatedFrom), StoreError> {
     let mut ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
     ids.sort_unstable();
-    let tasks = read_tasks(scope, &ids).await?;
-    let mut steps = read_steps(scope, &ids, Bodies::Read).await?;
+    let tasks = tasks::list_rows(scope, &ids).await?;
+    let mut steps = steps::list_rows(scope, &ids, Bodies::Read).await?;
     let mut outdated = TranslatedFrom::default();
     let mut by_parent: BTreeMap<Option<Uuid>, Vec<TaskTree>> = BTreeMap::new();
     for task in tasks {

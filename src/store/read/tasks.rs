@@ -21,7 +21,7 @@ use crate::{
         account::Scope,
         entity::{step, task, task_translation},
         error::StoreError,
-        rows::{KIND_LINKED, read_task, valid},
+        rows::{KIND_LINKED, TaskRows, read_task, valid},
     },
 };
 
@@ -121,8 +121,18 @@ pub async fn task_sizes(
     read_by_ids(scope, sizes, column, ids).await
 }
 
+/// The rows of tasks, in no order.
+pub async fn list_rows(
+    scope: Scope<'_, impl ConnectionTrait>,
+    ids: &[Uuid],
+) -> Result<Vec<TaskRows>, StoreError> {
+    let (rows, ids) = (scope.find::<task::Entity>(), ids.iter().copied());
+    let rows = read_by_ids(scope, rows, task::Column::Guid, ids).await?;
+    with_translations(scope, rows, |row| row).await
+}
+
 /// Adds the translations of tasks to their rows. The caller ensures that both are of one state.
-pub async fn with_translations<R>(
+async fn with_translations<R>(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Vec<R>,
     task: impl Fn(&R) -> &task::Model,

@@ -68,19 +68,16 @@ pub fn step_translation_row(
     source: (&str, SourceDigest),
 ) -> step_translation::ActiveModel {
     let (source_title, source_rest) = source;
-    let body = translation.body.as_ref();
+    let mut content = translation.clone();
     step_translation::Model {
         account_id: account.as_str().to_owned(),
         step: step.0,
         language: language.as_str().to_owned(),
         locked: translation.locked,
-        content: Json(StepTranslation {
-            body: None,
-            ..translation.clone()
-        }),
+        body: content.body.take().map(Body::into_string),
+        content: Json(content),
         translated_from_title: source_title.to_owned(),
         translated_from_rest: source_rest.0.to_vec(),
-        body: body.map(|body| body.as_str().to_owned()),
     }
     .into_active_model()
 }
