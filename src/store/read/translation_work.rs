@@ -104,8 +104,9 @@ async fn find_work(
                 };
                 if let Some(state) = resource.translation_state(&translations, language) {
                     page_bytes = page_bytes.saturating_add(resource.bytes);
-                    let has_room = page.len() < size.get() as usize;
-                    if !page.is_empty() && !(has_room && page_bytes <= PAGE_BYTES as i64) {
+                    let is_full =
+                        page.len() >= size.get() as usize || page_bytes > PAGE_BYTES as i64;
+                    if is_full && !page.is_empty() {
                         return Ok((page, Some(cursor)));
                     }
                     page.push(FoundWork {
