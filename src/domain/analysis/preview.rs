@@ -54,7 +54,6 @@ pub struct Preview {
     pub visible: Truth,
     /// Why the task is not visible.
     pub reasons: Vec<VisibilityReason>,
-    /// The listed steps in order.
     pub steps: Vec<ListedStep>,
     /// The first observation that is visible and has no known value: the subtask steps
     /// that lead to it, and itself.
@@ -119,7 +118,6 @@ impl Preview {
         rest.get(..count).unwrap_or_default()
     }
 
-    /// A step and its task.
     pub fn step(&self, position: StepPosition) -> Option<(&GuideTask, &GuideStep)> {
         let task = self.guide.tasks.get(position.task)?;
         Some((task, task.steps.as_ref()?.get(position.step)?))

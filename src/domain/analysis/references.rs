@@ -17,31 +17,23 @@ use super::{
 /// How a task or variable is used, in the order in which references are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ReferenceKind {
-    /// A subtask step refers to the task.
     Subtask,
-    /// A wiring step refers to the task.
     Wiring,
     /// A value of an observation manages the task.
     Manages,
-    /// An observation sets the variable.
     Sets,
-    /// A condition reads the variable.
     Reads,
 }
 
-/// What a list of references is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReferenceFilter {
-    /// A task.
     Task(TaskId),
-    /// A variable.
     Variable(VariableFilter),
 }
 
 /// The variable that a list of references is about, and restrictions of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableFilter {
-    /// Its full name.
     pub name: String,
     /// Lists only references in this task, and finds them by the task's own name of the
     /// variable, too.
@@ -50,38 +42,29 @@ pub struct VariableFilter {
     pub answer: Option<AnswerFilter>,
 }
 
-/// The key of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerFilter(pub String);
 
-/// Where a reference stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferencePlace {
-    /// The task.
     pub task: TaskId,
     /// The step; `None` for the task's own conditions.
     pub step: Option<StepId>,
     /// The path within the step or task.
     pub path: String,
-    /// The title of the step, or the name of the task.
     pub title: String,
 }
 
-/// A reference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
-    /// How the task or variable is used.
     pub kind: ReferenceKind,
-    /// Where it stands.
     pub place: ReferencePlace,
-    /// The condition that reads the variable.
     pub condition: Option<Condition>,
 }
 
 /// A point in a list of references.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReferenceCursor {
-    /// The kind.
     pub kind: ReferenceKind,
     /// The id of the step or task.
     pub id: Uuid,
@@ -93,14 +76,11 @@ pub struct ReferenceCursor {
 /// References, and where the next page starts; `None` on the last.
 #[derive(Clone, Debug)]
 pub struct ReferencePage {
-    /// The references in order.
     pub items: Vec<Reference>,
-    /// Where the next page starts.
     pub next: Option<ReferenceCursor>,
 }
 
 impl ReferenceKind {
-    /// All kinds in order.
     pub const ALL: [Self; 5] = [
         Self::Subtask,
         Self::Wiring,

@@ -266,7 +266,6 @@ pub fn numeric_text(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// The text that a truth value equals.
 fn bool_text(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }

@@ -22,17 +22,13 @@ pub struct AllGuides {
     tasks: BTreeMap<TaskId, BTreeMap<Language, TaskTranslation>>,
 }
 
-/// A guide among all guides.
 #[derive(Clone, Copy, Debug)]
 pub struct OneOfAllGuides<'a> {
-    /// All of them.
     pub all: &'a AllGuides,
-    /// Its index.
     pub index: usize,
 }
 
 impl AllGuides {
-    /// Adds a guide.
     pub fn add(&mut self, index: usize, document: &Document) {
         for document in document.all() {
             if let Some(guid) = document.task.guid {
@@ -48,7 +44,6 @@ impl AllGuides {
 }
 
 impl OneOfAllGuides<'_> {
-    /// The translations of a task.
     pub(super) fn translations(&self, task: TaskId) -> BTreeMap<Language, TaskTranslation> {
         self.all.tasks.get(&task).cloned().unwrap_or_default()
     }

@@ -25,12 +25,9 @@ use super::{
     ValidationSubject, budget::Budget, suggestion::closest, validate,
 };
 
-/// What is found in a document without its account.
 #[derive(Debug)]
 pub struct FindingsAlone {
-    /// The findings in order.
     pub findings: Vec<Finding>,
-    /// How many there are.
     pub counts: FindingCounts,
     /// Variables that look misspelt, but that another guide of the account may set.
     pub unchecked: Vec<UncheckedVariable>,
@@ -39,7 +36,6 @@ pub struct FindingsAlone {
 /// A variable that a condition reads, and that only another guide can set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UncheckedVariable {
-    /// Its full name.
     pub name: String,
     /// The variable of the guide that may be meant.
     pub suggestion: String,

@@ -26,7 +26,6 @@ const MAX_RELATED: usize = 20;
 /// A condition of an own task or step.
 struct ReadCondition<'a> {
     reader: Own<'a>,
-    /// Its path in the task or step.
     path: String,
     source: &'a Condition,
     variable: &'a Variable,

@@ -45,7 +45,6 @@ pub fn check(report: &mut Report<'_>) {
     }
 }
 
-/// A language to check.
 struct CheckedLanguage {
     language: Language,
     /// `translations["de"]`
@@ -54,7 +53,6 @@ struct CheckedLanguage {
     unregistered: Option<String>,
 }
 
-/// A translation of a task or step.
 struct Translated {
     locked: bool,
     is_outdated: bool,
@@ -129,7 +127,6 @@ impl CheckedLanguage {
     }
 }
 
-/// The languages to check.
 fn languages(report: &Report<'_>) -> Vec<Language> {
     let options = report.subject.options;
     if !options.languages.is_empty() {

@@ -21,7 +21,6 @@ pub struct Finding {
     pub severity: Severity,
     /// The task or step, and the field.
     pub place: FindingPlace,
-    /// The language that it is about.
     pub language: Option<Language>,
     /// What is wrong, for people. All values in it are in `facts`, too.
     pub message: String,
@@ -129,7 +128,6 @@ fn shorten(text: &mut String) {
     }
 }
 
-/// The texts of a fact.
 fn texts_of(fact: &mut Value) -> Vec<&mut String> {
     match fact {
         Value::String(text) => vec![text],
@@ -164,7 +162,6 @@ impl Finding {
         }
     }
 
-    /// The finding in a language.
     pub fn in_language(mut self, language: Option<&Language>) -> Self {
         self.language = language.cloned();
         self

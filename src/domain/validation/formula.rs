@@ -17,7 +17,6 @@ impl Literal {
         Self(u32::try_from(node << 1).unwrap_or(u32::MAX - 1))
     }
 
-    /// The index of its gate or input.
     pub fn node(self) -> usize {
         (self.0 >> 1) as usize
     }
@@ -36,7 +35,6 @@ impl Not for Literal {
     }
 }
 
-/// A node of a formula.
 #[derive(Clone, Debug)]
 enum FormulaNode {
     /// Either true or false: an assignment chooses.
@@ -69,7 +67,6 @@ impl Formula {
         }
     }
 
-    /// How many nodes it has.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -96,7 +93,6 @@ impl Formula {
         Literal::of(self.nodes.len() - 1)
     }
 
-    /// A new input.
     pub fn input(&mut self) -> Literal {
         self.add(FormulaNode::Input)
     }
@@ -190,7 +186,6 @@ impl NodeValues {
         if literal.negated() { !value } else { value }
     }
 
-    /// The value of a node.
     pub fn at(&self, node: usize) -> u64 {
         self.0.get(node).copied().unwrap_or_default()
     }

@@ -20,16 +20,13 @@ pub const MAX_SUPPRESSED_PATH_CHARS: usize = 2_000;
 /// Whether a rule is off, or else the severity of its findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSetting {
-    /// Its findings are left out.
     Off,
-    /// Its findings have this severity.
     Severity(Severity),
 }
 
 /// Findings that the caller knows and does not want to see. All set fields must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
-    /// The rule.
     pub rule: Option<Rule>,
     /// The id of the task, as findings have it.
     pub task: Option<String>,

@@ -106,7 +106,6 @@ pub fn report_duplicates(report: &mut Report<'_>) {
     }
 }
 
-/// The visits of each step.
 struct VisitsByStep(HashMap<StepPosition, Vec<Visit>>);
 
 impl VisitsByStep {

@@ -75,7 +75,6 @@ pub struct Own<'a> {
     step: Option<(usize, &'a GuideStep)>,
 }
 
-/// The findings of a guide.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The guide and its options.
@@ -89,7 +88,6 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// A report without findings.
     pub fn new(subject: ValidationSubject<'a>, budget: &'a Budget<'a>) -> Self {
         Self {
             subject,
@@ -123,7 +121,6 @@ impl<'a> Report<'a> {
         self.own.first().copied()
     }
 
-    /// The steps of the own tasks.
     pub fn own_steps(&self) -> Vec<(Own<'a>, &'a GuideStep)> {
         let guide = self.subject.guide;
         let steps = self.own.iter().flat_map(|own| {

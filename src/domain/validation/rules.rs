@@ -18,7 +18,6 @@ pub enum Severity {
 /// The texts of a rule, and its default severity.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText {
-    /// The id.
     pub id: &'static str,
     /// The severity, unless a request sets another one.
     pub severity: Severity,

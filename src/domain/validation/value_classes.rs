@@ -16,7 +16,6 @@ const VALUES_PER_TARGET: usize = 8;
 #[derive(Clone, Debug)]
 pub struct ValueClasses {
     values: ValueSet,
-    /// The class of each value.
     class_of: Vec<usize>,
     count: usize,
 }

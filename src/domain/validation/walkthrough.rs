@@ -46,10 +46,8 @@ impl Unpublished {
 /// A step in walkthroughs, as it is reached in one way.
 pub type Visit = analysis::Visit<Literal>;
 
-/// The walkthroughs of a guide.
 #[derive(Debug)]
 pub struct Walkthroughs {
-    /// The formula of all literals.
     pub formula: Formula,
     /// Whether a walkthrough begins: the dependencies of the task hold.
     pub begins: Literal,

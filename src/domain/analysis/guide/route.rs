@@ -27,7 +27,6 @@ pub enum SubtaskEntry {
     TooDeep(usize),
 }
 
-/// A route while it is built.
 struct Walk<'a> {
     guide: &'a Guide,
     /// How many conditions each task has, those of its steps included.

@@ -16,9 +16,7 @@ pub struct TextLanguages(Vec<Language>);
 /// A text, and the language that it is in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChosenText<'a, T> {
-    /// The text.
     pub text: T,
-    /// Its language; `None` for the source.
     pub language: Option<&'a Language>,
     /// Whether it is in another language than the one asked for.
     pub fallback: bool,
@@ -26,19 +24,16 @@ pub struct ChosenText<'a, T> {
     pub outdated: bool,
 }
 
-/// The texts of the answers of a step.
 pub struct AnswerTexts<'a> {
     /// In the order of preference.
     translated: Vec<TranslatedAnswers<'a>>,
     is_language_wanted: bool,
 }
 
-/// The answers of a translation.
 struct TranslatedAnswers<'a> {
     language: &'a Language,
     is_fallback: bool,
     is_outdated: bool,
-    /// By key.
     texts: HashMap<&'a str, &'a str>,
 }
 
@@ -69,15 +64,6 @@ impl<'a> AnswerTexts<'a> {
 /// Most forms of a language tag that are looked for. Tags in use have fewer parts.
 const MAX_FORMS: usize = 16;
 
-/// The texts of a task or step that become outdated together.
-#[derive(Clone, Copy)]
-enum TextKind {
-    /// The name or title.
-    Title,
-    /// Body, instructions and question.
-    Rest,
-}
-
 impl TextLanguages {
     /// The language with its shorter forms, then the fallback languages with theirs.
     /// Without a language only the source.
@@ -97,14 +83,13 @@ impl TextLanguages {
         Self(languages)
     }
 
-    /// The name of a task.
     pub fn name<'a>(&self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
         let source = &task.source;
         let translations = &source.task.content.translations;
         self.choose(
             translations,
             &source.translations,
-            TextKind::Title,
+            |state| state.outdated_title,
             |_, translation| translation.name.as_ref().map(|name| name.as_str()),
             Some(source.task.name.as_str()),
         )
@@ -119,7 +104,7 @@ impl TextLanguages {
     ) -> Option<ChosenText<'a, &'a str>> {
         let own = self.of_step(
             step,
-            TextKind::Title,
+            |state| state.outdated_title,
             |_, translation| translation.title.as_ref().map(|title| title.as_str()),
             Some(step.source.step.title.as_str()),
         )?;
@@ -140,13 +125,12 @@ impl TextLanguages {
     pub fn body<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, ()>> {
         self.of_step(
             step,
-            TextKind::Rest,
+            |state| state.outdated_rest,
             |state, _| state?.has_body.then_some(()),
             step.source.has_body.then_some(()),
         )
     }
 
-    /// The instructions of a step.
     pub fn instructions<'a>(
         &self,
         step: &'a GuideStep,
@@ -154,13 +138,12 @@ impl TextLanguages {
         let non_empty = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
         self.of_step(
             step,
-            TextKind::Rest,
+            |state| state.outdated_rest,
             |_, translation| non_empty(&translation.instructions),
             non_empty(&step.source.step.content.instructions),
         )
     }
 
-    /// The texts of a step's answers.
     pub fn answers<'a>(&self, step: &'a GuideStep) -> AnswerTexts<'a> {
         let source = &step.source;
         let translations = &source.step.content.translations;
@@ -186,12 +169,13 @@ impl TextLanguages {
     fn of_step<'a, T>(
         &self,
         step: &'a GuideStep,
-        kind: TextKind,
+        is_outdated: impl Fn(&TranslationState) -> bool,
         pick: impl Fn(Option<&TranslationState>, &'a StepTranslation) -> Option<T>,
         source: Option<T>,
     ) -> Option<ChosenText<'a, T>> {
         let translations = &step.source.step.content.translations;
-        self.choose(translations, &step.source.translations, kind, pick, source)
+        let states = &step.source.translations;
+        self.choose(translations, states, is_outdated, pick, source)
     }
 
     /// The text in the most preferred language that has one, else that of the source.
@@ -199,7 +183,7 @@ impl TextLanguages {
         &self,
         translations: &'a BTreeMap<Language, O>,
         states: &'a BTreeMap<Language, TranslationState>,
-        kind: TextKind,
+        is_outdated: impl Fn(&TranslationState) -> bool,
         pick: impl Fn(Option<&TranslationState>, &'a O) -> Option<T>,
         source: Option<T>,
     ) -> Option<ChosenText<'a, T>> {
@@ -210,15 +194,11 @@ impl TextLanguages {
             };
             let state = states.get(language);
             if let Some(text) = pick(state, translation) {
-                let outdated = state.is_some_and(|state| match kind {
-                    TextKind::Title => state.outdated_title,
-                    TextKind::Rest => state.outdated_rest,
-                });
                 return Some(ChosenText {
                     text,
                     language: Some(language),
                     fallback: asked != Some(language),
-                    outdated,
+                    outdated: state.is_some_and(&is_outdated),
                 });
             }
         }

@@ -18,7 +18,6 @@ pub enum VisibilityReason {
     NotPublished,
     /// The roles of the task lack the level.
     Level,
-    /// Its dependencies do not hold.
     Condition,
     /// A visible END comes before it.
     AfterEnd,
@@ -32,14 +31,12 @@ pub enum VisibilityReason {
     UnknownValue,
 }
 
-/// A step of a preview.
 #[derive(Clone, Debug)]
 pub struct ListedStep {
     pub position: StepPosition,
     /// The subtask steps that it is reached by, the outermost first.
     pub via: Vec<StepPosition>,
     pub visible: Truth,
-    /// Why it is not visible.
     pub reasons: Vec<VisibilityReason>,
 }
 
