@@ -92,6 +92,10 @@ async fn find_within<E: EntityTrait, R: FromQueryResult + Send + Sync>(
 /// The maximum number of ids in one statement.
 pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 
+/// The maximum number of tasks whose steps one statement reads. A row takes some kilobytes until it is
+/// decoded.
+pub const MAX_TASKS_PER_STATEMENT: usize = 100;
+
 /// Reads the selected rows that have one of these ids in a column. Many rows are decoded on another
 /// thread.
 pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult + Send + 'static>(

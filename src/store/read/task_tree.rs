@@ -7,6 +7,7 @@ use sea_orm::ConnectionTrait;
 use uuid::Uuid;
 
 use super::{
+    MAX_TASKS_PER_STATEMENT,
     steps::{self, Bodies, steps_by_subtask},
     tasks::{self, task_sizes},
 };
@@ -62,19 +63,20 @@ pub async fn read_trees(
 ) -> Result<(Vec<TaskTree>, TranslatedFrom), StoreError> {
     let mut ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
     ids.sort_unstable();
-    let tasks = tasks::list_rows(scope, &ids).await?;
-    let mut steps = steps::list_rows(scope, &ids, Bodies::Read).await?;
     let mut outdated = TranslatedFrom::default();
     let mut by_parent: BTreeMap<Option<Uuid>, Vec<TaskTree>> = BTreeMap::new();
-    for task in tasks {
-        let parent = task.0.parent_guid;
-        let parent = parent.filter(|parent| ids.binary_search(parent).is_ok());
-        let steps = steps.remove(&task.0.guid).unwrap_or_default();
-        add_outdated(&mut outdated, &task, &steps)?;
-        by_parent
-            .entry(parent)
-            .or_default()
-            .push(tree_of(task, steps)?);
+    for part in ids.chunks(MAX_TASKS_PER_STATEMENT) {
+        let mut steps = steps::list_rows(scope, part, Bodies::Read).await?;
+        for task in tasks::list_rows(scope, part).await? {
+            let parent = task.0.parent_guid;
+            let parent = parent.filter(|parent| ids.binary_search(parent).is_ok());
+            let steps = steps.remove(&task.0.guid).unwrap_or_default();
+            add_outdated(&mut outdated, &task, &steps)?;
+            by_parent
+                .entry(parent)
+                .or_default()
+                .push(tree_of(task, steps)?);
+        }
     }
     Ok((trees_below(None, &mut by_parent), outdated))
 }

@@ -23,7 +23,7 @@ pub fn read_step_translation(
         locked: row.locked,
         ..row.content.0
     };
-    Ok((Language::stored(row.language), translation))
+    Ok((read_language(&row.language)?, translation))
 }
 
 pub fn read_task_translation(
@@ -33,7 +33,12 @@ pub fn read_task_translation(
         name: valid(row.name.map(Name::parse).transpose(), "name")?,
         locked: row.locked,
     };
-    Ok((Language::stored(row.language), translation))
+    Ok((read_language(&row.language)?, translation))
+}
+
+/// A stored tag becomes part of the paths of errors, so it must be well-formed.
+fn read_language(tag: &str) -> Result<Language, StoreError> {
+    Language::parse(tag).ok_or(StoreError::Corrupt("language"))
 }
 
 /// The row of a task's translation. `source` is the name that was translated.
