@@ -52,7 +52,7 @@ impl SentTask {
         }
     }
 
-    /// A new task. That of a value has a name and a product in any case, which the planner replaces.
+    /// A new task. A managed task gets a placeholder name and product; the planner replaces them.
     fn new_task(&self) -> Result<v1::Task> {
         let mut message: v1::Task = self.sent.message()?;
         if self.is_managed {
@@ -162,7 +162,7 @@ impl DocumentFields<Step, NewStep> for SentStep {
             .sent
             .decode(languages, |mut at| step::of_task(message, task, &mut at))?;
         let stored = stored.filter(|_| !self.resets).map(|step| &step.content);
-        self.bodies.put(&mut new.content, stored);
+        self.bodies.set_bodies(&mut new.content, stored);
         Ok(new)
     }
 
@@ -208,8 +208,8 @@ impl Bodies {
         Self { own, translated }
     }
 
-    /// Adds them, and the stored ones that stay, to a step that was decoded without bodies.
-    fn put(&self, content: &mut StepContent, stored: Option<&StepContent>) {
+    /// Sets the sent bodies, and keeps the stored bodies that were not sent.
+    fn set_bodies(&self, content: &mut StepContent, stored: Option<&StepContent>) {
         let own = self.own.as_ref();
         content.body = own.or_else(|| stored?.body.as_ref()).cloned();
         for (language, translation) in &mut content.translations {

@@ -126,7 +126,7 @@ impl Mask {
         let has_shorthand = self.honors_shorthand && self.fields.is_sent(SHORTHAND, sent);
         let mut merged = merge(stored, sent, |number| match self.fields.get(number) {
             _ if number == translations => None,
-            // The stored one says the same as the stored conditions.
+            // Drop the stored shorthand: it duplicates `dependencies`.
             Some((SHORTHAND, _)) => self.honors_shorthand.then_some(true),
             Some((DEPENDENCIES, _)) if has_shorthand => Some(true),
             Some((name, FieldUse::Honored)) if !not_honored.contains(&name) => {

@@ -184,8 +184,8 @@ impl SentFields {
         message.ok_or_else(undecodable)
     }
 
-    /// What `decode` returns, or all violations of the request. The resource would have this many
-    /// languages.
+    /// What `decode` returns, or all violations of the request. `languages`: number of languages after
+    /// the update.
     pub(super) fn decode<T>(
         &self,
         languages: usize,
@@ -226,8 +226,8 @@ fn undecodable() -> Error {
     Error::Internal("a sent task or step cannot be decoded".to_owned())
 }
 
-/// How many languages a task or step would have. If they are too many, those that were sent are
-/// left, so that they are checked all the same; too many of these count as none.
+/// The number of languages after the update. If there are too many, `merged` keeps only those that were
+/// sent, so that they are checked all the same. If too many were sent, they count as none.
 pub(super) fn count_languages<T>(
     merged: &mut BTreeMap<String, T>,
     sent: impl FnOnce() -> Result<BTreeMap<String, T>>,

@@ -130,8 +130,7 @@ impl Account {
         }
     }
 
-    /// Begins a transaction that reads. BEGIN runs in its own task, so that it completes even if the
-    /// caller goes away.
+    /// Begins a read transaction. BEGIN runs in its own task because it must not be cancelled.
     pub(super) async fn begin_snapshot(&self) -> Result<Snapshot, StoreError> {
         let db = self.store.inner.connections.pools.reader.clone();
         let begin = async move { begin_snapshot(&db).await };

@@ -93,7 +93,7 @@ impl From<StoreError> for domain::Error {
                 Self::Unavailable(Outage::Unreachable)
             }
             StoreError::Unavailable(outage) => {
-                warn_at_intervals(outage_advice(outage));
+                warn_at_intervals(outage_explanation(outage));
                 Self::Unavailable(outage)
             }
             StoreError::Corrupt(what) => Self::Internal(format!("invalid value in a row: {what}")),
@@ -116,7 +116,7 @@ fn warn_at_intervals(message: &str) {
     }
 }
 
-/// How an error is treated; `None` if it is a bug or damage.
+/// Maps an error to a reaction; `None` for bugs and corruption.
 fn classify(err: &DbErr) -> Option<StoreError> {
     Some(match err {
         DbErr::ConnectionAcquire(ConnAcquireErr::Timeout) => {
@@ -207,12 +207,12 @@ pub(super) fn database_error(err: &DbErr) -> Option<&dyn DatabaseError> {
     sqlx_error(err)?.as_database_error()
 }
 
-/// Describes an error for the log by advice, or by codes and names of the schema.
+/// Describes an error for the log by an explanation, or by codes and names of the schema.
 pub(super) fn describe(err: &DbErr) -> String {
     if let Some(err) = database_error(err) {
         let code = err.code().unwrap_or_default();
-        return match (advice(&code), err.constraint()) {
-            (Some(advice), _) => advice.to_owned(),
+        return match (explanation(&code), err.constraint()) {
+            (Some(explanation), _) => explanation.to_owned(),
             (None, Some(constraint)) => format!("database code {code} of {constraint}"),
             (None, None) => format!("database code {code}"),
         };
@@ -229,7 +229,7 @@ pub(super) fn describe(err: &DbErr) -> String {
 }
 
 /// What the code of an error means to an operator, and what to do.
-pub(super) fn advice(code: &str) -> Option<&'static str> {
+pub(super) fn explanation(code: &str) -> Option<&'static str> {
     Some(match (code, primary_sqlite_code(code)) {
         // duplicate_prepared_statement, invalid_sql_statement_name
         ("42P05" | "26000", _) => {
@@ -253,13 +253,13 @@ pub(super) fn advice(code: &str) -> Option<&'static str> {
             StoreError::Locked => {
                 "another process has locked it: stop that process, or use another database"
             }
-            StoreError::Unavailable(outage) => outage_advice(outage),
+            StoreError::Unavailable(outage) => outage_explanation(outage),
             _ => return None,
         },
     })
 }
 
-fn outage_advice(outage: Outage) -> &'static str {
+fn outage_explanation(outage: Outage) -> &'static str {
     match outage {
         Outage::Unreachable => {
             "the database refuses or ends connections: check that it runs and can be reached"

@@ -65,12 +65,12 @@ impl FeedWaits {
 
     /// Wakes the calls that wait for changes of an account.
     pub fn wake(&self, account: &AccountId) {
-        self.tell(account, |news| news.wakes += 1);
+        self.update_news(account, |news| news.wakes += 1);
     }
 
-    fn tell(&self, account: &AccountId, tell: impl FnOnce(&mut FeedNews)) {
+    fn update_news(&self, account: &AccountId, update: impl FnOnce(&mut FeedNews)) {
         if let Some(feed) = self.feeds().get(account) {
-            feed.send_modify(tell);
+            feed.send_modify(update);
         }
     }
 
@@ -103,7 +103,7 @@ impl FeedWaits {
     }
 }
 
-/// Sees what changes in the feed of an account after it was made.
+/// Watches an account's feed, from the creation of the watch on.
 pub struct FeedWatch {
     feed: watch::Sender<FeedNews>,
     news: watch::Receiver<FeedNews>,
@@ -134,7 +134,7 @@ impl FeedWatch {
 }
 
 impl Account {
-    /// Sees what changes in the account's feed from now on.
+    /// Watches the account's feed from now on.
     pub fn watch_changes(&self) -> FeedWatch {
         self.feed_waits().watch(&self.id)
     }
@@ -151,7 +151,7 @@ impl Store {
             for id in waits.watched() {
                 // While the database does not answer, the calls go on waiting.
                 if let Ok((head, has_new)) = self.account(&id).feed_head().await {
-                    waits.tell(&id, |news| {
+                    waits.update_news(&id, |news| {
                         news.head = head;
                         news.wakes += u64::from(has_new);
                     });
@@ -184,7 +184,7 @@ mod tests {
             waiting.expect("a place").expect("no shutdown")
         };
         let (less, more) = (wait(5), wait(6));
-        waits.tell(&account, |news| news.head = 6);
+        waits.update_news(&account, |news| news.head = 6);
         let short = Duration::from_secs(5);
         assert!(timeout(short, less).await.is_ok(), "it is woken");
         assert!(timeout(short, more).await.is_err(), "it waits");
@@ -200,7 +200,7 @@ mod tests {
         let mut waiting: Vec<_> = (0..1_000).map(|call| wait(call / 100)).collect();
         assert_eq!(waiting.iter().filter(|it| it.is_ok()).count(), 1_000);
         assert!(matches!(wait(10), Err(Error::Overloaded)));
-        // Whoever ends leaves a place, of the server and of its account.
+        // A finished call frees a place, of the server and of its account.
         waiting.truncate(999);
         assert!(matches!(wait(8), Err(Error::Overloaded)));
         assert!(wait(10).is_ok());

@@ -71,7 +71,8 @@ impl MaxBytes {
     }
 }
 
-/// Reads the selected row, which has these bytes. They are read first only if they are too many.
+/// Reads the selected row if it has at most `max_bytes`. Otherwise reads only its size, and asks for a
+/// permit with [`StoreError::NeedsLargeReadPermit`].
 async fn find_within<E: EntityTrait, R: FromQueryResult + Send + Sync>(
     scope: Scope<'_, impl ConnectionTrait>,
     row: Select<E>,
@@ -92,8 +93,8 @@ async fn find_within<E: EntityTrait, R: FromQueryResult + Send + Sync>(
 /// The maximum number of ids in one statement.
 pub const MAX_IDS_PER_STATEMENT: usize = 1_000;
 
-/// The maximum number of tasks whose steps one statement reads. A row takes some kilobytes until it is
-/// decoded.
+/// The maximum number of tasks whose steps one statement reads. An undecoded row takes several
+/// kilobytes.
 pub const MAX_TASKS_PER_STATEMENT: usize = 100;
 
 /// Reads the selected rows that have one of these ids in a column. Many rows are decoded on another
@@ -127,7 +128,7 @@ fn group_by_id<R>(rows: Vec<R>, id: impl Fn(&R) -> Uuid) -> BTreeMap<Uuid, Vec<R
     groups
 }
 
-/// Adds to each row its translations.
+/// Pairs each row with its translations.
 fn join_translations<R, T>(
     rows: Vec<R>,
     id: impl Fn(&R) -> Uuid,
@@ -153,7 +154,7 @@ impl Account {
         Ok(read)
     }
 
-    /// The same for a caller that keeps the permit.
+    /// Like [`Self::read_snapshot`], but also returns the permit.
     async fn read_with_permit<T, F: Future<Output = Result<T, StoreError>>>(
         &self,
         read: impl Fn(Snapshot, MaxBytes) -> F,

@@ -35,10 +35,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
-use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
 use futures_util::future::BoxFuture;
 
+use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
+use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
 use tx::Tx;
 
 pub use imports::{Import, RestoreRequest};

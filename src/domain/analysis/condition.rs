@@ -168,15 +168,15 @@ impl CompiledCondition {
     /// `=` and `!=` hold for some of them; `>` and `<` hold for none without a numeric target, or
     /// beyond the last finite number.
     fn truth_of(&self, possible: Option<&PossibleValues>) -> Truth {
-        let is_told_apart = match (possible, self.operator) {
-            (Some(PossibleValues::Keys(keys)), operator) => {
-                !keys.told_apart(operator, &self.targets).is_empty()
-            }
+        let is_distinguished = match (possible, self.operator) {
+            (Some(PossibleValues::Keys(keys)), operator) => !keys
+                .distinguished_from_unanswered(operator, &self.targets)
+                .is_empty(),
             (_, Comparison::Equal | Comparison::NotEqual) => true,
             (_, Comparison::Greater) => self.targets.least().is_some_and(|it| it < f64::MAX),
             (_, Comparison::Less) => self.targets.greatest().is_some_and(|it| it > f64::MIN),
         };
-        match is_told_apart {
+        match is_distinguished {
             true => Truth::Unknown,
             false => self.holds(&VariableValue::Unanswered).into(),
         }

@@ -37,12 +37,13 @@ pub struct Visit<V> {
     pub entered: V,
     /// Whether no visible END of the task comes before it.
     pub before_end: V,
-    /// Whether the walk comes to it: both.
-    pub comes: V,
+    /// Whether the walk reaches it: `entered` and `before_end`.
+    pub reached: V,
     /// Whether its dependencies hold.
-    pub holds: V,
+    pub condition: V,
     pub subtask: Option<TaskVisit<V>>,
-    pub sees: V,
+    /// Whether it is visible; for a subtask step, this includes the task that it refers to.
+    pub visible: V,
 }
 
 /// The task that a visited subtask step refers to.
@@ -51,10 +52,10 @@ pub struct TaskVisit<V> {
     pub task: usize,
     /// Whether it is visible as far as `published` and its roles decide it.
     pub is_open: V,
-    /// Whether the walk comes to it: the step is visible if the task's dependencies hold, too.
-    pub comes: V,
+    /// Whether the walk reaches it: only its dependencies can still hide it.
+    pub reached: V,
     /// Whether its dependencies hold.
-    pub holds: V,
+    pub condition: V,
 }
 
 /// A walk over a guide.
@@ -63,8 +64,8 @@ pub struct Evaluation<V> {
     pub task_is_open: V,
     /// Whether the dependencies of the task hold.
     pub task_holds: V,
-    /// Whether the task is visible.
-    pub begins: V,
+    /// Whether the task of the guide is visible: it is open and its dependencies hold.
+    pub root_visible: V,
     /// In the order of the route.
     pub visits: Vec<Visit<V>>,
 }
@@ -74,7 +75,7 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
     let root = guide.root().and_then(|root| root.dependencies.as_ref());
     let task_is_open = evaluator.task_is_open(0);
     let task_holds = evaluator.holds(root);
-    let begins = evaluator.all([task_is_open, task_holds]);
+    let root_visible = evaluator.all([task_is_open, task_holds]);
     let mut visits = Vec::with_capacity(guide.route.len());
     let mut seen: Vec<Option<E::Value>> = Vec::with_capacity(guide.route.len());
     // For each task that the walk is inside of, whether no END was visible.
@@ -88,7 +89,7 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
             before_ends.push(evaluator.all([]));
         }
         let entered = match stop.parent {
-            None => Some(begins),
+            None => Some(root_visible),
             Some(parent) => seen.get(parent).copied().flatten(),
         };
         let step = guide.step(stop.position);
@@ -99,24 +100,24 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
             seen.push(None);
             continue;
         };
-        let comes = evaluator.all([entered, *before_end]);
-        let holds = evaluator.holds(step.dependencies.as_ref());
-        let mut sees = evaluator.all([comes, published, holds]);
+        let reached = evaluator.all([entered, *before_end]);
+        let condition = evaluator.holds(step.dependencies.as_ref());
+        let mut visible = evaluator.all([reached, published, condition]);
         let subtask = guide.subtask(step).zip(step.subtask).map(|(task, index)| {
             let is_open = evaluator.task_is_open(index);
             TaskVisit {
                 task: index,
                 is_open,
-                comes: evaluator.all([is_open, sees]),
-                holds: evaluator.holds(task.dependencies.as_ref()),
+                reached: evaluator.all([is_open, visible]),
+                condition: evaluator.holds(task.dependencies.as_ref()),
             }
         });
         if let Some(subtask) = subtask {
-            sees = evaluator.all([subtask.comes, subtask.holds]);
+            visible = evaluator.all([subtask.reached, subtask.condition]);
         }
         if let SubtaskEntry::Cycle(_) = stop.entry {
-            let visible = evaluator.cycle_is_visible();
-            sees = evaluator.all([sees, visible]);
+            let cycle_visible = evaluator.cycle_is_visible();
+            visible = evaluator.all([visible, cycle_visible]);
         }
         let visit = Visit {
             stop: index,
@@ -124,25 +125,25 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
             published,
             entered,
             before_end: *before_end,
-            comes,
-            holds,
+            reached,
+            condition,
             subtask,
-            sees,
+            visible,
         };
         if step.step_type() == StepType::End {
-            // Whether the task is entered decides nothing within it.
-            let visible = evaluator.all([*before_end, published, holds]);
-            let hidden = evaluator.not(visible);
+            // Ignore `entered`: it is the same for all steps of the task.
+            let end_visible = evaluator.all([*before_end, published, condition]);
+            let hidden = evaluator.not(end_visible);
             *before_end = evaluator.all([*before_end, hidden]);
         }
         evaluator.leave(step, &visit);
         visits.push(visit);
-        seen.push(Some(sees));
+        seen.push(Some(visible));
     }
     Some(Evaluation {
         task_is_open,
         task_holds,
-        begins,
+        root_visible,
         visits,
     })
 }

@@ -79,7 +79,7 @@ impl Preview {
             return Err(too_large(limit, source));
         }
         let mut state = GuideState::of_answers(&guide, &options.answers)?;
-        let evaluation = visibility::evaluate_state(&guide, &mut state, &options, stop);
+        let evaluation = visibility::resolve_visibility(&guide, &mut state, &options, stop);
         let Some(evaluation) = evaluation else {
             return Ok(None);
         };
@@ -89,7 +89,7 @@ impl Preview {
         };
         let steps = listed().map(|visit| ListedStep::new(&guide, visit));
         Ok(Some(Self {
-            visible: evaluation.begins,
+            visible: evaluation.root_visible,
             reasons: visibility::task_reasons(&guide, &evaluation, &options),
             steps: steps.collect(),
             next_observation: visibility::next_observation(&guide, &evaluation, &state),

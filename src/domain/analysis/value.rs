@@ -15,7 +15,7 @@ pub enum VariableValue {
     Bool(bool),
 }
 
-/// What values and targets have in common: a value equals a target if they share a form.
+/// A comparable form of a value or target. A value and a target are equal if one form matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Form {
     Text(Arc<str>),
@@ -222,7 +222,11 @@ impl ValueSet {
 
     /// The values for which a condition has another outcome than for no answer: for which `=`, `>`
     /// or `<` holds, or `!=` does not. Their indexes are sorted.
-    pub fn told_apart(&self, operator: Comparison, targets: &TargetSet) -> Vec<usize> {
+    pub fn distinguished_from_unanswered(
+        &self,
+        operator: Comparison,
+        targets: &TargetSet,
+    ) -> Vec<usize> {
         let numbers = || self.numbers.iter();
         let mut indexes: Vec<usize> = match operator {
             Comparison::Equal | Comparison::NotEqual => {
@@ -397,7 +401,7 @@ mod tests {
                 let expected = values.iter().enumerate();
                 let expected = expected.filter(|(_, value)| holds(value) != unanswered);
                 let expected: Vec<usize> = expected.map(|(index, _)| index).collect();
-                let found = set.told_apart(operator, &compared);
+                let found = set.distinguished_from_unanswered(operator, &compared);
                 prop_assert_eq!(found, expected, "{:?} {:?}", operator, targets);
             }
             for target in &targets {

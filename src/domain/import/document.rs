@@ -90,7 +90,7 @@ pub trait DocumentFields<Stored, New>: Debug + Send + Sync {
     /// The fields of a new task or step, or of a stored one after the import.
     fn decode(&self, stored: Option<&Stored>) -> Result<New>;
 
-    /// The fields that were sent and that the task or step has other values of.
+    /// Sent fields whose value was not applied.
     fn ignored(&self, after: &Stored) -> Vec<&'static str>;
 }
 
@@ -156,8 +156,7 @@ pub struct DocumentTask {
     pub fields: Fields<Task, NewTask>,
 }
 
-/// A step of a document. What it says of other tasks and steps is read before it is decoded; what
-/// is malformed counts as not sent.
+/// A step of a document. References are parsed up front; malformed ones count as absent.
 #[derive(Debug, Default)]
 pub struct DocumentStep {
     /// The path in the request.

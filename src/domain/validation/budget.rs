@@ -1,5 +1,4 @@
-//! What a validation may take, counted and never timed, so that the same guide gets the same answer
-//! everywhere.
+//! Work limits of a validation. Counted, not timed, so results are deterministic.
 
 use std::cell::Cell;
 

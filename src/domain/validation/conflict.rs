@@ -88,8 +88,8 @@ impl<'a> ConflictSearch<'a> {
         conflict.filter_map(|one| self.place(&one)).collect()
     }
 
-    /// The conditions if no class of values meets all of them, without those that can be left out
-    /// one after the other.
+    /// Returns a minimal contradicting subset, or `None` if the conditions do not contradict or the budget
+    /// is spent.
     fn contradicting(
         &self,
         classes: &ValueClasses,
@@ -100,7 +100,7 @@ impl<'a> ConflictSearch<'a> {
             return None;
         }
         let unmet_by = |condition: &CompiledCondition| -> Vec<bool> {
-            let apart = classes.told_apart(condition);
+            let apart = classes.distinguished_from_unanswered(condition);
             let holds_apart = condition.operator != Comparison::NotEqual;
             let classes = 0..classes.count();
             classes

@@ -126,7 +126,7 @@ impl VisitsByStep {
 
     /// Whether a walkthrough sees a step.
     fn sees(&self, formula: &mut Formula, step: StepPosition) -> Literal {
-        formula.or(self.visits(step).iter().map(|visit| visit.sees))
+        formula.or(self.visits(step).iter().map(|visit| visit.visible))
     }
 }
 
@@ -157,7 +157,7 @@ fn step_questions<'a>(
     let questions = shown.filter_map(|(own, step)| {
         let position = own.position()?;
         let visits = by_step.visits(position).iter();
-        let outcomes = visits.map(|visit| (visit.comes, visit.holds));
+        let outcomes = visits.map(|visit| (visit.reached, visit.condition));
         let dependencies = step.dependencies.as_ref();
         Some(StepQuestions {
             own,
@@ -181,7 +181,7 @@ fn task_questions<'a>(
     let questions = own.map(|own| {
         let visits = visits.iter().filter_map(|visit| visit.subtask);
         let visits = visits.filter(|visit| visit.task == own.index);
-        let visits = visits.map(|visit| (visit.comes, visit.holds));
+        let visits = visits.map(|visit| (visit.reached, visit.condition));
         // Every walkthrough comes to the root. The other visits of it are of subtasks that
         // lead back.
         let of_root = (own.index == 0).then_some((Literal::TRUE, begins));

@@ -47,7 +47,9 @@ impl ValueClasses {
         for condition in conditions {
             // The values of one class that the condition tells apart become a new class.
             let mut new: HashMap<usize, usize> = HashMap::new();
-            for value in values.told_apart(condition.operator, &condition.targets) {
+            for value in
+                values.distinguished_from_unanswered(condition.operator, &condition.targets)
+            {
                 if let Some(class) = class_of.get_mut(value) {
                     let next = count + new.len();
                     *class = *new.entry(*class).or_insert(next);
@@ -80,10 +82,10 @@ impl ValueClasses {
     }
 
     /// The classes for which a condition has another outcome than for [`Self::UNANSWERED`].
-    pub fn told_apart(&self, condition: &CompiledCondition) -> BTreeSet<usize> {
+    pub fn distinguished_from_unanswered(&self, condition: &CompiledCondition) -> BTreeSet<usize> {
         let values = self
             .values
-            .told_apart(condition.operator, &condition.targets);
+            .distinguished_from_unanswered(condition.operator, &condition.targets);
         values
             .into_iter()
             .map(|value| self.of_value(value))

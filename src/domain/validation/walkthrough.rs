@@ -58,8 +58,8 @@ pub struct Walkthroughs {
     /// that no condition distinguishes share one entry. A list is empty if no condition reads the
     /// answer.
     answers: Vec<Vec<(Literal, usize)>>,
-    /// The levels of the task's roles, in classes that see the same tasks. The literal of a
-    /// class says whether the walkthrough is for it.
+    /// The levels of the task's roles, grouped by the set of tasks they may see. The literal of a
+    /// group says whether the walkthrough is for it.
     pub levels: Vec<(Literal, Vec<AccessLevel>)>,
     /// The variables that conditions read.
     variables: HashMap<VariableId, ReadVariable>,
@@ -89,11 +89,15 @@ impl Walkthroughs {
         };
         builder.add_levels();
         let unanswered = builder.add_variables()?;
-        let Evaluation { begins, visits, .. } = evaluate(guide, &mut builder)?;
+        let Evaluation {
+            root_visible,
+            visits,
+            ..
+        } = evaluate(guide, &mut builder)?;
         let is_complete = !builder.is_stopped();
         is_complete.then_some(Self {
             formula: builder.formula,
-            begins,
+            begins: root_visible,
             unanswered,
             visits,
             answers: builder.answers,
@@ -123,7 +127,7 @@ impl Walkthroughs {
                 Some(StepType::Solution | StepType::End | StepType::Idp)
             )
         });
-        let none: Vec<Literal> = outcomes.map(|visit| !visit.sees).collect();
+        let none: Vec<Literal> = outcomes.map(|visit| !visit.visible).collect();
         let begins = [self.begins, self.unanswered];
         self.formula.and(begins.into_iter().chain(none))
     }
@@ -132,7 +136,7 @@ impl Walkthroughs {
     /// names of the observations that it sees, and the keys that it chooses.
     pub fn answers(&self, guide: &Guide, values: &NodeValues) -> Vec<(String, String)> {
         let visits = self.visits.iter().zip(&self.answers);
-        let seen = visits.filter(|(visit, _)| values.of(visit.sees) & 1 == 1);
+        let seen = visits.filter(|(visit, _)| values.of(visit.visible) & 1 == 1);
         let answers = seen.filter_map(|(visit, answers)| {
             let step = guide.step(visit.position)?;
             let variable = guide.variables.get(step.sets.first()?.0)?;
@@ -163,7 +167,7 @@ impl Logic for WalkthroughBuilder<'_> {
         let Some(read) = self.variables.get(&condition.variable) else {
             return Literal::FALSE;
         };
-        let apart = read.classes.told_apart(condition);
+        let apart = read.classes.distinguished_from_unanswered(condition);
         // The value is in exactly one class, so the shorter list suffices.
         let is_short = 2 * apart.len() <= read.values.len();
         let values = read.values.iter().enumerate();
@@ -214,7 +218,7 @@ impl Evaluator for WalkthroughBuilder<'_> {
 
     /// Adds the choice of an answer, and sets the step's variables to it where the step is seen.
     fn leave(&mut self, step: &GuideStep, visit: &Visit) {
-        let answers = self.choose_answer(step, visit.sees);
+        let answers = self.choose_answer(step, visit.visible);
         self.answers.push(answers);
     }
 
@@ -224,7 +228,7 @@ impl Evaluator for WalkthroughBuilder<'_> {
 }
 
 impl WalkthroughBuilder<'_> {
-    /// Adds the levels of the task's roles, in classes that see the same tasks.
+    /// Adds the levels of the task's roles, grouped by the set of tasks they may see.
     fn add_levels(&mut self) {
         let roles = self
             .guide

@@ -1,5 +1,5 @@
-//! Documents of an import: what they say of their tasks and steps as a whole. The planner decodes
-//! the fields of each, as it knows which are stored.
+//! Decodes the structure of a document: ids, nesting, references. The planner decodes the fields of
+//! tasks and steps, because it knows which of them are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 

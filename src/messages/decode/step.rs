@@ -23,7 +23,7 @@ pub fn new(message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Optio
     of_task(message, task, &mut at)
 }
 
-/// A new step of a task. A task of `None` is refused already.
+/// A new step of a task. `task` is `None` if it was invalid, which is already reported.
 pub fn of_task(message: v1::Step, task: Option<TaskId>, at: &mut Field<'_>) -> Option<NewStep> {
     decode(message, task, true, at)
 }

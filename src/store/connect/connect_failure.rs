@@ -6,7 +6,7 @@ use rustls::CertificateError as Certificate;
 use sqlx::{error::DatabaseError, postgres::PgConnectOptions};
 
 use super::OpenError;
-use crate::{config::PostgresUrl, store::error::advice};
+use crate::{config::PostgresUrl, store::error::explanation};
 
 /// SQLSTATE too_many_connections.
 const TOO_MANY_CONNECTIONS: &str = "53300";
@@ -200,16 +200,17 @@ pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
             "it refuses a setting of the session: check options in the URL, and PGOPTIONS",
         ),
         // duplicate_prepared_statement, invalid_sql_statement_name
-        "42P05" | "26000" => permanent(advice(&state)?),
+        "42P05" | "26000" => permanent(explanation(&state)?),
         PGBOUNCER if says("server") || says("too many") || says("no more connections") => {
             temporary(
-                "PgBouncer has no connection for it: check that PostgreSQL runs and accepts the \
+                "PgBouncer has no free connection: check that PostgreSQL runs and accepts the \
                  login of PgBouncer, and raise max_client_conn",
             )
         }
         PGBOUNCER => permanent(
-            "PgBouncer refuses it: check user, password and database, also in its auth_file and \
-             [databases], and use ALTER ROLE … SET instead of options and PGOPTIONS",
+            "PgBouncer refuses the login: check user, password and database, also in its auth_file \
+             and [databases]; if it rejects a startup parameter, use ALTER ROLE … SET instead of \
+             options and PGOPTIONS",
         ),
         _ => return None,
     })

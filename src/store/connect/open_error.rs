@@ -54,7 +54,7 @@ impl From<DbErr> for OpenError {
         let (code, message) = database_error(&err)
             .map(|err| (err.code().unwrap_or_default(), err.message()))
             .unwrap_or_default();
-        // SQLite has one code for all errors of this kind, which is 1.
+        // SQLite reports all of these as code 1 (SQLITE_ERROR).
         let says = |part| code == "1" && message.contains(part);
         match &*code {
             // insufficient_privilege

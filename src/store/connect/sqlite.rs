@@ -17,7 +17,7 @@ use super::{
     ConnectOptions, OpenError, Pools, Refusals,
     probe::{HealthProbe, OpenedFile},
 };
-use crate::store::error::{advice, primary_sqlite_code};
+use crate::store::error::{explanation, primary_sqlite_code};
 
 /// The maximum number of connections that read from SQLite.
 const MAX_READERS: u32 = 8;
@@ -149,8 +149,8 @@ async fn open_pool(
             }
             // SQLITE_PERM, SQLITE_READONLY
             Some(3 | 8) => return Err(permission_error(path)),
-            _ => match advice(code) {
-                Some(advice) => advice.to_owned(),
+            _ => match explanation(code) {
+                Some(explanation) => explanation.to_owned(),
                 None => format!("SQLite fails with code {code:?}: check the file"),
             },
         };

@@ -62,7 +62,7 @@ pub async fn read_users(
     read(scope, steps(scope), tasks(scope), ids).await
 }
 
-/// Adds to tasks and steps the texts that name variables.
+/// Reads the questions and conditions of these users.
 pub async fn read_texts(
     scope: Scope<'_, impl ConnectionTrait>,
     users: &[NameUser],

@@ -191,7 +191,7 @@ impl Account {
         Ok(get(self.reader(), task, name, field).await?.0)
     }
 
-    /// The same with its guide. A large one comes with a permit, to be kept until it is decoded.
+    /// Also reads the guide. For a large guide, keep the permit until it is decoded.
     pub async fn get_revision_and_guide(
         &self,
         task: TaskId,

@@ -6,7 +6,6 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DbErr, EntityTrait, ExprTrait, FromQueryResult, IdenStatic,
     QueryFilter, QueryOrder, QueryResult, QuerySelect, QueryTrait, Select, sea_query::Expr,
 };
-
 use uuid::Uuid;
 
 use super::{

@@ -236,7 +236,8 @@ async fn examine(
     Ok(join_translations(resources, id, translations, owner))
 }
 
-/// The next rows of a table after a cursor. With a task, those that have its id in `task`.
+/// The next rows of a table after a cursor. If the filter names a task, only rows whose `task` column
+/// matches.
 async fn list<E: EntityTrait>(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Select<E>,
@@ -262,7 +263,7 @@ async fn list<E: EntityTrait>(
     Ok(rows)
 }
 
-/// The ids of those that have translations.
+/// Ids of resources with translations.
 fn translated(resources: &[Resource]) -> impl Iterator<Item = Uuid> {
     let translated = resources.iter().filter(|row| row.language_count > 0);
     translated.map(|row| row.guid)

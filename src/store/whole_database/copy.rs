@@ -76,7 +76,7 @@ async fn copy_from(
     copied
 }
 
-/// A table refers only to itself and tables before it.
+/// Copies tables in the order of their foreign keys.
 async fn copy_tables(
     source: &DatabaseConnection,
     target: &DatabaseConnection,

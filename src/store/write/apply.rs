@@ -1,4 +1,4 @@
-//! Turns [`Changes`] into statements. What must happen on every write happens here.
+//! Turns [`Changes`] into statements. Side effects of every write belong here.
 //!
 //! Most writes change one step or task. Their statements do not depend on each other, and go out as one
 //! stage of a [`Batch`]. What depends on other changes of the same write follows, stage by stage.

@@ -12,14 +12,13 @@ use sea_orm::{
         SubQueryStatement, ValueTuple, WithClause,
     },
 };
-
 use uuid::Uuid;
 
 use super::Tx;
 use crate::store::{entity::AccountEntity, error::StoreError, read::MAX_IDS_PER_STATEMENT};
 
 /// The maximum number of joined statements. PostgreSQL takes 65,535 values, and each of these statements
-/// binds at most about 1,600: its rows are arrays, and its filter has a part of the ids or keys.
+/// binds at most about 1,600. Rows are bound as arrays, and ids and keys are split into chunks.
 const MAX_JOINED: usize = 32;
 /// The maximum number of rows that one DELETE names by their keys.
 const MAX_KEYS: usize = 500;
@@ -75,7 +74,7 @@ impl<'t> Batch<'t> {
         }
     }
 
-    /// Deletes the account's rows with these values in columns.
+    /// Deletes the rows of the account whose `columns` equal one of `keys`.
     pub fn delete_keys<E: AccountEntity>(
         &mut self,
         columns: impl IntoIterator<Item = E::Column>,
@@ -93,7 +92,7 @@ impl<'t> Batch<'t> {
         self.insert_rows(rows, None);
     }
 
-    /// Inserts rows that set the same columns, or sets some columns of those that exist.
+    /// Inserts rows that set the same columns, and updates `columns` of rows that exist.
     pub fn upsert<A: ActiveModelTrait>(
         &mut self,
         rows: Vec<A>,

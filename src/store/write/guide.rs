@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// How often a write holds a guide: as rows, as it was, as it will be, and encoded.
+/// Copies of a guide that a write holds in memory: rows, before, after, and encoded.
 const COPIES: usize = 4;
 /// Bytes of a guide that are encoded in the time that the analysis of one step takes.
 const ENCODED_BYTES_PER_WEIGHT: usize = 1_024;

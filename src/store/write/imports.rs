@@ -177,7 +177,7 @@ fn add_tasks(tree: &TaskTree, managed: &mut BTreeSet<TaskId>, subtasks: &mut BTr
     }
 }
 
-/// The guide that is brought to the state of a document or revision, as it is before.
+/// The stored guide before an import or restore.
 struct StoredGuide {
     /// `None` if it is created.
     tree: Option<TaskTree>,
@@ -194,8 +194,8 @@ struct StoredGuide {
 
 impl StoredGuide {
     /// Locks and reads the guide of `root`, a task that may exist, and tasks that become part of it.
-    /// Locks the tasks that subtask steps refer to. `other_bytes` are in memory in addition to the
-    /// guide.
+    /// Locks the tasks that subtask steps refer to. `other_bytes`: memory used by the document or
+    /// revision.
     async fn lock_and_read(
         tx: &Tx<'_>,
         root: Option<TaskId>,
@@ -241,7 +241,7 @@ impl StoredGuide {
             mut imported,
             origins: _,
         } = plan;
-        // As it is stored when its deletion is forgotten.
+        // `forget_index_deletions` will set this flag, so return it.
         imported.task.index.indexed |= self.is_indexed;
         if let (Some(tree), Some(history)) = (self.tree, self.history)
             && imported.outcome == ImportOutcome::Updated

@@ -40,7 +40,7 @@ struct Acknowledge(Vec<Acknowledgement>);
 impl Operation for Acknowledge {
     type Answer = Vec<AcknowledgeOutcome>;
 
-    /// Records what the index reports to hold. Rows that are written later become dirty again.
+    /// Records which states the index reports. Rows that are written later become dirty again.
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let stored = self.lock_stored(tx).await?;
         let (mut held, mut not_held, mut deletions) = (vec![], vec![], vec![]);

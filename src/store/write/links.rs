@@ -42,24 +42,24 @@ impl Tx<'_> {
         rows.into_iter().next().map(unmanaged).transpose()
     }
 
-    /// Locks a step with the wiring steps of the tasks that it manages, and reads it. `managed` are
-    /// these tasks, which are locked; without them, `managed` stays empty. Fails with
+    /// Locks a step with the wiring steps of the tasks that it manages, and reads it. Pass
+    /// the ids of its managed tasks, already locked, to load them. Fails with
     /// [`StoreError::NeedsLargeReadPermit`] if the step is large and the write has no permit for that.
     pub async fn lock_step(
         &self,
         guid: StepId,
-        managed: Option<&[TaskId]>,
+        managed_ids: Option<&[TaskId]>,
         bodies: Bodies,
     ) -> Result<Option<StepSnapshot>, StoreError> {
-        let wiring = self.lock_step_and_wiring(guid, managed.unwrap_or_default());
+        let wiring = self.lock_step_and_wiring(guid, managed_ids.unwrap_or_default());
         let wiring = wiring.await?;
         let mut stored = self.find_step(guid, bodies).await?;
-        if let (Some(stored), Some(managed)) = (&mut stored, managed) {
-            if stored.step.managed_tasks() != managed {
+        if let (Some(stored), Some(managed_ids)) = (&mut stored, managed_ids) {
+            if stored.step.managed_tasks() != managed_ids {
                 // An import has changed the links since they were looked up.
                 return Err(StoreError::Conflict);
             }
-            let tasks = tasks::find_all(self.scope(), managed, self.max_bytes).await?;
+            let tasks = tasks::find_all(self.scope(), managed_ids, self.max_bytes).await?;
             stored.managed = ManagedTasks { tasks, wiring };
         }
         Ok(stored)

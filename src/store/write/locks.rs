@@ -53,7 +53,7 @@ impl Tx<'_> {
     }
 
     /// Locks the selected rows that have one of these ids in a column, and reads their selected
-    /// columns. One statement locks its rows in the order of `guid`.
+    /// columns. Rows are ordered by `guid` within each chunk only.
     pub async fn lock_by_ids<E: AccountEntity, T: TryGetableMany + Send>(
         &self,
         rows: Select<E>,

@@ -42,7 +42,7 @@ impl Transactions {
         }
     }
 
-    /// Runs writes in one transaction. If one of them needs a rollback, each runs alone.
+    /// Runs writes in one transaction. If any write must roll back, runs each in its own transaction.
     pub async fn run_group(&self, jobs: Vec<Job>) {
         // Dry runs are rolled back.
         let is_stored = |job: &Job| job.mode() == WriteMode::Store;

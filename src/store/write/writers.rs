@@ -104,8 +104,8 @@ impl Writers {
         }
     }
 
-    /// Waits until the write may begin, and runs it. It reads rows of `max_bytes`, under a permit if they
-    /// are large.
+    /// Waits until the write may begin, and runs it. The write may read up to `max_bytes`; above 1 MiB
+    /// it needs `large_read_permit`.
     pub(super) async fn run(
         &self,
         account: &Account,

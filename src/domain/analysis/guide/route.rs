@@ -1,10 +1,9 @@
-//! The way of a walk through a guide: the steps of the task, and after each subtask step those of
-//! the task that it enters.
+//! The route: every step in visiting order, once per path that leads to it. After a subtask step come
+//! the steps of the task that it enters.
 
 use super::{Guide, GuideLimit, GuideStep, MAX_SUBTASK_LEVELS, StepPosition, size::GuideSize};
 
-/// A step as a walk comes to it in one way. It stops at a step several times if several subtask
-/// steps enter its task.
+/// A step of the route, which has it once per path of subtask steps that leads to it.
 #[derive(Clone, Copy, Debug)]
 pub struct GuideStop {
     pub position: StepPosition,

@@ -45,7 +45,7 @@ pub fn open_variables<'a>(
     });
     let name_of_variable: Vec<usize> = names.collect();
     let mut dependents = vec![Dependents::default(); indexes.len()];
-    for visit in listed.filter(|visit| visit.sees == Truth::Unknown) {
+    for visit in listed.filter(|visit| visit.visible == Truth::Unknown) {
         for group in unknown_groups(guide, evaluation, visit) {
             for condition in group.conditions() {
                 let name = name_of_variable.get(condition.variable.0);
@@ -100,12 +100,12 @@ fn unknown_groups<'a>(
     // A preview leaves out no step, so the visits are those of the route.
     let parent = guide.route.get(visit.stop).and_then(|stop| stop.parent);
     let parent = parent.and_then(|parent| evaluation.visits.get(parent)?.subtask);
-    let task_holds = parent.map_or(evaluation.task_holds, |parent| parent.holds);
+    let task_holds = parent.map_or(evaluation.task_holds, |parent| parent.condition);
     let task = guide.tasks.get(visit.position.task);
     let task = task.filter(|_| task_holds == Truth::Unknown);
     let subtask = visit
         .subtask
-        .filter(|subtask| subtask.holds == Truth::Unknown);
+        .filter(|subtask| subtask.condition == Truth::Unknown);
     let subtask = subtask.and_then(|subtask| guide.tasks.get(subtask.task));
     let groups = [
         task.and_then(|task| task.dependencies.as_ref()),

@@ -40,8 +40,8 @@ pub struct ListedStep {
     pub reasons: Vec<VisibilityReason>,
 }
 
-/// Most visits of all walks of a preview. Variables that later walks would find to be not answered
-/// stay unknown.
+/// Maximum step visits per preview. Beyond it, variables that later walks would find unanswered stay
+/// unknown.
 const MAX_VISITS: usize = 2_000_000;
 
 /// The truth of everything in one state.
@@ -102,11 +102,11 @@ impl PreviewOptions {
     }
 }
 
-/// Evaluates a guide, and adds to the state the variables that are not answered, as all their
-/// observations are hidden. That may hide further observations, so it is repeated until no variable
-/// is left to add. If then no observation can be asked, the other variables that only the guide sets
-/// are not answered either. `None` if nobody waits for it any more.
-pub fn evaluate_state(
+/// Evaluates a guide. Mutates `state`: a variable becomes unanswered if only the guide sets it and all
+/// of its observations are hidden. That may hide further observations, so it is repeated until nothing
+/// changes. If no observation is left that could be asked, all remaining variables that only the guide
+/// sets become unanswered, too. `None` if nobody waits for it any more.
+pub fn resolve_visibility(
     guide: &Guide,
     state: &mut GuideState,
     options: &PreviewOptions,
@@ -148,7 +148,7 @@ pub fn evaluate_state(
 /// The variables that observations set which are not hidden.
 fn shown_variables(guide: &Guide, evaluation: &Evaluation<Truth>) -> BTreeSet<VariableId> {
     let visits = evaluation.visits.iter();
-    let shown = visits.filter(|visit| visit.sees != Truth::False);
+    let shown = visits.filter(|visit| visit.visible != Truth::False);
     let steps = shown.filter_map(|visit| guide.step(visit.position));
     steps.flat_map(|step| &step.sets).copied().collect()
 }
@@ -178,7 +178,7 @@ impl ListedStep {
         Self {
             position: visit.position,
             via: guide.via(visit.stop),
-            visible: visit.sees,
+            visible: visit.visible,
             reasons: step_reasons(guide, visit),
         }
     }
@@ -194,7 +194,7 @@ pub fn next_observation(
     let mut visible = evaluation
         .visits
         .iter()
-        .filter(|visit| visit.sees == Truth::True);
+        .filter(|visit| visit.visible == Truth::True);
     let next = visible.find(|visit| {
         let step = guide.step(visit.position);
         step.is_some_and(|step| !step.sets.is_empty() && state.answer(step).is_none())
@@ -246,17 +246,17 @@ pub fn task_reasons(
 
 fn step_reasons(guide: &Guide, visit: &Visit<Truth>) -> Vec<VisibilityReason> {
     let subtask = visit.subtask.map_or(Truth::True, |subtask| {
-        Truth::all([subtask.is_open, subtask.holds])
+        Truth::all([subtask.is_open, subtask.condition])
     });
     let stop = guide.route.get(visit.stop);
     let is_cycle = stop.is_some_and(|stop| matches!(stop.entry, SubtaskEntry::Cycle(_)));
-    let parts = [visit.holds, visit.before_end, subtask, visit.entered];
+    let parts = [visit.condition, visit.before_end, subtask, visit.entered];
     applying([
         (
             visit.published == Truth::False,
             VisibilityReason::NotPublished,
         ),
-        (visit.holds == Truth::False, VisibilityReason::Condition),
+        (visit.condition == Truth::False, VisibilityReason::Condition),
         (visit.before_end == Truth::False, VisibilityReason::AfterEnd),
         (subtask != Truth::True, VisibilityReason::SubtaskHidden),
         (is_cycle, VisibilityReason::SubtaskCycle),

@@ -20,7 +20,7 @@ pub(super) struct InheritedFields {
 }
 
 impl InheritedFields {
-    /// Sets them but the product, which never changes.
+    /// Sets all inherited fields except the product, which never changes.
     pub fn apply(self, task: &mut Task) {
         task.name = self.name;
         task.managed = Some(self.managed);

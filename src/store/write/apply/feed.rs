@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Batch<'_> {
-    /// Adds the entries of tasks and steps that the write has in memory, and then those of steps that it
-    /// has changed unread. Their `seq` is drawn when the write holds all of its locks.
+    /// Adds the entries for tasks and steps that the write has in memory, and then the entries for steps
+    /// that it updated without reading them. Their `seq` is drawn when the write holds all of its locks.
     pub async fn add_entries(
         &mut self,
         entries: NewEntries,

@@ -33,13 +33,12 @@ struct Rows<M> {
     texts: Vec<M>,
     /// Rows in which only the lock changes.
     locks: Vec<M>,
-    /// The ids of tasks or steps with the languages that they lose.
+    /// Keys of deleted translations: (task or step id, language).
     dropped: Vec<ValueTuple>,
 }
 
 impl<M> Rows<M> {
-    /// Adds the translations that differ between two states of a task or step, and those that have a
-    /// `source`, from which `row` makes their rows.
+    /// Adds each translation that changed or has a recorded `source`. `row` makes its row.
     fn add<T: PartialEq, S>(
         &mut self,
         id: Uuid,
