@@ -22,7 +22,7 @@ use prelude::*;
 mod prelude {
     pub use sea_orm::entity::prelude::*;
 
-    /// Statements name the columns that they join by, so no entity has relations.
+    /// Of a table whose rows outlive what they describe, so that it has no foreign keys.
     #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
     pub enum Relation {}
 }

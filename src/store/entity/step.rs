@@ -1,6 +1,6 @@
 //! Steps, without their translations.
 
-use super::prelude::*;
+use sea_orm::entity::prelude::*;
 
 use crate::store::{json::Json, rows::StepFields};
 
@@ -42,6 +42,30 @@ pub struct Model {
     /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<StepFields>,
     pub body: Option<String>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "super::task::Entity",
+        from = "(Column::AccountId, Column::Task)",
+        to = "(super::task::Column::AccountId, super::task::Column::Guid)"
+    )]
+    Task,
+    #[sea_orm(
+        belongs_to = "super::task::Entity",
+        from = "(Column::AccountId, Column::SubtaskId)",
+        to = "(super::task::Column::AccountId, super::task::Column::Guid)"
+    )]
+    Subtask,
+    #[sea_orm(has_many = "super::step_translation::Entity")]
+    Translations,
+}
+
+impl Related<super::step_translation::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Translations.def()
+    }
 }
 
 impl ActiveModelBehavior for ActiveModel {}

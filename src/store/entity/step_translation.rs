@@ -1,6 +1,6 @@
 //! A step's texts in one language.
 
-use super::prelude::*;
+use sea_orm::entity::prelude::*;
 
 use crate::{domain::translation::StepTranslation, store::json::Json};
 
@@ -21,6 +21,22 @@ pub struct Model {
     /// The step's `rest_digest` when this translation was written.
     pub translated_from_rest: Vec<u8>,
     pub body: Option<String>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "super::step::Entity",
+        from = "(Column::AccountId, Column::Step)",
+        to = "(super::step::Column::AccountId, super::step::Column::Guid)"
+    )]
+    Step,
+}
+
+impl Related<super::step::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Step.def()
+    }
 }
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! Tasks, without their translations.
 
-use super::prelude::*;
+use sea_orm::entity::prelude::*;
 
 use crate::{domain::task::TaskContent, store::json::Json};
 
@@ -43,6 +43,18 @@ pub struct Model {
     pub modified_ts: i64,
     /// The fields that no statement filters or sorts by. They may be large.
     pub content: Json<TaskContent>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(has_many = "super::task_translation::Entity")]
+    Translations,
+}
+
+impl Related<super::task_translation::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Translations.def()
+    }
 }
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! Revisions: guides as they were.
 
-use super::prelude::*;
+use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "task_revisions")]
@@ -24,6 +24,18 @@ pub struct Model {
     /// The bytes of the document before compression.
     pub document_size: i64,
     pub content: Vec<u8>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(has_many = "super::revision_alias::Entity")]
+    Aliases,
+}
+
+impl Related<super::revision_alias::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Aliases.def()
+    }
 }
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -1,6 +1,6 @@
 //! A task's texts in one language.
 
-use super::prelude::*;
+use sea_orm::entity::prelude::*;
 
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
 #[sea_orm(table_name = "task_translations")]
@@ -15,6 +15,22 @@ pub struct Model {
     pub locked: bool,
     /// The task's name when this translation was written.
     pub translated_from_name: String,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {
+    #[sea_orm(
+        belongs_to = "super::task::Entity",
+        from = "(Column::AccountId, Column::Task)",
+        to = "(super::task::Column::AccountId, super::task::Column::Guid)"
+    )]
+    Task,
+}
+
+impl Related<super::task::Entity> for Entity {
+    fn to() -> RelationDef {
+        Relation::Task.def()
+    }
 }
 
 impl ActiveModelBehavior for ActiveModel {}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, ExprTrait, FromQueryResult, IdenStatic, QueryFilter, QueryOrder,
-    QuerySelect, QueryTrait, Select, SelectExt, sea_query::Expr,
+    QuerySelect, QueryTrait, RelationTrait, Select, SelectExt, sea_query::Expr,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
@@ -73,13 +73,11 @@ fn read_alias(alias: &str) -> Result<RevisionAlias, StoreError> {
 
 /// Selects the account's revisions. One statement reads revisions and aliases, so they are of one state.
 fn revisions(scope: Scope<'_, impl ConnectionTrait>) -> Select<task_revision::Entity> {
-    use revision_alias::Column as Alias;
     let aliases = scope
         .find::<revision_alias::Entity>()
         .select_only()
         .expr(Expr::cust("string_agg(alias, ',')"))
-        .filter(Alias::Task.into_expr().eq(Column::Task.into_expr()))
-        .filter(Alias::Number.into_expr().eq(Column::Number.into_expr()));
+        .filter(revision_alias::Relation::Revision.def());
     scope
         .find::<task_revision::Entity>()
         .select_except([Column::Content])
