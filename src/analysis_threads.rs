@@ -159,7 +159,13 @@ fn yield_to_others() {
 
 async fn on_own_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let span = tracing::Span::current();
-    let work = tokio::task::spawn_blocking(move || span.in_scope(work));
+    // The work goes on when the call is cancelled, and its memory counts until then.
+    let call = CallContext::current();
+    let work = tokio::task::spawn_blocking(move || {
+        let result = span.in_scope(work);
+        drop(call);
+        result
+    });
     let result = work.in_current_span().await;
     result.map_err(|_| panicked())
 }

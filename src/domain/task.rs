@@ -23,6 +23,7 @@ pub const MAX_TASK_STEPS: usize = 10_000;
 
 /// Who may see a task, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "i32", try_from = "i32")]
 pub enum AccessLevel {
     /// End users.
     User = 0,
@@ -63,6 +64,20 @@ impl AccessLevel {
     /// The level as one bit of a set.
     pub fn bit(self) -> i32 {
         1 << self.number()
+    }
+}
+
+impl From<AccessLevel> for i32 {
+    fn from(level: AccessLevel) -> Self {
+        level.number()
+    }
+}
+
+impl TryFrom<i32> for AccessLevel {
+    type Error = &'static str;
+
+    fn try_from(number: i32) -> std::result::Result<Self, Self::Error> {
+        Self::from_number(number).ok_or("not an access level")
     }
 }
 
@@ -115,6 +130,7 @@ pub struct NewTask {
 #[serde(default)]
 pub struct TaskContent {
     /// When it is visible; `None` is always.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Group>,
     #[serde(skip)]
     pub published: Published,

@@ -81,12 +81,15 @@ pub struct TaskTranslation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepTranslation {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Title>,
     #[serde(skip)]
     pub body: Option<Body>,
     /// The instructions; empty if not translated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
     /// The question, if translated; never linked.
+    #[serde(rename = "question", skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
     /// Whether automatic translation must not change it.
     #[serde(skip)]

@@ -84,10 +84,14 @@ async fn find_within<E: EntityTrait, R: FromQueryResult + Send + Sync>(
         return Ok(Some(row));
     }
     let row = row.select_only().expr(bytes).into_tuple();
-    for bytes in row.all(scope.db).await? {
-        max_bytes.check(bytes)?;
+    match row.all(scope.db).await?.pop() {
+        None => Ok(None),
+        Some(bytes) => {
+            max_bytes.check(bytes)?;
+            // It was not locked, and has become smaller.
+            Err(StoreError::Conflict)
+        }
     }
-    Ok(None)
 }
 
 /// The maximum number of ids in one statement.

@@ -27,14 +27,20 @@ pub enum WholeDatabaseError {
     /// The source of a copy cannot be opened.
     #[error("{}", .0.to_string().replace("EXPERTISE_DATABASE_URL", "--from"))]
     Source(OpenError),
+    /// What the code of the database means. It never has the driver's text, which quotes rows.
     #[error(
-        "the database failed: {}; fix the cause and repeat the command, for a copy with a new \
-         database",
-        error::describe(.0)
+        "the database failed: {0}; fix the cause and repeat the command, for a copy with a new \
+         database"
     )]
-    Database(#[from] DbErr),
+    Database(String),
     #[error("{0}")]
     Refused(String),
+}
+
+impl From<DbErr> for WholeDatabaseError {
+    fn from(error: DbErr) -> Self {
+        Self::Database(error::describe(&error))
+    }
 }
 
 impl WholeDatabaseError {

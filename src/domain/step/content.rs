@@ -25,12 +25,17 @@ pub struct StepContent {
     #[serde(skip)]
     pub external_id: Option<ExternalId>,
     /// Instructions of the caller's own shape.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub looping: Option<Looping>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Tag>,
     #[serde(skip)]
     pub published: Published,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Tag>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Tag>,
     #[serde(skip)]
     pub translations: StepTranslations,

@@ -113,6 +113,8 @@ const FACT_BYTES: usize = 128;
 const MAX_TEXT_CHARS: usize = 2_048;
 /// Most texts of a list in facts, and most places.
 const MAX_LISTED: usize = 100;
+/// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
+const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
 
 /// A text, cut to so many characters with a sign that it was cut.
 pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
@@ -178,6 +180,11 @@ impl Finding {
             texts_of(fact).into_iter().for_each(shorten);
         }
         self.related.truncate(MAX_LISTED);
+        let example = self.example.iter();
+        let bytes: usize = example.map(|(name, key)| name.len() + key.len()).sum();
+        if bytes > MAX_EXAMPLE_BYTES {
+            self.example.clear();
+        }
     }
 
     /// About how many bytes of memory it takes.

@@ -9,7 +9,9 @@ use super::OpenError;
 use crate::{config::PostgresUrl, store::error::explanation};
 
 /// SQLSTATE too_many_connections.
-const TOO_MANY_CONNECTIONS: &str = "53300";
+pub const TOO_MANY_CONNECTIONS: &str = "53300";
+/// Parts of the texts of PgBouncer that say that a later attempt may succeed.
+const TEMPORARY_REFUSALS: [&str; 4] = ["timeout", "server", "too many", "no more connections"];
 /// SQLSTATE invalid_catalog_name.
 const NO_DATABASE: &str = "3D000";
 /// SQLSTATE invalid_password.
@@ -201,12 +203,10 @@ pub fn refusal(err: &dyn DatabaseError) -> Option<Failure> {
         ),
         // duplicate_prepared_statement, invalid_sql_statement_name
         "42P05" | "26000" => permanent(explanation(&state)?),
-        PGBOUNCER if says("server") || says("too many") || says("no more connections") => {
-            temporary(
-                "PgBouncer has no free connection: check that PostgreSQL runs and accepts the \
+        PGBOUNCER if TEMPORARY_REFUSALS.into_iter().any(says) => temporary(
+            "PgBouncer has no free connection: check that PostgreSQL runs and accepts the \
                  login of PgBouncer, and raise max_client_conn",
-            )
-        }
+        ),
         PGBOUNCER => permanent(
             "PgBouncer refuses the login: check user, password and database, also in its auth_file \
              and [databases]; if it rejects a startup parameter, use ALTER ROLE … SET instead of \

@@ -164,21 +164,20 @@ async fn write_keys(db: &DatabaseTransaction) -> Result<(), DbErr> {
     server_key::Entity::delete_by_id(SCHEMA_DIGEST)
         .exec(db)
         .await?;
-    insert_key(db, SCHEMA_DIGEST, digest.to_vec()).await?;
-    insert_key(db, PAGE_KEY, secret.to_vec()).await
+    for (name, value) in [(SCHEMA_DIGEST, digest), (PAGE_KEY, secret)] {
+        server_key::Entity::insert(key(name, value.to_vec()))
+            .on_conflict_do_nothing()
+            .exec_without_returning(db)
+            .await?;
+    }
+    Ok(())
 }
 
-/// Inserts a key, unless there is one of this name.
-async fn insert_key(db: &impl ConnectionTrait, name: &str, value: Vec<u8>) -> Result<(), DbErr> {
-    let key = server_key::ActiveModel {
+fn key(name: &str, value: Vec<u8>) -> server_key::ActiveModel {
+    server_key::ActiveModel {
         name: Set(name.to_owned()),
         value: Set(value),
-    };
-    server_key::Entity::insert(key)
-        .on_conflict_do_nothing()
-        .exec_without_returning(db)
-        .await
-        .map(drop)
+    }
 }
 
 pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
@@ -191,9 +190,11 @@ pub async fn page_key(db: &DatabaseConnection) -> Result<[u8; 32], OpenError> {
         })
 }
 
-/// Marks the database, so that no program opens it until the copied keys replace the mark.
+/// Marks the database, so that no program opens it until the copied keys replace the mark. Fails if
+/// another copy has marked it.
 pub async fn mark_unfinished_copy(db: &DatabaseConnection) -> Result<(), DbErr> {
-    insert_key(db, UNFINISHED_COPY, Vec::new()).await
+    let mark = server_key::Entity::insert(key(UNFINISHED_COPY, Vec::new()));
+    mark.exec_without_returning(db).await.map(drop)
 }
 
 /// Fails if the database cannot get distributed tables.

@@ -126,10 +126,10 @@ impl Account {
         tasks.extend(planned);
         let known = known.clone();
         let weight = weight_of(&tasks);
-        let draft = analyse_by_weight(weight, move |_| Some(GuideDraft::new(root, tasks, &known)));
-        let draft = draft
-            .await?
-            .ok_or_else(|| Error::task_not_found(root, "guid"))?;
+        // The memory counts until the work ends, even if the call is cancelled.
+        let work = move |_: StopSignal<'_>| Some((GuideDraft::new(root, tasks, &known), memory));
+        let (draft, memory) = analyse_by_weight(weight, work).await?;
+        let draft = draft.ok_or_else(|| Error::task_not_found(root, "guid"))?;
         Ok((draft, memory))
     }
 

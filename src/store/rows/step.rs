@@ -31,12 +31,21 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepFields {
+    #[serde(skip_serializing_if = "is_default")]
     pub cost: i32,
+    #[serde(skip_serializing_if = "is_default")]
     pub question: Option<Feedback>,
     /// Not in `content`, so that both tasks and steps have them here.
+    #[serde(skip_serializing_if = "is_default")]
     pub dependencies: Option<Group>,
+    #[serde(skip_serializing_if = "is_default")]
     pub content: StepContent,
+    #[serde(skip_serializing_if = "is_default")]
     pub r_data: Map<String, Value>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The row of a step with those of its translations.

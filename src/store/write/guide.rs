@@ -20,7 +20,7 @@ use crate::{
     store::{
         entity::step::{Column, Entity},
         error::StoreError,
-        read::{LARGE_BYTES, MAX_TASKS_PER_STATEMENT, steps, task_tree},
+        read::{LARGE_BYTES, steps, task_tree},
     },
 };
 
@@ -67,14 +67,11 @@ impl Tx<'_> {
         let of_tasks: i64 = tasks.map(|task| task.size).sum();
         let steps = self.find::<Entity>().select_only();
         let steps = steps.column(Column::Guid).expr(steps::step_bytes());
-        let mut bytes = of_tasks;
-        for tasks in guides.ids.chunks(MAX_TASKS_PER_STATEMENT) {
-            let tasks = tasks.iter().map(|task| task.0);
-            let sizes = self.lock_by_ids(steps.clone(), Column::Guid, Column::Task, tasks);
-            let sizes: Vec<(Uuid, i64)> = sizes.await?;
-            bytes += sizes.iter().map(|(_, bytes)| bytes).sum::<i64>();
-        }
-        Ok(usize::try_from(bytes).unwrap_or_default())
+        let ids = guides.ids.iter().map(|id| id.0);
+        let sizes = self.lock_by_ids(steps, Column::Guid, Column::Task, ids);
+        let sizes: Vec<(Uuid, i64)> = sizes.await?;
+        let of_steps: i64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+        Ok(usize::try_from(of_tasks + of_steps).unwrap_or_default())
     }
 
     /// Fails with [`StoreError::NeedsLargeReadPermit`] if guides of this size are large and the write

@@ -112,10 +112,15 @@ impl Transactions {
 
     async fn attempt(&self, job: &Job) -> Result<(), StoreError> {
         let transaction = self.begin().await?;
-        job.run_in(&transaction).await?;
-        match job.mode() {
-            WriteMode::Store => self.commit(transaction).await,
-            WriteMode::ValidateOnly => Ok(()),
+        match (job.run_in(&transaction).await, job.mode()) {
+            (Ok(()), WriteMode::Store) => self.commit(transaction).await,
+            // Dropping the transaction does not wait for a silent database, as a rollback would.
+            (outcome @ Err(StoreError::Unavailable(_)), _) => outcome,
+            (outcome, _) => {
+                // Its locks must not delay the next attempt.
+                let _ = timeout(MAX_TRANSACTION_TIME, transaction.rollback()).await;
+                outcome
+            }
         }
     }
 
