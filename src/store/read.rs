@@ -124,7 +124,10 @@ pub async fn read_by_ids<E: EntityTrait, R: FromQueryResult + Send + 'static>(
 }
 
 /// Groups rows by an id.
-fn group_by_id<R>(rows: Vec<R>, id: impl Fn(&R) -> Uuid) -> BTreeMap<Uuid, Vec<R>> {
+fn group_by_id<R>(
+    rows: impl IntoIterator<Item = R>,
+    id: impl Fn(&R) -> Uuid,
+) -> BTreeMap<Uuid, Vec<R>> {
     let mut groups = BTreeMap::<_, Vec<R>>::new();
     for row in rows {
         groups.entry(id(&row)).or_default().push(row);
@@ -138,13 +141,12 @@ fn join_translations<R, T>(
     id: impl Fn(&R) -> Uuid,
     translations: Vec<T>,
     owner: impl Fn(&T) -> Uuid,
-) -> Vec<(R, Vec<T>)> {
+) -> impl Iterator<Item = (R, Vec<T>)> {
     let mut translations = group_by_id(translations, owner);
-    let join = |row| {
+    rows.into_iter().map(move |row| {
         let own = translations.remove(&id(&row));
         (row, own.unwrap_or_default())
-    };
-    rows.into_iter().map(join).collect()
+    })
 }
 
 impl Account {

@@ -90,8 +90,8 @@ pub async fn find(
     max_bytes: MaxBytes,
 ) -> Result<Option<(Step, Place)>, StoreError> {
     let row = find_row(scope, guid, Bodies::Read, max_bytes).await?;
-    let rows = with_translations(scope, Vec::from_iter(row), Bodies::Read).await?;
-    rows.into_iter().next().map(read_step).transpose()
+    let mut rows = with_translations(scope, Vec::from_iter(row), Bodies::Read).await?;
+    rows.next().map(read_step).transpose()
 }
 
 /// Adds the translations of steps to their rows. The caller ensures that both are of one state.
@@ -99,7 +99,7 @@ pub async fn with_translations(
     scope: Scope<'_, impl ConnectionTrait>,
     rows: Vec<step::Model>,
     bodies: Bodies,
-) -> Result<Vec<StepRows>, StoreError> {
+) -> Result<impl Iterator<Item = StepRows>, StoreError> {
     use step_translation::{Column, Entity, Model};
     let translated = rows.iter().filter(|row| row.language_count > 0);
     let ids = translated.map(|row| row.guid);
@@ -300,11 +300,14 @@ impl StepPage {
             )));
         }
         let steps = rows.items.into_iter().map(|row| row.step).collect();
-        let items = with_translations(scope, steps, self.bodies).await?;
-        let more = rows.more;
-        Page { items, more }.try_map(|rows| {
+        let steps = with_translations(scope, steps, self.bodies).await?;
+        let items = steps.map(|rows| {
             let (step, place) = read_step(rows)?;
             Ok((step, StepCursor { epoch, place }))
+        });
+        Ok(Page {
+            items: items.collect::<Result<_, StoreError>>()?,
+            more: rows.more,
         })
     }
 }

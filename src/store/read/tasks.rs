@@ -145,12 +145,8 @@ async fn with_translations<R>(
     let ids = translated.map(|task| task.guid);
     let translations = read_by_ids(scope, scope.find::<Entity>(), Column::Task, ids).await?;
     let owner = |row: &Model| row.task;
-    Ok(join_translations(
-        rows,
-        |row| task(row).guid,
-        translations,
-        owner,
-    ))
+    let id = |row: &R| task(row).guid;
+    Ok(join_translations(rows, id, translations, owner).collect())
 }
 
 impl TaskRow {

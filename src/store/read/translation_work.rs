@@ -233,7 +233,7 @@ async fn examine(
     };
     let owner = |translation: &StoredTranslation| translation.resource;
     let id = |resource: &Resource| resource.guid;
-    Ok(join_translations(resources, id, translations, owner))
+    Ok(join_translations(resources, id, translations, owner).collect())
 }
 
 /// The next rows of a table after a cursor. If the filter names a task, only rows whose `task` column

@@ -16,8 +16,10 @@ use crate::{
         row_version::RowVersion,
         size::{StepSize, stored_count},
         step::{Cost, Step, StepContent, StepKind, StepType, SubtaskRef},
+        task::Published,
         text::Body,
         time::Timestamp,
+        translation::StepTranslations,
         translation_work::SourceDigest,
     },
     store::{
@@ -139,7 +141,11 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
             cost: cost.get(),
             question: kind.into_feedback(),
             dependencies: content.dependencies.take(),
-            content,
+            content: StepContent {
+                published: Published::default(),
+                translations: StepTranslations::new(),
+                ..content
+            },
             r_data: step.r_data,
         }),
     };
