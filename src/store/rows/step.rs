@@ -137,7 +137,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         created_ts: step.row_version.created.0,
         modified_ts: step.row_version.modified.0,
         body: content.body.take().map(Body::into_string),
-        content: Json(StepFields {
+        content: Json(Box::new(StepFields {
             cost: cost.get(),
             question: kind.into_feedback(),
             dependencies: content.dependencies.take(),
@@ -147,7 +147,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
                 ..content
             },
             r_data: step.r_data,
-        }),
+        })),
     };
     Ok(step::ActiveModel {
         indexed: NotSet,
