@@ -30,8 +30,8 @@ const MAX_LIFETIME: Duration = Duration::from_secs(60);
 const SESSION_SETTINGS: &str = "SET lock_timeout = '2s'; \
     SET idle_in_transaction_session_timeout = '10s'; SET jit = off; \
     SET default_transaction_isolation = 'read committed'";
-/// How long an idle connection is used without a check.
-const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(500);
+/// How long an idle connection is used without a check. PostgreSQL takes longer to restart.
+const UNCHECKED_IDLE_TIME: Duration = Duration::from_millis(100);
 /// How long the check of an idle connection may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may take to finish a cancelled statement. It is longer than

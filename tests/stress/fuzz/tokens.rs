@@ -106,7 +106,8 @@ impl Target {
             Ok(()) => assert!(untouched, "a forged token is accepted"),
             Err(refused) => {
                 assert!(!untouched, "refused: {refused}");
-                let info = refused.get_details_error_info().expect("its reason");
+                let info = refused.get_details_error_info();
+                let info = info.unwrap_or_else(|| panic!("no reason: {refused:?}"));
                 assert_eq!(info.reason, "CREDENTIALS_INVALID", "{refused:?}");
                 let message = refused.message();
                 // What has the form of a token gets one answer, whatever is wrong with it.
