@@ -9,7 +9,7 @@ use super::OpenError;
 use crate::{config::PostgresUrl, store::error::explanation};
 
 /// SQLSTATE too_many_connections.
-pub const TOO_MANY_CONNECTIONS: &str = "53300";
+const TOO_MANY_CONNECTIONS: &str = "53300";
 /// Parts of the texts of PgBouncer that say that a later attempt may succeed.
 const TEMPORARY_REFUSALS: [&str; 4] = ["timeout", "server", "too many", "no more connections"];
 /// SQLSTATE invalid_catalog_name.

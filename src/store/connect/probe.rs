@@ -9,11 +9,11 @@ use std::{
 };
 
 use sea_orm::DatabaseConnection;
-use sqlx::{Connection, PgConnection, error::DatabaseError, postgres::PgConnectOptions};
+use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
 use super::{
-    connect_failure::{NO_ANSWER, TOO_MANY_CONNECTIONS, connect_failure},
+    connect_failure::{NO_ANSWER, connect_failure},
     page_key,
 };
 
@@ -74,17 +74,8 @@ async fn check_postgres(
         connection.ping().await?;
         connection.close().await
     };
-    let Err(err) = connect.await else {
-        return Ok(());
-    };
-    let code = err.as_database_error().and_then(DatabaseError::code);
-    if code.as_deref() == Some(TOO_MANY_CONNECTIONS)
-        && pool.get_postgres_connection_pool().size() > 0
-    {
-        // PostgreSQL answers, and calls use the connections that this server has.
-        return Ok(());
-    }
-    Err(connect_failure(options, &err).why)
+    let connected = connect.await;
+    connected.map_err(|err| connect_failure(options, &err).why)
 }
 
 pub struct OpenedFile {
