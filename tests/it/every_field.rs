@@ -201,7 +201,7 @@ fn special_value(field: &FieldDescriptor) -> Option<Value> {
     let name = field.full_name();
     Some(match name.strip_prefix("expertise.v1.").unwrap_or(name) {
         "Task.roles" => json!(["ACCESS_LEVEL_EXPERT", "ACCESS_LEVEL_USER"]),
-        // Others are the default.
+        // The default is 1.
         "Task.published" | "Step.published" => json!(2),
         "TaskTranslation.locked" | "StepTranslation.locked" => json!(false),
         "DependencyGroup.operator" => json!("LOGICAL_OPERATOR_OR"),
