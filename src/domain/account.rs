@@ -5,11 +5,9 @@ use super::time::Timestamp;
 /// How much an account has in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountSummary {
-    /// Its id, as it is stored.
     pub account: String,
     /// Tasks, managed ones included.
     pub tasks: i64,
-    /// Steps of all tasks.
     pub steps: i64,
     /// Bytes of tasks, steps and revisions, without indexes.
     pub bytes: i64,

@@ -5,20 +5,14 @@ use std::fmt;
 /// A permission of a caller. Each rpc needs exactly one; none implies another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Get, list and export.
     Read,
-    /// Create, update, delete and import.
     Write,
-    /// The automatic translation process.
     Translate,
-    /// Roles.
     Admin,
-    /// The work of an external index.
     Index,
 }
 
 impl Scope {
-    /// Every scope.
     pub const ALL: [Self; 5] = [
         Self::Read,
         Self::Write,
@@ -27,7 +21,6 @@ impl Scope {
         Self::Index,
     ];
 
-    /// The name as credentials spell it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -66,7 +59,6 @@ impl Subject {
         valid.then(|| Self(text.to_owned()))
     }
 
-    /// The subject as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

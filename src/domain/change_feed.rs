@@ -23,17 +23,11 @@ const FIELD_SEPARATOR: char = ',';
 /// What happened to a task or step, with the numbers of the contract, which are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// A task was created with its steps.
     TaskCreated = 1,
-    /// A task was updated.
     TaskUpdated = 2,
-    /// A task was deleted with its steps.
     TaskDeleted = 3,
-    /// A step was created.
     StepCreated = 4,
-    /// A step was updated.
     StepUpdated = 5,
-    /// A step was deleted.
     StepDeleted = 6,
 }
 
@@ -47,12 +41,10 @@ impl ChangeKind {
         Self::StepDeleted,
     ];
 
-    /// The kind of a number.
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// The number.
     pub fn number(self) -> i16 {
         self as i16
     }
@@ -61,23 +53,14 @@ impl ChangeKind {
 /// The rpcs that change tasks and steps, with the numbers that are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteRpc {
-    /// CreateTask.
     CreateTask = 1,
-    /// UpdateTask.
     UpdateTask = 2,
-    /// DeleteTask.
     DeleteTask = 3,
-    /// ImportTask.
     ImportTask = 4,
-    /// CreateStep.
     CreateStep = 5,
-    /// UpdateStep.
     UpdateStep = 6,
-    /// DeleteStep.
     DeleteStep = 7,
-    /// WriteTranslations.
     WriteTranslations = 8,
-    /// RestoreRevision.
     RestoreRevision = 9,
 }
 
@@ -94,12 +77,10 @@ impl WriteRpc {
         (Self::RestoreRevision, "RestoreRevision"),
     ];
 
-    /// The number.
     pub fn number(self) -> i16 {
         self as i16
     }
 
-    /// The name of a number.
     pub fn name_of(number: i16) -> Option<&'static str> {
         let mut all = Self::ALL.into_iter();
         let found = all.find(|(rpc, _)| rpc.number() == number);
@@ -110,14 +91,12 @@ impl WriteRpc {
 /// A position in the feed of an account: behind the entry with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedCursor {
-    /// The number of the entry; 0 is before the first one.
     pub position: i64,
     /// The transaction of the entry; nil before the first one. If the entry there is of another
     /// one, the database is not what it was when the cursor was made.
     pub transaction: Uuid,
 }
 
-/// Where to read a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedStart {
     /// Behind a cursor.
@@ -128,39 +107,25 @@ pub enum FeedStart {
     Oldest,
 }
 
-/// An entry of the feed.
 #[derive(Clone, Debug)]
 pub struct FeedEntry {
-    /// The cursor behind it.
     pub cursor: FeedCursor,
-    /// What happened.
     pub kind: ChangeKind,
-    /// The task, or the task of the step.
     pub task: TaskId,
-    /// The step.
     pub step: Option<StepId>,
-    /// The etag after the change; `None` if it was deleted.
     pub etag: Option<Etag>,
-    /// The names of the fields that differ.
     pub fields: Vec<String>,
-    /// When the write was made.
     pub changed: Timestamp,
-    /// Who made it; may be empty.
     pub subject: String,
-    /// The rpc that made it.
     pub rpc: &'static str,
     /// Whether it is the last one of its transaction.
     pub is_last: bool,
-    /// How many steps a created or deleted task had.
     pub step_count: i32,
 }
 
-/// A page of the feed.
 #[derive(Clone, Debug)]
 pub struct FeedPage {
-    /// The entries.
     pub entries: Vec<FeedEntry>,
-    /// Where the next page begins.
     pub next: FeedCursor,
     /// Whether it is behind the newest entry that has a position.
     pub is_at_head: bool,
@@ -168,7 +133,6 @@ pub struct FeedPage {
     pub caught_up: bool,
 }
 
-/// The entries that a write adds.
 #[derive(Debug, Default)]
 pub struct NewEntries {
     /// Those of tasks and steps that the write has in memory.
@@ -177,24 +141,18 @@ pub struct NewEntries {
     pub followers: BTreeMap<&'static str, Vec<StepId>>,
 }
 
-/// A new entry.
 #[derive(Debug)]
 pub struct NewEntry {
-    /// What happened.
     pub kind: ChangeKind,
-    /// The task, or the task of the step.
     pub task: TaskId,
-    /// The step.
     pub step: Option<StepId>,
     /// The version after the change; `None` if it was deleted.
     pub version: Option<i64>,
     /// The names of the fields that differ, with commas between them.
     pub fields: String,
-    /// How many steps a created or deleted task had.
     pub step_count: usize,
 }
 
-/// The names in [`NewEntry::fields`].
 pub fn split_fields(fields: &str) -> Vec<String> {
     let names = fields.split(FIELD_SEPARATOR);
     let names = names.filter(|name| !name.is_empty());
@@ -202,7 +160,6 @@ pub fn split_fields(fields: &str) -> Vec<String> {
 }
 
 impl NewEntries {
-    /// How many they are.
     pub fn count(&self) -> usize {
         self.known.len() + self.followers.values().map(Vec::len).sum::<usize>()
     }
@@ -401,7 +358,6 @@ fn of_step(change: &StepChange) -> NewEntry {
     }
 }
 
-/// The fields in which two states of a step differ.
 fn changed_step_fields(before: &Step, after: &Step) -> String {
     let Step {
         guid: _,
@@ -457,7 +413,6 @@ fn changed_step_fields(before: &Step, after: &Step) -> String {
     fields.into_text()
 }
 
-/// Names of fields.
 #[derive(Default)]
 struct ChangedFields(BTreeSet<String>);
 

@@ -31,9 +31,7 @@ pub struct Changes {
     pub tasks: Vec<TaskChange>,
     /// Changed step lists of tasks that are not in [`Changes::tasks`].
     pub step_lists: Vec<StepListChange>,
-    /// Created and updated steps.
     pub steps: Vec<StepChange>,
-    /// Deleted steps.
     pub deleted_steps: Vec<StepDeletion>,
     /// Steps of which only the place changes. Their version stays the same.
     pub moved: Vec<(StepId, Place)>,
@@ -45,14 +43,11 @@ pub struct Changes {
     /// The subtask steps of which only the title changes, with a task's name. The store
     /// locks them and adds them after the decision.
     pub retitled: Vec<StepId>,
-    /// Automatic translations of tasks.
     pub translated_tasks: Vec<TranslatedTask>,
-    /// Automatic translations of steps.
     pub translated_steps: Vec<TranslatedStep>,
     /// What the translations of changed tasks and steps were made from, if it is not the text of
     /// their task or step after the write.
     pub translated_from: TranslatedFrom,
-    /// The change of a task's history.
     pub history: Option<HistoryChange>,
     /// External ids that tasks and steps get, if no other has them. An import finds out itself
     /// whether steps have ids of each other.
@@ -95,44 +90,31 @@ impl Changes {
     }
 }
 
-/// The change of a task.
 #[derive(Debug)]
 pub enum TaskChange {
-    /// It is created.
     Create(Box<Task>),
-    /// It is updated.
     Update {
-        /// The stored task.
         before: Box<Task>,
-        /// The task after the write.
         after: Box<Task>,
     },
     /// It is deleted with its steps.
     Delete {
-        /// The task.
         task: TaskId,
-        /// Its steps.
         steps: Vec<StepId>,
     },
 }
 
-/// A created or updated step.
 #[derive(Debug)]
 pub struct StepChange {
     /// The stored step; `None` if it is created.
     pub before: Option<Box<Step>>,
-    /// The step after the write.
     pub after: Box<Step>,
-    /// Its place after the write.
     pub place: Place,
 }
 
-/// A deleted step.
 #[derive(Debug)]
 pub struct StepDeletion {
-    /// The step.
     pub step: StepId,
-    /// The task that it belongs to.
     pub task: TaskId,
 }
 
@@ -146,10 +128,8 @@ impl StepDeletion {
     }
 }
 
-/// The change of a task's step list.
 #[derive(Debug)]
 pub struct StepListChange {
-    /// The task.
     pub task: TaskId,
     /// How many steps are added: 1, or −1 for a deletion.
     pub added: i64,
@@ -157,41 +137,27 @@ pub struct StepListChange {
     pub numbering: Option<Numbering>,
 }
 
-/// Automatic translations of a task.
 #[derive(Debug)]
 pub struct TranslatedTask {
-    /// The task.
     pub task: TaskId,
-    /// The name that was translated.
     pub name: Name,
-    /// The translations by language.
     pub by_language: Vec<(Language, TaskTranslation)>,
-    /// How many languages the task has after the write.
     pub languages: usize,
     /// The task's size after the write, in bytes.
     pub size: i64,
-    /// Its version after the write.
     pub version: i64,
 }
 
-/// Automatic translations of a step.
 #[derive(Debug)]
 pub struct TranslatedStep {
-    /// The step.
     pub step: StepId,
-    /// The task that it belongs to.
     pub task: TaskId,
-    /// The title that was translated.
     pub title: String,
     /// The digest of the other texts that were translated.
     pub content_digest: SourceDigest,
-    /// The translations by language.
     pub by_language: Vec<(Language, StepTranslation)>,
-    /// How many languages the step has after the write.
     pub languages: usize,
-    /// The step's size after the write.
     pub size: StepSize,
-    /// Its version after the write.
     pub version: i64,
 }
 

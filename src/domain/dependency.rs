@@ -18,20 +18,15 @@ use super::{
 
 /// Deepest nesting of groups, the outermost counted.
 pub const MAX_NESTED_GROUPS: usize = 16;
-/// Most conditions of one resource.
 pub const MAX_CONDITIONS: usize = 1_000;
-/// Most targets of a condition.
 pub const MAX_TARGETS: usize = 1_000;
 /// Most bytes of the targets of a condition, as a JSON list.
 pub const MAX_TARGET_BYTES: usize = 65_536;
 
-/// How the nodes of a group combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LogicalOperator {
-    /// Every node must hold.
     And,
-    /// At least one node must hold.
     Or,
 }
 
@@ -39,48 +34,34 @@ pub enum LogicalOperator {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "(LogicalOperator, Vec<Node>)")]
 pub struct Group {
-    /// How its nodes combine.
     pub operator: LogicalOperator,
-    /// Its nodes, in order.
     pub nodes: Vec<Node>,
 }
 
-/// A node of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Node {
-    /// A comparison.
     Condition(Condition),
-    /// A nested group.
     Group(Group),
 }
 
-/// A comparison of a variable with values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// The variable.
     pub variable: Label,
-    /// How it is compared.
     pub operator: Comparison,
     /// The values that it is compared with; at least one.
     pub targets: Vec<ConditionTarget>,
-    /// The path of the variable.
     pub path: Tag,
 }
 
-/// How a variable is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
-    /// Is one of the targets.
     #[serde(rename = "=")]
     Equal,
-    /// Is none of the targets.
     #[serde(rename = "!=")]
     NotEqual,
-    /// Is greater than one of the targets.
     #[serde(rename = ">")]
     Greater,
-    /// Is less than one of the targets.
     #[serde(rename = "<")]
     Less,
 }
@@ -89,7 +70,6 @@ impl Comparison {
     /// All operators, longer symbols first.
     pub const ALL: [Self; 4] = [Self::NotEqual, Self::Equal, Self::Greater, Self::Less];
 
-    /// The symbol of the operator.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Equal => "=",
@@ -99,7 +79,6 @@ impl Comparison {
         }
     }
 
-    /// Parses a symbol.
     pub fn parse(symbol: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.symbol() == symbol)
     }
@@ -110,12 +89,9 @@ impl Comparison {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ConditionTarget {
-    /// A text without U+0000.
     Text(String),
-    /// A finite number.
     #[serde(serialize_with = "serialize_number")]
     Number(f64),
-    /// A truth value.
     Bool(bool),
 }
 
@@ -130,12 +106,9 @@ impl PartialEq for ConditionTarget {
     }
 }
 
-/// A condition and where it stands.
 #[derive(Clone, Debug)]
 pub struct PlacedCondition<'a> {
-    /// Its path within its task or step.
     pub path: String,
-    /// The condition.
     pub condition: &'a Condition,
     /// Whether the outermost group cannot hold without it.
     pub is_needed: bool,
@@ -165,7 +138,6 @@ impl Group {
         weight
     }
 
-    /// How many conditions it has, those of nested groups included.
     pub fn conditions(&self) -> usize {
         let mut count = 0;
         self.for_each_condition(&mut |_| count += 1);

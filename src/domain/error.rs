@@ -10,41 +10,29 @@ use super::{
     violation::{Path, Reason, Violation, Violations},
 };
 
-/// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The error of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The request is invalid.
     #[error("the request is invalid")]
     Invalid(Violations),
-    /// The account has no such task.
     #[error("task not found")]
     TaskNotFound(Missing<TaskId>),
-    /// The account has no such step.
     #[error("step not found")]
     StepNotFound(Missing<StepId>),
-    /// The task of an import has no such step.
     #[error("not a step of the task")]
     NoStepOfTask(Missing<StepId>),
-    /// The account has no such role.
     #[error("role not found")]
     RoleNotFound(Missing<RoleId>),
-    /// The task has no such revision.
     #[error("revision not found")]
     RevisionNotFound {
-        /// The task.
         task: TaskId,
-        /// The number or alias that was sent.
         revision: RevisionName,
         /// The field of the request that names it.
         field: &'static str,
     },
-    /// Another task or step has the external id.
     #[error("the external id is taken")]
     ExternalIdTaken(TakenId),
-    /// The state of a resource forbids the call; the caller must change that first.
     #[error("the state of the resource forbids it")]
     Precondition(Precondition),
     /// The resource has another etag than the one that the caller sent.
@@ -62,18 +50,14 @@ pub enum Error {
     /// Concurrent writes conflicted with the call, which was rolled back.
     #[error("conflict with concurrent writes")]
     WriteConflict(Contention),
-    /// The resource exceeds a limit in bytes.
     #[error("the {resource} has more than {limit} bytes")]
     TooLarge {
-        /// What is too large.
         resource: SizedResource,
-        /// The limit, in bytes.
         limit: usize,
     },
     /// What the call needs does not fit into memory beside other calls. Nothing was written.
     #[error("the server is overloaded")]
     Overloaded,
-    /// The database cannot serve the call now.
     #[error("the database is unavailable: {0:?}")]
     Unavailable(Outage),
     /// An error of the service itself. The text is a fixed class, never driver text.
@@ -84,7 +68,6 @@ pub enum Error {
 /// Why a write that was tried several times was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contention {
-    /// Others changed what it read.
     Changed,
     /// Others held a lock that it needs.
     Locked,
@@ -93,7 +76,6 @@ pub enum Contention {
 /// A resource that the account does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing<Id> {
-    /// Its id.
     pub id: Id,
     /// The path of the request's field that names it, such as `step.subtask_id`.
     pub field: Cow<'static, str>,
@@ -151,69 +133,51 @@ pub enum Outage {
 /// The state of a resource that forbids a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Only an import creates links.
     LinkedImportOnly {
         /// The paths of the requested links.
         paths: Vec<String>,
         /// Whether they are new values of a question that is linked already.
         new_values: bool,
     },
-    /// The task still has steps.
     TaskHasSteps {
-        /// The task.
         task: TaskId,
     },
     /// Subtask steps of other tasks refer to the task.
     TaskReferenced {
-        /// The task.
         task: TaskId,
         /// The first of the steps, at most [`Precondition::MAX_LISTED_STEPS`].
         by: Vec<StepId>,
     },
-    /// An observation manages the task.
     TaskManaged {
-        /// The task.
         task: TaskId,
-        /// The observation.
         by: Option<StepId>,
     },
     /// The step is the wiring step of a managed task.
     StepManaged {
-        /// The step.
         step: StepId,
-        /// The managed task.
         task: TaskId,
     },
     /// A re-import leaves out steps without a policy for them.
     AbsentSteps {
-        /// The steps.
         steps: Vec<StepId>,
     },
-    /// The id was used before with another request.
     RequestIdReused {
-        /// The id.
         id: RequestId,
     },
     /// Subtask steps of a revision refer to tasks that are gone.
     MissingSubtasks {
-        /// The steps.
         steps: Vec<StepId>,
     },
     /// Changes behind a cursor are no longer kept, or the database is not what it was.
     CursorExpired,
-    /// The revision has an alias.
     RevisionInUse {
-        /// The task.
         task: TaskId,
-        /// The number of the revision.
         number: i64,
-        /// Its first alias.
         alias: RevisionAlias,
     },
 }
 
 impl Precondition {
-    /// How many steps an error lists at most.
     pub const MAX_LISTED_STEPS: usize = 20;
 }
 
@@ -248,7 +212,6 @@ impl Error {
         Self::RoleNotFound(Missing { id, field })
     }
 
-    /// A single violation.
     pub fn invalid(path: &Path<'_>, reason: Reason, description: impl Into<String>) -> Self {
         Self::Invalid(Violation::new(path, reason, description).into())
     }

@@ -23,7 +23,6 @@ use super::{
 pub struct Etag(String);
 
 impl Etag {
-    /// The etag of a version of a resource.
     pub fn of(guid: Uuid, row_version: &RowVersion) -> Self {
         Self::of_version(guid, row_version.version, row_version.modified)
     }
@@ -38,7 +37,6 @@ impl Etag {
         Self(URL_SAFE_NO_PAD.encode(hash))
     }
 
-    /// The text.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -55,7 +53,6 @@ impl fmt::Display for Etag {
 pub struct GuideEtag(String);
 
 impl GuideEtag {
-    /// The etag of a guide.
     pub fn of(guide: &TaskTree) -> Self {
         fn add<'g>(tree: &'g TaskTree, row_versions: &mut Vec<(Uuid, &'g RowVersion)>) {
             row_versions.push((tree.task.guid.0, &tree.task.row_version));
@@ -86,17 +83,14 @@ impl GuideEtag {
         Self(URL_SAFE_NO_PAD.encode(hash.finish::<16>()))
     }
 
-    /// An etag read from the database.
     pub fn stored(etag: String) -> Self {
         Self(etag)
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -107,12 +101,10 @@ impl GuideEtag {
 pub enum ExpectedEtag {
     /// Any: the caller sent no etag.
     Any,
-    /// This etag.
     Is(String),
 }
 
 impl ExpectedEtag {
-    /// Parses an etag; an empty one is [`Self::Any`].
     pub fn parse(etag: &str) -> Self {
         if etag.is_empty() {
             Self::Any
@@ -121,7 +113,6 @@ impl ExpectedEtag {
         }
     }
 
-    /// Whether an etag was sent.
     pub fn is_set(&self) -> bool {
         matches!(self, Self::Is(_))
     }

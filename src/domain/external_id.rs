@@ -10,7 +10,6 @@ use super::{
     translation_work::ResourceId,
 };
 
-/// Longest external id, in code points.
 pub const MAX_EXTERNAL_ID_CHARS: usize = 200;
 
 /// The caller's own id of a task or step: 1 to 200 code points without control characters and
@@ -19,7 +18,6 @@ pub const MAX_EXTERNAL_ID_CHARS: usize = 200;
 pub struct ExternalId(String);
 
 impl ExternalId {
-    /// Checks a text.
     pub fn parse(text: String) -> Result<Self, TextError> {
         if text.is_empty() {
             return Err(TextError::Missing);
@@ -34,12 +32,10 @@ impl ExternalId {
         Ok(Self(text))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -48,17 +44,14 @@ impl ExternalId {
 /// An external id that a write assigns to a task or step. No other may have it.
 #[derive(Clone, Debug)]
 pub struct ClaimedId {
-    /// The id.
     pub id: ExternalId,
     /// The task of the step that gets it, whose other steps must not have it. `None` if a task gets
     /// it, so that no other task of the account may have it.
     pub within: Option<TaskId>,
-    /// The path of the request's field that has it.
     pub field: Cow<'static, str>,
 }
 
 impl ClaimedId {
-    /// The id of a task, if the write assigns it.
     pub fn of_task(
         before: Option<&Task>,
         after: &Task,
@@ -68,7 +61,6 @@ impl ClaimedId {
         Self::of(former, after.content.external_id.as_ref(), None, field)
     }
 
-    /// The id of a step, if the write assigns it.
     pub fn of_step(
         before: Option<&Step>,
         after: &Step,
@@ -101,12 +93,9 @@ pub fn new_id<'a>(
     after.filter(|id| before != Some(*id))
 }
 
-/// An external id that another task or step has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenId {
-    /// Which task or step has it.
     pub owner: ResourceId,
-    /// The path of the request's field that has it.
     pub field: Cow<'static, str>,
 }
 

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{ids::TaskId, text::Label};
 
-/// Most values of one question.
 pub const MAX_FEEDBACK_VALUES: usize = 1_000;
 /// The type of every question: one of its values is chosen.
 pub const TYPE_ENUM: &str = "enum";
@@ -21,12 +20,9 @@ pub struct Feedback {
     pub values: Vec<FeedbackValue>,
 }
 
-/// One possible answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FeedbackValue {
-    /// The stored answer.
     pub key: Label,
-    /// The shown text.
     pub value: Label,
     /// The task that it manages.
     #[serde(skip_serializing_if = "Option::is_none")]

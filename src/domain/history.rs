@@ -24,11 +24,8 @@ pub use edits::{
     RevisionAliases, RevisionContent, aliases_of, check_requested_count, set_alias,
 };
 
-/// Most revisions of a task that were requested.
 pub const MAX_REQUESTED_REVISIONS: usize = 1_000;
-/// Most aliases of a task.
 pub const MAX_REVISION_ALIASES: usize = 20;
-/// Longest note of a revision, in code points.
 pub const MAX_NOTE_CHARS: usize = 1_000;
 
 /// What the author of a revision has noted.
@@ -39,7 +36,6 @@ pub type Note = BoundedText<MAX_NOTE_CHARS>;
 pub struct RevisionAlias(String);
 
 impl RevisionAlias {
-    /// The longest alias, in characters.
     pub const MAX: usize = 64;
 
     /// Accepts 1 to 64 of `a-z 0-9 . _ -`, the first a letter.
@@ -51,7 +47,6 @@ impl RevisionAlias {
         valid.then(|| Self(text.to_owned()))
     }
 
-    /// The alias as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -60,9 +55,7 @@ impl RevisionAlias {
 /// How a caller names a revision of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionName {
-    /// By its number.
     Number(i64),
-    /// By an alias.
     Alias(RevisionAlias),
 }
 
@@ -98,7 +91,6 @@ pub enum RevisionCause {
     BeforeRestore = 3,
     /// The task was deleted afterwards.
     BeforeDelete = 4,
-    /// It was published.
     Published = 5,
 }
 
@@ -111,12 +103,10 @@ impl RevisionCause {
         Self::Published,
     ];
 
-    /// The cause of a number.
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.number() == number)
     }
 
-    /// The cause's number.
     pub fn number(self) -> i32 {
         self as i32
     }
@@ -125,21 +115,14 @@ impl RevisionCause {
 /// A revision without its guide.
 #[derive(Clone, Debug)]
 pub struct TaskRevision {
-    /// The task.
     pub task: TaskId,
-    /// Its number, from 1.
     pub number: i64,
-    /// Why it was made.
     pub cause: RevisionCause,
-    /// What its author has noted.
     pub note: Note,
     /// Who made it; empty if the credentials do not say.
     pub subject: String,
-    /// When it was made.
     pub created: Timestamp,
-    /// The name of the task then.
     pub task_name: Name,
-    /// The product of the task.
     pub product: ProductId,
     /// How many steps the task had, those of managed tasks not counted.
     pub step_count: i64,
@@ -147,16 +130,12 @@ pub struct TaskRevision {
     pub size: i64,
     /// The aliases that name it, in their order.
     pub aliases: Vec<RevisionAlias>,
-    /// The etag of the guide then.
     pub guide_etag: GuideEtag,
 }
 
-/// A task that was deleted and has revisions.
 #[derive(Clone, Debug)]
 pub struct DeletedTask {
-    /// Its newest revision.
     pub latest: TaskRevision,
-    /// Who has deleted it.
     pub deleted: DeletedBy,
 }
 
@@ -165,7 +144,6 @@ pub struct DeletedTask {
 pub struct DeletedTaskCursor {
     /// When it was deleted.
     pub deleted: Timestamp,
-    /// Its id.
     pub task: TaskId,
 }
 
@@ -179,10 +157,8 @@ impl DeletedTask {
     }
 }
 
-/// Who has deleted a task.
 #[derive(Clone, Debug)]
 pub struct DeletedBy {
-    /// When.
     pub at: Timestamp,
     /// Who; empty if the credentials do not say.
     pub subject: String,
@@ -194,9 +170,7 @@ pub type StepSource = (String, SourceDigest);
 /// The texts that translations were made from.
 #[derive(Clone, Debug, Default)]
 pub struct TranslatedFrom {
-    /// The names of tasks.
     pub tasks: BTreeMap<(TaskId, Language), String>,
-    /// The texts of steps.
     pub steps: BTreeMap<(StepId, Language), StepSource>,
 }
 
@@ -210,7 +184,6 @@ impl TranslatedFrom {
 /// A guide as it is kept in a revision.
 #[derive(Clone, Debug)]
 pub struct KeptGuide {
-    /// The task with everything below it.
     pub tree: TaskTree,
     /// What its outdated translations were made from. The others were made from the present
     /// texts.
@@ -269,7 +242,6 @@ impl KeptGuide {
 /// A guide as bytes, as the database keeps it.
 #[derive(Clone, Debug)]
 pub struct EncodedGuide {
-    /// The compressed guide.
     pub content: Vec<u8>,
     /// The bytes of the document before it was compressed.
     pub document_bytes: usize,

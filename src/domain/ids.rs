@@ -25,12 +25,10 @@ impl AccountId {
         valid.then(|| Self(text.to_owned()))
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id as text, owned.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -72,14 +70,8 @@ macro_rules! guid {
     };
 }
 
-guid!(
-    /// Identifies a task within its account.
-    TaskId
-);
-guid!(
-    /// Identifies a step within its account.
-    StepId
-);
+guid!(TaskId);
+guid!(StepId);
 guid!(
     /// Identifies a request, so that a retry of it is recognised.
     RequestId
@@ -90,12 +82,10 @@ guid!(
 pub struct ProductId(i64);
 
 impl ProductId {
-    /// Accepts numbers greater than 0.
     pub fn new(id: i64) -> Option<Self> {
         (id > 0).then_some(Self(id))
     }
 
-    /// The number.
     pub fn get(self) -> i64 {
         self.0
     }

@@ -32,9 +32,7 @@ pub use restore::RevisionDocument;
 #[derive(Clone, Debug)]
 pub struct TaskTree {
     pub task: Task,
-    /// Its steps in order.
     pub steps: Vec<Step>,
-    /// The places of its steps.
     pub places: BTreeMap<StepId, Place>,
     /// The tasks that its observations manage, by id.
     pub managed: BTreeMap<TaskId, TaskTree>,
@@ -52,7 +50,6 @@ impl TaskTree {
 /// What the plan needs beside the document.
 #[derive(Clone, Copy)]
 pub struct ImportContext<'a> {
-    /// What every write needs.
     pub write: &'a WriteContext,
     /// The task to update; `None` creates one.
     pub existing: Option<&'a TaskTree>,
@@ -121,9 +118,7 @@ pub struct Imported {
 /// What an import does with a guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// It is created.
     Created,
-    /// Something in it changes.
     Updated,
     /// It is as the document wants it: nothing is written.
     Unchanged,

@@ -15,9 +15,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedTaskUpdate {
     pub task: TaskId,
-    /// Its name: the text of the value.
     pub name: Name,
-    /// The value's index, from 0.
     pub idx: i32,
 }
 
@@ -26,7 +24,6 @@ pub struct ManagedTaskUpdate {
 pub struct LinkChanges {
     /// Tasks that stay managed, with their new fields.
     pub still_managed: Vec<ManagedTaskUpdate>,
-    /// Tasks that are no longer managed.
     pub unlinked: Vec<TaskId>,
     /// Indexes of linked values without a task.
     pub unmatched: Vec<usize>,
@@ -65,7 +62,6 @@ pub fn links_by_key(feedback: &Feedback) -> BTreeMap<&Label, TaskId> {
         .collect()
 }
 
-/// The tasks that a question manages.
 pub fn linked_tasks(feedback: &Feedback) -> impl Iterator<Item = TaskId> {
     feedback.values.iter().filter_map(|value| value.link)
 }

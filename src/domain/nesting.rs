@@ -59,7 +59,6 @@ impl DepthLimit {
     }
 }
 
-/// The limits of a step's JSON values.
 pub fn limits_of_step(content: &StepContent, at: &Path<'_>) -> Vec<DepthLimit> {
     let instructions = at.field("instructions");
     let mut limits = limits_of_instructions(&content.instructions, 0, &instructions);

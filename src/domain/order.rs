@@ -62,18 +62,14 @@ impl Numbering {
 /// The steps between which a new one is inserted.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbors {
-    /// The place of the step before it.
     pub before: Place,
-    /// The place of the step after it; `None` if the step before is the last.
     pub after: Option<Place>,
 }
 
-/// The insertion of a new step.
 #[derive(Clone, Debug)]
 pub struct Insertion {
     /// How the place relates to the requested one.
     pub placement: Placement,
-    /// The place.
     pub place: Place,
     /// The numbering of the task after the insertion.
     pub numbering: Numbering,
@@ -170,7 +166,6 @@ fn keep_known(
     Some((places, numbering))
 }
 
-/// The end of a page of a task's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepCursor {
     /// The numbering of the place. The cursor is invalid after a renumbering.

@@ -23,7 +23,6 @@ impl PageSize {
         }))
     }
 
-    /// The number.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -34,12 +33,9 @@ impl PageSize {
     }
 }
 
-/// Items of a list, and whether more follow.
 #[derive(Clone, Debug)]
 pub struct Page<T> {
-    /// The items, in the order of the list.
     pub items: Vec<T>,
-    /// Whether there are items after these.
     pub more: bool,
 }
 

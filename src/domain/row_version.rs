@@ -5,18 +5,14 @@ use super::time::Timestamp;
 /// The version of a task or step. Every update creates the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowVersion {
-    /// The version, from 1.
     pub version: i64,
     /// Whether it was changed after the external index read it.
     pub dirty: bool,
-    /// The time of its creation.
     pub created: Timestamp,
-    /// The time of its last update.
     pub modified: Timestamp,
 }
 
 impl RowVersion {
-    /// The version of a new task or step.
     pub fn first(now: Timestamp) -> Self {
         Self {
             version: 1,
@@ -26,7 +22,6 @@ impl RowVersion {
         }
     }
 
-    /// The version after an update.
     pub fn next(self, now: Timestamp) -> Self {
         Self {
             version: self.version + 1,

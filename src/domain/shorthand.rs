@@ -11,7 +11,6 @@ use super::{
 
 const PREFIX: &str = "components.";
 
-/// Why a shorthand cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at character {at}{}: expected {expected}", if *.at_end { ", the end of the text" } else { "" })]
 pub struct ShorthandError {
@@ -19,7 +18,6 @@ pub struct ShorthandError {
     pub at: usize,
     /// Whether only white space follows.
     pub at_end: bool,
-    /// What is expected there.
     pub expected: &'static str,
 }
 
@@ -72,7 +70,6 @@ fn render_value(target: &ConditionTarget) -> Option<String> {
     })
 }
 
-/// A character that ends a variable.
 fn is_operator(c: char) -> bool {
     matches!(c, '=' | '<' | '>')
 }

@@ -25,17 +25,13 @@ pub const STEP_ID_BYTES: i64 = 38;
 /// the title of a subtask step, and the name of a managed task.
 pub const RESERVED_BYTES: i64 = 4096;
 
-/// The encoded size of a step, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepSize {
-    /// Everything except bodies.
     pub listed: i64,
-    /// Its body and those of its translations.
     pub bodies: i64,
 }
 
 impl StepSize {
-    /// The size of a step.
     pub fn of(step: &Step) -> Self {
         let Step {
             title,
@@ -89,7 +85,6 @@ impl StepSize {
         })
     }
 
-    /// The size of a step's translation.
     pub fn of_translation(language: &Language, translation: &StepTranslation) -> Self {
         let StepTranslation {
             title,
@@ -110,7 +105,6 @@ impl StepSize {
         }
     }
 
-    /// The sum of two sizes.
     pub fn plus(self, other: Self) -> Self {
         Self {
             listed: self.listed + other.listed,
@@ -118,7 +112,6 @@ impl StepSize {
         }
     }
 
-    /// The difference of two sizes.
     pub fn minus(self, other: Self) -> Self {
         Self {
             listed: self.listed - other.listed,
@@ -130,7 +123,6 @@ impl StepSize {
         self.listed.saturating_add(self.bodies)
     }
 
-    /// Refuses a step that is too large to be returned.
     pub fn check(self, max_message_bytes: usize) -> Result<()> {
         check(SizedResource::Step, self.total(), max_message_bytes)
     }
@@ -161,7 +153,6 @@ pub fn exported_bytes<'s>(task: &Task, steps: impl IntoIterator<Item = &'s Step>
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// The size of a task's translation, in bytes.
 pub fn task_translation_size(language: &Language, translation: &TaskTranslation) -> i64 {
     let TaskTranslation { name, locked: _ } = translation;
     let name = name.as_ref().map_or(0, |name| name.as_str().len());
@@ -189,7 +180,6 @@ fn check(resource: SizedResource, size: i64, limit: usize) -> Result<()> {
 }
 
 fn feedback_bytes(feedback: Option<&Feedback>) -> usize {
-    /// A link and the framing of a value.
     const VALUE_BYTES: usize = 64;
     feedback.map_or(0, |feedback| {
         let values = feedback.values.iter();

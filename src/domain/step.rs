@@ -21,17 +21,11 @@ pub use content::{Looping, StepContent};
 /// The type of a step, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepType {
-    /// Something to try.
     Solution = 1,
-    /// Something to look at and answer.
     Observation = 2,
-    /// Something to read.
     Information = 3,
-    /// Another task, whose guide is followed.
     Subtask = 4,
-    /// The end of the guide.
     End = 5,
-    /// An identified problem.
     Idp = 6,
 }
 
@@ -62,12 +56,10 @@ impl StepType {
     }
 }
 
-/// The cost of trying a step: 0, or at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Cost(i32);
 
 impl Cost {
-    /// Accepts 0 and numbers from 2.
     pub fn new(cost: i32) -> Option<Self> {
         (cost == 0 || cost >= 2).then_some(Self(cost))
     }
@@ -77,7 +69,6 @@ impl Cost {
     }
 }
 
-/// The task that a subtask step refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubtaskRef {
     pub task: TaskId,
@@ -196,7 +187,6 @@ impl StepKind {
         feedback.filter(|_| self.step_type == StepType::Observation)
     }
 
-    /// The task that a subtask step refers to.
     pub fn subtask(&self) -> Option<SubtaskRef> {
         self.subtask
     }
@@ -227,7 +217,6 @@ pub struct Step {
     pub content: StepContent,
     /// The managed task whose wiring step it is.
     pub link: Option<TaskId>,
-    /// Data of reporting systems.
     pub r_data: Map<String, Value>,
     pub row_version: RowVersion,
 }
@@ -314,7 +303,6 @@ impl Step {
     }
 }
 
-/// Where a new step was placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     Appended,

@@ -21,28 +21,19 @@ use super::{
 /// Most steps of a task, wiring steps included.
 pub const MAX_TASK_STEPS: usize = 10_000;
 
-/// Who may see a task, with the numbers of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "i32", try_from = "i32")]
 pub enum AccessLevel {
-    /// End users.
     User = 0,
-    /// Technicians.
     Tech = 1,
-    /// Technicians, second level.
     Tech2 = 2,
-    /// Technicians, third level.
     Tech3 = 3,
-    /// Experts.
     Expert = 5,
-    /// End users, second group.
     User2 = 7,
-    /// End users, third group.
     User3 = 8,
 }
 
 impl AccessLevel {
-    /// All levels: the default of a task.
     pub const ALL: [Self; 7] = [
         Self::User,
         Self::Tech,
@@ -87,7 +78,6 @@ impl TryFrom<i32> for AccessLevel {
 pub struct Published(i32);
 
 impl Published {
-    /// Accepts numbers that are not negative.
     pub fn new(number: i32) -> Option<Self> {
         (number >= 0).then_some(Self(number))
     }
@@ -159,20 +149,15 @@ impl Default for TaskContent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManagedBy {
     pub parent: TaskId,
-    /// The value's index, from 0.
     pub idx: i32,
 }
 
 /// The state of a task in the external index.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IndexState {
-    /// Whether the index has the task.
     pub indexed: bool,
-    /// The version of the task that the index has.
     pub version: i64,
-    /// The message of the index.
     pub info: String,
-    /// The time when the index last read the task.
     pub at: Option<Timestamp>,
 }
 
@@ -185,7 +170,6 @@ pub struct Task {
     pub content: TaskContent,
     /// The value that manages it, if it is managed.
     pub managed: Option<ManagedBy>,
-    /// Its steps in order.
     pub steps: Vec<StepId>,
     pub numbering: Numbering,
     pub index: IndexState,
@@ -203,7 +187,6 @@ pub struct LockedTask {
     pub managed: bool,
     pub step_count: i64,
     pub numbering: Numbering,
-    /// How many languages it is translated into.
     pub languages: usize,
     /// The bytes of its dependencies and translations ([`task_size`](super::size::task_size)).
     pub size: i64,
@@ -211,7 +194,6 @@ pub struct LockedTask {
 }
 
 impl Task {
-    /// Creates a task without steps.
     pub fn create(new: NewTask, managed: Option<ManagedBy>, context: &WriteContext) -> Self {
         let NewTask {
             name,

@@ -7,39 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use super::violation::Reason;
 
-/// Longest name of a task or role, in code points.
 pub const MAX_NAME_CHARS: usize = 200;
-/// Longest title of a step, in code points.
 pub const MAX_TITLE_CHARS: usize = 400;
-/// Longest body of a step, in code points.
 pub const MAX_BODY_CHARS: usize = 16_000_000;
-/// Longest path, variable, key, tag and the like, in code points.
 pub const MAX_LABEL_CHARS: usize = 1_000;
-/// Most instructions, parts, skills or tags of a step.
 pub const MAX_LIST_ITEMS: usize = 1_000;
 
 /// Why a text is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// Empty or only white space.
     #[error("is required")]
     Missing,
     /// More code points than this.
     #[error("has more than {0} code points")]
     TooLong(usize),
-    /// Contains U+0000.
     #[error("contains U+0000")]
     Nul,
-    /// Contains a control character.
     #[error("contains a control character")]
     ControlCharacter,
-    /// Begins or ends in white space.
     #[error("has white space at an end")]
     OuterWhiteSpace,
 }
 
 impl TextError {
-    /// The reason of the violation.
     pub fn reason(self) -> Reason {
         match self {
             Self::Missing => Reason::FieldRequired,
@@ -67,7 +57,6 @@ pub fn check(text: &str, max: usize) -> Result<(), TextError> {
 pub struct NonBlankText<const MAX: usize>(String);
 
 impl<const MAX: usize> NonBlankText<MAX> {
-    /// Checks a text.
     pub fn parse(text: String) -> Result<Self, TextError> {
         if text.trim().is_empty() {
             return Err(TextError::Missing);
@@ -76,12 +65,10 @@ impl<const MAX: usize> NonBlankText<MAX> {
         Ok(Self(text))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -93,18 +80,15 @@ impl<const MAX: usize> NonBlankText<MAX> {
 pub struct BoundedText<const MAX: usize>(String);
 
 impl<const MAX: usize> BoundedText<MAX> {
-    /// Checks a text.
     pub fn parse(text: String) -> Result<Self, TextError> {
         check(&text, MAX)?;
         Ok(Self(text))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -117,18 +101,15 @@ impl<const MAX: usize> BoundedText<MAX> {
 pub struct Body(Arc<String>);
 
 impl Body {
-    /// Checks a text.
     pub fn parse(text: String) -> Result<Self, TextError> {
         check(&text, MAX_BODY_CHARS)?;
         Ok(Self(Arc::new(text)))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned. It is copied if there are other clones.
     pub fn into_string(self) -> String {
         Arc::unwrap_or_clone(self.0)
     }
@@ -158,11 +139,8 @@ impl TryFrom<String> for Body {
     }
 }
 
-/// The name of a task or role.
 pub type Name = NonBlankText<MAX_NAME_CHARS>;
-/// The title of a step.
 pub type Title = NonBlankText<MAX_TITLE_CHARS>;
-/// A name, key or variable.
 pub type Label = NonBlankText<MAX_LABEL_CHARS>;
 /// A path, tag or part, which may be empty.
 pub type Tag = BoundedText<MAX_LABEL_CHARS>;

@@ -15,7 +15,6 @@ use super::{
     text::{Body, MAX_LABEL_CHARS, Name, Title},
 };
 
-/// Most languages of one resource.
 pub const MAX_LANGUAGES: usize = 100;
 
 /// A BCP-47 language tag in canonical case.
@@ -69,7 +68,6 @@ impl fmt::Display for Language {
     }
 }
 
-/// A task's texts in one language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskTranslation {
     pub name: Option<Name>,

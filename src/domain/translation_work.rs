@@ -13,7 +13,6 @@ use super::{
     translation::{Language, StepTranslation, TaskTranslation},
 };
 
-/// Most translations in one write.
 pub const MAX_ITEMS_WRITTEN: usize = 100;
 
 /// A cryptographic digest of source texts: different texts have different digests.
@@ -31,7 +30,6 @@ impl SourceDigest {
         Self(hash.finish())
     }
 
-    /// The digest of a task's texts.
     pub fn of_task(name: &str) -> Self {
         Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
@@ -96,66 +94,45 @@ impl SourceDigest {
     }
 }
 
-/// The id of a task or step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceId {
-    /// A task.
     Task(TaskId),
-    /// A step.
     Step(StepId),
 }
 
-/// Why a text needs translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationState {
-    /// It has no translation.
     Missing,
     /// Its source has changed since it was translated, and the translation is not locked.
     Outdated,
 }
 
-/// Texts to translate.
 #[derive(Clone, Debug)]
 pub enum SourceTexts {
-    /// The texts of a task.
     Task {
-        /// Its name.
         name: String,
     },
-    /// The texts of a step.
     Step {
-        /// Its title.
         title: String,
-        /// Its body.
         body: Option<Body>,
-        /// Its instructions.
         instructions: Vec<Instruction>,
-        /// Its question.
         feedback: Option<Feedback>,
     },
 }
 
-/// A task or step to translate into one language.
 #[derive(Clone, Debug)]
 pub struct TranslationWork {
-    /// The task or step.
     pub resource: ResourceId,
-    /// The language to translate into.
     pub language: Language,
-    /// Why it needs translation.
     pub state: TranslationState,
-    /// The texts to translate.
     pub source: SourceTexts,
-    /// The digest of the texts.
     pub digest: SourceDigest,
 }
 
-/// The filter of a list of work.
 #[derive(Clone, Debug)]
 pub struct TranslationWorkFilter {
     /// The languages, sorted, without duplicates; at least one.
     pub languages: Vec<Language>,
-    /// Only this task and its steps.
     pub task: Option<TaskId>,
 }
 
@@ -163,16 +140,13 @@ pub struct TranslationWorkFilter {
 /// its languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TranslationWorkCursor {
-    /// Whether it is among the steps, after all tasks.
     pub steps: bool,
-    /// The current task or step.
     pub guid: Uuid,
     /// How many of the languages are listed for it.
     pub languages: usize,
 }
 
 impl TranslationWorkCursor {
-    /// The start of the list.
     pub const START: Self = Self {
         steps: false,
         guid: Uuid::nil(),
@@ -180,30 +154,21 @@ impl TranslationWorkCursor {
     };
 }
 
-/// A page of a list of work.
 #[derive(Clone, Debug)]
 pub struct TranslationWorkPage {
-    /// The work, each with the position after it.
     pub items: Vec<(TranslationWork, TranslationWorkCursor)>,
     /// Where the next page starts; `None` at the end. A page before the end may be short
     /// or empty, as a call examines a limited number of resources.
     pub next: Option<TranslationWorkCursor>,
 }
 
-/// A translation to write.
 #[derive(Clone, Debug)]
 pub struct AutomaticTranslation {
-    /// The id of a task or step.
     pub guid: Uuid,
-    /// The language.
     pub language: Language,
-    /// The name, if it is of a task.
     pub name: Option<Name>,
-    /// The title, if it is of a step.
     pub title: Option<Title>,
-    /// The body, if it is of a step.
     pub body: Option<Body>,
-    /// The instructions, if it is of a step.
     pub instructions: Vec<Instruction>,
     /// The question, if it is of a step; never linked.
     pub feedback: Option<Feedback>,
@@ -212,12 +177,10 @@ pub struct AutomaticTranslation {
 }
 
 impl AutomaticTranslation {
-    /// Whether it has a text of a task.
     pub fn has_task_text(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Whether it has a text of a step.
     pub fn has_step_text(&self) -> bool {
         // Each field is named, so that a new text is not forgotten.
         let Self {

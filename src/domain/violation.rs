@@ -7,15 +7,11 @@ use std::fmt::{self, Write};
 pub enum Reason {
     /// Missing, empty or only white space.
     FieldRequired,
-    /// More code points than the limit.
     FieldTooLong,
     /// Malformed, or not one of the allowed values.
     FieldInvalid,
-    /// A number outside its range.
     FieldOutOfRange,
-    /// More elements than the limit.
     TooManyElements,
-    /// Nested deeper than the limit.
     NestingTooDeep,
     /// An update mask names a field that the message does not have.
     MaskPathUnknown,
@@ -27,12 +23,10 @@ pub enum Reason {
     PageTokenInvalid,
     /// A cursor of another account, or a malformed one.
     CursorInvalid,
-    /// An external id that another task or step has.
     ExternalIdTaken,
 }
 
 impl Reason {
-    /// The name as the contract spells it.
     pub fn name(self) -> &'static str {
         match self {
             Self::FieldRequired => "FIELD_REQUIRED",
@@ -69,7 +63,6 @@ enum Part<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// A path that starts at a field of the request.
     pub const fn root(field: &'a str) -> Self {
         Self {
             parent: None,
@@ -77,7 +70,6 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// A field below this path.
     pub const fn field(&'a self, name: &'a str) -> Path<'a> {
         Path {
             parent: Some(self),
@@ -85,7 +77,6 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// An element of the list at this path.
     pub const fn index(&'a self, index: usize) -> Path<'a> {
         Path {
             parent: Some(self),
@@ -93,7 +84,6 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// An entry of the map at this path.
     pub const fn key(&'a self, key: &'a str) -> Path<'a> {
         Path {
             parent: Some(self),
@@ -157,10 +147,8 @@ pub fn clip(text: &str) -> String {
     out
 }
 
-/// An invalid field of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The path of the field.
     pub path: String,
     /// Why it is invalid, for programs.
     pub reason: Reason,
@@ -169,7 +157,6 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// A violation at a path.
     pub fn new(path: &Path<'_>, reason: Reason, description: impl Into<String>) -> Self {
         Self {
             path: path.to_string(),
@@ -191,12 +178,10 @@ impl Violations {
     /// How many violations an error lists at most.
     pub const MAX_VIOLATIONS: usize = 50;
 
-    /// No violations.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a violation at a path.
     pub fn add(&mut self, path: &Path<'_>, reason: Reason, description: impl Into<String>) {
         self.total += 1;
         if self.kept.len() < Self::MAX_VIOLATIONS {
@@ -204,7 +189,6 @@ impl Violations {
         }
     }
 
-    /// Adds a violation.
     pub fn push(&mut self, violation: Violation) {
         self.total += 1;
         if self.kept.len() < Self::MAX_VIOLATIONS {
@@ -212,7 +196,6 @@ impl Violations {
         }
     }
 
-    /// Adds all violations of another list.
     pub fn append(&mut self, other: Violations) {
         let Self { kept, total } = other;
         let room = Self::MAX_VIOLATIONS.saturating_sub(self.kept.len());
@@ -220,7 +203,6 @@ impl Violations {
         self.total += total;
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }

@@ -18,7 +18,6 @@ use crate::domain::{
 use super::{UpdatedFields, WriteContext, tasks::violations_or};
 
 const STEP: Path<'static> = Path::root("step");
-/// Where a request has the external id of a step.
 const EXTERNAL_ID: &str = "step.external_id";
 
 #[derive(Clone, Debug)]
@@ -31,10 +30,8 @@ pub struct CreateStep {
 /// What the creation of a step reads.
 #[derive(Debug)]
 pub struct NewStepSnapshot {
-    /// The task that it is added to.
     pub parent: LockedTask,
     pub insertion: Insertion,
-    /// The task that a subtask step refers to.
     pub target: Option<ReferencedTask>,
 }
 

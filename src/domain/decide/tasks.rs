@@ -14,10 +14,8 @@ use crate::domain::{
 
 use super::{UpdatedFields, WriteContext};
 
-/// Where a request has the external id of a task.
 const EXTERNAL_ID: &str = "task.external_id";
 
-/// Creates a task without steps.
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
     let mut changes = Changes::default();
@@ -39,7 +37,6 @@ pub struct UpdateTask<E> {
 /// What an update of a task reads.
 #[derive(Debug)]
 pub struct TaskToUpdate {
-    /// The task; `None` if it does not exist.
     pub task: Option<Task>,
     /// Its guide, if the update publishes it and a revision is to keep it.
     pub guide: Option<(KeptGuide, HistoryState)>,
@@ -104,9 +101,7 @@ pub(super) fn violations_or(violations: Violations, error: Error) -> Error {
 pub struct DeleteTask {
     pub guid: TaskId,
     pub expected: ExpectedEtag,
-    /// Whether its steps are deleted with it.
     pub force: bool,
-    /// Whether its history is deleted, too.
     pub purge_history: bool,
 }
 
@@ -114,14 +109,12 @@ pub struct DeleteTask {
 #[derive(Debug)]
 pub struct TaskToDelete {
     pub task: LockedTask,
-    /// Its steps, if they are deleted with it.
     pub steps: Vec<StepId>,
     /// The tasks that its observations manage.
     pub managed: Vec<Task>,
     /// The first subtask steps of other tasks that refer to it, at most
     /// [`Precondition::MAX_LISTED_STEPS`].
     pub referenced_by: Vec<StepId>,
-    /// The observation that manages it.
     pub managed_by: Option<StepId>,
     pub history: HistoryState,
     /// Its guide; `None` if no revision is to keep it, or it is too large to be exported.

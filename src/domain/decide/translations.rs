@@ -18,10 +18,8 @@ use crate::domain::{
 
 use super::WriteContext;
 
-/// The path of the translations in a request.
 const TRANSLATIONS: Path<'static> = Path::root("translations");
 
-/// The stored tasks and steps of the translations to write.
 #[derive(Debug, Default)]
 pub struct TranslationSnapshot {
     pub tasks: BTreeMap<Uuid, TaskTranslationSnapshot>,
@@ -32,22 +30,16 @@ pub struct TranslationSnapshot {
 #[derive(Debug)]
 pub struct TaskTranslationSnapshot {
     pub locked_task: LockedTask,
-    /// Its translations, with the name that each was translated from.
     pub rows: BTreeMap<Language, StoredTranslation<TaskTranslation, String>>,
 }
 
 /// A step without its bodies, and its stored translations in the languages to write.
 #[derive(Debug)]
 pub struct StepTranslationSnapshot {
-    /// The task that it belongs to.
     pub task: TaskId,
-    /// Its title.
     pub title: String,
-    /// The digest of its other texts.
     pub content_digest: SourceDigest,
-    /// Its size.
     pub size: StepSize,
-    /// How many languages it is translated into.
     pub languages: usize,
     pub version: i64,
     /// Its translations, with the title and the digest of the other texts that each was
@@ -55,18 +47,14 @@ pub struct StepTranslationSnapshot {
     pub rows: BTreeMap<Language, StoredTranslation<StepTranslation, (String, SourceDigest)>>,
 }
 
-/// A stored translation.
 #[derive(Debug, PartialEq)]
 pub struct StoredTranslation<O, S> {
     /// The texts, without a body that is too large to compare.
     pub translation: O,
-    /// The size of the body, in bytes.
     pub body_bytes: i64,
-    /// The source that was translated.
     pub source: S,
 }
 
-/// Decides which translations are written.
 pub fn write_translations(
     items: &[AutomaticTranslation],
     mut stored: TranslationSnapshot,

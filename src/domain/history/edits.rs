@@ -13,10 +13,8 @@ use crate::domain::{
     violation::{Path, Reason},
 };
 
-/// The change of a task's history.
 #[derive(Debug)]
 pub struct HistoryChange {
-    /// The task.
     pub task: TaskId,
     /// What changes, in this order.
     pub edits: Vec<HistoryEdit>,
@@ -33,7 +31,6 @@ pub enum HistoryEdit {
         /// Who has deleted the task; `None` while it exists.
         deleted: Option<DeletedBy>,
     },
-    /// Adds a revision.
     Add(Box<NewRevision>),
     /// Deletes the oldest revisions that have no alias and were not requested.
     DeleteOldAutomatic {
@@ -42,32 +39,24 @@ pub enum HistoryEdit {
     },
     /// A revision counts as requested from now on, with this note.
     MarkRequested {
-        /// Its number.
         number: i64,
-        /// The note.
         note: Note,
     },
     /// Has an alias name a revision.
     SetAlias {
-        /// The alias.
         alias: RevisionAlias,
-        /// The number of the revision.
         number: i64,
     },
-    /// Removes an alias.
     RemoveAlias(RevisionAlias),
-    /// Deletes a revision.
     Delete(i64),
     /// Deletes all of the history.
     Purge,
 }
 
-/// A revision to add.
 #[derive(Debug)]
 pub struct NewRevision {
     /// Everything but the guide. Its size is not known before the guide is encoded.
     pub revision: TaskRevision,
-    /// The guide.
     pub content: RevisionContent,
 }
 
@@ -76,14 +65,12 @@ pub struct NewRevision {
 pub enum RevisionContent {
     /// The store encodes it before it is written; `None` only meanwhile.
     Guide(Option<Box<KeptGuide>>),
-    /// It is encoded.
     Encoded(EncodedGuide),
 }
 
 /// The history of a task, as far as a write needs it that adds a revision.
 #[derive(Clone, Debug)]
 pub struct HistoryState {
-    /// The task.
     pub task: TaskId,
     /// The number of the newest revision that was ever made; 0 if none was.
     pub last_number: i64,
@@ -94,9 +81,7 @@ pub struct HistoryState {
 /// The newest revision of a task.
 #[derive(Clone, Debug)]
 pub struct NewestRevision {
-    /// Its number.
     pub number: i64,
-    /// The etag of its guide.
     pub guide_etag: GuideEtag,
 }
 
@@ -202,12 +187,9 @@ impl HistoryState {
     }
 }
 
-/// A request for a revision.
 #[derive(Clone, Debug)]
 pub struct RequestedRevision {
-    /// What to note about it.
     pub note: Note,
-    /// The alias that is to name it.
     pub alias: Option<RevisionAlias>,
 }
 

@@ -20,18 +20,15 @@ use crate::domain::{
 /// What an import does with existing steps that the document leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentSteps {
-    /// Fails if there are any.
     Refuse,
     /// Moves them after the listed steps, in their former order.
     Keep,
-    /// Deletes them.
     Delete,
 }
 
 /// What an import does with fields of stored tasks and steps that the document leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentFields {
-    /// Keeps them.
     Keep,
     /// Sets their defaults, so that the guide is exactly the document.
     Reset,
@@ -51,9 +48,7 @@ pub enum MissingSubtasks {
 /// The task that an import is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportTarget {
-    /// A new task.
     New,
-    /// The task with this id.
     Id(TaskId),
     /// The task with this external id, or a new one if there is none.
     ExternalId(ExternalId),
@@ -97,7 +92,6 @@ pub trait DocumentFields<Stored, New>: Debug + Send + Sync {
 /// The fields of a task or step.
 #[derive(Debug, Default)]
 pub enum Fields<Stored, New> {
-    /// There are none.
     #[default]
     Missing,
     /// They are decoded against what is stored.
@@ -143,7 +137,6 @@ pub struct Document {
     /// `document.steps[3].feedback_config[0].values[1].task_json`.
     pub path: String,
     pub task: DocumentTask,
-    /// Its steps in order.
     pub steps: Vec<DocumentStep>,
 }
 

@@ -21,10 +21,8 @@ pub struct StepContent {
     /// When it is visible; `None` is always.
     #[serde(skip)]
     pub dependencies: Option<Group>,
-    /// The caller's own id.
     #[serde(skip)]
     pub external_id: Option<ExternalId>,
-    /// Instructions of the caller's own shape.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,10 +39,8 @@ pub struct StepContent {
     pub translations: StepTranslations,
 }
 
-/// How a step repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Looping {
-    /// The name of the current element.
     pub alias: Tag,
     #[serde(
         default,

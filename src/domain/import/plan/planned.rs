@@ -26,7 +26,6 @@ pub(super) struct PlannedTask<'a> {
     /// The task after the import; `None` if the request is invalid.
     pub after: Option<Task>,
     pub origin: Origin<TaskId>,
-    /// Its steps in order.
     pub steps: Vec<PlannedStep<'a>>,
     pub deleted: Vec<StepDeletion>,
     /// The places of its steps, once the task is completed.
@@ -41,7 +40,6 @@ pub(super) struct PlannedStep<'a> {
     pub after: Box<Step>,
     pub document: Option<&'a DocumentStep>,
     pub origin: Origin<StepId>,
-    /// The tasks that it manages, in value order.
     pub managed: Vec<ManagedTask>,
 }
 
