@@ -31,8 +31,10 @@ impl IndexKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexWorkState {
+    /// The index has not said that it holds it.
     New,
     Changed,
+    /// The index may hold it, and it is gone.
     Deleted,
 }
 
@@ -45,6 +47,8 @@ pub struct IndexWork {
     pub state: IndexWorkState,
     /// The etag, or the mark of the deletion.
     pub etag: String,
+    /// Whether it was listed before. Deletions are only listed if it was, or if the index holds it.
+    pub listed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

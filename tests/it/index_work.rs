@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proptest::collection::vec;
+use proptest::{collection::vec, prelude::*};
 
 use crate::kit::{
     prelude::*,
@@ -169,20 +169,67 @@ async fn what_comes_back_is_no_deletion(client: Client) {
     assert_eq!(work_of(&client).await, expected);
     // The index is still told when it goes for good.
     client.force_delete_task(task).await.accepted();
-    let mut expected = vec![(task.clone(), Task, Deleted), (step.clone(), Step, Deleted)];
+    let mut expected = vec![
+        (task.clone(), Task, Deleted),
+        (step.clone(), Step, Deleted),
+        (never.clone(), Step, Deleted),
+    ];
     expected.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(work_of(&client).await, expected);
     // The first deletions are not these.
-    assert_eq!(client.acknowledge(deletions).await, [IndexResult::Stale; 2]);
+    assert_eq!(client.acknowledge(deletions).await, [IndexResult::Stale; 3]);
     assert_eq!(work_of(&client).await, expected);
 
     // What it has forgotten is new, and no work once it is deleted again.
     index_all(&client).await;
     client.restored(task, 1).await;
-    let states: Vec<IndexState> = work_of(&client).await.iter().map(|it| it.2).collect();
-    assert_eq!(states, [New; 3]);
     client.force_delete_task(task).await.accepted();
     assert_eq!(work_of(&client).await, []);
+    client.restored(task, 1).await;
+    let states: Vec<IndexState> = work_of(&client).await.iter().map(|it| it.2).collect();
+    assert_eq!(states, [New; 3]);
+}
+
+/// The index may have read it, although it never said so.
+#[apply(on_both_databases)]
+async fn a_deletion_is_work_if_it_was_listed(client: Client) {
+    use {IndexKind::*, IndexResult::*, IndexState::*};
+    let steps = ["a", "b"].map(|title| document_step(StepType::Information, title));
+    let guide = client.imported(document("Guide", steps.to_vec())).await;
+    let [a, b] = [0, 1].map(|at| guide.steps[at].clone());
+    let listed = client.index_work().await;
+    let items: Vec<IndexedItem> = listed.iter().map(item).collect();
+    let never = client.given_step(information_step(&guide, "never")).await;
+    // Changed, acknowledged too late, and deleted.
+    client
+        .updated_step(step_of(&a).titled("Changed"), &["title"])
+        .await;
+    let at = |guid: &str| items.iter().position(|item| item.guid == guid);
+    let of_a = items[at(&a).expect("its work")].clone();
+    assert_eq!(client.acknowledge(vec![of_a]).await, [Stale]);
+    for step in [&a, &b, &never.guid] {
+        client.delete_step(step).await.accepted();
+    }
+    let mut expected = vec![(a, Step, Deleted), (b.clone(), Step, Deleted)];
+    expected.sort_by(|a, b| a.0.cmp(&b.0));
+    expected.insert(0, (guide.guid.clone(), Task, New));
+    assert_eq!(work_of(&client).await, expected);
+    // An acknowledgement of what is deleted does not end its work.
+    let of_b = items[at(&b).expect("its work")].clone();
+    assert_eq!(client.acknowledge(vec![of_b]).await, [Stale]);
+    assert_eq!(work_of(&client).await, expected);
+    // What the index does not hold needs no deletion.
+    let etag = client.get_task(&guide.guid).await.accepted().etag;
+    let of_guide = IndexedItem {
+        guid: guide.guid.clone(),
+        etag,
+        indexed: Some(false),
+        ..IndexedItem::default()
+    };
+    client.acknowledge(vec![of_guide]).await;
+    client.force_delete_task(&guide.guid).await.accepted();
+    assert_eq!(work_of(&client).await, expected[1..]);
+    index_all(&client).await;
 }
 
 #[apply(on_both_databases)]
@@ -363,7 +410,8 @@ async fn an_acknowledgement_is_of_its_item_and_replaces_the_one_before(client: C
     assert_eq!(work_of(&client).await, [(step.clone(), Step, New)]);
     client.delete_step(&step).await.accepted();
     client.delete_task(&one).await.accepted();
-    assert_eq!(work_of(&client).await, [(two, Task, Changed)]);
+    let expected = [(two, Task, Changed), (step, Step, Deleted)];
+    assert_eq!(work_of(&client).await, expected);
 }
 
 #[apply(on_both_databases)]
@@ -435,11 +483,13 @@ struct Index(BTreeMap<String, String>);
 
 impl Index {
     /// Does some of the work: reads what is named, and says what it has. The etag is that of what it
-    /// has read, which may be newer than that of the work.
-    async fn do_work(&mut self, client: &Client, skip: usize) {
+    /// has read, which may be newer than that of the work. A worker that crashes has read some of the
+    /// work, and acknowledges less of it.
+    async fn do_work(&mut self, client: &Client, skip: usize, crash: Option<Crash>) {
         let work = client.index_work().await;
         let mut items = Vec::new();
-        for work in work.iter().skip(skip) {
+        let crash = crash.unwrap_or(Crash(usize::MAX, usize::MAX));
+        for work in work.iter().skip(skip).take(crash.0) {
             let etag = match (work.state(), work.kind()) {
                 (IndexState::Deleted, _) => None,
                 (_, IndexKind::Task) => client.get_task(&work.guid).await.ok().map(|it| it.etag),
@@ -454,23 +504,47 @@ impl Index {
                 ..item(work)
             });
         }
+        items.truncate(crash.1);
         if !items.is_empty() {
             client.acknowledge(items).await;
         }
     }
 }
 
+/// After how many items read and acknowledged a worker crashes.
+#[derive(Clone, Copy, Debug)]
+struct Crash(usize, usize);
+
+/// What happens after a write.
+#[derive(Clone, Debug)]
+enum Worker {
+    Sleeps,
+    Works { skip: usize },
+    Crashes(Crash),
+}
+
+fn worker() -> impl Strategy<Value = Worker> {
+    prop_oneof![
+        2 => Just(Worker::Sleeps),
+        1 => (0..2_usize).prop_map(|skip| Worker::Works { skip }),
+        2 => (0..6_usize, 0..3_usize)
+            .prop_map(|(read, acknowledged)| Worker::Crashes(Crash(read, acknowledged))),
+    ]
+}
+
 #[apply(property_on_both_databases)]
-#[cases(24, vec(random_writes::write(), 1..24))]
-async fn an_index_equals_the_exports(client: Client, writes: Vec<Write>) {
+#[cases(32, vec((random_writes::write(), worker()), 1..24))]
+async fn an_index_equals_the_exports(client: Client, writes: Vec<(Write, Worker)>) {
     let mut index = Index::default();
-    for (number, write) in writes.iter().enumerate() {
+    for (number, (write, worker)) in writes.iter().enumerate() {
         random_writes::apply(&client, write, number).await;
-        if number % 3 == 2 {
-            index.do_work(&client, number % 2).await;
+        match worker {
+            Worker::Sleeps => {}
+            Worker::Works { skip } => index.do_work(&client, *skip, None).await,
+            Worker::Crashes(crash) => index.do_work(&client, 0, Some(*crash)).await,
         }
     }
-    index.do_work(&client, 0).await;
+    index.do_work(&client, 0, None).await;
     assert_eq!(client.index_work().await, []);
     let mut stored = BTreeMap::new();
     for (task, steps) in client.tasks_with_steps().await {

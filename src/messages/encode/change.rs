@@ -56,6 +56,7 @@ pub fn index_work(work: IndexWork) -> v1::IndexWork {
         task,
         state,
         etag,
+        listed: _,
     } = work;
     let kind = match kind {
         IndexKind::Task => v1::IndexKind::Task,

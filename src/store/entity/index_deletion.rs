@@ -1,4 +1,4 @@
-//! Deleted tasks and steps that an external index still holds.
+//! Deleted tasks and steps that an external index may still hold.
 
 use super::prelude::*;
 
@@ -13,6 +13,8 @@ pub struct Model {
     pub kind: i32,
     /// The task itself, or the task of the step.
     pub task: Uuid,
+    /// Whether the index had said that it holds it.
+    pub indexed: bool,
     /// Identifies the deletion in an acknowledgement.
     pub mark: Uuid,
 }

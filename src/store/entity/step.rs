@@ -35,6 +35,8 @@ pub struct Model {
     pub version: i64,
     /// Whether the external index has not acknowledged this version.
     pub dirty_record: bool,
+    /// Whether `ListIndexWork` has listed it since the external index said that it does not hold it.
+    pub listed: bool,
     /// Whether the external index holds the step. Only its acknowledgements set it.
     pub indexed: bool,
     pub created_ts: i64,

@@ -34,6 +34,8 @@ pub struct Model {
     pub version: i64,
     /// Whether the external index has not acknowledged this version.
     pub dirty_record: bool,
+    /// Whether `ListIndexWork` has listed it since the external index said that it does not hold it.
+    pub listed: bool,
     /// Whether the external index holds the task.
     pub mvn_indexed: bool,
     pub mvn_version: i64,

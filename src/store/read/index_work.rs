@@ -1,4 +1,8 @@
 //! Lists what an external index still has to read or to forget.
+//!
+//! An index may hold whatever was listed, although it never said so: its worker may have crashed, or its
+//! acknowledgement may have come too late. So a page is listed only after its items are marked, and the
+//! deletion of a marked item is work.
 
 use sea_orm::{ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect};
 use uuid::Uuid;
@@ -31,6 +35,27 @@ impl Account {
             part: IndexPart::Tasks,
             guid: Uuid::nil(),
         });
+        let page = self.read_index_work(after, size).await?;
+        let new = page.items.iter().map(|(_, work)| work);
+        let new: Vec<IndexWork> = new.filter(|work| !work.listed).cloned().collect();
+        if new.is_empty() {
+            return Ok(page);
+        }
+        let marked = self.mark_listed(new).await?;
+        // Nobody is told of what was deleted before it was marked.
+        let is_known =
+            |(_, work): &(IndexCursor, IndexWork)| work.listed || marked.contains(&work.guid);
+        Ok(Page {
+            items: page.items.into_iter().filter(is_known).collect(),
+            ..page
+        })
+    }
+
+    async fn read_index_work(
+        &self,
+        after: IndexCursor,
+        size: PageSize,
+    ) -> Result<Page<(IndexCursor, IndexWork)>> {
         self.read_snapshot(|snapshot, _| async move {
             let mut rows = Vec::new();
             for part in IndexPart::ALL
@@ -73,6 +98,7 @@ async fn list_part(
                 Column::MvnIndexed,
                 Column::Version,
                 Column::ModifiedTs,
+                Column::Listed,
             ];
             let dirty = Column::DirtyRecord;
             list_dirty::<Entity>(scope, IndexKind::Task, columns, dirty, after, limit).await
@@ -85,6 +111,7 @@ async fn list_part(
                 Column::Indexed,
                 Column::Version,
                 Column::ModifiedTs,
+                Column::Listed,
             ];
             let dirty = Column::DirtyRecord;
             list_dirty::<Entity>(scope, IndexKind::Step, columns, dirty, after, limit).await
@@ -104,17 +131,17 @@ async fn list_part(
 }
 
 /// Lists tasks or steps that the index has not acknowledged. `columns` are the id, the task, whether the
-/// index holds an earlier version, the version, and when it was written.
+/// index holds an earlier version, the version, when it was written, and whether it was listed.
 async fn list_dirty<E: AccountEntity>(
     scope: Scope<'_, impl ConnectionTrait>,
     kind: IndexKind,
-    columns: [E::Column; 5],
+    columns: [E::Column; 6],
     dirty: E::Column,
     after: Uuid,
     limit: u64,
 ) -> Result<Vec<IndexWork>, StoreError> {
     let [guid, ..] = columns;
-    let rows: Vec<(Uuid, TaskId, bool, i64, i64)> = scope
+    let rows: Vec<(Uuid, TaskId, bool, i64, i64, bool)> = scope
         .find::<E>()
         .select_only()
         .columns(columns)
@@ -126,7 +153,7 @@ async fn list_dirty<E: AccountEntity>(
         .into_tuple()
         .all(scope.db)
         .await?;
-    let work = |(guid, task, indexed, version, modified)| IndexWork {
+    let work = |(guid, task, indexed, version, modified, listed)| IndexWork {
         guid,
         kind,
         task,
@@ -135,6 +162,7 @@ async fn list_dirty<E: AccountEntity>(
             false => IndexWorkState::New,
         },
         etag: Etag::of_version(guid, version, Timestamp(modified)).into_string(),
+        listed,
     };
     Ok(rows.into_iter().map(work).collect())
 }
@@ -146,5 +174,6 @@ fn read_deletion(row: index_deletion::Model) -> Result<IndexWork, StoreError> {
         task: TaskId(row.task),
         state: IndexWorkState::Deleted,
         etag: row.mark.to_string(),
+        listed: true,
     })
 }

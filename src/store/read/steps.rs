@@ -205,6 +205,7 @@ impl FromQueryResult for ListedStep {
             language_count: row.try_get_by_index(next())?,
             version: row.try_get_by_index(next())?,
             dirty_record: row.try_get_by_index(next())?,
+            listed: false,
             indexed: false,
             created_ts: row.try_get_by_index(next())?,
             modified_ts: row.try_get_by_index(next())?,
@@ -253,6 +254,7 @@ impl StepPage {
             .steps(scope)
             .select_except([
                 Column::RestDigest,
+                Column::Listed,
                 Column::Indexed,
                 Column::Content,
                 Column::Body,

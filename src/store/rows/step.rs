@@ -105,7 +105,8 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
     }
 }
 
-/// The row of a step at a place, without `indexed`, which only acknowledgements change.
+/// The row of a step at a place, without `listed` and `indexed`, which only the index's calls
+/// change.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
     let rest_digest = SourceDigest::of_step_content(&step).0.to_vec();
@@ -133,6 +134,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         language_count: stored_count(content.translations.len()),
         version: step.row_version.version,
         dirty_record: step.row_version.dirty,
+        listed: false,
         indexed: false,
         created_ts: step.row_version.created.0,
         modified_ts: step.row_version.modified.0,
@@ -150,6 +152,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         })),
     };
     Ok(step::ActiveModel {
+        listed: NotSet,
         indexed: NotSet,
         ..row.into_active_model()
     })

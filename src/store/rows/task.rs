@@ -1,4 +1,4 @@
-use sea_orm::IntoActiveModel;
+use sea_orm::{ActiveValue::NotSet, IntoActiveModel};
 
 use super::{
     read_account, read_external_id, read_product, read_published, read_task_translation, valid,
@@ -110,10 +110,10 @@ impl LockedTaskRow {
     }
 }
 
-/// The row of a task.
+/// The row of a task, without `listed`, which only the index's calls change.
 pub fn task_row(task: &Task) -> task::ActiveModel {
     let content = &task.content;
-    task::Model {
+    let row = task::Model {
         account_id: task.account.as_str().to_owned(),
         guid: task.guid.0,
         name: task.name.as_str().to_owned(),
@@ -141,6 +141,7 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         language_count: stored_count(content.translations.len()),
         version: task.row_version.version,
         dirty_record: task.row_version.dirty,
+        listed: false,
         mvn_indexed: task.index.indexed,
         mvn_version: task.index.version,
         mvn_info: task.index.info.clone(),
@@ -148,6 +149,9 @@ pub fn task_row(task: &Task) -> task::ActiveModel {
         created_ts: task.row_version.created.0,
         modified_ts: task.row_version.modified.0,
         content: Json(content.clone()),
+    };
+    task::ActiveModel {
+        listed: NotSet,
+        ..row.into_active_model()
     }
-    .into_active_model()
 }

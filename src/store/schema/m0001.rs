@@ -53,6 +53,7 @@ const TABLES: [&str; 15] = [
         language_count bigint NOT NULL,
         version bigint NOT NULL,
         dirty_record boolean NOT NULL,
+        listed boolean NOT NULL DEFAULT false,
         mvn_indexed boolean NOT NULL,
         mvn_version bigint NOT NULL,
         mvn_info text NOT NULL,
@@ -97,6 +98,7 @@ const TABLES: [&str; 15] = [
         language_count bigint NOT NULL,
         version bigint NOT NULL,
         dirty_record boolean NOT NULL,
+        listed boolean NOT NULL DEFAULT false,
         indexed boolean NOT NULL DEFAULT false,
         created_ts bigint NOT NULL,
         modified_ts bigint NOT NULL,
@@ -193,6 +195,7 @@ const TABLES: [&str; 15] = [
         guid {uuid} NOT NULL,
         kind integer NOT NULL,
         task {uuid} NOT NULL,
+        indexed boolean NOT NULL,
         mark {uuid} NOT NULL,
         PRIMARY KEY (account_id, guid)
     )",

@@ -188,7 +188,7 @@ struct StoredGuide {
     /// What outdated translations of the stored tasks and steps were made from.
     outdated: TranslatedFrom,
     referenced: BTreeMap<TaskId, ReferencedTask>,
-    /// Whether an index still holds the task, which is deleted.
+    /// Whether an index has said that it holds the task, which is deleted.
     is_indexed: bool,
 }
 
@@ -213,7 +213,8 @@ impl StoredGuide {
         let (mut history, mut is_indexed) = (None, false);
         if let Some(root) = root {
             history = Some(tx.lock_history(root).await?);
-            is_indexed = tree.is_none() && !tx.lock_index_deletions([root.0]).await?.is_empty();
+            let deletions = tx.lock_index_deletions([root.0]).await?;
+            is_indexed = tree.is_none() && deletions.iter().any(|(.., indexed)| *indexed);
         }
         let referenced = guides.tasks.iter();
         let referenced = referenced.map(|(guid, task)| (*guid, task.referenced()));

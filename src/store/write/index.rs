@@ -1,8 +1,8 @@
-//! Acknowledgements of an external index. They change no version, and are written directly, not as
-//! [`Changes`]. The check of an etag and the write are one transaction, which holds the locks of the
-//! task and the step.
+//! What was listed to an external index, and its acknowledgements. They change no version, and are
+//! written directly, not as [`Changes`]. Each is one transaction, which holds the locks of the task and
+//! the step, as a deletion does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use crate::{
         changes::Changes,
         etag::Etag,
         ids::TaskId,
-        index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind},
+        index_work::{AcknowledgeOutcome, Acknowledgement, IndexKind, IndexWork},
         time::Timestamp,
     },
     store::{
@@ -32,6 +32,40 @@ impl Account {
         items: Vec<Acknowledgement>,
     ) -> Result<Vec<AcknowledgeOutcome>> {
         self.write(Acknowledge(items), WriteMode::Store).await
+    }
+
+    /// Marks tasks and steps as listed, and returns the ids of those that still exist.
+    pub async fn mark_listed(&self, work: Vec<IndexWork>) -> Result<HashSet<Uuid>> {
+        self.write(MarkListed(work), WriteMode::Store).await
+    }
+}
+
+struct MarkListed(Vec<IndexWork>);
+
+impl Operation for MarkListed {
+    type Answer = HashSet<Uuid>;
+
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
+        let ids = |kind| {
+            let work = self.0.iter().filter(move |work| work.kind == kind);
+            work.map(|work| work.guid)
+        };
+        let locked_tasks = tx.lock_tasks(self.0.iter().map(|work| work.task)).await?;
+        let tasks = ids(IndexKind::Task).filter(|task| locked_tasks.contains_key(&TaskId(*task)));
+        let tasks = Vec::from_iter(tasks);
+        let by_id = step::Column::Guid;
+        let steps = tx.find::<step::Entity>().select_only().column(by_id);
+        let steps = tx.lock_by_ids(steps, by_id, by_id, ids(IndexKind::Step));
+        let steps: Vec<Uuid> = steps.await?;
+        let mut batch = Batch::new(tx);
+        let update = tx.scope().update::<task::Entity>();
+        let update = update.col_expr(task::Column::Listed, Expr::value(true));
+        batch.add_by_ids(update, task::Column::Guid, tasks.iter().copied());
+        let update = tx.scope().update::<step::Entity>();
+        let update = update.col_expr(step::Column::Listed, Expr::value(true));
+        batch.add_by_ids(update, by_id, steps.iter().copied());
+        batch.send().await?;
+        Ok((Changes::default(), tasks.into_iter().chain(steps).collect()))
     }
 }
 
@@ -55,7 +89,7 @@ impl Operation for Acknowledge {
             match kind {
                 Some(IndexKind::Task) => {
                     use task::{Column, Entity};
-                    let update = tx
+                    let mut update = tx
                         .scope()
                         .update::<Entity>()
                         .col_expr(Column::DirtyRecord, Expr::value(false))
@@ -63,6 +97,9 @@ impl Operation for Acknowledge {
                         .col_expr(Column::MvnVersion, Expr::value(item.index_version))
                         .col_expr(Column::MvnInfo, Expr::value(item.info.as_str()))
                         .col_expr(Column::MvnTs, Expr::value(tx.context.now.0));
+                    if !item.indexed {
+                        update = update.col_expr(Column::Listed, Expr::value(false));
+                    }
                     batch.add(update.filter(Column::Guid.eq(item.guid)));
                 }
                 Some(IndexKind::Step) if item.indexed => held.push(item.guid),
@@ -75,9 +112,12 @@ impl Operation for Acknowledge {
         for (indexed, steps) in [(true, held), (false, not_held)] {
             use step::{Column, Entity};
             let update = tx.scope().update::<Entity>();
-            let update = update
+            let mut update = update
                 .col_expr(Column::DirtyRecord, Expr::value(false))
                 .col_expr(Column::Indexed, Expr::value(indexed));
+            if !indexed {
+                update = update.col_expr(Column::Listed, Expr::value(false));
+            }
             batch.add_by_ids(update, Column::Guid, steps);
         }
         batch.delete_index_deletions(deletions);
@@ -115,7 +155,7 @@ impl Acknowledge {
             let etag = Etag::of_version(guid, version, Timestamp(modified)).into_string();
             stored.insert(guid, (Some(IndexKind::Step), etag));
         }
-        for (guid, mark) in tx.lock_index_deletions(ids).await? {
+        for (guid, mark, _) in tx.lock_index_deletions(ids).await? {
             stored.insert(guid, (None, mark.to_string()));
         }
         Ok(stored)
@@ -123,14 +163,15 @@ impl Acknowledge {
 }
 
 impl Tx<'_> {
-    /// Locks the deletions among these ids that the index must forget, and returns each with its mark.
+    /// Locks the deletions among these ids that the index must forget, and returns each with its mark
+    /// and whether the index said that it holds the item.
     pub async fn lock_index_deletions(
         &self,
         ids: impl IntoIterator<Item = Uuid>,
-    ) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    ) -> Result<Vec<(Uuid, Uuid, bool)>, StoreError> {
         use index_deletion::{Column, Entity};
         let deletions = self.find::<Entity>().select_only();
-        let deletions = deletions.columns([Column::Guid, Column::Mark]);
+        let deletions = deletions.columns([Column::Guid, Column::Mark, Column::Indexed]);
         self.lock_by_ids(deletions, Column::Guid, Column::Guid, ids)
             .await
     }
