@@ -6,11 +6,9 @@
 //! violations depend on what is stored. The store reads the task or step, has the update decoded
 //! against it, and then refuses it with all violations, those of the mask too.
 
-use prost::Message;
 use tonic::service::Routes;
 
 use crate::{
-    auth::Caller,
     domain::page::PAGE_BYTES,
     proto::v1::{
         analysis_service_server::AnalysisServiceServer, change_service_server::ChangeServiceServer,
@@ -19,7 +17,7 @@ use crate::{
         task_service_server::TaskServiceServer,
         translation_service_server::TranslationServiceServer,
     },
-    store::{Account, Store},
+    store::Store,
 };
 
 pub mod codec;
@@ -28,12 +26,12 @@ pub mod status;
 mod analysis;
 mod call;
 mod changes;
+mod compared_guide;
 mod decode;
 mod encode;
 mod idempotency;
 mod index;
 mod page;
-mod page_token;
 mod references;
 mod revisions;
 mod roles;
@@ -44,8 +42,6 @@ mod translations;
 
 pub use crate::messages::kept_guide::GUIDE_CODEC;
 pub use scope::{required_scope, rpcs};
-
-use page_token::PageTokens;
 
 /// The services of the contract by their full names.
 pub const SERVICES: [&str; 8] = [
@@ -67,7 +63,7 @@ pub struct Limits {
 }
 
 /// The services of the contract on a store. Each call must have its
-/// [`Caller`] in the request's extensions, checked for the scope
+/// [`Caller`](crate::auth::Caller) in the request's extensions, checked for the scope
 /// of [`required_scope`].
 pub fn routes(store: Store, limits: Limits) -> Routes {
     let Limits { max_message_bytes } = limits;
@@ -102,28 +98,4 @@ struct Services {
     store: Store,
     /// A page ends early once it has this many encoded bytes.
     page_bytes: usize,
-}
-
-impl Services {
-    /// The caller's account.
-    fn account(&self, caller: &Caller) -> Account {
-        let account = self.store.account(&caller.account);
-        account.with_subject(caller.subject.clone())
-    }
-
-    /// The page tokens of a listing. They are valid for this request, and for no other.
-    fn page_tokens<'a>(
-        &'a self,
-        caller: &'a Caller,
-        rpc: &'static str,
-        request: &impl Message,
-    ) -> PageTokens<'a> {
-        PageTokens {
-            key: self.store.page_key(),
-            account: &caller.account,
-            rpc,
-            filters: page::filters(rpc, request),
-            page_bytes: self.page_bytes,
-        }
-    }
 }

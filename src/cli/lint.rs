@@ -246,7 +246,7 @@ fn validate_locally(
     };
     let names_languages = !options.languages.is_empty();
     let options = decode::all(|violations: &mut Violations| {
-        let field = decode::Field::root("options", violations);
+        let field = violations.at("options");
         Some(decode::options::options(Some(options.clone()), field))
     })
     .map_err(|violations| invalid("the options are refused", &violations, &sent))?;

@@ -1,8 +1,8 @@
 //! AnalysisService: decode, one store call, encode.
 
-use tonic::{Request, Response, Status};
+use tonic::Request;
 
-use super::{Services, call::respond, decode, encode, page, references};
+use super::{Services, call::Answer, decode, encode, references};
 use crate::{
     domain::{analysis::Reference, validation::Rule},
     proto::v1::{
@@ -17,14 +17,13 @@ impl AnalysisService for Services {
     async fn preview_task(
         &self,
         request: Request<PreviewTaskRequest>,
-    ) -> Result<Response<PreviewTaskResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "PreviewTask", &request);
-            let (call, explain) = decode::all(|violations| {
+    ) -> Answer<PreviewTaskResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("PreviewTask", &request);
+            let (preview, explain) = decode::all(|violations| {
                 decode::preview::preview_task(request, &tokens, violations)
             })?;
-            let account = self.account(&caller);
-            let page = account.preview_task(call).await?;
+            let page = call.account.preview_task(preview).await?;
             Ok(encode::preview(&page, &tokens, explain))
         })
         .await
@@ -33,14 +32,13 @@ impl AnalysisService for Services {
     async fn validate_task(
         &self,
         request: Request<ValidateTaskRequest>,
-    ) -> Result<Response<ValidateTaskResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ValidateTask", &request);
-            let call = decode::all(|violations| {
+    ) -> Answer<ValidateTaskResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ValidateTask", &request);
+            let validation = decode::all(|violations| {
                 decode::validation::validate_task(request, &tokens, violations)
             })?;
-            let account = self.account(&caller);
-            let page = account.validate_task(call).await?;
+            let page = call.account.validate_task(validation).await?;
             Ok(encode::validation(page, &tokens))
         })
         .await
@@ -49,25 +47,20 @@ impl AnalysisService for Services {
     async fn list_findings(
         &self,
         request: Request<ListFindingsRequest>,
-    ) -> Result<Response<ListFindingsResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListFindings", &request);
-            let call = decode::all(|violations| {
+    ) -> Answer<ListFindingsResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListFindings", &request);
+            let listing = decode::all(|violations| {
                 decode::validation::list_findings(request, &tokens, violations)
             })?;
-            let account = self.account(&caller);
-            let page = account.list_findings(call).await?;
+            let page = call.account.list_findings(listing).await?;
             Ok(encode::findings(page, &tokens))
         })
         .await
     }
 
-    async fn list_rules(
-        &self,
-        request: Request<ListRulesRequest>,
-    ) -> Result<Response<ListRulesResponse>, Status> {
-        respond(request, async |_, request| {
-            let ListRulesRequest {} = request;
+    async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
+        self.respond(request, async |_, ListRulesRequest {}| {
             Ok(ListRulesResponse {
                 rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
             })
@@ -78,27 +71,19 @@ impl AnalysisService for Services {
     async fn list_references(
         &self,
         request: Request<ListReferencesRequest>,
-    ) -> Result<Response<ListReferencesResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListReferences", &request);
-            let ListReferencesRequest {
-                task,
-                variable,
-                answer,
-                page_size,
-                page_token,
-            } = request;
-            let (filter, after, size) = decode::all(|violations| {
-                let filter = references::filter(&task, variable, answer, violations);
-                let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
-                Some((filter?, after, size))
+    ) -> Answer<ListReferencesResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListReferences", &request);
+            let (filter, (after, size)) = decode::all(|violations| {
+                let (size, token) = (request.page_size, &request.page_token);
+                let filter =
+                    references::filter(&request.task, request.variable, request.answer, violations);
+                filter.zip(tokens.start(size, token, violations))
             })?;
-            let account = self.account(&caller);
-            let found = account.list_references(&filter, after, size).await?;
-            let (references, next_page_token) = page::encode_found(
+            let found = call.account.list_references(&filter, after, size).await?;
+            let (references, next_page_token) = tokens.found(
                 found.items,
                 found.next,
-                &tokens,
                 Reference::cursor,
                 encode::reference,
             );

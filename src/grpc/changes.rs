@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
-use tonic::{Request, Response, Status};
+use tonic::Request;
 
 use super::{
     Services,
-    call::respond,
+    call::Answer,
     decode::{self, Field, field},
     encode,
-    page_token::PageTokens,
+    page::PageTokens,
 };
 use crate::{
     call_context::{CallContext, CallWait},
     domain::{
-        Result,
         change_feed::{FeedEntry, FeedStart},
         ids::TaskId,
         violation::{Reason, Violations},
@@ -33,31 +32,23 @@ impl ChangeService for Services {
     async fn list_changes(
         &self,
         request: Request<ListChangesRequest>,
-    ) -> Result<Response<ListChangesResponse>, Status> {
-        respond(request, async |caller, request| {
-            let ListChangesRequest {
-                cursor,
-                start,
-                task,
-                page_size,
-                wait,
-            } = request;
+    ) -> Answer<ListChangesResponse> {
+        self.respond(request, async |call, request| {
             // A cursor is valid whatever else is sent.
-            let tokens = self.page_tokens(&caller, "ListChanges", &());
+            let tokens = call.page_tokens("ListChanges", &());
             let (start, task, size, wait) = decode::all(|violations| {
-                let start = feed_start(&cursor, start, &tokens, violations);
-                let field = Field::root("task", violations);
-                let task = field::optional_guid(&task, TaskId::parse, field);
-                let size = field::page_size(page_size, violations);
-                let wait = wait_time(wait, Field::root("wait", violations));
+                let start = feed_start(&request.cursor, request.start, &tokens, violations);
+                let field = violations.at("task");
+                let task = field::optional_guid(&request.task, TaskId::parse, field);
+                let size = field::page_size(request.page_size, violations);
+                let wait = wait_time(request.wait, violations.at("wait"));
                 Some((start?, task, size?, wait?))
             })?;
-            let account = self.account(&caller);
             // The start at the present has nothing to wait for.
             let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
             // It is made before the read, so that it sees what is written behind that.
-            let watch = waits.then(|| account.watch_changes());
-            let page = account.list_changes(start, task, size).await?;
+            let watch = waits.then(|| call.account.watch_changes());
+            let page = call.account.list_changes(start, task, size).await?;
             if let Some(watch) = watch
                 && page.entries.is_empty()
                 && page.is_at_head
@@ -86,7 +77,7 @@ impl ChangeService for Services {
 fn feed_start(
     cursor: &str,
     start: i32,
-    tokens: &PageTokens<'_>,
+    tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<FeedStart> {
     if !cursor.is_empty() {
@@ -94,18 +85,20 @@ fn feed_start(
         if verified.is_none() {
             let description =
                 "is no cursor of this account in this database: begin anew with `start`";
-            Field::root("cursor", violations).refuse(Reason::CursorInvalid, description);
+            violations
+                .at("cursor")
+                .refuse(Reason::CursorInvalid, description);
         }
         if start != 0 {
             let description = "must not be sent beside `cursor`";
-            Field::root("start", violations).refuse(Reason::FieldInvalid, description);
+            violations
+                .at("start")
+                .refuse(Reason::FieldInvalid, description);
         }
         return verified;
     }
-    let mut field = Field::root("start", violations);
-    let listed = [ChangeStart::Now, ChangeStart::Oldest];
-    let name = ChangeStart::as_str_name;
-    match field::enum_value(start, "a start of changes", listed, name, &mut field)? {
+    let mut field = violations.at("start");
+    match field.enum_value(start, "a start of changes", "ChangeStart")? {
         ChangeStart::Now => Some(FeedStart::Now),
         ChangeStart::Oldest => Some(FeedStart::Oldest),
         ChangeStart::Unspecified => {
@@ -125,10 +118,6 @@ fn wait_time(wait: Option<ProtoDuration>, mut field: Field<'_>) -> Option<Durati
         .filter(|nanos| *nanos < 1_000_000_000);
     let wait = u64::try_from(seconds).ok().zip(nanos);
     let wait = wait.map(|(seconds, nanos)| Duration::new(seconds, nanos));
-    let wait = wait.filter(|wait| *wait <= MAX_WAIT);
-    if wait.is_none() {
-        let description = format!("must be from 0 to {} seconds", MAX_WAIT.as_secs());
-        field.refuse(Reason::FieldOutOfRange, description);
-    }
-    wait
+    let description = format!("must be from 0 to {} seconds", MAX_WAIT.as_secs());
+    field.in_range(wait.filter(|wait| *wait <= MAX_WAIT), &description)
 }

@@ -8,37 +8,32 @@ use crate::{
     store::{RetryKey, WriteOutcome},
 };
 
-/// A request with a `request_id`: the id, and the payload that it stands for.
-#[derive(Debug)]
-pub struct IdempotentRequest {
+/// The `request_id` of a request, and the digest of the payload that it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct Idempotency {
     id: RequestId,
     digest: [u8; 32],
-    payload: Vec<u8>,
 }
 
-impl IdempotentRequest {
+impl Idempotency {
     /// `None` without a `request_id`. `request` is the payload: the request without
     /// `request_id` and `validate_only`.
     pub fn read(
         request_id: &str,
-        rpc: &'static str,
+        rpc: &str,
         request: &impl Message,
         violations: &mut Violations,
     ) -> Option<Self> {
         let id = field::request_id(request_id, violations)?;
-        let payload = request.encode_to_vec();
-        let digest = Sha256::default().with(rpc).with([0]).with(&payload);
-        Some(Self {
-            id,
-            digest: digest.finish(),
-            payload,
-        })
+        let digest = Sha256::default().with(rpc).with([0]);
+        let digest = digest.with(request.encode_to_vec()).finish();
+        Some(Self { id, digest })
     }
 
-    /// What the store needs to recognise a retry and to answer it with the
+    /// What the store needs to recognize a retry and to answer it with the
     /// `response` of the first call.
     pub fn retry_key<T, R: Message>(
-        &self,
+        self,
         response: impl Fn(&T) -> R + Send + Sync + 'static,
     ) -> RetryKey<T> {
         RetryKey {
@@ -47,23 +42,16 @@ impl IdempotentRequest {
             encode: Box::new(move |outcome| response(outcome).encode_to_vec()),
         }
     }
-
-    /// The payload as a message.
-    pub fn payload<M: Message + Default>(&self) -> Result<M> {
-        decode_stored(&self.payload)
-    }
 }
 
 /// Runs a write, and returns its response, or that of the first call with its `request_id`.
 pub async fn once<T: Clone, R: Message + Default>(
-    request: Option<IdempotentRequest>,
+    request: Option<Idempotency>,
     response: impl Fn(T) -> R + Clone + Send + Sync + 'static,
     write: impl AsyncFnOnce(Option<RetryKey<T>>) -> Result<WriteOutcome<T>>,
 ) -> Result<R> {
-    let retry = request.map(|request| {
-        let response = response.clone();
-        request.retry_key(move |outcome: &T| response(outcome.clone()))
-    });
+    let encode = response.clone();
+    let retry = request.map(|it| it.retry_key(move |outcome: &T| encode(outcome.clone())));
     match write(retry).await? {
         WriteOutcome::Done(outcome) => Ok(response(outcome)),
         WriteOutcome::Replayed(stored) => decode_stored(&stored),

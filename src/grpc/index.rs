@@ -2,21 +2,19 @@
 
 use std::collections::HashSet;
 
-use tonic::{Request, Response, Status};
+use tonic::Request;
 use uuid::Uuid;
 
 use super::{
     Services,
-    call::respond,
+    call::Answer,
     decode::{self, Field, REQUIRED, field},
-    encode, page,
+    encode,
 };
 use crate::{
     domain::{
-        Result,
         ids::TaskId,
         index_work::{Acknowledgement, MAX_ACKNOWLEDGED_ITEMS},
-        page::Page,
         violation::Reason,
     },
     proto::v1::{
@@ -30,22 +28,15 @@ impl IndexService for Services {
     async fn list_index_work(
         &self,
         request: Request<ListIndexWorkRequest>,
-    ) -> Result<Response<ListIndexWorkResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListIndexWork", &request);
-            let ListIndexWorkRequest {
-                page_size,
-                page_token,
-            } = request;
-            let (after, size) =
-                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
-            let Page { items, more } = self.account(&caller).list_index_work(after, size).await?;
-            let (work, next_page_token) = page::encode(
-                Page { items, more },
-                &tokens,
-                |(cursor, _)| *cursor,
-                |(_, work)| encode::index_work(work),
-            );
+    ) -> Answer<ListIndexWorkResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListIndexWork", &request);
+            let (after, size) = decode::all(|violations| {
+                tokens.start(request.page_size, &request.page_token, violations)
+            })?;
+            let page = call.account.list_index_work(after, size).await?;
+            let encode = |(_, work)| encode::index_work(work);
+            let (work, next_page_token) = tokens.page(page, |(cursor, _)| *cursor, encode);
             Ok(ListIndexWorkResponse {
                 work,
                 next_page_token,
@@ -57,25 +48,19 @@ impl IndexService for Services {
     async fn acknowledge_indexed(
         &self,
         request: Request<AcknowledgeIndexedRequest>,
-    ) -> Result<Response<AcknowledgeIndexedResponse>, Status> {
-        respond(request, async |caller, request| {
-            let AcknowledgeIndexedRequest { items } = request;
+    ) -> Answer<AcknowledgeIndexedResponse> {
+        self.respond(request, async |call, request| {
             let items = decode::all(|violations| {
-                let mut list = Field::root("items", violations);
-                if items.is_empty() {
+                let mut list = violations.at("items");
+                if request.items.is_empty() {
                     list.refuse(Reason::FieldRequired, "needs at least one item");
                 }
-                if !list.at_most(items.len(), MAX_ACKNOWLEDGED_ITEMS) {
-                    return None;
-                }
                 let mut known = HashSet::new();
-                let all = items.into_iter().enumerate();
-                let decoded = all.filter_map(|(index, item)| {
-                    acknowledgement(item, list.index(index), &mut known)
-                });
-                Some(decoded.collect())
+                list.elements(request.items, MAX_ACKNOWLEDGED_ITEMS, |item, field| {
+                    acknowledgement(item, field, &mut known)
+                })
             })?;
-            let outcomes = self.account(&caller).acknowledge_indexed(items).await?;
+            let outcomes = call.account.acknowledge_indexed(items).await?;
             let result = |outcome| encode::index_result(outcome).into();
             Ok(AcknowledgeIndexedResponse {
                 results: outcomes.into_iter().map(result).collect(),
@@ -91,34 +76,25 @@ fn acknowledgement(
     mut field: Field<'_>,
     known: &mut HashSet<Uuid>,
 ) -> Option<Acknowledgement> {
-    let IndexedItem {
-        guid,
-        etag,
-        indexed,
-        index_version,
-        info,
-    } = item;
     // A task or a step.
     let parse = |text: &str| TaskId::parse(text).map(|TaskId(guid)| guid);
-    let guid = field::guid(&guid, parse, field.field("guid"));
-    if let Some(guid) = guid
-        && !known.insert(guid)
-    {
+    let guid = field::guid(&item.guid, parse, field.field("guid"));
+    if guid.is_some_and(|guid| !known.insert(guid)) {
         let description = "names the same task or step as an item before";
         field
             .field("guid")
             .refuse(Reason::FieldInvalid, description);
     }
-    if etag.is_empty() {
+    if item.etag.is_empty() {
         field.field("etag").refuse(Reason::FieldRequired, REQUIRED);
     }
-    field::refuse_nul(&etag, field.field("etag"));
-    let info = field::text(info, field.field("info"));
+    field::refuse_nul(&item.etag, field.field("etag"));
+    let info = field::text(item.info, field.field("info"));
     Some(Acknowledgement {
         guid: guid?,
-        etag,
-        indexed: indexed.unwrap_or(true),
-        index_version,
+        etag: item.etag,
+        indexed: item.indexed.unwrap_or(true),
+        index_version: item.index_version,
         info: info?,
     })
 }

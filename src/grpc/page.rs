@@ -1,14 +1,18 @@
-//! Pages of a listing: the token that one starts from, and the cut by encoded size.
+//! Pages of a listing: the cut by encoded size, and the tokens that lead from one page to the next.
+//!
+//! A token is the cursor at which a page ended, as JSON, signed with the key of the database. The
+//! signature covers the account, the rpc and its filters: a token of another listing, or an altered
+//! one, is refused.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use prost::Message;
+use ring::hmac;
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{
-    decode::field,
-    page_token::{MAX_PAGE_TOKEN_BYTES, PageCursor, PageTokens},
-    status,
-};
+use super::{decode::field, status};
 use crate::{
     domain::{
+        ids::AccountId,
         page::{Page, PageSize},
         sha256::Sha256,
         violation::Violations,
@@ -16,121 +20,147 @@ use crate::{
     messages::{message_json, wire},
 };
 
-/// The filters that a page token belongs to: a digest of the rest of the request, which may have a
-/// large document.
-pub fn filters(rpc: &str, request: &impl Message) -> Vec<u8> {
-    let descriptor = message_json::descriptor(&format!("{rpc}Request"));
-    let bytes = request.encode_to_vec();
-    let fields = wire::fields(&bytes).unwrap_or_default().into_iter();
-    let filters = fields.filter(|sent| {
-        let field = descriptor.as_ref().and_then(|it| it.get_field(sent.number));
-        // A page token stays valid with another known fingerprint.
-        field.is_some_and(|field| {
-            !matches!(
-                field.name(),
-                "page_size" | "page_token" | "known_fingerprint"
-            )
-        })
-    });
-    let filters: Vec<&[u8]> = filters.map(|filter| filter.whole).collect();
-    match filters.as_slice() {
-        [] => Vec::new(),
-        filters => {
-            let digest: [u8; 32] = filters
-                .iter()
-                .fold(Sha256::default(), Sha256::with)
-                .finish();
-            digest.to_vec()
+/// Bytes of a token's signature, an HMAC-SHA-256.
+const SIGNATURE_BYTES: usize = 32;
+/// Most characters of a token; every token of this service is shorter.
+const MAX_PAGE_TOKEN_BYTES: usize = 1_024;
+
+/// A cursor that page tokens can carry.
+pub trait PageCursor: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> PageCursor for T {}
+
+/// The page tokens of one listing.
+#[derive(Debug)]
+pub struct PageTokens {
+    key: hmac::Key,
+    /// What is signed in front of each cursor: the account, the rpc and the filters.
+    listing: Vec<u8>,
+    /// A page of the listing ends early once it has this many encoded bytes.
+    page_bytes: usize,
+}
+
+impl PageTokens {
+    /// `key` is the key of the database, the same for all of its servers. Equal filters have equal
+    /// bytes.
+    pub fn new(
+        key: &[u8; 32],
+        account: &AccountId,
+        rpc: &str,
+        filters: &[u8],
+        page_bytes: usize,
+    ) -> Self {
+        let mut listing = Vec::new();
+        for part in [account.as_str().as_bytes(), rpc.as_bytes(), filters] {
+            listing.extend((part.len() as u64).to_be_bytes());
+            listing.extend(part);
+        }
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            listing,
+            page_bytes,
         }
     }
-}
 
-/// The cursor after which a page starts, and the size of the page. `None` if the size is
-/// invalid. The cursor is `None` for the first page and for an invalid token, which is a
-/// violation.
-pub fn start<C: PageCursor>(
-    tokens: &PageTokens<'_>,
-    page_size: i32,
-    page_token: &str,
-    violations: &mut Violations,
-) -> Option<(Option<C>, PageSize)> {
-    let size = field::page_size(page_size, violations);
-    let mut after = None;
-    if !page_token.is_empty() {
-        after = tokens.verify(page_token);
-        if after.is_none() {
-            violations.push(status::page_token_violation());
-        }
+    /// The token of the page after a cursor.
+    pub fn sign(&self, cursor: &impl PageCursor) -> String {
+        // No cursor has a map, so this never fails.
+        let mut token = serde_json::to_vec(cursor).unwrap_or_default();
+        let signature = hmac::sign(&self.key, &self.signed(&token));
+        token.extend(signature.as_ref());
+        URL_SAFE_NO_PAD.encode(token)
     }
-    Some((after, size?))
-}
 
-/// Encodes the items of a page up to [`PageTokens::page_bytes`], at least one, and makes the
-/// token of the next page; empty on the last page.
-pub fn encode<T, I, C: PageCursor>(
-    page: Page<T>,
-    tokens: &PageTokens<'_>,
-    cursor: impl Fn(&T) -> C,
-    encode: impl Fn(T) -> I,
-) -> (Vec<I>, String)
-where
-    I: Message,
-{
-    encode_beside(0, page, tokens, cursor, encode)
-}
-
-/// The same beside `used` bytes of other fields.
-pub fn encode_beside<T, I, C: PageCursor>(
-    used: usize,
-    page: Page<T>,
-    tokens: &PageTokens<'_>,
-    cursor: impl Fn(&T) -> C,
-    encode: impl Fn(T) -> I,
-) -> (Vec<I>, String)
-where
-    I: Message,
-{
-    let Page { items, mut more } = page;
-    let mut room = tokens
-        .page_bytes
-        .saturating_sub(MAX_PAGE_TOKEN_BYTES + used);
-    let mut messages = Vec::with_capacity(items.len());
-    let mut last = None;
-    for item in items {
-        let here = cursor(&item);
-        let message = encode(item);
-        let size = size_in_list(&message);
-        if size > room && last.is_some() {
-            more = true;
-            break;
+    /// The cursor of a token that this listing has signed.
+    pub fn verify<C: PageCursor>(&self, token: &str) -> Option<C> {
+        if token.len() > MAX_PAGE_TOKEN_BYTES {
+            return None;
         }
-        room = room.saturating_sub(size);
-        messages.push(message);
-        last = Some(here);
+        let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+        let signed = bytes.len().checked_sub(SIGNATURE_BYTES)?;
+        let (cursor, signature) = bytes.split_at_checked(signed)?;
+        hmac::verify(&self.key, &self.signed(cursor), signature).ok()?;
+        serde_json::from_slice(cursor).ok()
     }
-    let token = last.filter(|_| more).map(|last| tokens.sign(&last));
-    (messages, token.unwrap_or_default())
-}
 
-/// Encodes a page of a search. `next` is where the search stopped, which may be far after the
-/// last item; if not all items fit, the next page starts after the last one that does.
-pub fn encode_found<T, I, C: PageCursor>(
-    items: Vec<T>,
-    next: Option<C>,
-    tokens: &PageTokens<'_>,
-    cursor: impl Fn(&T) -> C,
-    encode_item: impl Fn(T) -> I,
-) -> (Vec<I>, String)
-where
-    I: Message,
-{
-    let page = Page { items, more: false };
-    let (messages, token_of_last) = encode(page, tokens, cursor, encode_item);
-    let next_page_token = match token_of_last.is_empty() {
-        true => next.map_or_else(String::new, |next| tokens.sign(&next)),
-        false => token_of_last,
-    };
-    (messages, next_page_token)
+    fn signed(&self, cursor: &[u8]) -> Vec<u8> {
+        [&self.listing, cursor].concat()
+    }
+
+    /// The cursor after which a page starts, and the size of the page. `None` if the size is
+    /// invalid. The cursor is `None` for the first page and for an invalid token, which is a
+    /// violation.
+    pub fn start<C: PageCursor>(
+        &self,
+        page_size: i32,
+        page_token: &str,
+        violations: &mut Violations,
+    ) -> Option<(Option<C>, PageSize)> {
+        let size = field::page_size(page_size, violations);
+        let mut after = None;
+        if !page_token.is_empty() {
+            after = self.verify(page_token);
+            if after.is_none() {
+                violations.push(status::page_token_violation());
+            }
+        }
+        Some((after, size?))
+    }
+
+    /// Encodes the items of a page up to its bytes, at least one, and makes the token of the next
+    /// page; empty on the last page.
+    pub fn page<T, I: Message, C: PageCursor>(
+        &self,
+        page: Page<T>,
+        cursor: impl Fn(&T) -> C,
+        encode: impl Fn(T) -> I,
+    ) -> (Vec<I>, String) {
+        self.page_beside(0, page, cursor, encode)
+    }
+
+    /// The same beside `used` bytes of other fields.
+    pub fn page_beside<T, I: Message, C: PageCursor>(
+        &self,
+        used: usize,
+        page: Page<T>,
+        cursor: impl Fn(&T) -> C,
+        encode: impl Fn(T) -> I,
+    ) -> (Vec<I>, String) {
+        let Page { items, mut more } = page;
+        let mut room = self.page_bytes.saturating_sub(MAX_PAGE_TOKEN_BYTES + used);
+        let mut messages = Vec::with_capacity(items.len());
+        let mut last = None;
+        for item in items {
+            let here = cursor(&item);
+            let message = encode(item);
+            let size = size_in_list(&message);
+            if size > room && last.is_some() {
+                more = true;
+                break;
+            }
+            room = room.saturating_sub(size);
+            messages.push(message);
+            last = Some(here);
+        }
+        let token = last.filter(|_| more).map(|last| self.sign(&last));
+        (messages, token.unwrap_or_default())
+    }
+
+    /// Encodes a page of a search. `next` is where the search stopped, which may be far after the
+    /// last item; if not all items fit, the next page starts after the last one that does.
+    pub fn found<T, I: Message, C: PageCursor>(
+        &self,
+        items: Vec<T>,
+        next: Option<C>,
+        cursor: impl Fn(&T) -> C,
+        encode: impl Fn(T) -> I,
+    ) -> (Vec<I>, String) {
+        let (messages, mut token) = self.page(Page { items, more: false }, cursor, encode);
+        if let Some(next) = next.filter(|_| token.is_empty()) {
+            token = self.sign(&next);
+        }
+        (messages, token)
+    }
 }
 
 /// Bytes of an element in a list whose field number is below 16.
@@ -138,3 +168,26 @@ fn size_in_list(message: &impl Message) -> usize {
     let bytes = message.encoded_len();
     1 + prost::length_delimiter_len(bytes) + bytes
 }
+
+/// The filters of a listing: the digest of its request, which may have a large document, without
+/// what may differ from page to page. Empty if there are none.
+pub fn filters(rpc: &str, request: &impl Message) -> Vec<u8> {
+    // A page token stays valid with another known fingerprint.
+    const OF_PAGES: &[&str] = &["page_size", "page_token", "known_fingerprint"];
+    let bytes = request.encode_to_vec();
+    let descriptor = message_json::descriptor(&format!("{rpc}Request"));
+    let is_filter = |number| {
+        let field = descriptor.as_ref().and_then(|it| it.get_field(number));
+        field.is_some_and(|field| !OF_PAGES.contains(&field.name()))
+    };
+    let filters = wire::fields(&bytes).unwrap_or_default();
+    let mut filters = filters.iter().filter(|it| is_filter(it.number)).peekable();
+    if filters.peek().is_none() {
+        return Vec::new();
+    }
+    let digest = filters.fold(Sha256::default(), |digest, it| digest.with(it.whole));
+    digest.finish::<32>().to_vec()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! The filter of ListReferences.
 
-use super::decode::{Field, field, names::check_name};
+use super::decode::{field, names::check_name};
 use crate::domain::{
     analysis::{AnswerFilter, ReferenceFilter, VariableFilter},
     ids::TaskId,
@@ -16,22 +16,22 @@ pub fn filter(
     violations: &mut Violations,
 ) -> Option<ReferenceFilter> {
     let before = violations.total();
-    let id = field::optional_guid(task, TaskId::parse, Field::root("task", violations));
+    let id = field::optional_guid(task, TaskId::parse, violations.at("task"));
     if variable.is_empty() {
         if task.is_empty() {
-            let mut field = Field::root("task", violations);
+            let mut field = violations.at("task");
             field.refuse(Reason::FieldRequired, "is required without `variable`");
         }
         if !answer.is_empty() {
-            let mut field = Field::root("answer", violations);
+            let mut field = violations.at("answer");
             field.refuse(Reason::FieldInvalid, "needs `variable`");
         }
         return id.map(ReferenceFilter::Task);
     }
-    check_name(&variable, Field::root("variable", violations));
+    check_name(&variable, violations.at("variable"));
     let answer = match answer.is_empty() {
         true => None,
-        false => field::text(answer, Field::root("answer", violations)),
+        false => field::text(answer, violations.at("answer")),
     };
     (violations.total() == before).then_some(ReferenceFilter::Variable(VariableFilter {
         name: variable,

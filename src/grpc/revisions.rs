@@ -1,43 +1,39 @@
 //! RevisionService: decode, one store call, encode. CompareRevisions reads two guides, which are
 //! revisions, and so never change, or the guide as it is now.
 
-use std::collections::BTreeMap;
+use std::mem::take;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedSemaphorePermit;
-use tonic::{Request, Response, Status};
+use tonic::Request;
 
 use super::{
     Services,
-    call::{respond, write_mode},
-    decode::{self, Field, REQUIRED, field},
+    call::{Answer, write_mode},
+    compared_guide::ComparedGuide,
+    decode::{self, Field, field},
     encode,
-    idempotency::{self, IdempotentRequest},
-    page, status,
+    idempotency::{self, Idempotency},
+    status,
 };
 use crate::{
-    analysis_threads::run_by_weight,
-    call_context::{CallContext, WorkMemory},
+    call_context::CallContext,
     domain::{
-        Error, Result, SizedResource,
-        compare::compare,
-        etag::GuideEtag,
-        history::{EncodedGuide, RequestedRevision, RevisionAlias, RevisionName},
+        Error, Result,
+        history::{RequestedRevision, RevisionAlias, RevisionName},
         ids::TaskId,
         import::Imported,
         page::Page,
-        violation::{Reason, Violations},
+        violation::Violations,
     },
-    messages::{compared::compared_pair, kept_guide},
     proto::v1::{
         CompareRevisionsRequest, CompareRevisionsResponse, CreateRevisionRequest,
         CreateRevisionResponse, DeleteRevisionRequest, DeleteRevisionResponse, GetRevisionRequest,
         GetRevisionResponse, ListDeletedTasksRequest, ListDeletedTasksResponse,
         ListRevisionsRequest, ListRevisionsResponse, RestoreRevisionRequest,
         RestoreRevisionResponse, SetRevisionAliasRequest, SetRevisionAliasResponse, StepDifference,
-        TaskDocument, revision_service_server::RevisionService,
+        revision_service_server::RevisionService,
     },
-    store::{Account, CreatedRevision, NewRevisionRequest, RestoreRequest},
+    store::{CreatedRevision, NewRevisionRequest, RestoreRequest},
 };
 
 #[tonic::async_trait]
@@ -45,42 +41,37 @@ impl RevisionService for Services {
     async fn create_revision(
         &self,
         request: Request<CreateRevisionRequest>,
-    ) -> Result<Response<CreateRevisionResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let request_id = std::mem::take(&mut request.request_id);
-            let (idempotent, new) = decode::all(|violations| {
-                let idempotent =
-                    IdempotentRequest::read(&request_id, "CreateRevision", &request, violations);
-                let CreateRevisionRequest {
-                    task,
-                    note,
-                    alias,
-                    guide_etag,
-                    request_id: _,
-                } = request;
-                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                let note = field::text(note, Field::root("note", violations));
-                let alias = match alias.as_str() {
+    ) -> Answer<CreateRevisionResponse> {
+        self.respond(request, async |call, mut request| {
+            let request_id = take(&mut request.request_id);
+            let (idempotency, new) = decode::all(|violations| {
+                let idempotency =
+                    Idempotency::read(&request_id, "CreateRevision", &request, violations);
+                let task = task(&request.task, violations);
+                let note = field::text(request.note, violations.at("note"));
+                let alias = match request.alias.as_str() {
                     "" => Some(None),
-                    alias => self::alias(alias, violations).map(Some),
+                    text => alias(text, violations.at("alias")).map(Some),
                 };
-                let field = Field::root("guide_etag", violations);
-                let expected = field::expected_etag(&guide_etag, field);
+                let etag = violations.at("guide_etag");
+                let expected = field::expected_etag(&request.guide_etag, etag);
                 let requested = RequestedRevision {
                     note: note?,
                     alias: alias?,
                 };
-                let task = task?;
                 let new = NewRevisionRequest {
-                    task,
+                    task: task?,
                     requested,
                     expected,
                 };
-                Some((idempotent, new))
+                Some((idempotency, new))
             })?;
-            let account = self.account(&caller);
-            idempotency::once(idempotent, created, async |retry| {
-                account.create_revision(new, retry).await
+            let created = |made: CreatedRevision| CreateRevisionResponse {
+                revision: Some(encode::task_revision(made.revision)),
+                unchanged: made.unchanged,
+            };
+            idempotency::once(idempotency, created, async |retry| {
+                call.account.create_revision(new, retry).await
             })
             .await
         })
@@ -90,32 +81,27 @@ impl RevisionService for Services {
     async fn get_revision(
         &self,
         request: Request<GetRevisionRequest>,
-    ) -> Result<Response<GetRevisionResponse>, Status> {
-        respond(request, async |caller, request| {
-            let GetRevisionRequest {
-                task,
-                revision,
-                without_document,
-            } = request;
-            let (task, name) = task_and_revision(&task, "revision", &revision)?;
-            let account = self.account(&caller);
-            let (revision, document) = if without_document {
-                (account.get_revision(task, &name, "revision").await?, None)
-            } else {
-                let found = account.get_revision_and_guide(task, &name, "revision");
-                let ((revision, guide), permit) = found.await?;
-                let DecodedGuide { document, memory } = decoded(guide, permit, 0).await?;
-                let bytes = memory.bytes();
-                // From now on it counts as the response.
-                drop(memory);
-                if !CallContext::try_reserve_response(bytes) {
-                    return Err(Error::Overloaded);
-                }
-                (revision, Some(document))
-            };
+    ) -> Answer<GetRevisionResponse> {
+        self.respond(request, async |call, request| {
+            let (task, name) = task_and_revision(&request.task, &request.revision)?;
+            if request.without_document {
+                let revision = call.account.get_revision(task, &name, "revision").await?;
+                return Ok(GetRevisionResponse {
+                    revision: Some(encode::task_revision(revision)),
+                    document: None,
+                });
+            }
+            let found = ComparedGuide::revision(&call.account, task, &name, "revision", 0);
+            let (revision, guide) = found.await?;
+            let bytes = guide.memory.bytes();
+            // From now on it counts as the response.
+            drop(guide.memory);
+            if !CallContext::try_reserve_response(bytes) {
+                return Err(Error::Overloaded);
+            }
             Ok(GetRevisionResponse {
                 revision: Some(encode::task_revision(revision)),
-                document,
+                document: Some(guide.document),
             })
         })
         .await
@@ -124,28 +110,17 @@ impl RevisionService for Services {
     async fn list_revisions(
         &self,
         request: Request<ListRevisionsRequest>,
-    ) -> Result<Response<ListRevisionsResponse>, Status> {
-        respond(request, async |caller, mut request| {
+    ) -> Answer<ListRevisionsResponse> {
+        self.respond(request, async |call, mut request| {
             request.task.make_ascii_lowercase();
-            let tokens = self.page_tokens(&caller, "ListRevisions", &request);
-            let ListRevisionsRequest {
-                task,
-                page_size,
-                page_token,
-            } = request;
+            let tokens = call.page_tokens("ListRevisions", &request);
             let (task, (before, size)) = decode::all(|violations| {
-                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                let start = page::start(&tokens, page_size, &page_token, violations);
-                Some((task?, start?))
+                let task = task(&request.task, violations);
+                task.zip(tokens.start(request.page_size, &request.page_token, violations))
             })?;
-            let account = self.account(&caller);
-            let page = account.list_revisions(task, before, size).await?;
-            let (revisions, next_page_token) = page::encode(
-                page,
-                &tokens,
-                |revision| revision.number,
-                encode::task_revision,
-            );
+            let page = call.account.list_revisions(task, before, size).await?;
+            let (revisions, next_page_token) =
+                tokens.page(page, |revision| revision.number, encode::task_revision);
             Ok(ListRevisionsResponse {
                 revisions,
                 next_page_token,
@@ -157,32 +132,26 @@ impl RevisionService for Services {
     async fn compare_revisions(
         &self,
         request: Request<CompareRevisionsRequest>,
-    ) -> Result<Response<CompareRevisionsResponse>, Status> {
-        respond(request, async |caller, mut request| {
+    ) -> Answer<CompareRevisionsResponse> {
+        self.respond(request, async |call, mut request| {
             request.task.make_ascii_lowercase();
-            let tokens = self.page_tokens(&caller, "CompareRevisions", &request);
-            let CompareRevisionsRequest {
-                task,
-                base,
-                target,
-                page_size,
-                page_token,
-            } = request;
+            let tokens = call.page_tokens("CompareRevisions", &request);
             let (task, base, target, (after, size)) = decode::all(|violations| {
-                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                let base = revision_name(&base, Field::root("base", violations));
-                let target = optional_revision(&target, Field::root("target", violations));
-                let start = page::start(&tokens, page_size, &page_token, violations);
+                let task = task(&request.task, violations);
+                let base = revision_name(&request.base, violations.at("base"));
+                let target = optional_revision(&request.target, violations.at("target"));
+                let start = tokens.start(request.page_size, &request.page_token, violations);
                 Some((task?, base?, target?, start?))
             })?;
-            let account = self.account(&caller);
-            let base = ComparedGuide::revision(&account, task, &base, "base", 0).await?;
-            let other = base.guide.memory.bytes();
+            let account = &call.account;
+            let (_, base) = ComparedGuide::revision(account, task, &base, "base", 0).await?;
+            let held = base.memory.bytes();
             let target = match target {
-                Some(target) => {
-                    ComparedGuide::revision(&account, task, &target, "target", other).await?
+                Some(name) => {
+                    let found = ComparedGuide::revision(account, task, &name, "target", held);
+                    found.await?.1
                 }
-                None => ComparedGuide::now(&account, task, other).await?,
+                None => ComparedGuide::now(account, task, held).await?,
             };
             // A page follows one of these two guides, whatever the names mean by now.
             let guides = format!("{} {}", base.etag.as_str(), target.etag.as_str());
@@ -190,12 +159,9 @@ impl RevisionService for Services {
             if after.as_ref().is_some_and(|after| after.guides != guides) {
                 return Err(Error::Invalid(status::page_token_violation().into()));
             }
-            let weight = weight(base.bytes + target.bytes);
-            let comparison = account.analyse(weight, move || base.compare(&target));
-            let Comparison {
-                mut task_paths,
-                steps,
-            } = comparison.await?;
+            let weight = base.weight() + target.weight();
+            let compared = account.analyse(weight, move || base.compare(&target));
+            let (mut task_paths, steps) = compared.await?;
             let same = after.is_none() && task_paths.is_empty() && steps.is_empty();
             if after.is_some() {
                 task_paths.clear();
@@ -211,8 +177,7 @@ impl RevisionService for Services {
                 count: *count,
                 guides: guides.clone(),
             };
-            let (steps, next_page_token) =
-                page::encode_beside(used, page, &tokens, cursor, |(_, step)| step);
+            let (steps, next_page_token) = tokens.page_beside(used, page, cursor, |(_, step)| step);
             Ok(CompareRevisionsResponse {
                 same,
                 task_paths,
@@ -226,37 +191,26 @@ impl RevisionService for Services {
     async fn restore_revision(
         &self,
         request: Request<RestoreRevisionRequest>,
-    ) -> Result<Response<RestoreRevisionResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let request_id = std::mem::take(&mut request.request_id);
-            let validate_only = std::mem::take(&mut request.validate_only);
-            let (idempotent, restore) = decode::all(|violations| {
-                let idempotent =
-                    IdempotentRequest::read(&request_id, "RestoreRevision", &request, violations);
-                let RestoreRevisionRequest {
-                    task,
-                    revision,
-                    guide_etag,
-                    skip_missing_subtasks,
-                    request_id: _,
-                    validate_only: _,
-                } = request;
-                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                let revision = revision_name(&revision, Field::root("revision", violations));
-                let field = Field::root("guide_etag", violations);
-                let expected = field::expected_etag(&guide_etag, field);
+    ) -> Answer<RestoreRevisionResponse> {
+        self.respond(request, async |call, mut request| {
+            let request_id = take(&mut request.request_id);
+            let mode = write_mode(take(&mut request.validate_only));
+            let (idempotency, restore) = decode::all(|violations| {
+                let idempotency =
+                    Idempotency::read(&request_id, "RestoreRevision", &request, violations);
+                let task = task(&request.task, violations);
+                let revision = revision_name(&request.revision, violations.at("revision"));
+                let etag = violations.at("guide_etag");
                 let restore = RestoreRequest {
+                    expected: field::expected_etag(&request.guide_etag, etag),
                     task: task?,
                     revision: revision?,
-                    expected,
-                    skip_missing_subtasks,
+                    skip_missing_subtasks: request.skip_missing_subtasks,
                 };
-                Some((idempotent, restore))
+                Some((idempotency, restore))
             })?;
-            let account = self.account(&caller);
-            let mode = write_mode(validate_only);
-            idempotency::once(idempotent, restored, async |retry| {
-                account.restore_revision(restore, retry, mode).await
+            idempotency::once(idempotency, restored, async |retry| {
+                call.account.restore_revision(restore, retry, mode).await
             })
             .await
         })
@@ -266,12 +220,10 @@ impl RevisionService for Services {
     async fn delete_revision(
         &self,
         request: Request<DeleteRevisionRequest>,
-    ) -> Result<Response<DeleteRevisionResponse>, Status> {
-        respond(request, async |caller, request| {
-            let DeleteRevisionRequest { task, revision } = request;
-            let (task, revision) = task_and_revision(&task, "revision", &revision)?;
-            let account = self.account(&caller);
-            account.delete_revision(task, revision).await?;
+    ) -> Answer<DeleteRevisionResponse> {
+        self.respond(request, async |call, request| {
+            let (task, revision) = task_and_revision(&request.task, &request.revision)?;
+            call.account.delete_revision(task, revision).await?;
             Ok(DeleteRevisionResponse {})
         })
         .await
@@ -280,20 +232,15 @@ impl RevisionService for Services {
     async fn set_revision_alias(
         &self,
         request: Request<SetRevisionAliasRequest>,
-    ) -> Result<Response<SetRevisionAliasResponse>, Status> {
-        respond(request, async |caller, request| {
-            let SetRevisionAliasRequest {
-                task,
-                alias,
-                revision,
-            } = request;
+    ) -> Answer<SetRevisionAliasResponse> {
+        self.respond(request, async |call, request| {
             let (task, alias, revision) = decode::all(|violations| {
-                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                let alias = self::alias(&alias, violations);
-                let revision = optional_revision(&revision, Field::root("revision", violations));
+                let task = task(&request.task, violations);
+                let alias = alias(&request.alias, violations.at("alias"));
+                let revision = optional_revision(&request.revision, violations.at("revision"));
                 Some((task?, alias?, revision?))
             })?;
-            let account = self.account(&caller);
+            let account = call.account;
             let revision = account.set_revision_alias(task, alias, revision).await?;
             Ok(SetRevisionAliasResponse {
                 revision: revision.map(encode::task_revision),
@@ -305,19 +252,15 @@ impl RevisionService for Services {
     async fn list_deleted_tasks(
         &self,
         request: Request<ListDeletedTasksRequest>,
-    ) -> Result<Response<ListDeletedTasksResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListDeletedTasks", &request);
-            let ListDeletedTasksRequest {
-                page_size,
-                page_token,
-            } = request;
-            let (after, size) =
-                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
-            let account = self.account(&caller);
-            let page = account.list_deleted_tasks(after, size).await?;
+    ) -> Answer<ListDeletedTasksResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListDeletedTasks", &request);
+            let (after, size) = decode::all(|violations| {
+                tokens.start(request.page_size, &request.page_token, violations)
+            })?;
+            let page = call.account.list_deleted_tasks(after, size).await?;
             let (tasks, next_page_token) =
-                page::encode(page, &tokens, |task| task.cursor(), encode::deleted_task);
+                tokens.page(page, |task| task.cursor(), encode::deleted_task);
             Ok(ListDeletedTasksResponse {
                 tasks,
                 next_page_token,
@@ -327,20 +270,16 @@ impl RevisionService for Services {
     }
 }
 
+/// The `task` of a request.
+fn task(id: &str, violations: &mut Violations) -> Option<TaskId> {
+    field::guid(id, TaskId::parse, violations.at("task"))
+}
+
 /// The number or alias in a required field.
 fn revision_name(text: &str, mut field: Field<'_>) -> Option<RevisionName> {
-    let name = RevisionName::parse(text);
-    if name.is_none() {
-        match text {
-            "" => field.refuse(Reason::FieldRequired, REQUIRED),
-            _ => field.refuse(
-                Reason::FieldInvalid,
-                "is neither the number of a revision, in decimal digits, nor an alias of \
-                 `a-z 0-9 . _ -`",
-            ),
-        }
-    }
-    name
+    let otherwise = "is neither the number of a revision, in decimal digits, nor an alias of \
+                     `a-z 0-9 . _ -`";
+    field.parsed(text, RevisionName::parse(text), otherwise)
 }
 
 /// The number or alias in a field that may be empty.
@@ -351,161 +290,32 @@ fn optional_revision(text: &str, field: Field<'_>) -> Option<Option<RevisionName
     }
 }
 
-/// The `alias` of a request.
-fn alias(text: &str, violations: &mut Violations) -> Option<RevisionAlias> {
-    let alias = RevisionAlias::parse(text);
-    let mut field = Field::root("alias", violations);
-    match (&alias, text) {
-        (Some(_), _) => {}
-        (None, "") => field.refuse(Reason::FieldRequired, REQUIRED),
-        (None, _) => {
-            let max = RevisionAlias::MAX;
-            let description =
-                format!("must be 1 to {max} characters of `a-z 0-9 . _ -`, the first a letter");
-            field.refuse(Reason::FieldInvalid, description);
-        }
-    }
-    alias
+fn alias(text: &str, mut field: Field<'_>) -> Option<RevisionAlias> {
+    let max = RevisionAlias::MAX;
+    let otherwise = format!("must be 1 to {max} characters of `a-z 0-9 . _ -`, the first a letter");
+    field.parsed(text, RevisionAlias::parse(text), &otherwise)
 }
 
-/// The `task` of a request, and the revision in this field.
-fn task_and_revision(task: &str, name: &str, revision: &str) -> Result<(TaskId, RevisionName)> {
+/// The `task` and `revision` of a request.
+fn task_and_revision(id: &str, revision: &str) -> Result<(TaskId, RevisionName)> {
     let decoded = decode::all(|violations| {
-        let task = field::guid(task, TaskId::parse, Field::root("task", violations));
-        let revision = revision_name(revision, Field::root(name, violations));
-        Some((task?, revision?))
+        let task = task(id, violations);
+        task.zip(revision_name(revision, violations.at("revision")))
     })?;
     Ok(decoded)
 }
 
-/// The guide of a revision, and the memory that it takes.
-struct DecodedGuide {
-    document: TaskDocument,
-    memory: WorkMemory,
-}
-
-/// Decodes the guide of a revision, on a thread of its own if it is large. The call holds `other`
-/// bytes beside it.
-async fn decoded(
-    guide: EncodedGuide,
-    permit: Option<OwnedSemaphorePermit>,
-    other: usize,
-) -> Result<DecodedGuide> {
-    let mut memory = WorkMemory::of_current_call();
-    let weight = weight(guide.document_bytes);
-    let decode = move || {
-        let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
-        let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
-        memory.hold(SizedResource::Guide, bytes, other)?;
-        let document = kept_guide::document(&guide).ok_or_else(broken)?;
-        // The bytes that it was decoded from are gone.
-        memory.shrink_to(bytes.saturating_sub(guide.document_bytes));
-        drop(permit);
-        Ok(DecodedGuide { document, memory })
-    };
-    run_by_weight(weight, decode).await?
-}
-
-/// The weight of work on a guide of so many bytes.
-fn weight(bytes: usize) -> usize {
-    bytes / 1_024
-}
-
-fn created(made: CreatedRevision) -> CreateRevisionResponse {
-    let CreatedRevision {
-        revision,
-        unchanged,
-    } = made;
-    CreateRevisionResponse {
-        revision: Some(encode::task_revision(revision)),
-        unchanged,
-    }
-}
-
 fn restored(done: Imported) -> RestoreRevisionResponse {
-    let Imported {
-        task,
-        outcome,
-        previous_revision,
-        skipped,
-        replaced,
-        guide_etag,
-        guide: _,
-        ignored: _,
-    } = done;
-    let replaced = replaced
-        .into_iter()
-        .map(|(former, new)| (former.to_string(), new.to_string()));
+    let replaced = done.replaced.into_iter();
     RestoreRevisionResponse {
-        task: Some(encode::task(task)),
-        outcome: encode::import_outcome(outcome).into(),
-        previous_revision,
-        skipped_steps: skipped.iter().map(ToString::to_string).collect(),
-        replaced_ids: replaced.collect::<BTreeMap<_, _>>(),
-        guide_etag: guide_etag.into_string(),
-    }
-}
-
-/// A guide to compare.
-struct ComparedGuide {
-    guide: DecodedGuide,
-    etag: GuideEtag,
-    bytes: usize,
-}
-
-/// In what two guides differ.
-struct Comparison {
-    task_paths: Vec<String>,
-    steps: Vec<StepDifference>,
-}
-
-impl ComparedGuide {
-    /// A revision; the call already holds `other` bytes.
-    async fn revision(
-        account: &Account,
-        task: TaskId,
-        name: &RevisionName,
-        field: &'static str,
-        other: usize,
-    ) -> Result<Self> {
-        let found = account.get_revision_and_guide(task, name, field);
-        let ((revision, guide), permit) = found.await?;
-        let bytes = guide.document_bytes;
-        Ok(Self {
-            guide: decoded(guide, permit, other).await?,
-            etag: revision.guide_etag,
-            bytes,
-        })
-    }
-
-    /// The guide as it is now; the call already holds `other` bytes.
-    async fn now(account: &Account, task: TaskId, other: usize) -> Result<Self> {
-        let tree = account
-            .export_task(task)
-            .await
-            .map_err(|error| match error {
-                Error::TaskNotFound(_) => Error::task_not_found(task, "task"),
-                error => error,
-            })?;
-        let (etag, bytes) = (GuideEtag::of(&tree), tree.bytes());
-        let mut memory = WorkMemory::of_current_call();
-        memory.hold(SizedResource::Guide, 2 * bytes, other)?;
-        let document = encode::document(tree);
-        Ok(Self {
-            guide: DecodedGuide { document, memory },
-            etag,
-            bytes,
-        })
-    }
-
-    fn compare(&self, target: &Self) -> Comparison {
-        let (base, target) = (&self.guide.document, &target.guide.document);
-        let [before, after] = compared_pair::<[u8; 32]>(base, target);
-        let difference = compare(&before, &after);
-        Comparison {
-            task_paths: encode::paths(&difference.fields),
-            steps: encode::step_differences(&difference, base, target),
-        }
+        task: Some(encode::task(done.task)),
+        outcome: encode::import_outcome(done.outcome).into(),
+        previous_revision: done.previous_revision,
+        skipped_steps: done.skipped.iter().map(ToString::to_string).collect(),
+        replaced_ids: replaced
+            .map(|(former, new)| (former.to_string(), new.to_string()))
+            .collect(),
+        guide_etag: done.guide_etag.into_string(),
     }
 }
 

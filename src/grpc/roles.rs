@@ -1,44 +1,32 @@
 //! RoleService: decode, one store call, encode.
 
-use tonic::{Request, Response, Status};
+use tonic::Request;
 
 use super::{
     Services,
-    call::respond,
-    decode::{self, Field, REQUIRED, field},
-    encode, page,
+    call::Answer,
+    decode::{self, REQUIRED, field},
+    encode,
 };
 use crate::{
-    domain::{
-        Result,
-        ids::RoleId,
-        violation::{Reason, Violations},
-    },
+    domain::{ids::RoleId, violation::Reason},
     messages::ignored::Ignored,
     proto::v1::{
-        self, CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
+        CreateRoleRequest, CreateRoleResponse, DeleteRoleRequest, DeleteRoleResponse,
         ListRolesRequest, ListRolesResponse, role_service_server::RoleService,
     },
 };
 
 #[tonic::async_trait]
 impl RoleService for Services {
-    async fn list_roles(
-        &self,
-        request: Request<ListRolesRequest>,
-    ) -> Result<Response<ListRolesResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListRoles", &request);
-            let ListRolesRequest {
-                page_size,
-                page_token,
-            } = request;
-            let (after, size) =
-                decode::all(|violations| page::start(&tokens, page_size, &page_token, violations))?;
-            let account = self.account(&caller);
-            let page = account.list_roles(after, size).await?;
-            let (roles, next_page_token) =
-                page::encode(page, &tokens, |role| role.id, encode::role);
+    async fn list_roles(&self, request: Request<ListRolesRequest>) -> Answer<ListRolesResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListRoles", &request);
+            let (after, size) = decode::all(|violations| {
+                tokens.start(request.page_size, &request.page_token, violations)
+            })?;
+            let page = call.account.list_roles(after, size).await?;
+            let (roles, next_page_token) = tokens.page(page, |role| role.id, encode::role);
             Ok(ListRolesResponse {
                 roles,
                 next_page_token,
@@ -47,20 +35,16 @@ impl RoleService for Services {
         .await
     }
 
-    async fn create_role(
-        &self,
-        request: Request<CreateRoleRequest>,
-    ) -> Result<Response<CreateRoleResponse>, Status> {
-        respond(request, async |caller, request| {
-            let CreateRoleRequest { role } = request;
+    async fn create_role(&self, request: Request<CreateRoleRequest>) -> Answer<CreateRoleResponse> {
+        self.respond(request, async |call, request| {
             let mut ignored = Ignored::default();
             let name = decode::all(|violations| {
-                let mut field = Field::root("role", violations);
-                let v1::Role { id, name } = field.required(role)?;
-                ignored.add((id != 0).then_some("id"));
-                field::non_blank_text(name, field.field("name"))
+                let mut field = violations.at("role");
+                let role = field.required(request.role)?;
+                ignored.add((role.id != 0).then_some("id"));
+                field::non_blank_text(role.name, field.field("name"))
             })?;
-            let role = self.account(&caller).create_role(name).await?;
+            let role = call.account.create_role(name).await?;
             Ok(CreateRoleResponse {
                 role: Some(encode::role(role)),
                 ignored_paths: ignored.into_paths("role"),
@@ -69,31 +53,20 @@ impl RoleService for Services {
         .await
     }
 
-    async fn delete_role(
-        &self,
-        request: Request<DeleteRoleRequest>,
-    ) -> Result<Response<DeleteRoleResponse>, Status> {
-        respond(request, async |caller, request| {
-            let DeleteRoleRequest { id } = request;
-            let id = role_id(id)?;
-            self.account(&caller).delete_role(id).await?;
-            Ok(DeleteRoleResponse {
-                ignored_paths: Vec::new(),
-            })
+    async fn delete_role(&self, request: Request<DeleteRoleRequest>) -> Answer<DeleteRoleResponse> {
+        self.respond(request, async |call, request| {
+            let id = decode::all(|violations| {
+                let mut field = violations.at("id");
+                match request.id {
+                    0 => field.refuse(Reason::FieldRequired, REQUIRED),
+                    ..0 => field.refuse(Reason::FieldOutOfRange, "must be greater than 0"),
+                    _ => {}
+                }
+                Some(RoleId(request.id))
+            })?;
+            call.account.delete_role(id).await?;
+            Ok(DeleteRoleResponse::default())
         })
         .await
     }
-}
-
-/// The `id` of a request.
-fn role_id(id: i64) -> Result<RoleId, Violations> {
-    decode::all(|violations| {
-        let mut field = Field::root("id", violations);
-        match id {
-            0 => field.refuse(Reason::FieldRequired, REQUIRED),
-            id if id < 0 => field.refuse(Reason::FieldOutOfRange, "must be greater than 0"),
-            _ => {}
-        }
-        Some(RoleId(id))
-    })
 }

@@ -1,23 +1,13 @@
 //! The scope that each rpc requires.
 
-use prost::Message;
-use prost_types::FileDescriptorSet;
-
-use crate::{auth::Scope, proto::FILE_DESCRIPTOR_SET};
+use crate::{auth::Scope, messages::message_json::services};
 
 /// Every rpc of the contract as `package.Service/Method`.
 pub fn rpcs() -> Vec<String> {
-    // The descriptors are valid: a test decodes them.
-    let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap_or_default();
-    let files = set.file.into_iter();
-    let files = files.filter(|file| file.package() == "expertise.v1");
-    let services = files.flat_map(|file| file.service);
-    let rpcs = services.flat_map(|service| {
-        let name = format!("expertise.v1.{}", service.name());
-        let methods = service.method.into_iter();
-        methods.map(move |method| format!("{name}/{}", method.name()))
-    });
-    rpcs.collect()
+    let methods = services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    methods
+        .map(|it| format!("{}/{}", it.parent_service().full_name(), it.name()))
+        .collect()
 }
 
 /// The scope that the rpc `path` requires, such as `/package.Service/Method`; `None`

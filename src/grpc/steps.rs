@@ -1,24 +1,22 @@
 //! StepService: decode, one store call, encode.
 
-use std::sync::Arc;
+use std::{mem::take, sync::Arc};
 
 use prost::Message;
-use tonic::{Request, Response, Status};
+use tonic::Request;
 
 use super::{
     Services,
-    call::{respond, write_mode},
-    decode::{self, Field, field, step as decode_step},
+    call::{Answer, write_mode},
+    decode::{self, field, step as decode_step},
     encode,
-    idempotency::{IdempotentRequest, decode_stored},
-    page,
+    idempotency::{Idempotency, decode_stored},
 };
 use crate::{
     domain::{
-        Result,
         decide::linked_import_only,
         ids::{StepId, TaskId},
-        step::{NewStep, Placement, Step},
+        step::{Placement, Step},
         translation::Language,
     },
     messages::{
@@ -36,60 +34,52 @@ use crate::{
 
 #[tonic::async_trait]
 impl StepService for Services {
-    async fn create_step(
-        &self,
-        request: Request<CreateStepRequest>,
-    ) -> Result<Response<CreateStepResponse>, Status> {
-        respond(request, async |caller, mut request| {
-            let request_id = std::mem::take(&mut request.request_id);
-            let validate_only = std::mem::take(&mut request.validate_only);
+    async fn create_step(&self, request: Request<CreateStepRequest>) -> Answer<CreateStepResponse> {
+        self.respond(request, async |call, mut request| {
+            let request_id = take(&mut request.request_id);
+            let mode = write_mode(take(&mut request.validate_only));
+            let sent = request.step.clone().filter(|_| !request_id.is_empty());
             let mut ignored = Ignored::default();
-            let (idempotent, new, prevstep) = decode::all(|violations| {
-                let idempotent =
-                    IdempotentRequest::read(&request_id, "CreateStep", &request, violations);
-                let mut field = Field::root("step", violations);
+            let (idempotency, new, prevstep) = decode::all(|violations| {
+                let idempotency =
+                    Idempotency::read(&request_id, "CreateStep", &request, violations);
+                let mut field = violations.at("step");
                 let new = field.required(request.step).and_then(|step| {
                     STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
                     decode_step::new(step, field, &mut ignored)
                 });
-                let field = Field::root("prevstep", violations);
+                let field = violations.at("prevstep");
                 let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
-                Some((idempotent, new?, prevstep))
+                Some((idempotency, new?, prevstep))
             })?;
-            refuse_links(&new)?;
-            let ignored = ignored.into_paths("step");
-            let retry = idempotent.as_ref().map(|request| {
-                let ignored = ignored.clone();
-                request.retry_key(move |(step, placement): &(Step, Placement)| {
-                    let step = encode::step_without_bodies(step);
-                    created(step, *placement, ignored.clone())
+            if new.kind.feedback().is_some_and(|question| question.linked) {
+                return Err(linked_import_only());
+            }
+            let ignored_paths = ignored.into_paths("step");
+            let created = move |step, placement| CreateStepResponse {
+                step: Some(step),
+                ignored_paths: ignored_paths.clone(),
+                placement: encode::placement(placement).into(),
+            };
+            let stored = created.clone();
+            let retry = idempotency.map(|it| {
+                it.retry_key(move |(step, placement): &(Step, Placement)| {
+                    stored(encode::step_without_bodies(step), *placement)
                 })
             });
-            let account = self.account(&caller);
-            let outcome = account
-                .create_step(new, prevstep, retry, write_mode(validate_only))
-                .await?;
-            match (outcome, idempotent) {
-                (WriteOutcome::Done((step, placement)), _) => {
-                    Ok(created(encode::step(step), placement, ignored))
-                }
-                (WriteOutcome::Replayed(stored), Some(request)) => {
-                    Ok(with_bodies(decode_stored(&stored)?, request.payload()?))
-                }
-                (WriteOutcome::Replayed(stored), None) => decode_stored(&stored),
+            let account = call.account;
+            match account.create_step(new, prevstep, retry, mode).await? {
+                WriteOutcome::Done((step, placement)) => Ok(created(encode::step(step), placement)),
+                WriteOutcome::Replayed(stored) => Ok(with_bodies(decode_stored(&stored)?, sent)),
             }
         })
         .await
     }
 
-    async fn get_step(
-        &self,
-        request: Request<GetStepRequest>,
-    ) -> Result<Response<GetStepResponse>, Status> {
-        respond(request, async |caller, request| {
-            let GetStepRequest { guid } = request;
-            let id = decode::only_guid("guid", &guid, StepId::parse)?;
-            let step = self.account(&caller).get_step(id).await?;
+    async fn get_step(&self, request: Request<GetStepRequest>) -> Answer<GetStepResponse> {
+        self.respond(request, async |call, request| {
+            let id = decode::only_guid("guid", &request.guid, StepId::parse)?;
+            let step = call.account.get_step(id).await?;
             Ok(GetStepResponse {
                 step: Some(encode::step(step)),
             })
@@ -97,32 +87,18 @@ impl StepService for Services {
         .await
     }
 
-    async fn list_steps(
-        &self,
-        request: Request<ListStepsRequest>,
-    ) -> Result<Response<ListStepsResponse>, Status> {
-        respond(request, async |caller, request| {
-            let tokens = self.page_tokens(&caller, "ListSteps", &request);
-            let ListStepsRequest {
-                task,
-                expand,
-                page_size,
-                page_token,
-            } = request;
-            let bodies = !expand.is_empty();
+    async fn list_steps(&self, request: Request<ListStepsRequest>) -> Answer<ListStepsResponse> {
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListSteps", &request);
+            let bodies = !request.expand.is_empty();
             let (task, (after, size)) = decode::all(|violations| {
-                let task = field::guid(&task, TaskId::parse, Field::root("task", violations));
-                field::check_expand(&expand, violations);
-                task.zip(page::start(&tokens, page_size, &page_token, violations))
+                let task = field::guid(&request.task, TaskId::parse, violations.at("task"));
+                field::check_expand(&request.expand, violations);
+                task.zip(tokens.start(request.page_size, &request.page_token, violations))
             })?;
-            let account = self.account(&caller);
-            let page = account.list_steps(task, bodies, after, size).await?;
-            let (steps, next_page_token) = page::encode(
-                page,
-                &tokens,
-                |(_, cursor)| *cursor,
-                |(step, _)| encode::step(step),
-            );
+            let page = call.account.list_steps(task, bodies, after, size).await?;
+            let encode = |(step, _)| encode::step(step);
+            let (steps, next_page_token) = tokens.page(page, |(_, cursor)| *cursor, encode);
             Ok(ListStepsResponse {
                 steps,
                 next_page_token,
@@ -131,25 +107,15 @@ impl StepService for Services {
         .await
     }
 
-    async fn update_step(
-        &self,
-        request: Request<UpdateStepRequest>,
-    ) -> Result<Response<UpdateStepResponse>, Status> {
-        respond(request, async |caller, request| {
-            let UpdateStepRequest {
-                step,
-                update_mask,
-                validate_only,
-            } = request;
+    async fn update_step(&self, request: Request<UpdateStepRequest>) -> Answer<UpdateStepResponse> {
+        self.respond(request, async |call, request| {
+            let mode = write_mode(request.validate_only);
             let mut ignored = Ignored::default();
             let update = decode::all(|violations| {
-                update::step(step, update_mask, violations, &mut ignored)
+                update::step(request.step, request.update_mask, violations, &mut ignored)
             })?;
             let update = Arc::new(update);
-            let account = self.account(&caller);
-            let step = account
-                .update_step(Arc::clone(&update), write_mode(validate_only))
-                .await?;
+            let step = call.account.update_step(Arc::clone(&update), mode).await?;
             update.edit.list_ignored_by_step(&step, &mut ignored);
             Ok(UpdateStepResponse {
                 step: Some(encode::step(step)),
@@ -159,47 +125,25 @@ impl StepService for Services {
         .await
     }
 
-    async fn delete_step(
-        &self,
-        request: Request<DeleteStepRequest>,
-    ) -> Result<Response<DeleteStepResponse>, Status> {
-        respond(request, async |caller, request| {
-            let DeleteStepRequest { guid, etag } = request;
-            let (id, expected) = decode::guid_and_etag(&guid, StepId::parse, &etag)?;
-            let account = self.account(&caller);
-            account.delete_step(id, expected).await?;
-            Ok(DeleteStepResponse {
-                ignored_paths: Vec::new(),
-            })
+    async fn delete_step(&self, request: Request<DeleteStepRequest>) -> Answer<DeleteStepResponse> {
+        self.respond(request, async |call, request| {
+            let (id, expected) =
+                decode::guid_and_etag(&request.guid, StepId::parse, &request.etag)?;
+            call.account.delete_step(id, expected).await?;
+            Ok(DeleteStepResponse::default())
         })
         .await
     }
 }
 
-fn created(step: v1::Step, placement: Placement, ignored_paths: Vec<String>) -> CreateStepResponse {
-    CreateStepResponse {
-        step: Some(step),
-        ignored_paths,
-        placement: encode::placement(placement).into(),
-    }
-}
-
-/// Refuses a linked question, as only an import creates links.
-fn refuse_links(new: &NewStep) -> Result<()> {
-    match new.kind.feedback() {
-        Some(config) if config.linked => Err(linked_import_only()),
-        Some(_) | None => Ok(()),
-    }
-}
-
 /// A stored response, with the bodies of the retry. They are not stored with it, as
 /// the payload of a retry is the same.
-fn with_bodies(mut response: CreateStepResponse, request: CreateStepRequest) -> CreateStepResponse {
-    if let (Some(stored), Some(sent)) = (&mut response.step, request.step) {
+fn with_bodies(mut response: CreateStepResponse, sent: Option<v1::Step>) -> CreateStepResponse {
+    if let (Some(stored), Some(sent)) = (&mut response.step, sent) {
         stored.body = sent.body;
         for (key, translation) in sent.translations {
-            let stored = Language::parse(&key)
-                .and_then(|language| stored.translations.get_mut(language.as_str()));
+            let language = Language::parse(&key);
+            let stored = language.and_then(|it| stored.translations.get_mut(it.as_str()));
             if let Some(stored) = stored {
                 stored.body = translation.body;
             }

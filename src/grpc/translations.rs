@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use tonic::{Request, Response, Status};
+use tonic::Request;
 
 use super::{
     Services,
-    call::respond,
+    call::Answer,
     decode::{self, Field, REQUIRED, feedback, field, json},
-    encode, page,
+    encode,
 };
 use crate::{
     domain::{
-        Result,
         ids::TaskId,
         translation::{Language, MAX_LANGUAGES},
         translation_work::{
@@ -35,8 +34,8 @@ impl TranslationService for Services {
     async fn list_translation_work(
         &self,
         request: Request<ListTranslationWorkRequest>,
-    ) -> Result<Response<ListTranslationWorkResponse>, Status> {
-        respond(request, async |caller, request| {
+    ) -> Answer<ListTranslationWorkResponse> {
+        self.respond(request, async |call, request| {
             // The order of the languages does not matter, nor their case.
             let languages = request.languages.iter();
             let languages: BTreeSet<Language> =
@@ -45,26 +44,21 @@ impl TranslationService for Services {
                 languages: languages.iter().map(ToString::to_string).collect(),
                 ..request.clone()
             };
-            let tokens = self.page_tokens(&caller, "ListTranslationWork", &filters);
-            let ListTranslationWorkRequest {
-                languages,
-                task,
-                page_size,
-                page_token,
-            } = request;
-            let (filter, after, size) = decode::all(|violations| {
-                let languages = sorted_languages(&languages, violations);
-                let task = task.and_then(|task| only_task(&task, Field::root("task", violations)));
-                let filter = TranslationWorkFilter { languages, task };
-                let (after, size) = page::start(&tokens, page_size, &page_token, violations)?;
-                Some((filter, after, size))
+            let tokens = call.page_tokens("ListTranslationWork", &filters);
+            let (filter, (after, size)) = decode::all(|violations| {
+                let filter = TranslationWorkFilter {
+                    languages: sorted_languages(request.languages, violations),
+                    task: request
+                        .task
+                        .and_then(|id| only_task(&id, violations.at("task"))),
+                };
+                let start = tokens.start(request.page_size, &request.page_token, violations);
+                Some((filter, start?))
             })?;
-            let account = self.account(&caller);
-            let found = account.list_work(&filter, after, size).await?;
-            let (work, next_page_token) = page::encode_found(
+            let found = call.account.list_work(&filter, after, size).await?;
+            let (work, next_page_token) = tokens.found(
                 found.items,
                 found.next,
-                &tokens,
                 |(_, cursor)| *cursor,
                 |(work, _)| encode::work(work),
             );
@@ -79,22 +73,15 @@ impl TranslationService for Services {
     async fn write_translations(
         &self,
         request: Request<WriteTranslationsRequest>,
-    ) -> Result<Response<WriteTranslationsResponse>, Status> {
-        respond(request, async |caller, request| {
-            let WriteTranslationsRequest { translations } = request;
-            let (items, sent) = decode::all(|violations| {
-                let mut list = Field::root("translations", violations);
-                if translations.is_empty() {
+    ) -> Answer<WriteTranslationsResponse> {
+        self.respond(request, async |call, request| {
+            let sent: Vec<SentTexts> = request.translations.iter().map(SentTexts::new).collect();
+            let items = decode::all(|violations| {
+                let mut list = violations.at("translations");
+                if sent.is_empty() {
                     list.refuse(Reason::FieldRequired, "needs at least one translation");
                 }
-                if !list.at_most(translations.len(), MAX_ITEMS_WRITTEN) {
-                    return None;
-                }
-                let sent: Vec<SentTexts> = translations.iter().map(SentTexts::of).collect();
-                let all = translations.into_iter().enumerate();
-                let decoded =
-                    all.filter_map(|(index, message)| decode_item(message, list.index(index)));
-                let decoded: Vec<_> = decoded.collect();
+                let items = list.elements(request.translations, MAX_ITEMS_WRITTEN, decode_item)?;
                 // In a valid request, the decision refuses them together with items of
                 // which the task or step has none of the texts.
                 if list.violation_count() > 0 {
@@ -104,10 +91,9 @@ impl TranslationService for Services {
                         item.refuse(Reason::FieldRequired, "needs a text");
                     }
                 }
-                Some((decoded, sent))
+                Some(items)
             })?;
-            let account = self.account(&caller);
-            let outcomes = account.write_translations(items).await?;
+            let outcomes = call.account.write_translations(items).await?;
             let mut ignored = Ignored::default();
             for (outcome, sent) in outcomes.iter().zip(sent) {
                 ignored.add(sent.ignored(*outcome));
@@ -123,14 +109,13 @@ impl TranslationService for Services {
 }
 
 /// The languages of a listing, sorted and without duplicates; at least one.
-fn sorted_languages(tags: &[String], violations: &mut Violations) -> Vec<Language> {
-    let mut list = Field::root("languages", violations);
+fn sorted_languages(tags: Vec<String>, violations: &mut Violations) -> Vec<Language> {
+    let mut list = violations.at("languages");
     if tags.is_empty() {
         list.refuse(Reason::FieldRequired, "needs at least one language");
     }
     let languages = field::languages(tags, MAX_LANGUAGES, list).into_iter();
-    let sorted: BTreeSet<Language> = languages.collect();
-    sorted.into_iter().collect()
+    languages.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The task that a listing is limited to.
@@ -141,30 +126,6 @@ fn only_task(id: &str, mut field: Field<'_>) -> Option<TaskId> {
         return None;
     }
     field::guid(id, TaskId::parse, field)
-}
-
-/// The texts that an item has, as paths.
-fn sent_texts(item: &v1::AutomaticTranslation) -> Vec<&'static str> {
-    // Each field is named, so that a new text is not forgotten.
-    let v1::AutomaticTranslation {
-        guid: _,
-        language: _,
-        name,
-        title,
-        body,
-        instructions,
-        feedback_config,
-        source_digest: _,
-    } = item;
-    let texts = [
-        (NAME, name.is_some()),
-        ("translations.title", title.is_some()),
-        ("translations.body", body.is_some()),
-        ("translations.instructions", !instructions.is_empty()),
-        ("translations.feedback_config", !feedback_config.is_empty()),
-    ];
-    let sent = texts.into_iter().filter(|(_, is_sent)| *is_sent);
-    sent.map(|(path, _)| path).collect()
 }
 
 /// The only text of a task; a step has the others.
@@ -223,11 +184,22 @@ struct SentTexts {
 }
 
 impl SentTexts {
-    fn of(item: &v1::AutomaticTranslation) -> Self {
+    fn new(item: &v1::AutomaticTranslation) -> Self {
         let mut links = Ignored::default();
         feedback::list_ignored_of_translation(&item.feedback_config, &mut links);
+        let texts = [
+            (NAME, item.name.is_some()),
+            ("translations.title", item.title.is_some()),
+            ("translations.body", item.body.is_some()),
+            ("translations.instructions", !item.instructions.is_empty()),
+            (
+                "translations.feedback_config",
+                !item.feedback_config.is_empty(),
+            ),
+        ];
+        let sent = texts.into_iter().filter(|(_, is_sent)| *is_sent);
         Self {
-            texts: sent_texts(item),
+            texts: sent.map(|(path, _)| path).collect(),
             links,
         }
     }
@@ -235,13 +207,10 @@ impl SentTexts {
     /// The ignored paths: texts that the written resource does not have, and links. None if
     /// nothing was written.
     fn ignored(self, outcome: TranslationOutcome) -> Vec<&'static str> {
-        let has_name = match outcome {
-            TranslationOutcome::Written(ResourceId::Task(_)) => true,
-            TranslationOutcome::Written(ResourceId::Step(_)) => false,
-            TranslationOutcome::Locked
-            | TranslationOutcome::Stale
-            | TranslationOutcome::NotFound => return Vec::new(),
+        let TranslationOutcome::Written(resource) = outcome else {
+            return Vec::new();
         };
+        let has_name = matches!(resource, ResourceId::Task(_));
         let texts = self.texts.into_iter();
         let texts = texts.filter(|path| (*path == NAME) != has_name);
         texts.chain(self.links.into_fields()).collect()

@@ -30,7 +30,7 @@ pub fn all<T>(decode: impl FnOnce(&mut Violations) -> Option<T>) -> Result<T, Vi
 
 /// The id in this field of a request that has no other field.
 pub fn only_guid<Id>(name: &str, guid: &str, parse: fn(&str) -> Option<Id>) -> Result<Id> {
-    let id = all(|violations| field::guid(guid, parse, Field::root(name, violations)))?;
+    let id = all(|violations| field::guid(guid, parse, violations.at(name)))?;
     Ok(id)
 }
 
@@ -41,8 +41,8 @@ pub fn guid_and_etag<Id>(
     etag: &str,
 ) -> Result<(Id, ExpectedEtag)> {
     let decoded = all(|violations| {
-        let id = field::guid(guid, parse, Field::root("guid", violations));
-        let expected = field::expected_etag(etag, Field::root("etag", violations));
+        let id = field::guid(guid, parse, violations.at("guid"));
+        let expected = field::expected_etag(etag, violations.at("etag"));
         Some((id?, expected))
     })?;
     Ok(decoded)

@@ -114,7 +114,7 @@ impl SentStep {
         mut violations: Violations,
     ) -> Self {
         message.external_id = message.external_id.filter(|id| !id.is_empty());
-        let bodies = Bodies::take(&mut message, Field::root(path, &mut violations));
+        let bodies = Bodies::take(&mut message, violations.at(path));
         let mask = Mask::for_document(absent, &STEP);
         Self {
             sent: SentFields::new(path.to_owned(), &STEP, mask, &message, violations),

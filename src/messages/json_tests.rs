@@ -38,7 +38,7 @@ proptest! {
     #[test]
     fn json_is_decoded_and_encoded_without_change(sent in any_value()) {
         let mut violations = Violations::new();
-        let stored = json(sent.clone(), Field::root("x", &mut violations));
+        let stored = json(sent.clone(), violations.at("x"));
         prop_assert!(violations.is_empty());
         let text = stored.map(|json| json.0.to_string()).unwrap_or_default();
         let read = serde_json::from_str(&text).map(encoded::value);

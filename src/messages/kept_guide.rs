@@ -9,7 +9,7 @@ use prost::Message;
 use prost_types::Timestamp as ProtoTimestamp;
 
 use super::{
-    decode::{self, Field, json},
+    decode::{self, json},
     encode,
     ignored::Ignored,
     wire,
@@ -169,7 +169,7 @@ fn task(mut message: v1::Task) -> Option<Task> {
     // It says the same as the dependencies.
     message.dependency_shorthand = None;
     let new = decode::all(|violations| {
-        let field = Field::root("task", violations);
+        let field = violations.at("task");
         decode::task::new(message, field)
     });
     let NewTask {
@@ -217,9 +217,9 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
     );
     message.dependency_shorthand = None;
     let decoded = decode::all(|violations| {
-        let field = Field::root("step", violations);
+        let field = violations.at("step");
         let new = decode::step::new(message, field, &mut Ignored::default());
-        let field = Field::root("r_data", violations);
+        let field = violations.at("r_data");
         Some((new?, json::members(r_data, field)?))
     });
     let (new, r_data) = decoded.ok()?;

@@ -8,7 +8,6 @@ use std::{
 use prost_types::FieldMask;
 
 use super::{
-    decode::Field,
     fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
     ignored::Ignored,
     wire,
@@ -68,7 +67,7 @@ impl Mask {
             [] => Paths::Populated,
             [path] if path == "*" => Paths::All,
             paths => {
-                let mut mask = Field::root("update_mask", violations);
+                let mut mask = violations.at("update_mask");
                 let mut list = mask.field("paths");
                 let mut named = NamedPaths::default();
                 if list.at_most(paths.len(), MAX_MASK_PATHS) {

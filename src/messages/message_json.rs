@@ -1,14 +1,17 @@
-//! Messages of the contract as JSON, with the field names of the contract.
+//! The descriptors of the contract, and its messages as JSON with its field names.
 
 use std::sync::LazyLock;
 
 use prost::Message;
 use prost_reflect::{
-    DescriptorError, DescriptorPool, DynamicMessage, MessageDescriptor, SerializeOptions,
+    DescriptorError, DescriptorPool, DynamicMessage, EnumDescriptor, MessageDescriptor,
+    SerializeOptions, ServiceDescriptor,
 };
 use serde_json::Value;
 
 use crate::proto::FILE_DESCRIPTOR_SET;
+
+const PACKAGE: &str = "expertise.v1";
 
 static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET));
@@ -16,7 +19,25 @@ static CONTRACT: LazyLock<Result<DescriptorPool, DescriptorError>> =
 /// The message type of this name, such as `Task`; `None` if the contract has none.
 pub fn descriptor(name: &str) -> Option<MessageDescriptor> {
     let contract = CONTRACT.as_ref().ok()?;
-    contract.get_message_by_name(&format!("expertise.v1.{name}"))
+    contract.get_message_by_name(&format!("{PACKAGE}.{name}"))
+}
+
+/// The services of the contract.
+pub fn services() -> impl Iterator<Item = ServiceDescriptor> {
+    let contract = CONTRACT.as_ref().into_iter();
+    let services = contract.flat_map(DescriptorPool::services);
+    services.filter(|service| service.package_name() == PACKAGE)
+}
+
+/// The values of the enum of this name with their numbers, without the one that is unspecified.
+pub fn enum_values(name: &str) -> Vec<(String, i32)> {
+    let contract = CONTRACT.as_ref().ok();
+    let found = contract.and_then(|it| it.get_enum_by_name(&format!("{PACKAGE}.{name}")));
+    let values = found.iter().flat_map(EnumDescriptor::values);
+    values
+        .filter(|value| !value.name().ends_with("_UNSPECIFIED"))
+        .map(|value| (value.name().to_owned(), value.number()))
+        .collect()
 }
 
 /// A message of this type as JSON; `None` if it is of another type.

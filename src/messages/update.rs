@@ -72,7 +72,7 @@ pub fn step(
     ignored: &mut Ignored,
 ) -> Option<UpdateStep<SentFields>> {
     let mask = Mask::parse(mask, &STEP, violations, ignored);
-    let mut at = Field::root("step", violations);
+    let mut at = violations.at("step");
     let mut message = at.required(message)?;
     message.external_id = message.external_id.filter(|id| !id.is_empty());
     let guid = guid(&message.guid, StepId::parse, at.field("guid"));
@@ -100,7 +100,7 @@ pub fn task(
     ignored: &mut Ignored,
 ) -> Option<UpdateTask<SentFields>> {
     let mask = Mask::parse(mask, &TASK, violations, ignored);
-    let mut at = Field::root("task", violations);
+    let mut at = violations.at("task");
     let mut message = at.required(message)?;
     message.external_id = message.external_id.filter(|id| !id.is_empty());
     let guid = guid(&message.guid, TaskId::parse, at.field("guid"));
@@ -193,7 +193,7 @@ impl SentFields {
     ) -> Result<T> {
         let decoded = decode::all(|violations| {
             violations.append(self.violations.clone());
-            let decoded = decode(Field::root(&self.path, violations));
+            let decoded = decode(violations.at(&self.path));
             check_languages(&Path::root(&self.path), languages, violations);
             decoded
         });
@@ -208,7 +208,7 @@ impl SentFields {
     ) -> Violations {
         let mut violations = self.violations.clone();
         if let Ok(sent) = self.merged(&[], not_honored) {
-            check(sent, Field::root(&self.path, &mut violations));
+            check(sent, violations.at(&self.path));
         }
         violations
     }

@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::{
     document::{self, unstored},
-    field::{Field, guid},
+    field::guid,
 };
 use crate::{
     domain::{
@@ -40,7 +40,7 @@ impl SentGuide {
 
 /// The guide of a stored task.
 pub fn stored(id: &str, violations: &mut Violations) -> Option<SentGuide> {
-    let task = guid(id, TaskId::parse, Field::root("guid", violations))?;
+    let task = guid(id, TaskId::parse, violations.at("guid"))?;
     Some(SentGuide {
         source: GuideSource::Stored(task),
         document: None,
@@ -91,7 +91,7 @@ fn clear_ids_and_etags(document: &mut v1::TaskDocument) {
 
 /// Adds the violation of a request that names no guide.
 pub fn refuse_missing_source(violations: &mut Violations) -> Option<SentGuide> {
-    let mut field = Field::root("source", violations);
+    let mut field = violations.at("source");
     field.refuse(Reason::FieldRequired, "needs `guid` or `document`");
     None
 }

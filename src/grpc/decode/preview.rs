@@ -20,7 +20,7 @@ use crate::{
         },
         violation::{Reason, Violations},
     },
-    grpc::{page, page_token::PageTokens},
+    grpc::page::PageTokens,
     proto::v1::{self, preview_task_request::Source},
     store::PreviewCall,
 };
@@ -37,7 +37,7 @@ pub struct GuideCursor {
 /// Decodes a request of PreviewTask: the call, and whether traces of conditions are returned.
 pub fn preview_task(
     message: v1::PreviewTaskRequest,
-    tokens: &PageTokens<'_>,
+    tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<(PreviewCall, bool)> {
     let v1::PreviewTaskRequest {
@@ -59,16 +59,16 @@ pub fn preview_task(
         Some(Source::Document(document)) => analysis::document(document, violations),
         None => analysis::refuse_missing_source(violations),
     };
-    let level = level.and_then(|number| access_level(number, Field::root("level", violations)));
-    let language = sent_text(language)
-        .and_then(|tag| field::language(&tag, Field::root("language", violations)));
-    let list = Field::root("fallback_languages", violations);
-    let fallback = languages(&fallback_languages, MAX_FALLBACK_LANGUAGES, list);
-    let answers = self::answers(answers, Field::root("answers", violations));
+    let level = level.and_then(|number| access_level(number, violations.at("level")));
+    let language =
+        sent_text(language).and_then(|tag| field::language(&tag, violations.at("language")));
+    let list = violations.at("fallback_languages");
+    let fallback = languages(fallback_languages, MAX_FALLBACK_LANGUAGES, list);
+    let answers = self::answers(answers, violations.at("answers"));
     let depth = subtask_levels(subtask_depth, violations);
     field::check_expand(&expand, violations);
-    let known = known_variables(known, Field::root("known_variables", violations));
-    let start = page::start::<GuideCursor>(tokens, page_size, &page_token, violations);
+    let known = known_variables(known, violations.at("known_variables"));
+    let start = tokens.start::<GuideCursor>(page_size, &page_token, violations);
     let guide = guide?;
     guide.add_violations(violations);
     let SentGuide { source, document } = guide;
@@ -110,7 +110,7 @@ fn subtask_levels(number: i32, violations: &mut Violations) -> Option<usize> {
     let levels = usize::try_from(number).ok();
     let levels = levels.filter(|levels| *levels <= MAX_SUBTASK_LEVELS);
     if levels.is_none() {
-        let mut field = Field::root("subtask_depth", violations);
+        let mut field = violations.at("subtask_depth");
         let description = format!("must be 0 to {MAX_SUBTASK_LEVELS}");
         field.refuse(Reason::FieldOutOfRange, description);
     }

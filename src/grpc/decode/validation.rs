@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use prost::Message;
 
 use super::{
-    Field,
     analysis::{self, SentGuide},
     field, options,
     preview::GuideCursor,
@@ -15,7 +14,7 @@ use crate::{
         task::TaskFilter,
         violation::{Reason, Violations},
     },
-    grpc::{page, page_token::PageTokens},
+    grpc::page::PageTokens,
     proto::v1::{self, validate_task_request::Source},
     store::{FindingsCall, GuideSource, ValidationCall},
 };
@@ -23,7 +22,7 @@ use crate::{
 /// Decodes a request of ValidateTask.
 pub fn validate_task(
     message: v1::ValidateTaskRequest,
-    tokens: &PageTokens<'_>,
+    tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<ValidationCall> {
     let v1::ValidateTaskRequest {
@@ -35,7 +34,7 @@ pub fn validate_task(
         replaces_stored,
     } = message;
     if replaces_stored && matches!(source, Some(Source::Guid(_))) {
-        let mut field = Field::root("replaces_stored", violations);
+        let mut field = violations.at("replaces_stored");
         field.refuse(Reason::FieldInvalid, "is for a `document` only");
     }
     let guide = match source {
@@ -44,12 +43,9 @@ pub fn validate_task(
         None => analysis::refuse_missing_source(violations),
     };
     let options_bytes = options.clone().unwrap_or_default().encode_to_vec();
-    let options = options::options(options, Field::root("options", violations));
-    field::refuse_nul(
-        &known_fingerprint,
-        Field::root("known_fingerprint", violations),
-    );
-    let start = page::start::<GuideCursor>(tokens, page_size, &page_token, violations);
+    let options = options::options(options, violations.at("options"));
+    field::refuse_nul(&known_fingerprint, violations.at("known_fingerprint"));
+    let start = tokens.start::<GuideCursor>(page_size, &page_token, violations);
     let guide = guide?;
     guide.add_violations(violations);
     let SentGuide { source, document } = guide;
@@ -73,7 +69,7 @@ pub fn validate_task(
 /// Decodes a request of ListFindings.
 pub fn list_findings(
     message: v1::ListFindingsRequest,
-    tokens: &PageTokens<'_>,
+    tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<FindingsCall> {
     let v1::ListFindingsRequest {
@@ -83,12 +79,11 @@ pub fn list_findings(
         page_size,
         page_token,
     } = message;
-    let product =
-        product_id.and_then(|id| field::product(Some(id), Field::root("product_id", violations)));
+    let product = product_id.and_then(|id| field::product(Some(id), violations.at("product_id")));
     let published =
-        published.and_then(|number| field::published(number, Field::root("published", violations)));
-    let options = options::options(options, Field::root("options", violations));
-    let (after, size) = page::start(tokens, page_size, &page_token, violations)?;
+        published.and_then(|number| field::published(number, violations.at("published")));
+    let options = options::options(options, violations.at("options"));
+    let (after, size) = tokens.start(page_size, &page_token, violations)?;
     Some(FindingsCall {
         filter: TaskFilter {
             product,

@@ -15,7 +15,7 @@ use crate::{
         page::Page,
         text::Body,
     },
-    grpc::{decode::preview::GuideCursor, page, page_token::PageTokens},
+    grpc::{decode::preview::GuideCursor, page::PageTokens},
     proto::v1,
     store::PreviewPage,
 };
@@ -23,11 +23,7 @@ use crate::{
 mod trace;
 
 /// A page of a preview, with traces if `explain`.
-pub fn preview(
-    page: &PreviewPage,
-    tokens: &PageTokens<'_>,
-    explain: bool,
-) -> v1::PreviewTaskResponse {
+pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::PreviewTaskResponse {
     let preview = &page.preview;
     let next_observation = preview.next_observation.iter();
     let mut response = v1::PreviewTaskResponse {
@@ -45,10 +41,9 @@ pub fn preview(
         items: (page.start..end).collect(),
         more: end < preview.steps.len(),
     };
-    (response.steps, response.next_page_token) = page::encode_beside(
+    (response.steps, response.next_page_token) = tokens.page_beside(
         response.encoded_len(),
         steps,
-        tokens,
         |index: &usize| GuideCursor {
             start: index + 1,
             fingerprint: page.fingerprint,

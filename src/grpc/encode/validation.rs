@@ -5,13 +5,13 @@ use prost::Message;
 use super::{finding, finding_counts};
 use crate::{
     domain::{page::Page, validation::Finding},
-    grpc::{decode::preview::GuideCursor, page, page_token::PageTokens},
+    grpc::{decode::preview::GuideCursor, page::PageTokens},
     proto::v1,
     store::{FindingsPage, ValidationPage},
 };
 
 /// A page of the findings of a guide.
-pub fn validation(page: ValidationPage, tokens: &PageTokens<'_>) -> v1::ValidateTaskResponse {
+pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTaskResponse {
     let ValidationPage {
         findings,
         start,
@@ -28,10 +28,9 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens<'_>) -> v1::Validate
         unchanged,
     };
     let items = findings.into_iter().enumerate().collect();
-    (response.findings, response.next_page_token) = page::encode_beside(
+    (response.findings, response.next_page_token) = tokens.page_beside(
         response.encoded_len(),
         Page { items, more },
-        tokens,
         |(index, _): &(usize, Finding)| GuideCursor {
             start: start + index + 1,
             fingerprint,
@@ -42,12 +41,11 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens<'_>) -> v1::Validate
 }
 
 /// A page of the findings of an account.
-pub fn findings(page: FindingsPage, tokens: &PageTokens<'_>) -> v1::ListFindingsResponse {
+pub fn findings(page: FindingsPage, tokens: &PageTokens) -> v1::ListFindingsResponse {
     let FindingsPage { findings, next } = page;
-    let (findings, next_page_token) = page::encode_found(
+    let (findings, next_page_token) = tokens.found(
         findings,
         next,
-        tokens,
         |(_, cursor)| cursor.clone(),
         |(found, _)| finding(found),
     );

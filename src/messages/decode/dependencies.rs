@@ -2,10 +2,7 @@
 
 use prost_types::{Value, value::Kind};
 
-use super::{
-    REQUIRED,
-    field::{Field, enum_value, non_blank_text, text},
-};
+use super::field::{Field, non_blank_text, text};
 use crate::{
     domain::{
         dependency::{
@@ -34,11 +31,8 @@ pub fn with_shorthand(
             .ok()
     });
     for node in parsed.iter().flat_map(|group| &group.nodes) {
-        match node {
-            Node::Condition(Condition { targets, .. }) => {
-                limit_targets(targets.len(), targets, &mut field);
-            }
-            Node::Group(_) => {}
+        if let Node::Condition(Condition { targets, .. }) = node {
+            limit_targets(targets.len(), targets, &mut field);
         }
     }
     if field.violation_count() == before
@@ -71,23 +65,22 @@ fn nested_group(
     conditions: &mut usize,
     field: &mut Field<'_>,
 ) -> Option<Group> {
-    let v1::DependencyGroup { operator, nodes } = message;
     if depth > MAX_NESTED_GROUPS {
         let description = format!("is nested more than {MAX_NESTED_GROUPS} groups deep");
         field.refuse(Reason::NestingTooDeep, description);
         return None;
     }
-    let operator = logical_operator(operator, field.field("operator"));
+    let operator = logical_operator(message.operator, field.field("operator"));
     let mut list = field.field("nodes");
-    if nodes.is_empty() {
+    if message.nodes.is_empty() {
         list.refuse(Reason::FieldRequired, "needs at least one node");
     }
-    let nodes = nodes.into_iter().enumerate();
-    let node = |(index, message)| node(message, depth, conditions, list.index(index));
-    let nodes = nodes.filter_map(node).collect();
+    let nodes = list.elements(message.nodes, usize::MAX, |message, field| {
+        node(message, depth, conditions, field)
+    });
     Some(Group {
         operator: operator?,
-        nodes,
+        nodes: nodes?,
     })
 }
 
@@ -97,8 +90,7 @@ fn node(
     conditions: &mut usize,
     mut field: Field<'_>,
 ) -> Option<Node> {
-    let v1::DependencyNode { node } = message;
-    let Some(node) = node else {
+    let Some(node) = message.node else {
         field.refuse(Reason::FieldRequired, "needs `condition` or `group`");
         return None;
     };
@@ -118,9 +110,7 @@ fn node(
 }
 
 fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator> {
-    let listed = [v1::LogicalOperator::And, v1::LogicalOperator::Or];
-    let name = v1::LogicalOperator::as_str_name;
-    match enum_value(number, "a logical operator", listed, name, &mut field)? {
+    match field.enum_value(number, "a logical operator", "LogicalOperator")? {
         v1::LogicalOperator::And => Some(LogicalOperator::And),
         v1::LogicalOperator::Or => Some(LogicalOperator::Or),
         v1::LogicalOperator::Unspecified => field.required(None),
@@ -167,19 +157,12 @@ fn limit_targets(count: usize, targets: &[ConditionTarget], field: &mut Field<'_
 }
 
 fn comparison(symbol: &str, mut field: Field<'_>) -> Option<Comparison> {
-    let comparison = Comparison::parse(symbol);
-    if comparison.is_none() {
-        match symbol {
-            "" => field.refuse(Reason::FieldRequired, REQUIRED),
-            _ => field.refuse(Reason::FieldInvalid, "is not one of `=`, `!=`, `>` and `<`"),
-        }
-    }
-    comparison
+    let otherwise = "is not one of `=`, `!=`, `>` and `<`";
+    field.parsed(symbol, Comparison::parse(symbol), otherwise)
 }
 
 fn target(message: Value, mut field: Field<'_>) -> Option<ConditionTarget> {
-    let Value { kind } = message;
-    match kind {
+    match message.kind {
         Some(Kind::StringValue(text)) if check(&text, usize::MAX).is_ok() => {
             return Some(ConditionTarget::Text(text));
         }

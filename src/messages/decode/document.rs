@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use super::{
-    Field,
-    field::{expected_etag, optional_guid, sent_text},
-};
+use super::field::{expected_etag, optional_guid, sent_text};
 use crate::{
     domain::{
         external_id::ExternalId,
@@ -42,7 +39,7 @@ pub fn document(
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<ImportDocument> {
-    let mut field = Field::root("document", violations);
+    let mut field = violations.at("document");
     let message = field.required(message)?;
     let root = field.field("task").required(message.task.as_ref());
     // `DocumentReader::task` refuses a malformed id.
@@ -82,7 +79,7 @@ pub fn add_violations(document: &Document, reimport: bool, violations: &mut Viol
 /// Decodes a document that is not stored. It is checked like one that creates its task;
 /// its task may have an id all the same, which only ties its parts together.
 pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Option<Document> {
-    let mut field = Field::root("document", violations);
+    let mut field = violations.at("document");
     let root = field.field("task").required(message.task.as_ref());
     let id = root.and_then(|root| TaskId::parse(&root.guid));
     let reader = DocumentReader {
@@ -130,7 +127,7 @@ impl DocumentReader<'_> {
         depth: usize,
     ) -> Option<Document> {
         let v1::TaskDocument { task, steps } = message;
-        let mut field = Field::root(&path, self.violations);
+        let mut field = self.violations.at(&path);
         if depth > MAX_NESTED_DOCUMENTS {
             let description = format!("documents nest at most {MAX_NESTED_DOCUMENTS} deep");
             field.refuse(Reason::NestingTooDeep, description);
@@ -162,7 +159,7 @@ impl DocumentReader<'_> {
                 && let Some(other) = first.insert(id, &step.path)
             {
                 let description = format!("equals {other}.external_id");
-                let mut field = Field::root(&step.path, self.violations);
+                let mut field = self.violations.at(&step.path);
                 let mut field = field.field("external_id");
                 field.refuse(Reason::FieldInvalid, description);
             }
@@ -170,11 +167,11 @@ impl DocumentReader<'_> {
     }
 
     fn task(&mut self, message: v1::Task, path: &str, is_managed: bool) -> DocumentTask {
-        let mut field = Field::root(path, self.violations);
+        let mut field = self.violations.at(path);
         let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
         let mut violations = Violations::new();
         if self.reimport {
-            let mut field = Field::root(path, &mut violations);
+            let mut field = violations.at(path);
             expected_etag(&message.etag, field.field("etag"));
         }
         let sent = SentTask::new(message, is_managed, self.absent, path, violations);
@@ -186,7 +183,7 @@ impl DocumentReader<'_> {
     }
 
     fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
-        let mut field = Field::root(&path, self.violations);
+        let mut field = self.violations.at(&path);
         let has_id = self.reimport && !message.guid.is_empty();
         let matched_id = (self.match_external_ids && message.guid.is_empty())
             .then(|| external_id(&message))
@@ -203,7 +200,7 @@ impl DocumentReader<'_> {
         }
         let mut violations = Violations::new();
         if may_be_stored {
-            let mut field = Field::root(&path, &mut violations);
+            let mut field = violations.at(&path);
             expected_etag(&message.etag, field.field("etag"));
         }
         let is_subtask = message.r#type() == v1::StepType::Subtask;

@@ -3,15 +3,18 @@
 //! A decoder takes what was sent and its [`Field`]. When the value is refused it
 //! notes a violation there and returns `None`.
 
-use crate::domain::{
-    etag::ExpectedEtag,
-    external_id::ExternalId,
-    ids::{ProductId, RequestId},
-    page::PageSize,
-    task::Published,
-    text::{Body, BoundedText, NonBlankText, TextError},
-    translation::Language,
-    violation::{Path, Reason, Violations},
+use crate::{
+    domain::{
+        etag::ExpectedEtag,
+        external_id::ExternalId,
+        ids::{ProductId, RequestId},
+        page::PageSize,
+        task::Published,
+        text::{Body, BoundedText, NonBlankText, TextError},
+        translation::Language,
+        violation::{Path, Reason, Violations},
+    },
+    messages::message_json::enum_values,
 };
 
 /// Description of a violation of [`Reason::FieldRequired`].
@@ -26,15 +29,17 @@ pub struct Field<'a> {
     violations: &'a mut Violations,
 }
 
-impl<'a> Field<'a> {
+impl Violations {
     /// A field of the request message itself.
-    pub fn root(name: &'a str, violations: &'a mut Violations) -> Self {
-        Self {
+    pub fn at<'a>(&'a mut self, name: &'a str) -> Field<'a> {
+        Field {
             path: Path::root(name),
-            violations,
+            violations: self,
         }
     }
+}
 
+impl<'a> Field<'a> {
     /// A field of the message at this field.
     pub fn field<'b>(&'b mut self, name: &'b str) -> Field<'b> {
         Field {
@@ -92,6 +97,21 @@ impl<'a> Field<'a> {
         count <= max
     }
 
+    /// The elements of a list that `decode` accepts; `None` if there are more than `max`.
+    pub fn elements<M, T>(
+        &mut self,
+        list: Vec<M>,
+        max: usize,
+        mut decode: impl FnMut(M, Field<'_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if !self.at_most(list.len(), max) {
+            return None;
+        }
+        let list = list.into_iter().enumerate();
+        let decoded = list.filter_map(|(index, element)| decode(element, self.index(index)));
+        Some(decoded.collect())
+    }
+
     /// How many violations the request has so far.
     pub fn violation_count(&self) -> usize {
         self.violations.total()
@@ -101,6 +121,40 @@ impl<'a> Field<'a> {
     pub fn accept<T>(&mut self, parsed: Result<T, TextError>) -> Option<T> {
         let refuse = |error: TextError| self.refuse(error.reason(), error.to_string());
         parsed.map_err(refuse).ok()
+    }
+
+    /// What was parsed of a required text, or `None` and a violation: `otherwise` says what is
+    /// wrong with a text that is not empty.
+    pub fn parsed<T>(&mut self, text: &str, parsed: Option<T>, otherwise: &str) -> Option<T> {
+        match (&parsed, text) {
+            (Some(_), _) => {}
+            (None, "") => self.refuse(Reason::FieldRequired, REQUIRED),
+            (None, _) => self.refuse(Reason::FieldInvalid, otherwise),
+        }
+        parsed
+    }
+
+    /// The value of a number that is in its range, or `None` and a violation.
+    pub fn in_range<T>(&mut self, value: Option<T>, otherwise: &str) -> Option<T> {
+        if value.is_none() {
+            self.refuse(Reason::FieldOutOfRange, otherwise);
+        }
+        value
+    }
+
+    /// A value of the contract's enum `name`. The violation of another number lists the values;
+    /// `kind` says what they are.
+    pub fn enum_value<E: TryFrom<i32>>(
+        &mut self,
+        number: i32,
+        kind: &str,
+        name: &str,
+    ) -> Option<E> {
+        let value = E::try_from(number).ok();
+        if value.is_none() {
+            self.refuse(Reason::FieldInvalid, not_a_value(kind, enum_values(name)));
+        }
+        value
     }
 }
 
@@ -157,15 +211,7 @@ pub fn refuse_nul(text: &str, mut field: Field<'_>) -> bool {
 
 /// A required id; `parse` is that of its type.
 pub fn guid<T>(id: &str, parse: fn(&str) -> Option<T>, mut field: Field<'_>) -> Option<T> {
-    let (reason, description) = match id {
-        "" => (Reason::FieldRequired, REQUIRED),
-        _ => (Reason::FieldInvalid, "is not a hyphenated UUID"),
-    };
-    let parsed = parse(id);
-    if parsed.is_none() {
-        field.refuse(reason, description);
-    }
-    parsed
+    field.parsed(id, parse(id), "is not a hyphenated UUID")
 }
 
 /// An id that may be left out.
@@ -178,38 +224,26 @@ pub fn optional_guid<T>(id: &str, parse: fn(&str) -> Option<T>, field: Field<'_>
 
 /// The `request_id` of a create or an import; may be left out.
 pub fn request_id(id: &str, violations: &mut Violations) -> Option<RequestId> {
-    optional_guid(id, RequestId::parse, Field::root("request_id", violations))
+    optional_guid(id, RequestId::parse, violations.at("request_id"))
 }
 
 pub fn product(id: Option<i64>, mut field: Field<'_>) -> Option<ProductId> {
     let id = field.required(id)?;
-    let product = ProductId::new(id);
-    if product.is_none() {
-        field.refuse(Reason::FieldOutOfRange, "must be greater than 0");
-    }
-    product
+    field.in_range(ProductId::new(id), "must be greater than 0")
 }
 
 pub fn published(number: i32, mut field: Field<'_>) -> Option<Published> {
-    let published = Published::new(number);
-    if published.is_none() {
-        field.refuse(Reason::FieldOutOfRange, "must not be negative");
-    }
-    published
+    field.in_range(Published::new(number), "must not be negative")
 }
 
 pub fn page_size(size: i32, violations: &mut Violations) -> Option<PageSize> {
-    let page_size = PageSize::new(size);
-    if page_size.is_none() {
-        let mut field = Field::root("page_size", violations);
-        field.refuse(Reason::FieldOutOfRange, "must not be negative");
-    }
-    page_size
+    let mut field = violations.at("page_size");
+    field.in_range(PageSize::new(size), "must not be negative")
 }
 
 /// Refuses names in `expand` other than `body`.
 pub fn check_expand(expand: &[String], violations: &mut Violations) {
-    let mut list = Field::root("expand", violations);
+    let mut list = violations.at("expand");
     for (index, name) in expand.iter().enumerate() {
         if name != "body" {
             let mut element = list.index(index);
@@ -219,47 +253,20 @@ pub fn check_expand(expand: &[String], violations: &mut Violations) {
 }
 
 pub fn language(tag: &str, mut field: Field<'_>) -> Option<Language> {
-    let language = Language::parse(tag);
-    if language.is_none() {
-        match tag {
-            "" => field.refuse(Reason::FieldRequired, REQUIRED),
-            _ => field.refuse(Reason::FieldInvalid, MALFORMED_LANGUAGE),
-        }
-    }
-    language
+    field.parsed(tag, Language::parse(tag), MALFORMED_LANGUAGE)
 }
 
-pub fn languages(tags: &[String], max: usize, mut list: Field<'_>) -> Vec<Language> {
-    if !list.at_most(tags.len(), max) {
-        return Vec::new();
-    }
-    let tags = tags.iter().enumerate();
-    let languages = tags.filter_map(|(index, tag)| language(tag, list.index(index)));
-    languages.collect()
-}
-
-/// A value of an enum. The violation of another number lists these `values`.
-pub fn enum_value<E, const N: usize>(
-    number: i32,
-    kind: &str,
-    values: [E; N],
-    name: fn(&E) -> &'static str,
-    field: &mut Field<'_>,
-) -> Option<E>
-where
-    E: TryFrom<i32> + Into<i32> + Copy,
-{
-    let value = E::try_from(number).ok();
-    if value.is_none() {
-        let values = values.map(|value| (name(&value), value.into()));
-        field.refuse(Reason::FieldInvalid, not_a_value(kind, values));
-    }
-    value
+pub fn languages(tags: Vec<String>, max: usize, mut list: Field<'_>) -> Vec<Language> {
+    list.elements(tags, max, |tag, field| language(&tag, field))
+        .unwrap_or_default()
 }
 
 /// The description of a number that is no value of an enum: it lists those that are.
-pub fn not_a_value<const N: usize>(kind: &str, values: [(&str, i32); N]) -> String {
-    let values = values.map(|(name, number)| format!("{name} ({number})"));
+pub fn not_a_value(kind: &str, values: Vec<(String, i32)>) -> String {
+    let values = values.into_iter();
+    let values: Vec<String> = values
+        .map(|(name, number)| format!("{name} ({number})"))
+        .collect();
     format!("is not {kind}: {}", values.join(", "))
 }
 

@@ -14,12 +14,10 @@ use crate::domain::{
 
 /// Instructions; the nesting of each is counted on its own.
 pub fn instructions(list: Vec<Struct>, mut field: Field<'_>) -> Vec<Instruction> {
-    if !field.at_most(list.len(), MAX_LIST_ITEMS) {
-        return Vec::new();
-    }
-    let instructions = list.into_iter().enumerate();
-    let instruction = |(index, message)| object(message, 0, field.index(index)).map(Instruction);
-    instructions.filter_map(instruction).collect()
+    let instruction = |message, field: Field<'_>| object(message, 0, field).map(Instruction);
+    field
+        .elements(list, MAX_LIST_ITEMS, instruction)
+        .unwrap_or_default()
 }
 
 pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
@@ -28,8 +26,7 @@ pub fn json(message: Message, field: Field<'_>) -> Option<Json> {
 
 /// A value that stands within `depth` objects and arrays.
 fn value(message: Message, depth: usize, mut field: Field<'_>) -> Option<Value> {
-    let Message { kind } = message;
-    match kind {
+    match message.kind {
         None => {
             field.refuse(Reason::FieldInvalid, "is a value of no kind");
             None
@@ -51,10 +48,9 @@ fn value(message: Message, depth: usize, mut field: Field<'_>) -> Option<Value> 
 
 fn array(message: ListValue, depth: usize, mut field: Field<'_>) -> Option<Vec<Value>> {
     let depth = deeper(depth, &mut field)?;
-    let ListValue { values } = message;
-    let elements = values.into_iter().enumerate();
-    let element = |(index, element)| value(element, depth, field.index(index));
-    Some(elements.filter_map(element).collect())
+    field.elements(message.values, usize::MAX, |element, field| {
+        value(element, depth, field)
+    })
 }
 
 pub fn members(fields: BTreeMap<String, Message>, field: Field<'_>) -> Option<Map<String, Value>> {
@@ -63,13 +59,12 @@ pub fn members(fields: BTreeMap<String, Message>, field: Field<'_>) -> Option<Ma
 
 fn object(message: Struct, depth: usize, mut field: Field<'_>) -> Option<Map<String, Value>> {
     let depth = deeper(depth, &mut field)?;
-    let Struct { fields } = message;
     let member = |(key, member): (String, Message)| {
         let valid = refuse_nul(&key, field.member(&key));
         let value = value(member, depth, field.member(&key))?;
         valid.then_some((key, value))
     };
-    Some(fields.into_iter().filter_map(member).collect())
+    Some(message.fields.into_iter().filter_map(member).collect())
 }
 
 /// The depth within one more object or array.

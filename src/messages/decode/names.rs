@@ -12,13 +12,11 @@ use crate::domain::{
 
 /// The variables that a list `known_variables` declares.
 pub fn known_variables(names: Vec<String>, mut list: Field<'_>) -> KnownVariables {
-    if !list.at_most(names.len(), MAX_VARIABLE_NAMES) {
-        return KnownVariables::default();
-    }
-    for (index, name) in names.iter().enumerate() {
-        check_name(name, list.index(index));
-    }
-    KnownVariables::new(names)
+    let checked = list.elements(names, MAX_VARIABLE_NAMES, |name, field| {
+        check_name(&name, field);
+        Some(name)
+    });
+    checked.map(KnownVariables::new).unwrap_or_default()
 }
 
 /// Refuses what is no name of a variable.

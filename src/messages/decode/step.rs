@@ -2,7 +2,7 @@
 
 use super::{
     Field, dependencies, feedback,
-    field::{self, guid, non_blank_text, not_a_value, optional_guid, text},
+    field::{self, guid, non_blank_text, optional_guid, text},
     json, translations,
 };
 use crate::{
@@ -155,55 +155,31 @@ fn decode(
 }
 
 fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
-    if number == 0 {
-        return field.required(None);
+    match field.enum_value(number, "a type of step", "StepType")? {
+        v1::StepType::Unspecified => field.required(None),
+        known => StepType::from_number(known.into()),
     }
-    let step_type = StepType::from_number(number);
-    if step_type.is_none() {
-        let types = StepType::ALL.map(|step_type| {
-            let number = step_type.number();
-            let name = v1::StepType::try_from(number).map_or("", |value| value.as_str_name());
-            (name, number)
-        });
-        field.refuse(Reason::FieldInvalid, not_a_value("a type of step", types));
-    }
-    step_type
 }
 
 /// The cost of a step whose type may have one.
 fn cost(number: i32, mut field: Field<'_>) -> Option<Cost> {
-    let cost = Cost::new(number);
-    if cost.is_none() {
-        field.refuse(
-            Reason::FieldOutOfRange,
-            "must be 0, or 2 and more for a solution or an identified problem",
-        );
-    }
-    cost
+    let otherwise = "must be 0, or 2 and more for a solution or an identified problem";
+    field.in_range(Cost::new(number), otherwise)
 }
 
 fn looping(message: v1::Looping, mut field: Field<'_>) -> Option<Looping> {
-    let v1::Looping {
-        alias,
-        array,
-        iterations,
-    } = message;
-    let alias = text(alias, field.field("alias"));
-    let array = array.and_then(|array| json::json(array, field.field("array")));
-    let iterations = iterations.and_then(|count| json::json(count, field.field("iterations")));
+    let alias = text(message.alias, field.field("alias"));
+    let mut json = |name, value: Option<_>| value.and_then(|it| json::json(it, field.field(name)));
     Some(Looping {
+        array: json("array", message.array),
+        iterations: json("iterations", message.iterations),
         alias: alias?,
-        array,
-        iterations,
     })
 }
 
-/// Parts, skills or tags: order and duplicates are kept.
+/// Tags, parts and the like: order and duplicates are kept.
 fn tags(list: Vec<String>, mut field: Field<'_>) -> Vec<Tag> {
-    if !field.at_most(list.len(), MAX_LIST_ITEMS) {
-        return Vec::new();
-    }
-    let tags = list.into_iter().enumerate();
-    let tag = |(index, tag)| text(tag, field.index(index));
-    tags.filter_map(tag).collect()
+    field
+        .elements(list, MAX_LIST_ITEMS, text)
+        .unwrap_or_default()
 }

@@ -1,17 +1,12 @@
 //! Tasks.
 
-use std::sync::LazyLock;
-
 use super::{
     Field, dependencies,
     field::{self, non_blank_text},
     translations,
 };
 use crate::{
-    domain::{
-        task::{AccessLevel, NewTask, TaskContent},
-        violation::Reason,
-    },
+    domain::task::{AccessLevel, NewTask, TaskContent},
     proto::v1,
 };
 
@@ -83,28 +78,13 @@ fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTa
 fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Vec<AccessLevel> {
     let mut levels = Vec::with_capacity(AccessLevel::ALL.len());
     for (index, number) in numbers.into_iter().enumerate() {
-        match access_level(number, field.index(index)) {
-            Some(level) if !levels.contains(&level) => levels.push(level),
-            Some(_) | None => {}
-        }
+        let level = access_level(number, field.index(index));
+        levels.extend(level.filter(|level| !levels.contains(level)));
     }
     levels
 }
 
 pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
-    let level = AccessLevel::from_number(number);
-    if level.is_none() {
-        field.refuse(Reason::FieldInvalid, ACCESS_LEVELS.as_str());
-    }
-    level
+    let level: v1::AccessLevel = field.enum_value(number, "an access level", "AccessLevel")?;
+    AccessLevel::from_number(level.into())
 }
-
-/// The description of a number that is no access level: it lists those that are.
-static ACCESS_LEVELS: LazyLock<String> = LazyLock::new(|| {
-    let levels = AccessLevel::ALL.map(|level| {
-        let number = level.number();
-        let name = v1::AccessLevel::try_from(number).map_or("", |level| level.as_str_name());
-        (name, number)
-    });
-    field::not_a_value("an access level", levels)
-});

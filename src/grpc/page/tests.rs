@@ -1,0 +1,42 @@
+#![allow(clippy::expect_used, clippy::indexing_slicing)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::domain::{
+    ids::RoleId,
+    order::{Place, StepCursor},
+};
+
+fn tokens(key: u8, account: &str, filters: &[u8]) -> PageTokens {
+    let account = AccountId::parse(account).expect("an account id");
+    PageTokens::new(&[key; 32], &account, "ListTasks", filters, 0)
+}
+
+#[test]
+fn a_token_of_another_database_is_refused() {
+    let token = tokens(7, "mine", b"").sign(&RoleId(5));
+    assert_eq!(tokens(8, "mine", b"").verify::<RoleId>(&token), None);
+}
+
+#[test]
+fn account_and_filters_are_told_apart_by_length() {
+    let token = tokens(7, "a", b"bc").sign(&RoleId(5));
+    assert_eq!(tokens(7, "ab", b"c").verify::<RoleId>(&token), None);
+}
+
+proptest! {
+    #[test]
+    fn a_token_carries_its_cursor(epoch: i64, position: i64) {
+        let cursor = StepCursor { epoch, place: Place(position) };
+        let tokens = tokens(7, "mine", b"");
+        let token = tokens.sign(&cursor);
+        prop_assert!(token.len() <= MAX_PAGE_TOKEN_BYTES);
+        prop_assert_eq!(tokens.verify(&token), Some(cursor));
+    }
+
+    #[test]
+    fn any_other_text_is_refused(token in ".{0,80}") {
+        prop_assert_eq!(tokens(7, "mine", b"").verify::<RoleId>(&token), None);
+    }
+}
