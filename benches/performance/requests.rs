@@ -287,6 +287,16 @@ pub fn preview_task(guid: &str) -> Arc<Requests> {
     in_turn(path, vec![frame(&request)])
 }
 
+/// The first page of ListFindings of the account.
+pub fn list_findings() -> Arc<Requests> {
+    let request = ListFindingsRequest {
+        page_size: 50,
+        ..ListFindingsRequest::default()
+    };
+    let path = "/expertise.v1.AnalysisService/ListFindings";
+    in_turn(path, vec![frame(&request)])
+}
+
 /// The first page of ListReferences of a variable.
 pub fn list_references(variable: &str) -> Arc<Requests> {
     let request = ListReferencesRequest {

@@ -245,14 +245,31 @@ impl Step {
         }
     }
 
+    /// Its fields, as those of a new step.
+    pub fn to_new(&self) -> NewStep {
+        NewStep {
+            task: self.task,
+            product: self.product,
+            title: self.title.clone(),
+            kind: self.kind.clone(),
+            content: self.content.clone(),
+        }
+    }
+
     /// The step with the fields of an update or an import, and how its links change. `edits_question`
     /// is whether these may set or clear the question. A subtask step keeps its title.
     pub fn edited(&self, new: NewStep, edits_question: bool) -> (Self, LinkChanges) {
         let mut step = Self {
-            title: new.title,
+            guid: self.guid,
+            account: self.account.clone(),
+            task: self.task,
+            product: self.product,
             kind: new.kind,
+            title: new.title,
             content: new.content,
-            ..self.clone()
+            link: self.link,
+            r_data: self.r_data.clone(),
+            row_version: self.row_version,
         };
         if step.kind.subtask().is_some() {
             step.title.clone_from(&self.title);

@@ -103,6 +103,8 @@ pub struct SentStep {
     resets: bool,
     step_type: i32,
     product: Option<i64>,
+    has_subtask_id: bool,
+    has_subtask_pid: bool,
 }
 
 impl SentStep {
@@ -122,7 +124,15 @@ impl SentStep {
             resets: absent == AbsentFields::Reset,
             step_type: message.r#type,
             product: message.product_id,
+            has_subtask_id: !message.subtask_id.is_empty(),
+            has_subtask_pid: message.subtask_pid.is_some(),
         }
+    }
+
+    fn with_bodies(&self, mut new: NewStep, stored: Option<&Step>) -> NewStep {
+        let stored = stored.filter(|_| !self.resets).map(|step| &step.content);
+        self.bodies.set_bodies(&mut new.content, stored);
+        new
     }
 
     fn not_honored_by(&self, stored: &Step) -> Vec<&'static str> {
@@ -132,11 +142,8 @@ impl SentStep {
         // A wiring step always refers to its managed task, and the product follows the task.
         differing([
             ("title", true),
-            (
-                "subtask_id",
-                stored.link.is_some() && !self.sent.has("subtask_id"),
-            ),
-            ("subtask_pid", !self.sent.has("subtask_pid")),
+            ("subtask_id", stored.link.is_some() && !self.has_subtask_id),
+            ("subtask_pid", !self.has_subtask_pid),
         ])
     }
 }
@@ -150,7 +157,11 @@ impl DocumentFields<Step, NewStep> for SentStep {
         let mut message: v1::Step = match stored {
             Some(step) => {
                 let stored = encode::step_without_bodies(step).encode_to_vec();
-                self.sent.merged(&stored, &self.not_honored_by(step))?
+                let not_honored = self.not_honored_by(step);
+                if self.sent.keep_all(&stored, &not_honored) {
+                    return Ok(self.with_bodies(step.to_new(), Some(step)));
+                }
+                self.sent.merged(&stored, &not_honored)?
             }
             None => self.sent.message()?,
         };
@@ -158,12 +169,10 @@ impl DocumentFields<Step, NewStep> for SentStep {
         let languages = count_languages(&mut message.translations, sent)?;
         // The planner sets the task.
         let task = Some(TaskId(Uuid::nil()));
-        let mut new = self
+        let new = self
             .sent
             .decode(languages, |mut at| step::of_task(message, task, &mut at))?;
-        let stored = stored.filter(|_| !self.resets).map(|step| &step.content);
-        self.bodies.set_bodies(&mut new.content, stored);
-        Ok(new)
+        Ok(self.with_bodies(new, stored))
     }
 
     fn ignored(&self, after: &Step) -> Vec<&'static str> {
@@ -172,8 +181,8 @@ impl DocumentFields<Step, NewStep> for SentStep {
         let is_other = after.kind.subtask().is_none();
         differing([
             ("product_id", product != after.product.get()),
-            ("subtask_id", is_other && self.sent.has("subtask_id")),
-            ("subtask_pid", is_other && self.sent.has("subtask_pid")),
+            ("subtask_id", is_other && self.has_subtask_id),
+            ("subtask_pid", is_other && self.has_subtask_pid),
             ("type", self.step_type != 0 && self.step_type != step_type),
         ])
     }

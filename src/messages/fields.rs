@@ -95,6 +95,10 @@ impl ResourceFields {
         names
     }
 
+    pub fn is_shorthand(&self, number: u32) -> bool {
+        matches!(self.get(number), Some((SHORTHAND, _)))
+    }
+
     /// Whether an encoded message has the field of this name.
     pub fn is_sent(&self, name: &str, message: &[u8]) -> bool {
         let mut fields = self.fields.iter();

@@ -120,18 +120,13 @@ impl Mask {
     /// memory.
     pub fn apply(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> Option<Vec<u8>> {
         let translations = self.fields.translations;
-        let sent_numbers = wire::fields(sent)?.into_iter().map(|field| field.number);
-        let sent_numbers: BTreeSet<u32> = sent_numbers.collect();
-        let has_shorthand = self.honors_shorthand && self.fields.is_sent(SHORTHAND, sent);
-        let mut merged = merge(stored, sent, |number| match self.fields.get(number) {
-            _ if number == translations => None,
+        let selection = self.selection(sent, not_honored)?;
+        let mut merged = merge(stored, sent, |number| {
+            let is_sent = selection.takes_sent(number);
             // Drop the stored shorthand: it duplicates `dependencies`.
-            Some((SHORTHAND, _)) => self.honors_shorthand.then_some(true),
-            Some((DEPENDENCIES, _)) if has_shorthand => Some(true),
-            Some((name, FieldUse::Honored)) if !not_honored.contains(&name) => {
-                Some(self.selects(name, || sent_numbers.contains(&number)))
-            }
-            _ => Some(false),
+            let is_dropped =
+                number == translations || (!is_sent && self.fields.is_shorthand(number));
+            (!is_dropped).then_some(is_sent)
         })?;
         let [stored, sent] = [stored, sent].map(|message| {
             let fields = wire::fields(message)?.into_iter();
@@ -143,6 +138,30 @@ impl Mask {
             wire::append(translations, &entry.encode(), &mut merged);
         }
         Some(merged)
+    }
+
+    /// Whether each selected field was sent exactly as it is stored. [`Self::apply`] then changes
+    /// nothing.
+    pub fn keeps_all(&self, stored: &[u8], sent: &[u8], not_honored: &[&str]) -> bool {
+        let selected = |message| {
+            let selection = self.selection(sent, not_honored)?;
+            let fields = wire::fields(message)?.into_iter();
+            let selected = fields.filter(|field| selection.takes_sent(field.number));
+            Some(selected.map(|field| field.whole).collect::<Vec<_>>())
+        };
+        selected(stored).is_some_and(|stored| selected(sent) == Some(stored))
+    }
+
+    fn selection<'a>(&'a self, sent: &[u8], not_honored: &'a [&'a str]) -> Option<Selection<'a>> {
+        let sent_numbers = wire::fields(sent)?.into_iter().map(|field| field.number);
+        let sent_numbers: Vec<u32> = sent_numbers.collect();
+        let has_shorthand = sent_numbers.iter().any(|it| self.fields.is_shorthand(*it));
+        Some(Selection {
+            mask: self,
+            not_honored,
+            has_shorthand: self.honors_shorthand && has_shorthand,
+            sent_numbers,
+        })
     }
 
     /// The translations after the update. Those that were sent keep their keys, so that violations
@@ -207,6 +226,28 @@ impl Mask {
             let name = self.fields.translation.get(&number)?;
             Some(names.contains(name.as_str()))
         })
+    }
+}
+
+/// Which fields of a message replace stored ones.
+struct Selection<'a> {
+    mask: &'a Mask,
+    not_honored: &'a [&'a str],
+    sent_numbers: Vec<u32>,
+    /// Whether a shorthand replaces the conditions.
+    has_shorthand: bool,
+}
+
+impl Selection<'_> {
+    fn takes_sent(&self, number: u32) -> bool {
+        match self.mask.fields.get(number) {
+            Some((SHORTHAND | DEPENDENCIES, _)) if self.has_shorthand => true,
+            Some((name, FieldUse::Honored)) if !self.not_honored.contains(&name) => {
+                let is_sent = || self.sent_numbers.contains(&number);
+                self.mask.selects(name, is_sent)
+            }
+            _ => false,
+        }
     }
 }
 

@@ -184,6 +184,12 @@ impl SentFields {
         message.ok_or_else(undecodable)
     }
 
+    /// Whether the sent fields leave an encoded task or step as it is.
+    pub(super) fn keep_all(&self, stored: &[u8], not_honored: &[&str]) -> bool {
+        let is_valid = self.violations.is_empty();
+        is_valid && self.mask.keeps_all(stored, &self.message, not_honored)
+    }
+
     /// What `decode` returns, or all violations of the request. `languages`: number of languages after
     /// the update.
     pub(super) fn decode<T>(

@@ -30,6 +30,19 @@ const ADD_CONDITIONS: &str = "UPDATE steps SET \
      dependencies = '{\"all\":[{\"path\":\"components.1204.state_1\",\"op\":\"=\",\"target\":\"on\"}]}', \
      feedback_config = '{\"name\":\"state_1\",\"values\":[{\"key\":\"on\"},{\"key\":\"off\"}]}'";
 
+type MakeRequests = fn(&str) -> Arc<Requests>;
+
+/// The calls that analyze one guide.
+pub const CALLS: [(&str, MakeRequests); 2] = [
+    ("ValidateTask", requests::validate_task),
+    ("PreviewTask", requests::preview_task),
+];
+
+/// The call and the guide that it analyzes, for a line of the table.
+pub fn title(call: &str) -> String {
+    format!("{call}, {STEPS} steps with {CONDITIONS} conditions")
+}
+
 /// Compares ValidateTask and PreviewTask.
 pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     let database = testbed.make_database("analysis");
@@ -42,13 +55,8 @@ pub async fn measure(testbed: &Testbed, timing: Timing) -> Vec<Line> {
     bulk_insert::execute(&floor_database, ADD_CONDITIONS).await;
     testbed.run_maintenance(&floor_database).await;
     let mut lines = Vec::new();
-    type MakeRequests = fn(&str) -> Arc<Requests>;
-    let calls: [(&str, MakeRequests); 2] = [
-        ("ValidateTask", requests::validate_task),
-        ("PreviewTask", requests::preview_task),
-    ];
-    for (call, requests) in calls {
-        let what = format!("{call}, {STEPS} steps with {CONDITIONS} conditions");
+    for (call, requests) in CALLS {
+        let what = title(call);
         let contenders = [
             (&service, requests(&guide.guid)),
             (&floor, requests(&floor_guide.guid)),
