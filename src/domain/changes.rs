@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use uuid::Uuid;
-
 use super::{
     decide::WriteContext,
     error::Result,
@@ -52,8 +50,6 @@ pub struct Changes {
     /// External ids that tasks and steps get, if no other has them. An import finds out itself
     /// whether steps have ids of each other.
     pub claimed_ids: Vec<ClaimedId>,
-    /// Tasks that come back after their deletion. They are created, too.
-    pub undeleted: Vec<TaskId>,
     /// Limits on the depth of stored tasks. The write fails if a task is deeper.
     pub depth_limits: Vec<(TaskId, DepthLimit)>,
 }
@@ -240,17 +236,20 @@ impl Changes {
         self.retitled = steps;
     }
 
-    /// The tasks and steps that come back after their deletion: they begin with a version that no
-    /// new one has.
-    pub fn came_back(&self) -> Vec<Uuid> {
-        let tasks = self.tasks.iter().filter_map(|change| match change {
-            TaskChange::Create(task) => Some((task.guid.0, &task.row_version)),
+    /// The created tasks that come back after their deletion: they begin with a version that no new
+    /// task has.
+    pub fn undeleted_tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.tasks.iter().filter_map(|change| match change {
+            TaskChange::Create(task) => (task.row_version.version > 1).then_some(task.guid),
             TaskChange::Update { .. } | TaskChange::Delete { .. } => None,
-        });
-        let steps = self.steps.iter().filter(|step| step.before.is_none());
-        let steps = steps.map(|step| (step.after.guid.0, &step.after.row_version));
-        let came_back = tasks.chain(steps).filter(|(_, it)| it.version > 1);
-        came_back.map(|(guid, _)| guid).collect()
+        })
+    }
+
+    /// The same for steps.
+    pub fn undeleted_steps(&self) -> impl Iterator<Item = StepId> {
+        let created = self.steps.iter().filter(|step| step.before.is_none());
+        let undeleted = created.filter(|step| step.after.row_version.version > 1);
+        undeleted.map(|step| step.after.guid)
     }
 
     /// Whether nothing changes. Limits on depth are no changes.
@@ -268,8 +267,6 @@ impl Changes {
             translated_steps,
             translated_from: _,
             history,
-            // They are among the tasks.
-            undeleted: _,
             claimed_ids: _,
             depth_limits: _,
         } = self;

@@ -54,25 +54,13 @@ pub struct GuideEtag(String);
 
 impl GuideEtag {
     pub fn of(guide: &TaskTree) -> Self {
-        fn add<'g>(tree: &'g TaskTree, row_versions: &mut Vec<(Uuid, &'g RowVersion)>) {
-            row_versions.push((tree.task.guid.0, &tree.task.row_version));
-            row_versions.extend(
-                tree.steps
-                    .iter()
-                    .map(|step| (step.guid.0, &step.row_version)),
-            );
-            tree.managed
-                .values()
-                .for_each(|tree| add(tree, row_versions));
+        // The version of a task stands for the order of its steps, too.
+        let mut row_versions: Vec<(Uuid, &RowVersion)> = Vec::new();
+        for TaskTree { task, steps, .. } in guide.all() {
+            row_versions.push((task.guid.0, &task.row_version));
+            let steps = steps.iter();
+            row_versions.extend(steps.map(|step| (step.guid.0, &step.row_version)));
         }
-        let mut row_versions = Vec::new();
-        add(guide, &mut row_versions);
-        Self::of_row_versions(row_versions)
-    }
-
-    /// The etag of a guide whose tasks and steps have these versions, in any order. That of a
-    /// task stands for the order of its steps.
-    pub fn of_row_versions(mut row_versions: Vec<(Uuid, &RowVersion)>) -> Self {
         row_versions.sort_unstable_by_key(|(id, _)| *id);
         let mut hash = Sha256::default();
         for (id, row_version) in row_versions {

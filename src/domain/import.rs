@@ -1,6 +1,5 @@
-//! Imports: a pure plan of every task and step as the document wants them.
-//!
-//! The store reads the existing task, and turns the plan's changes into statements.
+//! Imports and restores: the guide that a document or a revision wants, and how the stored one
+//! differs from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,79 +19,85 @@ use super::{
 mod document;
 mod plan;
 mod restore;
+mod wanted;
 
 pub use document::{
     AbsentFields, AbsentSteps, Document, DocumentFields, DocumentPath, DocumentStep, DocumentTask,
-    DocumentValue, Fields, ImportTarget, MissingSubtasks,
+    DocumentValue, ImportTarget, without_indexes,
 };
-pub use plan::{plan, without_indexes};
-pub use restore::RevisionDocument;
+pub use plan::{Absent, plan};
+pub use restore::Restore;
 
-/// An existing task with its steps and its managed tasks.
+/// A task with its steps and its managed tasks.
 #[derive(Clone, Debug)]
 pub struct TaskTree {
     pub task: Task,
     pub steps: Vec<Step>,
+    /// Empty if they are not known.
     pub places: BTreeMap<StepId, Place>,
-    /// The tasks that its observations manage, by id.
+    /// The tasks that its observations manage.
     pub managed: BTreeMap<TaskId, TaskTree>,
 }
 
 impl TaskTree {
+    /// The tree and all trees below it, the outermost first.
+    pub fn all(&self) -> Vec<&Self> {
+        let mut all = vec![self];
+        let mut index = 0;
+        while let Some(tree) = all.get(index).copied() {
+            all.extend(tree.managed.values());
+            index += 1;
+        }
+        all
+    }
+
+    /// Visits all steps, and removes those for which `keep` is false.
+    pub fn retain_steps(&mut self, keep: &mut impl FnMut(&mut Step) -> bool) {
+        self.steps.retain_mut(&mut *keep);
+        for tree in self.managed.values_mut() {
+            tree.retain_steps(keep);
+        }
+    }
+
     /// Its bytes in an export, at most.
     pub fn bytes(&self) -> usize {
-        let own = exported_bytes(&self.task, &self.steps);
-        let managed = self.managed.values().map(Self::bytes);
-        managed.fold(own, usize::saturating_add)
+        let trees = self.all().into_iter();
+        let bytes = trees.map(|tree| exported_bytes(&tree.task, &tree.steps));
+        bytes.fold(0, usize::saturating_add)
     }
 }
 
-/// What the plan needs beside the document.
+/// What an import or a restore reads.
 #[derive(Clone, Copy)]
 pub struct ImportContext<'a> {
     pub write: &'a WriteContext,
     /// The task to update; `None` creates one.
     pub existing: Option<&'a TaskTree>,
-    /// Tasks of the account that subtask steps of the document refer to.
+    /// Tasks of the account that subtask steps refer to.
     pub referenced: &'a BTreeMap<TaskId, ReferencedTask>,
-    /// What to do with existing steps that the document leaves out.
-    pub absent_steps: AbsentSteps,
-    /// What to do with fields of the existing task and its steps that the document leaves out.
-    pub absent_fields: AbsentFields,
-    /// What to do with subtask steps that refer to missing tasks.
-    pub missing_subtasks: MissingSubtasks,
-    /// Tasks that nobody manages and that the document's values with their ids manage again.
-    pub unlinked: &'a BTreeMap<TaskId, &'a TaskTree>,
     /// Whether the plan has the guide after the import.
     pub shows_guide: bool,
 }
 
 impl<'a> ImportContext<'a> {
-    /// What the plan of a guide needs that is not stored.
-    pub fn of_new_guide(
+    /// For a guide that is not stored.
+    pub fn for_new_guide(
         write: &'a WriteContext,
         referenced: &'a BTreeMap<TaskId, ReferencedTask>,
     ) -> Self {
-        static NO_TREES: BTreeMap<TaskId, &TaskTree> = BTreeMap::new();
         Self {
             write,
             existing: None,
             referenced,
-            absent_steps: AbsentSteps::Refuse,
-            absent_fields: AbsentFields::Keep,
-            missing_subtasks: MissingSubtasks::NotFound,
-            unlinked: &NO_TREES,
             shows_guide: false,
         }
     }
 }
 
-/// What an import writes and answers.
 #[derive(Debug)]
 pub struct ImportPlan {
     pub changes: Changes,
     pub imported: Imported,
-    /// Where each task and step of the plan stands in the document.
     pub origins: Origins,
 }
 
@@ -105,22 +110,21 @@ pub struct Imported {
     pub guide_etag: GuideEtag,
     /// The revision that keeps the guide as it was before; 0 if there is none. The plan makes none.
     pub previous_revision: i64,
-    /// The guide afterwards, if it is wanted. Places of steps are left out.
+    /// The guide afterwards, if it is wanted.
     pub guide: Option<Box<TaskTree>>,
     /// Fields that were sent and not honored, as paths in the request.
     pub ignored: BTreeSet<String>,
-    /// Subtask steps that are left out, by the document's ids.
+    /// Subtask steps that are left out, by their ids in the revision.
     pub skipped: BTreeSet<StepId>,
     /// New ids of tasks and steps of a revision, by their ids in it.
     pub replaced: BTreeMap<Uuid, Uuid>,
 }
 
-/// What an import does with a guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
     Created,
     Updated,
-    /// It is as the document wants it: nothing is written.
+    /// The guide is as it is wanted: nothing is written.
     Unchanged,
 }
 
@@ -134,7 +138,7 @@ pub struct Origin<Id> {
 }
 
 impl<Id> Origin<Id> {
-    /// The origin of a task or step that an import adds or keeps: the document does not list it.
+    /// The origin of a task or step that the document does not list.
     pub fn unlisted() -> Self {
         Self {
             guid: None,
@@ -143,7 +147,7 @@ impl<Id> Origin<Id> {
     }
 }
 
-/// Where planned tasks and steps stand in a document, by the ids that they get.
+/// Where tasks and steps stand in a document, by the ids that they get.
 #[derive(Debug, Default)]
 pub struct Origins {
     pub tasks: BTreeMap<TaskId, Origin<TaskId>>,

@@ -31,11 +31,20 @@ pub struct DepthLimit {
 
 impl DepthLimit {
     /// The limit of a task that is to manage new tasks.
-    pub fn of_managing_task(at: &Path<'_>) -> Self {
+    pub fn for_managing_task(at: &Path<'_>) -> Self {
         let description = format!("would nest documents more than {MAX_NESTED_DOCUMENTS} deep");
         Self {
             max_depth: MAX_NESTED_DOCUMENTS - 1,
             violation: Violation::new(at, Reason::NestingTooDeep, description),
+        }
+    }
+
+    /// The limit that the outermost task of a guide has by this limit of a task which is this many
+    /// levels below it.
+    pub fn below(self, levels: usize) -> Self {
+        Self {
+            max_depth: self.max_depth.saturating_sub(levels),
+            ..self
         }
     }
 

@@ -142,7 +142,7 @@ impl StepKind {
     }
 
     /// A subtask step without a question.
-    pub fn of_subtask(subtask: SubtaskRef) -> Self {
+    pub fn for_subtask(subtask: SubtaskRef) -> Self {
         Self {
             step_type: StepType::Subtask,
             cost: Cost::default(),

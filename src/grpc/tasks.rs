@@ -17,7 +17,7 @@ use crate::{
         decide::DeleteTask,
         etag::GuideEtag,
         ids::TaskId,
-        import::{AbsentFields, AbsentSteps, Imported},
+        import::{Absent, AbsentFields, AbsentSteps, Imported},
         task::TaskFilter,
         violation::{Reason, Violations},
     },
@@ -196,8 +196,10 @@ fn import(
         target,
         document,
         expected,
-        absent: absent?,
-        absent_fields: absent_fields?,
+        absent: Absent {
+            steps: absent?,
+            fields: absent_fields?,
+        },
         expected_guide,
         document_bytes,
     })

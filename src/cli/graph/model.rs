@@ -119,7 +119,7 @@ impl<'a> GraphBuilder<'a> {
         let Document { path, task, steps } = document;
         let first = self.graph.nodes.len();
         let index = self.graph.tasks.len();
-        let decoded = task.fields.to_create();
+        let decoded = task.to_create();
         let name = decoded.as_ref().map(|task| task.name.as_str());
         let content = decoded.as_ref().map(|task| &task.content);
         self.graph.nodes.push(GraphNode {
@@ -160,7 +160,7 @@ impl<'a> GraphBuilder<'a> {
     fn add_step(&mut self, step: &DocumentStep, number: usize, task: usize) -> Option<Feedback> {
         let kind = step.step_type;
         let node = self.graph.nodes.len();
-        let decoded = step.fields.to_create();
+        let decoded = step.to_create();
         let title = match kind {
             Some(StepType::Subtask) => step.title.as_deref(),
             _ => decoded.as_ref().map(|step| step.title.as_str()),

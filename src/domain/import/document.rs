@@ -34,17 +34,6 @@ pub enum AbsentFields {
     Reset,
 }
 
-/// What an import does with subtask steps that refer to tasks which the account does not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MissingSubtasks {
-    /// Fails, as the document may refer to no such task.
-    NotFound,
-    /// Fails, as the tasks of a revision are gone.
-    Refuse,
-    /// Leaves the steps out.
-    Skip,
-}
-
 /// The task that an import is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportTarget {
@@ -55,7 +44,7 @@ pub enum ImportTarget {
 }
 
 /// The path in a request of a task or step that an import writes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentPath {
     /// The document has it here: `document.task` or `document.steps[3]`.
     Listed(String),
@@ -63,18 +52,7 @@ pub enum DocumentPath {
     /// has no document.
     OfValue(String),
     /// The document does not have it.
-    #[default]
     Unlisted,
-}
-
-impl DocumentPath {
-    /// The path; empty if there is none.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Listed(path) | Self::OfValue(path) => path,
-            Self::Unlisted => "",
-        }
-    }
 }
 
 /// The fields of a task or step as they were sent.
@@ -87,45 +65,15 @@ pub trait DocumentFields<Stored, New>: Debug + Send + Sync {
 
     /// Sent fields whose value was not applied.
     fn ignored(&self, after: &Stored) -> Vec<&'static str>;
-}
 
-/// The fields of a task or step.
-#[derive(Debug, Default)]
-pub enum Fields<Stored, New> {
-    #[default]
-    Missing,
-    /// They are decoded against what is stored.
-    Sent(Box<dyn DocumentFields<Stored, New>>),
-    /// The task or step as a restore makes it.
-    Kept(Box<Stored>),
-}
-
-impl<Stored, New> Fields<Stored, New> {
-    /// A new task or step with these fields, if they were sent and are valid.
-    pub fn to_create(&self) -> Option<New> {
-        match self {
-            Self::Sent(fields) => fields.decode(None).ok(),
-            Self::Missing | Self::Kept(_) => None,
+    /// The violations that hold whatever is stored. `may_be_stored` is whether anything is.
+    fn certain_violations(&self, may_be_stored: bool) -> Violations {
+        if may_be_stored {
+            return self.violations();
         }
-    }
-
-    /// The fields as they were sent.
-    pub(super) fn sent(&self) -> Option<&dyn DocumentFields<Stored, New>> {
-        match self {
-            Self::Sent(fields) => Some(fields.as_ref()),
-            Self::Missing | Self::Kept(_) => None,
-        }
-    }
-
-    /// The violations that hold whatever is stored.
-    fn violations(&self, may_be_stored: bool) -> Violations {
-        match self.sent() {
-            Some(fields) if may_be_stored => fields.violations(),
-            Some(fields) => match fields.decode(None) {
-                Err(Error::Invalid(violations)) => violations,
-                Ok(_) | Err(_) => Violations::new(),
-            },
-            None => Violations::new(),
+        match self.decode(None) {
+            Err(Error::Invalid(violations)) => violations,
+            Ok(_) | Err(_) => Violations::new(),
         }
     }
 }
@@ -141,16 +89,25 @@ pub struct Document {
 }
 
 /// The task of a document.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DocumentTask {
-    pub path: DocumentPath,
+    /// The path in the request.
+    pub path: String,
     /// Its id in the document.
     pub guid: Option<TaskId>,
-    pub fields: Fields<Task, NewTask>,
+    /// `None` if the document has no task, for which it is refused.
+    pub fields: Option<Box<dyn DocumentFields<Task, NewTask>>>,
+}
+
+impl DocumentTask {
+    /// A new task with these fields, if they are valid.
+    pub fn to_create(&self) -> Option<NewTask> {
+        self.fields.as_ref()?.decode(None).ok()
+    }
 }
 
 /// A step of a document. References are parsed up front; malformed ones count as absent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DocumentStep {
     /// The path in the request.
     pub path: String,
@@ -172,11 +129,18 @@ pub struct DocumentStep {
     pub title: Option<String>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
-    pub fields: Fields<Step, NewStep>,
+    pub fields: Box<dyn DocumentFields<Step, NewStep>>,
+}
+
+impl DocumentStep {
+    /// A new step with these fields, if they are valid.
+    pub fn to_create(&self) -> Option<NewStep> {
+        self.fields.decode(None).ok()
+    }
 }
 
 /// The managed task of a value.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct DocumentValue {
     /// The ids that the document has for the task: the value's `link`, and the id in the nested
     /// document.
@@ -223,13 +187,13 @@ impl Document {
 
     /// The references of the subtask steps that are created, by the document's ids of their tasks.
     pub fn new_subtasks(&self) -> BTreeMap<TaskId, SubtaskRef> {
-        let steps = self.all_steps();
-        let steps = steps.filter(|step| step.step_type == Some(StepType::Subtask));
-        let subtasks = steps.filter_map(|step| {
-            let (task, product) = (step.subtask_id?, step.subtask_pid?);
-            Some((task, SubtaskRef { task, product }))
-        });
-        subtasks.collect()
+        self.all_steps()
+            .filter(|step| step.step_type == Some(StepType::Subtask))
+            .filter_map(|step| {
+                let (task, product) = (step.subtask_id?, step.subtask_pid?);
+                Some((task, SubtaskRef { task, product }))
+            })
+            .collect()
     }
 
     /// Refuses a task or step whose id an earlier one has, nested documents included. An import
@@ -248,7 +212,7 @@ impl Document {
         };
         for document in self.all() {
             let task = &document.task;
-            check(task.guid.map(|task| task.0), task.path.as_str(), "task");
+            check(task.guid.map(|task| task.0), &task.path, "task");
             for step in &document.steps {
                 check(step.guid.map(|step| step.0), &step.path, "step");
             }
@@ -259,12 +223,29 @@ impl Document {
     /// Adds those violations of decoding that hold whichever tasks and steps are stored.
     /// `reimport` is whether the document may be of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
-        violations.append(self.task.fields.violations(reimport));
+        if let Some(fields) = &self.task.fields {
+            violations.append(fields.certain_violations(reimport));
+        }
         for step in &self.steps {
             let may_be_stored = reimport && (step.guid.is_some() || step.matched_id.is_some());
-            violations.append(step.fields.violations(may_be_stored));
+            violations.append(step.fields.certain_violations(may_be_stored));
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| document.add_violations(reimport, violations));
         }
     }
+}
+
+/// A path as in `ignored_paths`: without list indexes and map keys.
+pub fn without_indexes(path: &str) -> String {
+    let mut plain = String::with_capacity(path.len());
+    let mut depth = 0_u32;
+    for c in path.chars() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            c if depth == 0 => plain.push(c),
+            _ => {}
+        }
+    }
+    plain
 }

@@ -1,114 +1,231 @@
-//! Planning an import: one walk down the document. References are resolved at the end,
-//! as they may point to tasks further down.
+//! Makes the guide that a document wants: one walk down the document. References are resolved at
+//! the end, as they may point to tasks further down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
-    Error, Missing, Precondition, Result, SizedResource,
-    changes::Changes,
-    etag::GuideEtag,
-    ids::{StepId, TaskId},
+    Error, Precondition, Result,
+    ids::{ProductId, StepId, TaskId},
     nesting::DepthLimit,
-    size::exported_bytes,
     step::{ReferencedTask, Step, check_subtask_product},
+    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task, TaskContent},
     text::Name,
-    violation::{Path, Violations},
+    violation::{Path, Reason, Violations},
 };
 
 use super::{
-    Document, ImportContext, ImportOutcome, ImportPlan, Imported, MissingSubtasks, Origins,
-    TaskTree,
+    AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, ImportContext, ImportPlan,
+    Origin, Origins, TaskTree, document::without_indexes, wanted::StoredGuide, wanted::WantedGuide,
 };
 
-mod managed;
-mod planned;
 mod steps;
-mod tasks;
 mod wiring;
 
-use planned::{ManagedTask, PlannedStep, PlannedTask};
+/// What an import does with what the document leaves out of an existing task.
+#[derive(Clone, Copy, Debug)]
+pub struct Absent {
+    pub steps: AbsentSteps,
+    pub fields: AbsentFields,
+}
+
+impl Absent {
+    /// Fields are kept, and steps that are left out are refused.
+    pub const DEFAULT: Self = Self {
+        steps: AbsentSteps::Refuse,
+        fields: AbsentFields::Keep,
+    };
+}
 
 /// Plans an import. The document stays as it is, for another attempt.
-pub fn plan<'a>(document: &'a Document, context: ImportContext<'a>) -> Result<ImportPlan> {
+pub fn plan(document: &Document, absent: Absent, context: ImportContext<'_>) -> Result<ImportPlan> {
+    let mut stored = StoredGuide::default();
+    if let Some(tree) = context.existing {
+        stored.add(tree);
+    }
     let mut planner = Planner {
         context,
+        absent,
+        stored,
         depth: 0,
-        depth_limits: Vec::new(),
-        managed_tasks: 0,
-        tasks: Vec::new(),
         task_ids: BTreeMap::new(),
-        unlinked: Vec::new(),
-        problems: Problems::default(),
+        invalid: BTreeSet::new(),
+        listed: BTreeMap::new(),
+        origins: Origins::default(),
+        depth_limits: Vec::new(),
         ignored: BTreeSet::new(),
+        problems: Problems::default(),
     };
-    planner.plan_task(document, context.existing, None);
-    planner.resolve_references();
-    planner.finish()
+    let mut tree = planner.task(Some(document), "", context.existing, None);
+    planner.resolve_references(&mut tree);
+    planner.problems.into_result()?;
+    let wanted = WantedGuide {
+        tree,
+        stored: planner.stored,
+        origins: planner.origins,
+        depth_limits: planner.depth_limits,
+    };
+    let mut plan = wanted.into_plan(&context)?;
+    plan.imported.ignored = planner.ignored;
+    Ok(plan)
 }
 
 struct Planner<'a> {
     context: ImportContext<'a>,
-    /// The depth of the task that is planned at the moment, counted from the outermost.
+    absent: Absent,
+    stored: StoredGuide<'a>,
+    /// The depth of the task that is planned at the moment: 1 is the outermost.
     depth: usize,
-    /// Limits of the depth of a stored task that another task manages. The store checks them, as only
-    /// it knows that depth.
-    depth_limits: Vec<DepthLimit>,
-    /// How many tasks the current one manages. Each takes a step of it, so those beyond the limit
-    /// of steps are checked, but not planned: a small document has room for millions of values.
-    managed_tasks: usize,
-    /// All tasks of the guide; parents come before the tasks that they manage.
-    tasks: Vec<PlannedTask<'a>>,
-    /// The ids of planned tasks, by the document's ids.
+    /// The ids that tasks get, by the document's ids.
     task_ids: BTreeMap<TaskId, TaskId>,
-    /// Stored tasks that are no longer managed.
-    unlinked: Vec<&'a TaskTree>,
-    problems: Problems,
+    /// New tasks that are invalid. They are planned with other fields, so that the rest is checked.
+    invalid: BTreeSet<TaskId>,
+    /// The steps of the document, by the ids that they get.
+    listed: BTreeMap<StepId, &'a DocumentStep>,
+    origins: Origins,
+    depth_limits: Vec<DepthLimit>,
     /// Fields that were sent and not honored.
     ignored: BTreeSet<String>,
+    problems: Problems,
 }
 
-/// Why an import is refused.
+/// Why an import is refused. Violations come first.
 #[derive(Default)]
 struct Problems {
     /// Why a task or step was not decoded, if that is not a violation.
     failure: Option<Error>,
     violations: Violations,
-    /// Steps in the document that the task does not have.
-    unknown_steps: Vec<Missing<StepId>>,
-    /// Tasks in the document that the account does not have.
-    unknown_tasks: Vec<Missing<TaskId>>,
-    /// Subtask steps whose tasks the account does not have, by the document's ids.
-    missing_subtasks: Vec<StepId>,
+    /// The first step that the task does not have.
+    unknown_step: Option<Error>,
+    /// The first task that the account does not have.
+    unknown_task: Option<Error>,
     /// Steps that the document leaves out although they are to stay.
     absent_steps: Vec<StepId>,
 }
 
 impl Problems {
-    /// The subtask steps that are left out.
-    fn into_result(self, missing: MissingSubtasks) -> Result<BTreeSet<StepId>> {
+    fn into_result(self) -> Result<()> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         self.violations.into_result()?;
-        if let Some(missing) = self.unknown_steps.into_iter().next() {
-            return Err(Error::NoStepOfTask(missing));
+        if let Some(unknown) = self.unknown_step.or(self.unknown_task) {
+            return Err(unknown);
         }
-        if let Some(missing) = self.unknown_tasks.into_iter().next() {
-            return Err(Error::TaskNotFound(missing));
+        match self.absent_steps {
+            steps if steps.is_empty() => Ok(()),
+            steps => Err(Precondition::AbsentSteps { steps }.into()),
         }
-        if !self.absent_steps.is_empty() {
-            let steps = self.absent_steps;
-            return Err(Precondition::AbsentSteps { steps }.into());
-        }
-        let steps = self.missing_subtasks;
-        if missing != MissingSubtasks::Skip && !steps.is_empty() {
-            return Err(Precondition::MissingSubtasks { steps }.into());
-        }
-        Ok(steps.into_iter().collect())
+    }
+
+    fn violate(&mut self, at: &Path<'_>, reason: Reason, description: impl Into<String>) {
+        self.violations.add(at, reason, description);
     }
 }
 
+/// The fields that a managed task takes from its value and its parent.
+struct InheritedFields {
+    managed: ManagedBy,
+    name: Name,
+    product: ProductId,
+}
+
+impl InheritedFields {
+    /// Sets all inherited fields except the product, which never changes.
+    fn apply(self, task: &mut Task) {
+        task.name = self.name;
+        task.managed = Some(self.managed);
+        task.content.external_id = None;
+    }
+}
+
+/// A task whose steps are planned.
+struct Parent<'a> {
+    id: TaskId,
+    /// `None` if the task is invalid.
+    product: Option<ProductId>,
+    existing: Option<&'a TaskTree>,
+    managed: BTreeMap<TaskId, TaskTree>,
+    /// How many values manage tasks. Each takes a step, so tasks beyond the limit of steps are checked
+    /// but not planned: a small document has room for millions of values.
+    value_count: usize,
+}
+
 impl<'a> Planner<'a> {
+    /// Plans a task with its steps. A managed task inherits fields from the value at `value_path`. If it
+    /// has no document, its other fields have their defaults, and it has no steps.
+    fn task(
+        &mut self,
+        document: Option<&'a Document>,
+        value_path: &str,
+        existing: Option<&'a TaskTree>,
+        inherited: Option<InheritedFields>,
+    ) -> TaskTree {
+        let fields = document.and_then(|document| document.task.fields.as_deref());
+        let before = existing.map(|tree| &tree.task);
+        let new = match (fields, &inherited) {
+            (Some(fields), _) => self.accept(fields.decode(before)),
+            (None, Some(inherited)) => Some(NewTask {
+                name: inherited.name.clone(),
+                product: inherited.product,
+                content: TaskContent::default(),
+            }),
+            (None, None) => None,
+        };
+        let is_valid = new.is_some() || before.is_some();
+        let mut task = match (new, before) {
+            (Some(new), Some(before)) => before.edited(new),
+            (None, Some(before)) => before.clone(),
+            (new, None) => {
+                let new = new.unwrap_or_else(placeholder);
+                let inherited = inherited.as_ref();
+                let product = inherited.map_or(new.product, |inherited| inherited.product);
+                Task::create(NewTask { product, ..new }, None, self.context.write)
+            }
+        };
+        if let Some(inherited) = inherited {
+            inherited.apply(&mut task);
+        }
+        let guid = document.and_then(|document| document.task.guid);
+        self.task_ids.extend(guid.map(|guid| (guid, task.guid)));
+        let path = match document {
+            Some(document) => DocumentPath::Listed(document.task.path.clone()),
+            None => DocumentPath::OfValue(value_path.to_owned()),
+        };
+        let origin = Origin { guid, path };
+        self.origins.tasks.insert(task.guid, origin);
+        if !is_valid {
+            self.invalid.insert(task.guid);
+        } else if let (Some(document), Some(fields)) = (document, fields) {
+            for field in fields.ignored(&task) {
+                self.ignore(&document.task.path, field);
+            }
+        }
+        let mut parent = Parent {
+            id: task.guid,
+            product: is_valid.then_some(task.product),
+            existing,
+            managed: BTreeMap::new(),
+            value_count: 0,
+        };
+        self.depth += 1;
+        let documents = document.map_or(&[][..], |document| &document.steps);
+        let steps = self.steps(&mut parent, documents);
+        self.depth -= 1;
+        if parent.value_count.max(steps.len()) > MAX_TASK_STEPS {
+            let path = document.map_or(value_path, |document| &document.path);
+            let description = format!("would give the task more than {MAX_TASK_STEPS} steps");
+            let at = Path::root(path);
+            self.problems
+                .violate(&at.field("steps"), Reason::TooManyElements, description);
+        }
+        TaskTree {
+            task,
+            steps,
+            places: BTreeMap::new(),
+            managed: parent.managed,
+        }
+    }
+
     /// What was decoded, or `None` and its violations.
     fn accept<T>(&mut self, decoded: Result<T>) -> Option<T> {
         match decoded {
@@ -138,72 +255,48 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The outermost task, if it exists and another task manages it.
-    fn managed_target(&self) -> Option<TaskId> {
-        let existing = &self.context.existing?.task;
-        existing.managed.map(|_| existing.guid)
-    }
-
     /// Requires that the task that is planned at the moment is not deeper than a limit.
     fn limit_depth(&mut self, limit: DepthLimit) {
-        let above = self.depth.saturating_sub(1);
-        let max_depth = limit.max_depth.saturating_sub(above);
-        if max_depth == 0 {
-            self.problems.violations.push(limit.violation);
-        } else if self.managed_target().is_some() {
-            self.depth_limits.push(DepthLimit { max_depth, ..limit });
+        match limit.below(self.depth.saturating_sub(1)) {
+            limit if limit.max_depth == 0 => self.problems.violations.push(limit.violation),
+            limit => self.depth_limits.push(limit),
         }
     }
 
     /// Sets task, product and title of every subtask step.
-    fn resolve_references(&mut self) {
-        let mut tasks = std::mem::take(&mut self.tasks);
-        let planned = tasks.iter().filter_map(|task| task.after.as_ref());
-        let planned: BTreeMap<TaskId, ReferencedTask> = planned
-            .map(|task| (task.guid, ReferencedTask::to(task)))
-            .collect();
-        for task in &mut tasks {
-            task.steps.retain_mut(|step| self.resolve(step, &planned));
-        }
-        self.tasks = tasks;
+    fn resolve_references(&mut self, tree: &mut TaskTree) {
+        let valid = tree.all().into_iter().map(|tree| &tree.task);
+        let valid = valid.filter(|task| !self.invalid.contains(&task.guid));
+        let wanted = valid.map(|task| (task.guid, ReferencedTask::to(task)));
+        let wanted: BTreeMap<TaskId, ReferencedTask> = wanted.collect();
+        tree.retain_steps(&mut |step| {
+            self.resolve_reference(step, &wanted);
+            true
+        });
     }
 
-    /// Returns whether the step refers to no task, or the account has the task.
-    fn resolve(
-        &mut self,
-        step: &mut PlannedStep<'a>,
-        planned: &BTreeMap<TaskId, ReferencedTask>,
-    ) -> bool {
-        let Some(subtask) = step.after.kind.subtask() else {
-            return true;
+    fn resolve_reference(&mut self, step: &mut Step, wanted: &BTreeMap<TaskId, ReferencedTask>) {
+        let Some(subtask) = step.kind.subtask() else {
+            return;
         };
-        let document = step.document;
+        let document = self.listed.get(&step.guid).copied();
         let path = document.map_or("", |document| &document.path);
         let task = document.and_then(|document| document.subtask_id);
         let task = task.unwrap_or(subtask.task);
         let sent = self.task_ids.get(&task).copied().unwrap_or(task);
         // A wiring step refers to its managed task, whatever was sent.
-        let id = step.after.link.unwrap_or(sent);
+        let id = step.link.unwrap_or(sent);
         if id != sent && document.is_some() {
             self.ignore(path, "subtask_id");
         }
-        let found = planned
-            .get(&id)
-            .or_else(|| self.context.referenced.get(&id));
-        let former = || former_reference(step.before?, id);
-        let Some(target) = found.cloned().or_else(former) else {
-            match self.context.missing_subtasks {
-                MissingSubtasks::NotFound => {
-                    let field = Path::root(path).field("subtask_id").to_string().into();
-                    self.problems
-                        .unknown_tasks
-                        .push(Missing { id: task, field });
-                }
-                MissingSubtasks::Refuse | MissingSubtasks::Skip => {
-                    self.problems.missing_subtasks.extend(step.origin.guid);
-                }
-            }
-            return false;
+        let referenced = &self.context.referenced;
+        let target = wanted.get(&id).or_else(|| referenced.get(&id)).cloned();
+        let former = || former_reference(self.stored.steps.get(&step.guid)?, id);
+        let Some(target) = target.or_else(former) else {
+            let field = Path::root(path).field("subtask_id").to_string();
+            let unknown = || Error::task_not_found(task, field);
+            self.problems.unknown_task.get_or_insert_with(unknown);
+            return;
         };
         if let Some(document) = document {
             if let Some(product) = document.subtask_pid.filter(|_| id == sent) {
@@ -213,106 +306,18 @@ impl<'a> Planner<'a> {
             let title = document.title.as_deref();
             self.ignore_difference(title, target.name.as_str(), path, "title");
         }
-        step.after.refer_to(target);
-        true
-    }
-
-    fn finish(mut self) -> Result<ImportPlan> {
-        let managed_target = self.managed_target();
-        let ImportContext {
-            write,
-            existing,
-            missing_subtasks,
-            shows_guide,
-            ..
-        } = self.context;
-        let skipped = self.problems.into_result(missing_subtasks)?;
-        if let Some(taken) = self.tasks.iter().find_map(PlannedTask::taken_step_id) {
-            return Err(Error::ExternalIdTaken(taken));
-        }
-        for planned in &mut self.tasks {
-            planned.complete(write);
-        }
-        let row_versions = self.tasks.iter().flat_map(PlannedTask::row_versions);
-        let guide_etag = GuideEtag::of_row_versions(row_versions.collect());
-        let guide = shows_guide.then(|| shown_guide(&self.tasks, write.max_message_bytes));
-        let mut changes = Changes::default();
-        if let Some(target) = managed_target {
-            changes.limit_depth(target, self.depth_limits);
-        }
-        let (mut origins, mut root) = (Origins::default(), None);
-        for planned in self.tasks {
-            let task = planned.add_to(&mut changes, &mut origins, write)?;
-            root = root.or(task);
-        }
-        for tree in self.unlinked {
-            let before = tree.task.clone();
-            changes.put_task(Some(before.clone()), before.unmanaged(), write)?;
-        }
-        let imported = Imported {
-            outcome: match (existing, changes.is_empty()) {
-                (None, _) => ImportOutcome::Created,
-                (Some(_), false) => ImportOutcome::Updated,
-                (Some(_), true) => ImportOutcome::Unchanged,
-            },
-            task: root.ok_or_else(no_task)?,
-            guide_etag,
-            previous_revision: 0,
-            guide: guide.transpose()?.map(Box::new),
-            ignored: self.ignored,
-            skipped,
-            replaced: BTreeMap::new(),
-        };
-        Ok(ImportPlan {
-            changes,
-            imported,
-            origins,
-        })
+        step.refer_to(target);
     }
 }
 
-fn no_task() -> Error {
-    Error::Internal("an import of no task".to_owned())
-}
-
-/// The guide of completed tasks. Fails if it is too large to be returned.
-fn shown_guide(tasks: &[PlannedTask<'_>], limit: usize) -> Result<TaskTree> {
-    let bytes = tasks.iter().map(|planned| {
-        let steps = planned.steps.iter().map(|step| step.after.as_ref());
-        let after = planned.after.as_ref();
-        after.map_or(0, |task| exported_bytes(task, steps))
-    });
-    if bytes.fold(0, usize::saturating_add) > limit {
-        let resource = SizedResource::Guide;
-        return Err(Error::TooLarge { resource, limit });
+/// The fields of an invalid task.
+#[allow(clippy::expect_used)]
+fn placeholder() -> NewTask {
+    NewTask {
+        name: Name::parse("invalid".to_owned()).expect("a valid name"),
+        product: ProductId::new(1).expect("a valid product"),
+        content: TaskContent::default(),
     }
-    // Managed tasks come after the tasks that manage them.
-    let (root, below) = tasks.split_first().ok_or_else(no_task)?;
-    let mut managed = BTreeMap::new();
-    for planned in below.iter().rev() {
-        if let Some(tree) = planned.tree(&mut managed)
-            && let Some(by) = tree.task.managed
-        {
-            let of_parent: &mut BTreeMap<_, _> = managed.entry(by.parent).or_default();
-            of_parent.insert(tree.task.guid, tree);
-        }
-    }
-    root.tree(&mut managed).ok_or_else(no_task)
-}
-
-/// A path as in `ignored_paths`: without list indexes and map keys.
-pub fn without_indexes(path: &str) -> String {
-    let mut plain = String::with_capacity(path.len());
-    let mut depth = 0_u32;
-    for c in path.chars() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth = depth.saturating_sub(1),
-            c if depth == 0 => plain.push(c),
-            _ => {}
-        }
-    }
-    plain
 }
 
 /// The reference of a stored step, if it is to this task. The step has the task's name and

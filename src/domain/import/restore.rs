@@ -1,99 +1,86 @@
-//! Restores: the guide of a revision as the document of an import, in which tasks and steps have the
-//! ids that they get.
+//! Restores: the guide of a revision, whose tasks and steps get their former ids where these are
+//! free.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
 use crate::domain::{
-    decide::WriteContext,
+    Precondition, Result,
     history::{KeptGuide, TranslatedFrom},
     ids::{StepId, TaskId},
+    nesting::{DepthLimit, limits_of_step},
     row_version::RowVersion,
-    step::Step,
-    task::Task,
+    step::{ReferencedTask, Step},
+    task::{ManagedBy, Task},
+    text::Name,
     time::Timestamp,
     translation_work::SourceDigest,
+    violation::Path,
 };
 
-use super::{Document, DocumentStep, DocumentTask, DocumentValue, Fields, ImportPlan, TaskTree};
+use super::{
+    ImportContext, ImportPlan, Origins, TaskTree,
+    wanted::{StoredGuide, WantedGuide},
+};
 
-/// The guide of a revision.
-pub struct RevisionDocument<'a> {
-    pub document: Document,
-    /// Stored tasks that nobody manages and that are managed again.
-    pub unlinked: BTreeMap<TaskId, &'a TaskTree>,
-    replaced: BTreeMap<Uuid, Uuid>,
-    /// Deleted tasks that come back.
-    undeleted: Vec<TaskId>,
-    /// What translations were made from.
-    translated_from: TranslatedFrom,
+/// The restore of a revision.
+pub struct Restore<'a> {
+    pub kept: KeptGuide,
+    /// The tasks of the revision that are outside of the guide now, with everything below them.
+    pub others: &'a [TaskTree],
+    /// What the outdated translations of stored tasks and steps were made from.
+    pub outdated: &'a TranslatedFrom,
+    /// Whether subtask steps are left out whose tasks are gone.
+    pub skip_missing_subtasks: bool,
 }
 
-impl<'a> RevisionDocument<'a> {
-    /// The document of a kept guide. `stored` is the guide as it is now; `others` are the tasks of the
-    /// revision that are outside of that guide now, with everything below them. `outdated` is what the
-    /// outdated translations of these were made from.
-    pub fn new(
-        kept: KeptGuide,
-        stored: Option<&'a TaskTree>,
-        others: &'a [TaskTree],
-        outdated: &TranslatedFrom,
-        context: &WriteContext,
-    ) -> Self {
-        let (mut managed, mut outside) = (BTreeMap::new(), BTreeMap::new());
-        if let Some(tree) = stored {
-            add_managed(tree, &mut managed);
-        }
-        for tree in others {
-            outside.insert(tree.task.guid, tree);
-            add_managed(tree, &mut outside);
-        }
-        let mut reader = Reader {
+impl<'a> Restore<'a> {
+    /// Plans the restore. The request has no field for what is refused but the revision, so
+    /// descriptions name the rest.
+    pub fn plan(self, context: ImportContext<'a>) -> Result<ImportPlan> {
+        let mut reader = RevisionReader {
             context,
-            kept_sources: kept.outdated,
-            stored_sources: outdated,
-            managed,
-            outside,
-            unlinked: BTreeMap::new(),
+            kept_sources: self.kept.outdated,
+            stored_sources: self.outdated,
+            guide: BTreeSet::new(),
+            outside: BTreeMap::new(),
+            depth: 0,
+            stored: StoredGuide::default(),
+            depth_limits: Vec::new(),
             replaced: BTreeMap::new(),
-            undeleted: Vec::new(),
             translated_from: TranslatedFrom::default(),
         };
-        let target = stored.map_or(Target::Undeleted, Target::Stored);
-        Self {
-            document: reader.document(kept.tree, target),
-            unlinked: reader.unlinked,
-            replaced: reader.replaced,
-            undeleted: reader.undeleted,
-            translated_from: reader.translated_from,
+        if let Some(tree) = context.existing {
+            reader.stored.add(tree);
+            reader.guide = reader.stored.tasks.keys().copied().collect();
         }
-    }
-
-    /// Completes the plan of its import. The request has no field for what is refused but the revision, so
-    /// descriptions name the rest.
-    pub fn complete(self, plan: &mut ImportPlan) {
-        plan.changes.undeleted = self.undeleted;
-        plan.changes.translated_from = self.translated_from;
+        for tree in self.others.iter().flat_map(TaskTree::all) {
+            reader.outside.insert(tree.task.guid, tree);
+        }
+        let target = context.existing.map_or(Target::Undeleted, Target::Stored);
+        let mut tree = reader.tree(self.kept.tree, target);
+        let missing = reader.resolve_references(&mut tree);
+        if !missing.is_empty() && !self.skip_missing_subtasks {
+            return Err(Precondition::MissingSubtasks { steps: missing }.into());
+        }
+        let wanted = WantedGuide {
+            tree,
+            stored: reader.stored,
+            origins: Origins::default(),
+            depth_limits: reader.depth_limits,
+        };
+        let mut plan = wanted.into_plan(&context)?;
+        plan.changes.translated_from = reader.translated_from;
         for claimed in &mut plan.changes.claimed_ids {
             claimed.field = "revision".into();
         }
-        for (_, limit) in &mut plan.changes.depth_limits {
-            let violation = &mut limit.violation;
-            violation.description = format!("{} {}", violation.path, violation.description);
-            violation.path = "revision".to_owned();
+        plan.imported.replaced = reader.replaced;
+        for step in &missing {
+            plan.imported.replaced.remove(&step.0);
         }
-        let replaced = self.replaced.into_iter();
-        let is_skipped = |former: &Uuid| plan.imported.skipped.contains(&StepId(*former));
-        plan.imported.replaced = replaced.filter(|(id, _)| !is_skipped(id)).collect();
-    }
-}
-
-/// Adds the managed tasks of a tree at every depth.
-fn add_managed<'a>(tree: &'a TaskTree, all: &mut BTreeMap<TaskId, &'a TaskTree>) {
-    for (task, tree) in &tree.managed {
-        all.insert(*task, tree);
-        add_managed(tree, all);
+        plan.imported.skipped = missing.into_iter().collect();
+        Ok(plan)
     }
 }
 
@@ -117,65 +104,87 @@ impl<'a> Target<'a> {
     }
 }
 
-struct Reader<'a, 'c> {
-    context: &'c WriteContext,
+struct RevisionReader<'a> {
+    context: ImportContext<'a>,
     /// What outdated translations of the revision were made from.
     kept_sources: TranslatedFrom,
-    /// What the outdated translations of stored tasks and steps were made from.
-    stored_sources: &'c TranslatedFrom,
-    /// The tasks that the guide manages now, at every depth.
-    managed: BTreeMap<TaskId, &'a TaskTree>,
-    /// Tasks outside of the guide, at every depth.
+    stored_sources: &'a TranslatedFrom,
+    /// The tasks of the stored guide.
+    guide: BTreeSet<TaskId>,
     outside: BTreeMap<TaskId, &'a TaskTree>,
-    unlinked: BTreeMap<TaskId, &'a TaskTree>,
+    /// How many tasks are above the one that is read at the moment.
+    depth: usize,
+    /// The stored guide, and the tasks that it manages again.
+    stored: StoredGuide<'a>,
+    depth_limits: Vec<DepthLimit>,
     /// New ids of tasks and steps, by their ids in the revision.
     replaced: BTreeMap<Uuid, Uuid>,
-    undeleted: Vec<TaskId>,
     translated_from: TranslatedFrom,
 }
 
-impl<'a> Reader<'a, '_> {
-    fn document(&mut self, kept: TaskTree, target: Target<'a>) -> Document {
-        let TaskTree {
+impl<'a> RevisionReader<'a> {
+    /// The tree after the restore. Subtask steps refer to the ids of the revision until references are
+    /// resolved.
+    fn tree(&mut self, kept: TaskTree, target: Target<'a>) -> TaskTree {
+        let task = self.task(kept.task, target);
+        // First, as the steps refer to the ids that these get.
+        let mut former = BTreeMap::new();
+        self.depth += 1;
+        for (id, tree) in kept.managed {
+            let target = self.managed_target(&tree, target);
+            former.insert(id, self.tree(tree, target));
+        }
+        self.depth -= 1;
+        let stored = target.stored().map(|tree| &tree.managed);
+        let mut managed = BTreeMap::new();
+        let mut steps = Vec::with_capacity(kept.steps.len());
+        for step in kept.steps {
+            let path = format!("step {}", step.guid);
+            let at = Path::root(&path);
+            for limit in limits_of_step(&step.content, &at) {
+                self.limit_depth(limit);
+            }
+            let mut step = self.step(step, task.guid, target);
+            let question = step.kind.observation_feedback_mut();
+            for (value, idx) in question.into_iter().flat_map(|it| &mut it.values).zip(0..) {
+                let tree = value.link.and_then(|task| former.remove(&task));
+                let name = Name::parse(value.value.as_str().to_owned());
+                let (Some(mut tree), Ok(name)) = (tree, name) else {
+                    continue;
+                };
+                let id = tree.task.guid;
+                if stored.is_none_or(|stored| !stored.contains_key(&id)) {
+                    self.limit_depth(DepthLimit::for_managing_task(&at));
+                }
+                let parent = task.guid;
+                tree.task.managed = Some(ManagedBy { parent, idx });
+                tree.task.name = name;
+                tree.task.content.external_id = None;
+                value.link = Some(id);
+                managed.insert(id, tree);
+            }
+            steps.push(step);
+        }
+        TaskTree {
             task,
             steps,
-            places: _,
+            places: BTreeMap::new(),
             managed,
-        } = kept;
-        let (former, task) = (task.guid, self.task(task, target));
-        // First, as the steps refer to the ids that these get.
-        let managed = managed.into_iter().map(|(id, tree)| {
-            let target = self.managed_target(&tree, target);
-            (id, self.document(tree, target))
-        });
-        let mut managed: BTreeMap<TaskId, Document> = managed.collect();
-        let stored = target.stored().into_iter().flat_map(|tree| &tree.steps);
-        let stored: BTreeMap<StepId, &Step> = stored.map(|step| (step.guid, step)).collect();
-        let steps = steps.into_iter().map(|step| {
-            let before = stored.get(&step.guid).copied();
-            let step = Step {
-                task: task.guid,
-                ..step
-            };
-            self.step(step, before, target, &mut managed)
-        });
-        Document {
-            path: "revision".to_owned(),
-            steps: steps.collect(),
-            task: DocumentTask {
-                guid: Some(former),
-                fields: Fields::Kept(Box::new(task)),
-                ..DocumentTask::default()
-            },
         }
+    }
+
+    fn limit_depth(&mut self, limit: DepthLimit) {
+        let mut limit = limit.below(self.depth);
+        let violation = &mut limit.violation;
+        violation.description = format!("{} {}", violation.path, violation.description);
+        violation.path = "revision".to_owned();
+        self.depth_limits.push(limit);
     }
 
     /// What becomes of a managed task of the revision.
     fn managed_target(&mut self, kept: &TaskTree, parent: Target<'a>) -> Target<'a> {
         let id = kept.task.guid;
-        if let Target::Stored(parent) = parent
-            && let Some(tree) = parent.managed.get(&id)
-        {
+        if let Some(tree) = parent.stored().and_then(|parent| parent.managed.get(&id)) {
             return Target::Stored(tree);
         }
         match self.outside.get(&id).copied() {
@@ -186,27 +195,24 @@ impl<'a> Reader<'a, '_> {
                     && tree.task.managed.is_none()
                     && is_same(kept, tree) =>
             {
-                self.unlinked.insert(id, tree);
+                self.stored.add(tree);
                 Target::Stored(tree)
             }
             Some(_) => Target::Replaced,
-            None if self.managed.contains_key(&id) => Target::Replaced,
+            None if self.guide.contains(&id) => Target::Replaced,
             None => Target::Undeleted,
         }
     }
 
     /// The task after the restore. A managed task takes more from its value.
     fn task(&mut self, kept: Task, target: Target<'a>) -> Task {
-        if let Target::Undeleted = target {
-            self.undeleted.push(kept.guid);
-        }
         let before = target.stored().map(|tree| &tree.task);
-        let guid = TaskId(self.new_id(kept.guid.0, target));
+        let (former, former_name) = (kept.guid, kept.name.clone());
         let mut after = Task {
-            guid,
+            guid: TaskId(self.new_id(former.0, target)),
             managed: None,
             row_version: self.row_version(kept.row_version.created, target),
-            ..kept.clone()
+            ..kept
         };
         if let Some(before) = before {
             after.numbering = before.numbering;
@@ -219,82 +225,63 @@ impl<'a> Reader<'a, '_> {
             after.name = before.name.clone();
             after.content.external_id = None;
         }
-        for language in kept.content.translations.keys() {
-            let key = (kept.guid, language.clone());
+        for language in after.content.translations.keys() {
+            let key = (former, language.clone());
             let source = self.kept_sources.tasks.get(&key);
-            let source = source.map_or(kept.name.as_str(), String::as_str);
+            let source = source.map_or(former_name.as_str(), String::as_str);
             if let Some(before) = before.filter(|it| it.content.translations.contains_key(language))
             {
                 let stored = self.stored_sources.tasks.get(&key);
                 if source != stored.map_or(before.name.as_str(), String::as_str) {
-                    after.row_version = before.row_version.next(self.context.now);
+                    after.row_version = before.row_version.next(self.context.write.now);
                 }
             }
-            let key = (guid, language.clone());
+            let key = (after.guid, language.clone());
             self.translated_from.tasks.insert(key, source.to_owned());
         }
         after
     }
 
-    fn step(
-        &mut self,
-        mut step: Step,
-        before: Option<&Step>,
-        target: Target<'a>,
-        managed: &mut BTreeMap<TaskId, Document>,
-    ) -> DocumentStep {
-        let former = step.guid;
-        let path = format!("step {former}");
-        let guid = StepId(self.new_id(former.0, target));
-        let mut row_version = self.row_version(step.row_version.created, target);
-        if let Some(before) = before {
-            step.r_data = before.r_data.clone();
-            row_version = before.row_version;
-        }
-        if !step.content.translations.is_empty() {
-            let source = |step: &Step| (step.title.clone(), SourceDigest::of_step_content(step));
-            let (own, stored_own) = (source(&step), before.map(source));
-            for language in step.content.translations.keys() {
-                let key = (former, language.clone());
-                let source = self.kept_sources.steps.get(&key).unwrap_or(&own);
-                let stored = self.stored_sources.steps.get(&key).or(stored_own.as_ref());
-                if let Some(before) =
-                    before.filter(|it| it.content.translations.contains_key(language))
-                    && stored != Some(source)
-                {
-                    row_version = before.row_version.next(self.context.now);
-                }
-                let key = (guid, language.clone());
-                self.translated_from.steps.insert(key, source.clone());
-            }
-        }
-        let task_id = |id: TaskId| TaskId(self.replaced.get(&id.0).copied().unwrap_or(id.0));
-        step.link = step.link.map(task_id);
-        let mut values = Vec::new();
-        if let Some(question) = step.kind.observation_feedback_mut() {
-            for value in &mut question.values {
-                let document = value.link.and_then(|task| managed.remove(&task));
-                value.link = value.link.map(task_id);
-                let document = document.map(|document| {
-                    let path = path.clone();
-                    Box::new(Document { path, ..document })
-                });
-                let ids = Vec::new();
-                values.push(DocumentValue { ids, document });
-            }
-        }
-        let kept = Step {
-            guid,
-            row_version,
-            ..step
+    fn step(&mut self, kept: Step, task: TaskId, target: Target<'a>) -> Step {
+        let before = target
+            .stored()
+            .and_then(|_| self.stored.steps.get(&kept.guid));
+        let before = before.copied().filter(|before| before.task == task);
+        let former = kept.guid;
+        let mut after = Step {
+            guid: StepId(self.new_id(former.0, target)),
+            task,
+            link: kept.link.map(|task| self.task_id(task)),
+            row_version: self.row_version(kept.row_version.created, target),
+            ..kept
         };
-        DocumentStep {
-            path,
-            guid: Some(former),
-            values,
-            fields: Fields::Kept(Box::new(kept)),
-            ..DocumentStep::default()
+        if let Some(before) = before {
+            after.r_data = before.r_data.clone();
+            after.row_version = before.row_version;
         }
+        if after.content.translations.is_empty() {
+            return after;
+        }
+        let source = |step: &Step| (step.title.clone(), SourceDigest::of_step_content(step));
+        let (own, stored_own) = (source(&after), before.map(source));
+        for language in after.content.translations.keys() {
+            let key = (former, language.clone());
+            let source = self.kept_sources.steps.get(&key).unwrap_or(&own);
+            let stored = self.stored_sources.steps.get(&key).or(stored_own.as_ref());
+            if let Some(before) = before.filter(|it| it.content.translations.contains_key(language))
+                && stored != Some(source)
+            {
+                after.row_version = before.row_version.next(self.context.write.now);
+            }
+            let key = (after.guid, language.clone());
+            self.translated_from.steps.insert(key, source.clone());
+        }
+        after
+    }
+
+    /// The id that a task of the revision gets.
+    fn task_id(&self, former: TaskId) -> TaskId {
+        TaskId(*self.replaced.get(&former.0).unwrap_or(&former.0))
     }
 
     /// The id that a task or step gets.
@@ -302,7 +289,7 @@ impl<'a> Reader<'a, '_> {
         match target {
             Target::Stored(_) | Target::Undeleted => former,
             Target::Replaced => {
-                let id = (self.context.new_id)();
+                let id = (self.context.write.new_id)();
                 self.replaced.insert(former, id);
                 id
             }
@@ -312,15 +299,43 @@ impl<'a> Reader<'a, '_> {
     /// The version of a task or step that is not stored. The number of one that comes back is the
     /// present time in microseconds: larger than any number of writes.
     fn row_version(&self, created: Timestamp, target: Target<'a>) -> RowVersion {
-        let first = RowVersion::first(self.context.now);
+        let now = self.context.write.now;
+        let first = RowVersion::first(now);
         match target {
             Target::Replaced => first,
             Target::Stored(_) | Target::Undeleted => RowVersion {
-                version: self.context.now.0,
+                version: now.0,
                 created,
                 ..first
             },
         }
+    }
+
+    /// Sets task, product and title of every subtask step. Leaves out steps whose tasks the account does
+    /// not have, and returns their ids in the revision.
+    fn resolve_references(&self, tree: &mut TaskTree) -> Vec<StepId> {
+        let wanted = tree.all().into_iter().map(|tree| &tree.task);
+        let wanted = wanted.map(|task| (task.guid, ReferencedTask::to(task)));
+        let wanted: BTreeMap<TaskId, ReferencedTask> = wanted.collect();
+        let former = self.replaced.iter().map(|(former, id)| (*id, *former));
+        let former: BTreeMap<Uuid, Uuid> = former.collect();
+        let mut missing = Vec::new();
+        tree.retain_steps(&mut |step| {
+            let Some(subtask) = step.kind.subtask() else {
+                return true;
+            };
+            let id = step.link.unwrap_or_else(|| self.task_id(subtask.task));
+            let target = wanted.get(&id).or_else(|| self.context.referenced.get(&id));
+            match target {
+                Some(target) => step.refer_to(target.clone()),
+                None => {
+                    let id = former.get(&step.guid.0).copied();
+                    missing.push(id.map_or(step.guid, StepId));
+                }
+            }
+            target.is_some()
+        });
+        missing
     }
 }
 

@@ -32,7 +32,7 @@ impl AllGuides {
     pub fn add(&mut self, index: usize, document: &Document) {
         for document in document.all() {
             if let Some(guid) = document.task.guid {
-                let task = document.task.fields.to_create();
+                let task = document.task.to_create();
                 let translations = task.map(|task| task.content.translations);
                 self.tasks.insert(guid, translations.unwrap_or_default());
             }
@@ -79,7 +79,7 @@ fn setter(step: &DocumentStep) -> Option<(String, OutsideSetter)> {
     if step.step_type != Some(StepType::Observation) {
         return None;
     }
-    let observation = step.fields.to_create()?;
+    let observation = step.to_create()?;
     let feedback = observation.kind.feedback()?;
     let keys = feedback.values.iter();
     let name = account_name(observation.product, feedback.name.as_str());

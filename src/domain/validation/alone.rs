@@ -12,7 +12,7 @@ use crate::domain::{
     },
     decide::WriteContext,
     ids::TaskId,
-    import::{Document, ImportContext, plan},
+    import::{Absent, Document, ImportContext, plan},
     step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, StepType, SubtaskRef},
     task::{NewTask, Task, TaskContent},
     text::Name,
@@ -71,8 +71,8 @@ pub fn validate_alone(
     let referenced: BTreeMap<TaskId, ReferencedTask> = referenced
         .map(|(task, (source, _))| (*task, ReferencedTask::to(&source.task)))
         .collect();
-    let context = ImportContext::of_new_guide(write, &referenced);
-    let (root, mut tasks) = of_document(plan(&document, context)?);
+    let context = ImportContext::for_new_guide(write, &referenced);
+    let (root, mut tasks) = of_document(plan(&document, Absent::DEFAULT, context)?);
     tasks.append(&mut stand_ins);
     let draft = GuideDraft::new(root, tasks, &options.known_variables);
     let draft = draft.ok_or_else(|| Error::task_not_found(root, "document.task.guid"))?;

@@ -11,8 +11,8 @@ use crate::{
         external_id::ExternalId,
         ids::{ProductId, StepId, TaskId},
         import::{
-            AbsentFields, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
-            Fields, ImportTarget, without_indexes,
+            AbsentFields, Document, DocumentStep, DocumentTask, DocumentValue, ImportTarget,
+            without_indexes,
         },
         nesting::MAX_NESTED_DOCUMENTS,
         step::StepType,
@@ -115,7 +115,7 @@ impl DocumentReader<'_> {
         document.task.guid = id;
         if without_task {
             // The missing task has been refused, so its fields are not.
-            document.task.fields = Fields::Missing;
+            document.task.fields = None;
         }
         Some(document)
     }
@@ -176,9 +176,9 @@ impl DocumentReader<'_> {
         }
         let sent = SentTask::new(message, is_managed, self.absent, path, violations);
         DocumentTask {
-            path: DocumentPath::Listed(path.to_owned()),
+            path: path.to_owned(),
             guid,
-            fields: Fields::Sent(Box::new(sent)),
+            fields: Some(Box::new(sent)),
         }
     }
 
@@ -216,12 +216,7 @@ impl DocumentReader<'_> {
             subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),
             values,
-            fields: Fields::Sent(Box::new(SentStep::new(
-                message,
-                self.absent,
-                &path,
-                violations,
-            ))),
+            fields: Box::new(SentStep::new(message, self.absent, &path, violations)),
             path,
         }
     }
@@ -277,7 +272,7 @@ mod tests {
         Error,
         decide::WriteContext,
         ids::AccountId,
-        import::{ImportContext, plan},
+        import::{Absent, ImportContext, plan},
         time::Timestamp,
     };
 
@@ -334,7 +329,8 @@ mod tests {
         };
         let planned = plan(
             &document,
-            ImportContext::of_new_guide(&write, &BTreeMap::new()),
+            Absent::DEFAULT,
+            ImportContext::for_new_guide(&write, &BTreeMap::new()),
         );
         assert!(matches!(planned, Err(Error::Invalid(_))));
         // A task with 100 steps, and a task and a step for each value up to the limit.

@@ -25,7 +25,7 @@ use crate::{
             SourceTask, SourceTasks, StopSignal, TranslationState, of_document, weight_of,
         },
         ids::TaskId,
-        import::{Document, ImportContext, plan},
+        import::{Absent, Document, ImportContext, plan},
         step::ReferencedTask,
         translation::Language,
         validation::OutsideReaders,
@@ -153,8 +153,8 @@ impl Account {
         let write = self.write_context();
         let document = Arc::clone(document);
         let planned = analyse_by_weight(document.step_count(), move |_| {
-            let context = ImportContext::of_new_guide(&write, &referenced);
-            Some(plan(&document, context).map(of_document))
+            let context = ImportContext::for_new_guide(&write, &referenced);
+            Some(plan(&document, Absent::DEFAULT, context).map(of_document))
         });
         Ok(planned.await??)
     }

@@ -12,6 +12,7 @@ mod tasks;
 mod translations;
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, Iterable, QueryFilter};
+use uuid::Uuid;
 
 use super::{Tx, batch::Batch, external_ids::reassigned};
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
         Error,
         change_feed::{NewEntries, WriteRpc},
         changes::Changes,
+        ids::TaskId,
     },
     store::{
         entity::{AccountEntity, request_outcome, step},
@@ -37,7 +39,9 @@ impl Tx<'_> {
         rpc: Option<WriteRpc>,
     ) -> Result<(), StoreError> {
         let entries = NewEntries::of(&changes);
-        let came_back = changes.came_back();
+        let came_back = changes.undeleted_tasks().map(|task| task.0);
+        let came_back = came_back.chain(changes.undeleted_steps().map(|step| step.0));
+        let came_back: Vec<Uuid> = came_back.collect();
         let mut batch = Batch::new(self);
         if let Some(outcome) = outcome {
             batch.add_outcome(outcome);
@@ -65,6 +69,7 @@ impl Tx<'_> {
 impl Batch<'_> {
     fn add_changes(&mut self, changes: Changes) -> Result<(), StoreError> {
         self.add_name_uses(&changes);
+        let undeleted: Vec<TaskId> = changes.undeleted_tasks().collect();
         let Changes {
             tasks,
             step_lists,
@@ -78,7 +83,6 @@ impl Batch<'_> {
             translated_steps,
             translated_from,
             history,
-            undeleted,
             // They were checked, see `Tx::check_claimed_ids` and `Tx::check_depths`.
             claimed_ids: _,
             depth_limits: _,

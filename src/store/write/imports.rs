@@ -13,8 +13,8 @@ use crate::{
         history::{HistoryState, KeptGuide, RevisionCause, RevisionName, TranslatedFrom},
         ids::TaskId,
         import::{
-            AbsentFields, AbsentSteps, Document, ImportContext, ImportOutcome, ImportPlan,
-            ImportTarget, Imported, MissingSubtasks, RevisionDocument, TaskTree, plan,
+            Absent, Document, ImportContext, ImportOutcome, ImportPlan, ImportTarget, Imported,
+            Restore, TaskTree, plan,
         },
         step::ReferencedTask,
         translation_work::ResourceId,
@@ -29,10 +29,7 @@ pub struct Import {
     pub document: Document,
     /// The version that the task must have.
     pub expected: ExpectedEtag,
-    /// What happens to steps that the document leaves out.
-    pub absent: AbsentSteps,
-    /// What happens to stored fields that the document leaves out.
-    pub absent_fields: AbsentFields,
+    pub absent: Absent,
     /// The etag that the guide must have.
     pub expected_guide: ExpectedEtag,
     /// The bytes of the document in the request.
@@ -88,12 +85,10 @@ impl Operation for Import {
         let guide = StoredGuide::lock_and_read(tx, root, [], subtasks, returned_bytes).await?;
         self.check(&guide)?;
         let context = ImportContext {
-            absent_steps: self.absent,
-            absent_fields: self.absent_fields,
             shows_guide: tx.mode == WriteMode::ValidateOnly,
             ..guide.import_context(tx)
         };
-        let mut plan = plan(&self.document, context)?;
+        let mut plan = plan(&self.document, self.absent, context)?;
         if matches!(self.target, ImportTarget::ExternalId(_)) {
             // It is no error if another task has since taken the id: the unique index rejects the row,
             // and the retried import finds that task.
@@ -138,7 +133,11 @@ impl Operation for RestoreRequest {
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Imported), StoreError> {
         let kept = tx.read_kept_guide(self.task, &self.revision).await?;
         let (mut managed, mut subtasks) = (BTreeSet::new(), BTreeSet::new());
-        add_tasks(&kept.tree, &mut managed, &mut subtasks);
+        for tree in kept.tree.all() {
+            managed.extend(tree.managed.keys());
+            let steps = tree.steps.iter();
+            subtasks.extend(steps.filter_map(|step| Some(step.kind.subtask()?.task)));
+        }
         let (root, kept_bytes) = (Some(self.task), kept.tree.bytes());
         let guide = StoredGuide::lock_and_read(tx, root, managed, subtasks, kept_bytes).await?;
         let history = guide.history.as_ref();
@@ -149,31 +148,14 @@ impl Operation for RestoreRequest {
         let stored = guide.tree.as_ref();
         self.expected
             .check_guide(stored.map(GuideEtag::of).as_ref(), self.task)?;
-        let (others, outdated) = (&guide.others, &guide.outdated);
-        let revision = RevisionDocument::new(kept, stored, others, outdated, &tx.context);
-        let context = ImportContext {
-            absent_steps: AbsentSteps::Delete,
-            absent_fields: AbsentFields::Reset,
-            missing_subtasks: match self.skip_missing_subtasks {
-                true => MissingSubtasks::Skip,
-                false => MissingSubtasks::Refuse,
-            },
-            unlinked: &revision.unlinked,
-            ..guide.import_context(tx)
+        let restore = Restore {
+            kept,
+            others: &guide.others,
+            outdated: &guide.outdated,
+            skip_missing_subtasks: self.skip_missing_subtasks,
         };
-        let mut plan = plan(&revision.document, context)?;
-        revision.complete(&mut plan);
+        let plan = restore.plan(guide.import_context(tx))?;
         Ok(guide.complete(plan, RevisionCause::BeforeRestore, tx))
-    }
-}
-
-/// Adds the managed tasks of a guide at every depth, and the tasks that subtask steps refer to.
-fn add_tasks(tree: &TaskTree, managed: &mut BTreeSet<TaskId>, subtasks: &mut BTreeSet<TaskId>) {
-    let steps = tree.steps.iter();
-    subtasks.extend(steps.filter_map(|step| Some(step.kind.subtask()?.task)));
-    for (task, tree) in &tree.managed {
-        managed.insert(*task);
-        add_tasks(tree, managed, subtasks);
     }
 }
 
@@ -231,7 +213,7 @@ impl StoredGuide {
     fn import_context<'a>(&'a self, tx: &'a Tx<'_>) -> ImportContext<'a> {
         ImportContext {
             existing: self.tree.as_ref(),
-            ..ImportContext::of_new_guide(&tx.context, &self.referenced)
+            ..ImportContext::for_new_guide(&tx.context, &self.referenced)
         }
     }
 

@@ -3,184 +3,189 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
-    Missing,
-    changes::StepDeletion,
+    Error, Missing,
     external_id::ExternalId,
-    ids::{ProductId, StepId, TaskId},
-    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, Fields, Origin, TaskTree},
+    ids::{StepId, TaskId},
+    import::{AbsentFields, AbsentSteps, DocumentPath, DocumentStep, DocumentValue, Origin},
     nesting::limits_of_step,
     step::{NewStep, Step},
     violation::{Path, Reason},
 };
 
-use super::{PlannedStep, Planner};
+use super::{Parent, Planner, wiring::ManagedTask};
+
+/// A step after the import. A subtask step refers to the document's id of its task until references
+/// are resolved.
+pub(super) struct PlannedStep<'a> {
+    pub step: Step,
+    /// `None` if the document does not list it.
+    pub document: Option<&'a DocumentStep>,
+    /// The tasks that it manages, in value order.
+    pub managed: Vec<ManagedTask>,
+}
+
+impl PlannedStep<'_> {
+    pub fn unlisted(step: Step) -> Self {
+        Self {
+            step,
+            document: None,
+            managed: Vec::new(),
+        }
+    }
+}
+
+impl Parent<'_> {
+    /// Keeps the tasks that a step manages as they are stored.
+    pub fn keep_managed_tasks(&mut self, step: &Step) {
+        let managed = self.existing.map(|tree| &tree.managed);
+        for task in step.managed_tasks() {
+            if let Some(tree) = managed.and_then(|managed| managed.get(&task)) {
+                self.managed.insert(task, tree.clone());
+            }
+        }
+    }
+}
 
 impl<'a> Planner<'a> {
-    /// Plans the steps of a task: their new order, and those to delete. `product` is
-    /// that of the task, if it is valid.
-    pub(super) fn plan_steps(
+    /// Plans the steps of a task in their new order.
+    pub(super) fn steps(
         &mut self,
-        task: TaskId,
-        product: Option<ProductId>,
+        parent: &mut Parent<'a>,
         documents: &'a [DocumentStep],
-        existing: Option<&'a TaskTree>,
-    ) -> (Vec<PlannedStep<'a>>, Vec<StepDeletion>) {
-        let stored: &'a [Step] = existing.map_or(&[], |tree| &tree.steps);
-        let by_id: BTreeMap<StepId, &Step> = stored.iter().map(|step| (step.guid, step)).collect();
+    ) -> Vec<Step> {
+        let stored: &'a [Step] = parent.existing.map_or(&[], |tree| &tree.steps);
         let by_external_id = by_external_id(stored, documents);
-        let mut listed = BTreeSet::new();
-        let mut steps = Vec::with_capacity(documents.len());
+        let mut ids = BTreeSet::new();
+        let mut planned = Vec::with_capacity(documents.len());
         for document in documents {
-            let by_id = document.guid.and_then(|guid| by_id.get(&guid));
+            let by_id = document.guid.and_then(|id| self.stored.steps.get(&id));
+            let by_id = by_id.filter(|step| step.task == parent.id).copied();
             let matched = document.matched_id.as_ref();
-            let matched = matched.and_then(|id| by_external_id.get(id));
-            if let Some(guid) = document.guid.filter(|_| existing.is_some()) {
+            let matched = matched.and_then(|id| by_external_id.get(id).copied());
+            if let Some(id) = document.guid.filter(|_| parent.existing.is_some()) {
                 let path = Path::root(&document.path);
-                let field = path.field("guid");
-                if by_id.is_none() && document.fields.sent().is_some() {
-                    let field = field.to_string().into();
-                    self.problems
-                        .unknown_steps
-                        .push(Missing { id: guid, field });
+                let at = path.field("guid");
+                if by_id.is_none() {
+                    let field = at.to_string().into();
+                    let unknown = || Error::NoStepOfTask(Missing { id, field });
+                    self.problems.unknown_step.get_or_insert_with(unknown);
                     continue;
                 }
-                if !listed.insert(guid) {
+                if !ids.insert(id) {
                     let description = "is the id of another step of the list";
-                    let violations = &mut self.problems.violations;
-                    violations.add(&field, Reason::FieldInvalid, description);
+                    self.problems
+                        .violate(&at, Reason::FieldInvalid, description);
                 }
             }
-            let before = matched.or(by_id).copied();
-            steps.extend(self.plan_step(task, product, document, before, existing));
+            planned.extend(self.step(parent, document, matched.or(by_id)));
         }
-        let mut steps = self.place_wiring_steps(steps, stored);
-        let planned: BTreeSet<StepId> = steps
-            .iter()
-            .filter_map(|step| Some(step.before?.guid))
-            .collect();
-        let absent = stored.iter().filter(|step| !planned.contains(&step.guid));
-        let absent: Vec<&Step> = absent.collect();
-        let mut deleted = Vec::new();
-        let mut refused = Vec::new();
-        match self.context.absent_steps {
-            AbsentSteps::Refuse => refused = absent,
-            AbsentSteps::Delete => deleted = absent.into_iter().map(StepDeletion::of).collect(),
+        let mut planned = self.place_wiring_steps(parent, planned);
+        let ids: BTreeSet<StepId> = planned.iter().map(|planned| planned.step.guid).collect();
+        let absent = stored.iter().filter(|step| !ids.contains(&step.guid));
+        let mut refused: Vec<&Step> = Vec::new();
+        match self.absent.steps {
+            AbsentSteps::Refuse => refused = absent.collect(),
+            AbsentSteps::Delete => {}
             AbsentSteps::Keep => {
-                let kept = absent
-                    .into_iter()
-                    .map(|step| self.keep_step(step, existing));
-                steps.extend(kept);
+                for step in absent {
+                    parent.keep_managed_tasks(step);
+                    planned.push(PlannedStep::unlisted(step.clone()));
+                }
             }
         }
-        self.unlink_tasks(&mut steps, &refused, existing);
+        self.unlink_steps(&mut planned, &refused);
         let refused = refused.iter().map(|step| step.guid);
         self.problems.absent_steps.extend(refused);
-        (steps, deleted)
+        let mut steps = Vec::with_capacity(planned.len());
+        for PlannedStep { step, document, .. } in planned {
+            if let Some(document) = document {
+                self.listed.insert(step.guid, document);
+                let path = DocumentPath::Listed(document.path.clone());
+                let guid = document.guid;
+                let origin = Origin { guid, path };
+                self.origins.steps.insert(step.guid, origin);
+            }
+            steps.push(step);
+        }
+        steps
     }
 
-    /// Unlinks the tasks that no step manages any longer, and their wiring steps.
-    fn unlink_tasks(
-        &mut self,
-        steps: &mut [PlannedStep<'a>],
-        refused: &[&Step],
-        existing: Option<&'a TaskTree>,
-    ) {
-        let listed = steps.iter().map(|step| step.after.as_ref());
-        let all = listed.chain(refused.iter().copied());
-        let managed: BTreeSet<TaskId> = all.flat_map(Step::managed_tasks).collect();
-        for step in steps {
-            if step.after.link.is_none_or(|task| managed.contains(&task)) {
+    /// Unlinks wiring steps whose tasks no step manages any longer.
+    fn unlink_steps(&mut self, planned: &mut [PlannedStep<'a>], refused: &[&Step]) {
+        let steps = planned.iter().map(|planned| &planned.step);
+        let steps = steps.chain(refused.iter().copied());
+        let managed: BTreeSet<TaskId> = steps.flat_map(Step::managed_tasks).collect();
+        for PlannedStep { step, document, .. } in planned {
+            if step.link.is_none_or(|task| managed.contains(&task)) {
                 continue;
             }
-            step.after.link = None;
+            step.link = None;
             // Only a wiring step may leave its task out when absent fields are reset.
-            if let Some(document) = step.document
-                && document.fields.sent().is_some()
+            if let Some(document) = document
                 && document.subtask_id.is_none()
-                && self.context.absent_fields == AbsentFields::Reset
+                && self.absent.fields == AbsentFields::Reset
             {
-                let field = Path::root(&document.path);
-                let field = field.field("subtask_id");
-                let violations = &mut self.problems.violations;
-                violations.add(&field, Reason::FieldRequired, "is required");
+                let at = Path::root(&document.path);
+                let at = at.field("subtask_id");
+                self.problems
+                    .violate(&at, Reason::FieldRequired, "is required");
             }
         }
-        let stored = existing.into_iter().flat_map(|tree| &tree.managed);
-        let unlinked = stored.filter(|(task, _)| !managed.contains(task));
-        self.unlinked.extend(unlinked.map(|(_, tree)| tree));
-    }
-
-    /// Plans a stored step that the document does not list, and the tasks that it manages.
-    pub(super) fn keep_step(
-        &mut self,
-        step: &'a Step,
-        existing: Option<&'a TaskTree>,
-    ) -> PlannedStep<'a> {
-        self.keep_managed_tasks(step, existing);
-        PlannedStep::unchanged(step)
     }
 
     /// Plans a step and the tasks that it manages. An invalid one stays as it is stored.
-    fn plan_step(
+    fn step(
         &mut self,
-        task: TaskId,
-        product: Option<ProductId>,
+        parent: &mut Parent<'a>,
         document: &'a DocumentStep,
         before: Option<&'a Step>,
-        existing: Option<&'a TaskTree>,
     ) -> Option<PlannedStep<'a>> {
         let path = &document.path;
-        if existing.is_some() {
-            self.ignore_difference(document.task, task, path, "task");
+        if parent.existing.is_some() {
+            self.ignore_difference(document.task, parent.id, path, "task");
         }
-        let Some(mut after) = self.step_after(task, document, before) else {
+        let Some(new) = self.accept(document.fields.decode(before)) else {
             self.check_documents(&document.values);
-            return before.map(|step| self.keep_step(step, existing));
+            let before = before?;
+            parent.keep_managed_tasks(before);
+            return Some(PlannedStep::unlisted(before.clone()));
         };
-        if let Some(fields) = document.fields.sent() {
-            for field in fields.ignored(&after) {
-                self.ignore(path, field);
+        let mut step = match before {
+            Some(before) => {
+                let resets = self.absent.fields == AbsentFields::Reset;
+                let (step, _) = before.edited(new, resets || !document.values.is_empty());
+                step
             }
+            None => {
+                let task = parent.id;
+                Step::create(NewStep { task, ..new }, self.context.write)
+            }
+        };
+        for field in document.fields.ignored(&step) {
+            self.ignore(path, field);
         }
-        for limit in limits_of_step(&after.content, &Path::root(path)) {
+        for limit in limits_of_step(&step.content, &Path::root(path)) {
             self.limit_depth(limit);
         }
-        let product = product.unwrap_or(after.product);
-        let values = &document.values;
-        let managed = self.plan_managed_tasks(task, product, &mut after, values, existing, path);
+        let managed = self.managed_tasks(parent, &mut step, document);
         Some(PlannedStep {
-            before,
-            after,
+            step,
             document: Some(document),
-            origin: Origin {
-                guid: document.guid,
-                path: DocumentPath::Listed(path.clone()),
-            },
             managed,
         })
     }
 
-    /// The step after the import, if it is valid.
-    fn step_after(
+    /// Adds the violations of documents that are not imported because their step is
+    /// invalid or their parent would get too many steps.
+    pub(super) fn check_documents<'d>(
         &mut self,
-        task: TaskId,
-        document: &DocumentStep,
-        before: Option<&Step>,
-    ) -> Option<Box<Step>> {
-        let new = match &document.fields {
-            Fields::Missing => return None,
-            Fields::Kept(step) => return Some(step.clone()),
-            Fields::Sent(fields) => self.accept(fields.decode(before))?,
-        };
-        let after = match before {
-            Some(before) => {
-                let resets = self.context.absent_fields == AbsentFields::Reset;
-                let (after, _) = before.edited(new, resets || !document.values.is_empty());
-                after
-            }
-            None => Step::create(NewStep { task, ..new }, self.context.write),
-        };
-        Some(Box::new(after))
+        values: impl IntoIterator<Item = &'d DocumentValue>,
+    ) {
+        let reimport = self.context.existing.is_some();
+        let values = values.into_iter();
+        for document in values.filter_map(|value| value.document.as_ref()) {
+            document.add_violations(reimport, &mut self.problems.violations);
+        }
     }
 }
 
@@ -190,7 +195,9 @@ fn by_external_id<'a>(
     documents: &[DocumentStep],
 ) -> BTreeMap<&'a ExternalId, &'a Step> {
     let listed: BTreeSet<StepId> = documents.iter().filter_map(|step| step.guid).collect();
-    let unlisted = stored.iter().filter(|step| !listed.contains(&step.guid));
-    let with_id = unlisted.filter_map(|step| Some((step.content.external_id.as_ref()?, step)));
-    with_id.collect()
+    stored
+        .iter()
+        .filter(|step| !listed.contains(&step.guid))
+        .filter_map(|step| Some((step.content.external_id.as_ref()?, step)))
+        .collect()
 }

@@ -1,32 +1,127 @@
-//! Wiring steps: each managed task has exactly one, in the task of the observation
-//! that manages it.
+//! Managed tasks, one for each value of a linked question, and their wiring steps. Each managed
+//! task has exactly one wiring step, in the task of the observation that manages it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use crate::domain::{
-    ids::TaskId,
-    import::{AbsentFields, DocumentPath, Origin},
-    step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    mem::{replace, take},
 };
 
-use super::{ManagedTask, PlannedStep, Planner};
+use crate::domain::{
+    ids::{ProductId, TaskId},
+    import::{AbsentFields, DocumentPath, DocumentStep, Origin},
+    nesting::DepthLimit,
+    step::{NewStep, Step, StepContent, StepKind, SubtaskRef},
+    task::{MAX_TASK_STEPS, ManagedBy},
+    text::Name,
+    violation::Path,
+};
+
+use super::{InheritedFields, Parent, Planner, steps::PlannedStep};
+
+/// A task that a value of a planned step manages.
+pub(super) struct ManagedTask {
+    pub id: TaskId,
+    /// The ids that the document has for it.
+    pub in_document: Vec<TaskId>,
+    /// The path of the value that manages it, or of its step if the value is not in the document.
+    pub value_path: String,
+    /// The product of its wiring step: that of the observation.
+    pub product: ProductId,
+}
 
 impl<'a> Planner<'a> {
+    /// Plans the tasks that a step manages, and returns them in value order.
+    pub(super) fn managed_tasks(
+        &mut self,
+        parent: &mut Parent<'a>,
+        step: &mut Step,
+        document: &'a DocumentStep,
+    ) -> Vec<ManagedTask> {
+        if document.values.is_empty() {
+            // The update keeps the question, and so its managed tasks.
+            parent.keep_managed_tasks(step);
+            let kept = step.managed_tasks().into_iter().map(|task| ManagedTask {
+                id: task,
+                in_document: vec![task],
+                value_path: document.path.clone(),
+                product: step.product,
+            });
+            return kept.collect();
+        }
+        let own_product = step.product;
+        let product = parent.product.unwrap_or(own_product);
+        let question = step.kind.observation_feedback_mut();
+        let Some(question) = question.filter(|question| question.linked) else {
+            return Vec::new();
+        };
+        let mut values = document.values.iter();
+        let mut managed = Vec::with_capacity(question.values.len());
+        for (index, value) in question.values.iter_mut().enumerate() {
+            let in_document = values.next();
+            parent.value_count += 1;
+            if parent.value_count > MAX_TASK_STEPS {
+                self.check_documents(in_document);
+                continue;
+            }
+            let name = Name::parse(value.value.as_str().to_owned());
+            let (Ok(name), Ok(idx)) = (name, i32::try_from(index)) else {
+                continue;
+            };
+            let value_path = format!("{}.feedback_config[0].values[{index}]", document.path);
+            let document = in_document.and_then(|value| value.document.as_deref());
+            let stored = value
+                .link
+                .and_then(|task| parent.existing?.managed.get(&task));
+            if stored.is_none() {
+                let at = document.map_or(&value_path, |document| &document.path);
+                self.limit_depth(DepthLimit::for_managing_task(&Path::root(at)));
+            }
+            let inherited = InheritedFields {
+                managed: ManagedBy {
+                    parent: parent.id,
+                    idx,
+                },
+                name,
+                product,
+            };
+            let tree = match (document, stored) {
+                (None, Some(stored)) if self.absent.fields == AbsentFields::Keep => {
+                    let mut tree = stored.clone();
+                    inherited.apply(&mut tree.task);
+                    tree
+                }
+                _ => self.task(document, &value_path, stored, Some(inherited)),
+            };
+            let id = tree.task.guid;
+            value.link = Some(id);
+            let mut ids = in_document.map_or_else(Vec::new, |value| value.ids.clone());
+            self.task_ids.extend(ids.iter().map(|sent| (*sent, id)));
+            ids.push(id);
+            parent.managed.insert(id, tree);
+            managed.push(ManagedTask {
+                id,
+                in_document: ids,
+                value_path,
+                product: own_product,
+            });
+        }
+        managed
+    }
+
     /// Gives every managed task its wiring step. A step that the document lists for it
     /// keeps its place; the others follow their observation, in value order.
     pub(super) fn place_wiring_steps(
         &mut self,
+        parent: &Parent<'a>,
         mut steps: Vec<PlannedStep<'a>>,
-        stored: &'a [Step],
     ) -> Vec<PlannedStep<'a>> {
-        let stored = stored.iter().filter_map(|step| Some((step.link?, step)));
-        let stored: BTreeMap<TaskId, &'a Step> = stored.collect();
-        let mut listed = ListedSteps::of(&steps);
-        let managed: Vec<Vec<ManagedTask>> = steps
-            .iter_mut()
-            .map(|step| std::mem::take(&mut step.managed))
-            .collect();
+        let stored = parent.existing.into_iter().flat_map(|tree| &tree.steps);
+        let stored = stored.filter_map(|step| Some((step.link?, step)));
+        let stored: BTreeMap<TaskId, &Step> = stored.collect();
+        let mut listed = self.listed_wiring_steps(&steps);
         let mut added: BTreeMap<usize, Vec<PlannedStep<'a>>> = BTreeMap::new();
+        let managed = steps.iter_mut().map(|step| take(&mut step.managed));
+        let managed: Vec<Vec<ManagedTask>> = managed.collect();
         for (observation, tasks) in managed.into_iter().enumerate() {
             for task in tasks {
                 if listed.linked.contains(&task.id) {
@@ -35,12 +130,15 @@ impl<'a> Planner<'a> {
                 let stored = stored.get(&task.id).copied();
                 let step = listed.take(&task).and_then(|index| steps.get_mut(index));
                 // One stored step does not become another one.
-                match step.filter(|step| stored.is_none() || step.before.is_none()) {
+                let is_free = |step: &&mut PlannedStep<'_>| {
+                    stored.is_none() || !self.stored.steps.contains_key(&step.step.guid)
+                };
+                match step.filter(is_free) {
                     Some(step) => self.wire(step, task.id, stored),
                     None => {
-                        let observation_step = steps.get(observation).map(|step| &step.after);
-                        let step = observation_step.map(|it| self.unlisted(task, it, stored));
-                        added.entry(observation).or_default().extend(step);
+                        let step = self.wiring_step(parent.id, task, stored);
+                        let added = added.entry(observation).or_default();
+                        added.push(PlannedStep::unlisted(step));
                     }
                 }
             }
@@ -55,53 +153,66 @@ impl<'a> Planner<'a> {
 
     /// Makes a listed step the wiring step of a task. If it is stored, the document lists it without its
     /// id.
-    fn wire(&self, listed: &mut PlannedStep<'a>, task: TaskId, stored: Option<&'a Step>) {
-        let Some(step) = stored else {
-            listed.after.link = Some(task);
+    fn wire(&self, listed: &mut PlannedStep<'a>, task: TaskId, stored: Option<&Step>) {
+        let Some(stored) = stored else {
+            listed.step.link = Some(task);
             return;
         };
-        let sent = std::mem::replace(&mut *listed.after, step.clone());
-        listed.after.content = sent.content;
+        let sent = replace(&mut listed.step, stored.clone());
+        listed.step.content = sent.content;
         let question = sent.kind.into_feedback();
-        if question.is_some() || self.context.absent_fields == AbsentFields::Reset {
-            listed.after.kind.set_feedback(question);
+        if question.is_some() || self.absent.fields == AbsentFields::Reset {
+            listed.step.kind.set_feedback(question);
         }
-        listed.before = Some(step);
-        listed.origin = Origin::unlisted();
     }
 
-    /// A wiring step that the document does not list.
-    fn unlisted(
-        &self,
-        managed: ManagedTask,
-        observation: &Step,
-        stored: Option<&'a Step>,
-    ) -> PlannedStep<'a> {
-        let step = match (stored, self.context.absent_fields) {
-            (Some(step), AbsentFields::Keep) => PlannedStep::unchanged(step),
-            (Some(step), AbsentFields::Reset) => PlannedStep::without_fields(step),
-            (None, _) => {
-                let (task, product) = (managed.id, observation.product);
+    /// The wiring step of a task for which the document lists none.
+    fn wiring_step(&mut self, parent: TaskId, managed: ManagedTask, stored: Option<&Step>) -> Step {
+        let step = match stored {
+            Some(stored) => {
+                let mut step = stored.clone();
+                if self.absent.fields == AbsentFields::Reset {
+                    step.content = StepContent::default();
+                    step.kind.set_feedback(None);
+                }
+                step
+            }
+            None => {
+                let (task, product) = (managed.id, managed.product);
                 let new = NewStep {
-                    task: observation.task,
+                    task: parent,
                     product,
                     // The title is set when references are resolved.
                     title: String::new(),
-                    kind: StepKind::of_subtask(SubtaskRef { task, product }),
+                    kind: StepKind::for_subtask(SubtaskRef { task, product }),
                     content: StepContent::default(),
                 };
-                let after = Step {
+                Step {
                     link: Some(task),
                     ..Step::create(new, self.context.write)
-                };
-                PlannedStep::unlisted(None, after)
+                }
             }
         };
         let path = DocumentPath::OfValue(managed.value_path);
-        PlannedStep {
-            origin: Origin { guid: None, path },
-            ..step
+        let origin = Origin { guid: None, path };
+        self.origins.steps.insert(step.guid, origin);
+        step
+    }
+
+    fn listed_wiring_steps(&self, steps: &[PlannedStep<'_>]) -> ListedSteps {
+        let mut listed = ListedSteps::default();
+        for (index, PlannedStep { step, document, .. }) in steps.iter().enumerate() {
+            let link = document.and_then(|document| document.link);
+            if let Some(task) = step.link {
+                listed.linked.insert(task);
+            } else if let Some(subtask) = step.kind.subtask()
+                // A stored step becomes one only if it is listed as one, as after it was unlinked.
+                && (link.is_some() || !self.stored.steps.contains_key(&step.guid))
+            {
+                listed.add(index, link, subtask.task);
+            }
         }
+        listed
     }
 }
 
@@ -124,22 +235,6 @@ struct ListedSteps {
 }
 
 impl ListedSteps {
-    fn of(steps: &[PlannedStep<'_>]) -> Self {
-        let mut listed = Self::default();
-        for (index, step) in steps.iter().enumerate() {
-            let link = step.document.and_then(|document| document.link);
-            if let Some(task) = step.after.link {
-                listed.linked.insert(task);
-            } else if let Some(subtask) = step.after.kind.subtask()
-                // A stored step becomes one only if it is listed as one, as after it was unlinked.
-                && (step.before.is_none() || link.is_some())
-            {
-                listed.add(index, link, subtask.task);
-            }
-        }
-        listed
-    }
-
     /// Adds a step that may become a wiring step. `link` and `subtask` are the document's ids of its tasks.
     fn add(&mut self, index: usize, link: Option<TaskId>, subtask: TaskId) {
         let name = match link {
@@ -196,6 +291,7 @@ mod tests {
                     id: TaskId(Uuid::nil()),
                     in_document,
                     value_path: String::new(),
+                    product: ProductId::new(1).expect("a product"),
                 };
                 prop_assert_eq!(listed.take(&task), expected);
                 if let Some(index) = expected {
