@@ -284,7 +284,6 @@ impl Client {
             trust,
             credentials,
             retry,
-            flags,
         } = connection;
         Ok(Self {
             caller: CallerMetadata::new(credentials, scopes)?,
@@ -295,7 +294,7 @@ impl Client {
                 Credentials::Token(_) => None,
             },
             retry: *retry,
-            flags: flags.clone(),
+            flags: connection.flags(),
             answered: AtomicBool::new(false),
             notified: AtomicBool::new(false),
         })

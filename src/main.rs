@@ -10,9 +10,8 @@ use anyhow::Context;
 use expertise::{
     auth::{self, SignError},
     cli::{self, CliError},
-    config::{
-        AuthMode, Command, Config, ConfigError, DeletedAccount, Format, Invocation, TableLayout,
-    },
+    config::{AuthMode, Command, Config, ConfigError, DatabaseConfig, Format, TableLayout},
+    domain::ids::AccountId,
     server::{self, Server, StartError},
     store::{self, OpenError, SchemaChange, WholeDatabaseError},
     telemetry, version,
@@ -22,7 +21,6 @@ use tokio::{
     runtime::Runtime,
     signal::unix::{self, SignalKind},
 };
-use tracing::{Level, enabled, warn};
 
 /// Exit code when nothing was started because settings are wrong.
 const WRONG_SETTINGS: u8 = 2;
@@ -33,16 +31,15 @@ const WRONG_SETTINGS: u8 = 2;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let invocation = match Invocation::of_process(version::text()) {
-        Ok(invocation) => invocation,
+    let command = match Command::from_process(version::text()) {
+        Ok(command) => command,
         Err(ConfigError::Usage(error)) => error.exit(),
-        Err(ConfigError::Settings(wrong)) => return wrong_settings(wrong),
+        Err(ConfigError::Settings(faults)) => return wrong_settings(faults),
     };
-    match run(&invocation) {
+    match run(command) {
         Ok(code) => code,
         Err(error) => {
-            let message = invocation.with_names_as_given(&format!("{error:#}"));
-            cli::print_message(message);
+            cli::print_message(format!("{error:#}"));
             match is_wrong_setting(&error) {
                 true => ExitCode::from(WRONG_SETTINGS),
                 false => ExitCode::FAILURE,
@@ -70,102 +67,99 @@ fn is_wrong_setting(error: &anyhow::Error) -> bool {
         || sign.is_some_and(SignError::is_wrong_setting)
 }
 
-fn run(invocation: &Invocation) -> anyhow::Result<ExitCode> {
+fn run(command: Command) -> anyhow::Result<ExitCode> {
     let command_line = || expertise::config::command_line(version::text());
-    if let Command::Config(_) | Command::Token(..) = invocation.command {
-        for warning in &invocation.warnings {
-            cli::print_message(warning);
-        }
-    }
-    match &invocation.command {
-        Command::Config(effective) => cli::print(effective)?,
-        Command::Token(signing, grant) => {
+    match &command {
+        Command::Config {
+            check: false,
+            effective,
+            ..
+        } => cli::print(effective)?,
+        Command::Token { signing, grant } => {
             cli::print(&format!("{}\n", auth::sign(signing, grant)?))?;
         }
         Command::New(args) => cli::new_guide(args)?,
-        Command::Completions(shell) => cli::completions(command_line(), *shell)?,
-        Command::Man(page) => cli::man(command_line(), page.as_deref())?,
-        // Only these commands and `translate` write a log, so only they start it.
-        Command::Serve(config)
-        | Command::CheckConfig(config)
-        | Command::Accounts(config, _)
-        | Command::DeleteAccount(config, ..)
-        | Command::Copy(config, _)
-        | Command::Migrate { config, .. } => {
-            telemetry::start(&config.log);
-            for warning in &invocation.warnings {
-                // The filter of the log may leave warnings out.
-                match enabled!(Level::WARN) {
-                    true => warn!("{warning}"),
-                    false => cli::print_message(warning),
-                }
-            }
-            return run_async(invocation);
-        }
-        Command::Translate(settings) => {
-            telemetry::start(&settings.log);
-            return run_async(invocation);
-        }
-        Command::TranslationWork(..) | Command::Client(_) | Command::Health(_) => {
-            return run_async(invocation);
-        }
+        Command::Completions { shell } => cli::completions(command_line(), *shell)?,
+        Command::Man { command } => cli::man(command_line(), command.as_deref())?,
+        // Only these commands write a log, so only they start it.
+        Command::Serve(config) | Command::Config { config, .. } => telemetry::start(&config.log),
+        Command::Accounts { config, .. }
+        | Command::Copy { config, .. }
+        | Command::Migrate { config, .. } => telemetry::start(&config.log),
+        Command::Translate {
+            list: false,
+            config,
+            ..
+        } => telemetry::start(&config.log),
+        Command::Translate { .. } | Command::Client(_) | Command::Health { .. } => {}
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_async(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let runtime = Runtime::new().context("cannot start the runtime")?;
-    let outcome = runtime.block_on(async {
-        match &invocation.command {
-            Command::Serve(config) => serve(config).await?,
-            Command::CheckConfig(config) => return check(invocation, config).await,
-            Command::Migrate { config, layout } => migrate(config, *layout).await?,
-            Command::Accounts(config, format) => {
-                let accounts = store::accounts(&config.database).await?;
-                cli::print_accounts(&accounts, *format)?;
-            }
-            Command::DeleteAccount(config, account, format) => {
-                return delete_account(config, account, *format).await;
-            }
-            Command::Copy(config, from) => {
-                let tables = store::copy(from, &config.database, config.migrate).await?;
-                cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
-            }
-            Command::Translate(settings) => return Ok(cli::translate(settings).await?),
-            Command::TranslationWork(settings, format) => {
-                cli::list_translation_work(settings, *format).await?;
-            }
-            Command::Client(command) => return Ok(cli::run(command).await?),
-            Command::Health(server) => cli::health(server).await?,
-            Command::Config(_)
-            | Command::Token(..)
-            | Command::New(_)
-            | Command::Completions(_)
-            | Command::Man(_) => {}
-        }
-        Ok(ExitCode::SUCCESS)
-    });
+    let outcome = runtime.block_on(run_async(command));
     // The shutdown grace is over: background tasks are not waited for.
     runtime.shutdown_background();
     outcome
 }
 
+async fn run_async(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(config) => serve(*config.0).await?,
+        Command::Config {
+            check: true,
+            config,
+            ..
+        } => return check(&config).await,
+        Command::Migrate { config, distribute } => {
+            let layout = match distribute {
+                true => TableLayout::Distributed,
+                false => TableLayout::Plain,
+            };
+            migrate(&config.database, layout).await?;
+        }
+        Command::Accounts {
+            id: Some(account),
+            force,
+            output,
+            config,
+            ..
+        } => return delete_account(&config.database, &account, force, output.format).await,
+        Command::Accounts { output, config, .. } => {
+            let accounts = store::accounts(&config.database.url).await?;
+            cli::print_accounts(&accounts, output.format)?;
+        }
+        Command::Copy { config, from } => {
+            let DatabaseConfig { url, migrate, .. } = &config.database;
+            let tables = store::copy(&from, url, *migrate).await?;
+            cli::print_copied(tables.iter().map(|table| (table.name, table.rows)))?;
+        }
+        Command::Translate {
+            list: true,
+            format,
+            config,
+        } => cli::list_translation_work(&config, format).await?,
+        Command::Translate { config, .. } => return Ok(cli::translate(&config).await?),
+        Command::Client(command) => return Ok(cli::run(&command).await?),
+        Command::Health { output, config } => cli::health(&config, output.format).await?,
+        Command::Config { .. }
+        | Command::Token { .. }
+        | Command::New(_)
+        | Command::Completions { .. }
+        | Command::Man { .. } => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Says what a server would do to the schema, or each reason why it would not serve.
-async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitCode> {
+async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let change = match server::check(config).await {
         Ok(change) => change,
-        Err(errors) => {
-            let errors = errors.iter().map(ToString::to_string);
-            let named = errors.map(|error| invocation.with_names_as_given(&error));
-            return Ok(wrong_settings(named));
-        }
+        Err(errors) => return Ok(wrong_settings(errors)),
     };
     let schema = match change {
         SchemaChange::Created => "creates the schema",
         SchemaChange::Migrated => "brings the schema up to date",
         SchemaChange::Current => "finds the schema up to date",
     };
-    let (newest, database) = (store::schema(), config.database.address());
+    let (newest, database) = (store::schema(), config.database.url.address());
     cli::print(&format!(
         "`expertise serve` can start: it {schema} ({newest}) in {database}\n"
     ))?;
@@ -173,8 +167,8 @@ async fn check(invocation: &Invocation, config: &Config) -> anyhow::Result<ExitC
 }
 
 /// Brings the schema up to date, or creates it in this layout, and says what was done.
-async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
-    let change = store::migrate(&config.database, layout).await?;
+async fn migrate(database: &DatabaseConfig, layout: TableLayout) -> anyhow::Result<()> {
+    let change = store::migrate(&database.url, layout).await?;
     let done = match change {
         SchemaChange::Created => "created the schema",
         SchemaChange::Migrated => "brought the schema up to date",
@@ -184,7 +178,7 @@ async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
         TableLayout::Plain => done.to_owned(),
         TableLayout::Distributed => format!("{done}, with distributed tables"),
     };
-    let (schema, database) = (store::schema(), config.database.address());
+    let (schema, database) = (store::schema(), database.url.address());
     cli::print(&format!("{done} ({schema}) in {database}\n"))?;
     Ok(())
 }
@@ -192,30 +186,30 @@ async fn migrate(config: &Config, layout: TableLayout) -> anyhow::Result<()> {
 /// Deletes an account, after a question unless that is not wanted. One without rows is no error, so
 /// that the command can be repeated.
 async fn delete_account(
-    config: &Config,
-    account: &DeletedAccount,
+    database: &DatabaseConfig,
+    account: &AccountId,
+    force: bool,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
-    let DeletedAccount { id, force } = account;
-    let accounts = store::accounts(&config.database).await?;
-    let found = accounts.iter().find(|it| it.account == id.as_str());
+    let accounts = store::accounts(&database.url).await?;
+    let found = accounts.iter().find(|it| it.account == account.as_str());
     let rows = match found {
         Some(found) if !force && !cli::agrees_to_delete_account(found)? => {
             return Ok(ExitCode::FAILURE);
         }
-        Some(_) => store::delete_account(&config.database, id).await?,
+        Some(_) => store::delete_account(&database.url, account).await?,
         None => {
-            let database = config.database.address();
-            cli::print_message(format!("{database} has nothing of account {id}"));
+            let database = database.url.address();
+            cli::print_message(format!("{database} has nothing of account {account}"));
             0
         }
     };
-    cli::print_deleted_account(id.as_str(), rows, format)?;
+    cli::print_deleted_account(account.as_str(), rows, format)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Serves until SIGTERM or SIGINT.
-async fn serve(config: &Config) -> anyhow::Result<()> {
+async fn serve(config: Config) -> anyhow::Result<()> {
     let mut terminate = listen_for(SignalKind::terminate(), "SIGTERM")?;
     let mut interrupt = listen_for(SignalKind::interrupt(), "SIGINT")?;
     // Without a listener the signal kills the process when SQLite reaches the limit for
@@ -227,13 +221,14 @@ async fn serve(config: &Config) -> anyhow::Result<()> {
             _ = interrupt.recv() => {}
         }
     });
+    let plain = config.auth == AuthMode::Header && config.tls.is_none();
+    let explains_first_call = io::stdout().is_terminal() && config.reflection && plain;
     let server = tokio::select! {
-        server = Server::bind(config.clone()) => server?,
+        server = Server::bind(config) => server?,
         () = &mut stop => return Ok(()),
     };
     let mut start_message = format!("{}\n", server.start_line());
-    let plain = config.auth == AuthMode::Header && config.tls.is_none();
-    if io::stdout().is_terminal() && config.reflection && plain {
+    if explains_first_call {
         start_message.push_str(&server.first_call());
     }
     // A closed standard output does not stop the server.

@@ -136,7 +136,7 @@ pub async fn check(config: &Config) -> Result<SchemaChange, Vec<StartError>> {
     errors.extend(tls.err().map(StartError::from));
     let authenticator = authenticator(&config.auth).await;
     errors.extend(authenticator.err().map(StartError::from));
-    match store::check(&config.database, config.migrate).await {
+    match store::check(&config.database.url, config.database.migrate).await {
         Ok(change) if errors.is_empty() => Ok(change),
         checked => {
             errors.extend(checked.err().map(StartError::from));
@@ -152,15 +152,15 @@ impl Server {
         let tls = open_tls(&config).await?;
         let authenticator = authenticator(&config.auth).await?;
         let (listener, address) = listen("EXPERTISE_LISTEN", config.listen)?;
-        let metrics = config.metrics_listen;
+        let metrics = config.telemetry.metrics_listen;
         let metrics = metrics.map(|address| listen("EXPERTISE_METRICS_LISTEN", address));
         let metrics = metrics.transpose()?;
-        let traces = config.otlp_endpoint.as_ref().map(Traces::start);
+        let traces = config.telemetry.otlp_endpoint.as_ref().map(Traces::start);
         let traces = traces.transpose()?;
         let call_limits = CallLimits {
-            request_timeout: config.request_timeout,
-            max_message_bytes: config.max_message_bytes,
-            max_inflight_bytes: config.max_inflight_bytes,
+            request_timeout: config.limits.request_timeout,
+            max_message_bytes: config.limits.max_message_bytes,
+            max_inflight_bytes: config.limits.max_inflight_bytes,
         };
         let tracer = traces.as_ref().map(Traces::tracer);
         let middleware = Arc::new(Middleware::new(authenticator, call_limits, tracer));
@@ -170,7 +170,7 @@ impl Server {
         if config.reflection {
             routes = with_reflection(routes)?;
         }
-        let connections = Connections::within_descriptors(config.database_max_connections);
+        let connections = Connections::within_descriptors(config.database.max_connections);
         let operations = metrics.map(|(listener, address)| OperationsPort {
             listener,
             address,
@@ -214,7 +214,7 @@ impl Server {
             "expertise {} listening on {} ({}, auth {}{})",
             env!("CARGO_PKG_VERSION"),
             self.address,
-            self.config.database.address(),
+            self.config.database.url.address(),
             self.config.auth,
             metrics.unwrap_or_default(),
         )
@@ -277,13 +277,13 @@ impl Server {
         };
         let mut monitoring = None;
         if let Some(store) = &store {
-            let max_message_bytes = config.max_message_bytes;
+            let max_message_bytes = config.limits.max_message_bytes;
             routes.open(grpc::routes(store.clone(), Limits { max_message_bytes }));
             if let Some(endpoint) = endpoint {
                 endpoint.add_store(store.clone());
             }
             health.start().await;
-            let address = config.database.address();
+            let address = config.database.url.address();
             let following = health.clone().follow_database(store.clone(), address);
             let retention = store.clone().enforce_retention();
             monitoring = Some([
@@ -294,14 +294,17 @@ impl Server {
             started();
             shutdown.await;
         }
-        let deadline = Instant::now() + config.shutdown_grace;
+        let deadline = Instant::now() + config.limits.shutdown_grace;
         info!("shutting down");
         health.shut_down().await;
         if let Some(store) = &store {
             store.end_waits();
         }
         drop(drain);
-        let drained = drain_until(deadline - closing_time(config.shutdown_grace), &mut serving);
+        let drained = drain_until(
+            deadline - closing_time(config.limits.shutdown_grace),
+            &mut serving,
+        );
         tokio::select! {
             () = drained => {}
             () = connections.close_idle() => {}
@@ -317,16 +320,16 @@ impl Server {
 
 async fn open_store(config: &Config) -> Result<Store, OpenError> {
     Store::open(store::Options {
-        database: config.database.clone(),
-        migrate: config.migrate,
-        max_connections: config.database_max_connections,
-        max_message_bytes: config.max_message_bytes,
+        database: config.database.url.clone(),
+        migrate: config.database.migrate,
+        max_connections: config.database.max_connections,
+        max_message_bytes: config.limits.max_message_bytes,
         history: store::HistoryOptions {
-            automatic_revisions: config.automatic_revisions,
-            deleted_task_retention: config.deleted_task_retention,
+            automatic_revisions: config.history.automatic_revisions,
+            deleted_task_retention: config.history.deleted_task_retention,
             codec: grpc::GUIDE_CODEC,
         },
-        changes_retention: config.changes_retention,
+        changes_retention: config.history.changes_retention,
     })
     .await
 }

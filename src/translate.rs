@@ -113,7 +113,7 @@ pub async fn run(
             .map_err(|reason| TranslateError::NoEngine {
                 reason,
                 start: program(config.engine),
-                url: config.engine_url.clone(),
+                url: config.engine_url().to_owned(),
             })?;
         run.translate_all().await
     };
@@ -154,7 +154,7 @@ fn program(engine: EngineKind) -> &'static str {
 }
 
 fn engine(config: &TranslateConfig) -> Result<Box<dyn Engine>, reqwest::Error> {
-    let (url, timeout) = (config.engine_url.as_str(), config.timeout);
+    let (url, timeout) = (config.engine_url(), config.timeout);
     Ok(match config.engine {
         EngineKind::LibreTranslate => {
             let key = config.engine_api_key.clone();

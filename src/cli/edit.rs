@@ -54,7 +54,7 @@ pub(super) async fn edit(
     let file = EditedFile::new(&document::text(&stored.document)?)?;
     // Ctrl-C in an editor must not end this program, which still has to name the file.
     let _interrupts = interrupts()?;
-    let result = edit_file(client, args.editor(), &stored, file).await?;
+    let result = edit_file(client, &args.editor(), &stored, file).await?;
     match format {
         Format::Text => print(&result.text)?,
         Format::Json => out::print_json(&result.json)?,

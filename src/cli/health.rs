@@ -18,12 +18,8 @@ use crate::{
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks a server for its health; anything but SERVING is a failure.
-pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
-    let HealthConfig {
-        server,
-        trust,
-        format,
-    } = config;
+pub async fn health(config: &HealthConfig, format: Format) -> Result<(), CliError> {
+    let HealthConfig { server, trust } = config;
     let check = async {
         let channel = client::connect(server, trust).await?;
         let request = HealthCheckRequest::default();
@@ -44,7 +40,7 @@ pub async fn health(config: &HealthConfig) -> Result<(), CliError> {
         let message = format!("{server} does not answer within {HEALTH_TIMEOUT:?}");
         Err(CliError::NotServing(message))
     })?;
-    if *format == Format::Json {
+    if format == Format::Json {
         out::print(&format!(
             "{}\n",
             json!({"server": server, "status": status.as_str_name()})

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint, builder::NonEmptyStringValueParser};
 
 use super::{
     TaskRef,
@@ -116,10 +116,10 @@ pub struct ReferencesArgs {
     #[arg(long, value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: Option<TaskRef>,
     /// What sets and reads this variable, such as components.1204.charge_light
-    #[arg(long, value_name = "NAME", value_parser = value::text)]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub variable: Option<String>,
     /// Only what has this answer, or compares with it
-    #[arg(long, value_name = "KEY", requires = "variable", value_parser = value::text)]
+    #[arg(long, value_name = "KEY", requires = "variable", value_parser = NonEmptyStringValueParser::new())]
     pub answer: Option<String>,
 }
 

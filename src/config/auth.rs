@@ -1,11 +1,19 @@
-//! How callers are authenticated, and the settings of it.
+//! How callers are authenticated, and how tokens are signed.
 
-use std::{fmt, net::SocketAddr, path::PathBuf};
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint, builder::NonEmptyStringValueParser};
 use http::Uri;
 
-use super::{WrongSetting, secret::SigningSecret, settings::GivenSettings, value};
+use super::{
+    read::{Checked, unset, wrong},
+    secret::SigningSecret,
+    value,
+};
+use crate::domain::{
+    caller::{Scope, Subject},
+    ids::AccountId,
+};
 
 /// Where the account of a call is taken from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,10 +25,18 @@ pub enum AuthMode {
     Jwt(TokenRules),
 }
 
+impl fmt::Display for AuthMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "header",
+            Self::Jwt(_) => "jwt",
+        })
+    }
+}
+
 /// Which tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRules {
-    /// Where the keys come from that tokens are checked with.
     pub keys: KeySource,
     /// What a token's `iss` must be.
     pub issuer: String,
@@ -28,10 +44,185 @@ pub struct TokenRules {
     pub audience: String,
 }
 
+/// Where the keys come from that tokens are checked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A secret, for HS256.
+    Secret(SigningSecret),
+    /// A file with such a secret, which only its owner may access.
+    SecretFile(PathBuf),
+    /// A public key in PEM, for RS256, ES256 or EdDSA, depending on its type.
+    PublicKeyFile(PathBuf),
+    /// A JSON Web Key Set in a file.
+    KeySetFile(PathBuf),
+    /// A JSON Web Key Set behind `http` or `https`.
+    KeySetUrl(Uri),
+}
+
+impl KeySource {
+    /// The setting that names the keys.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            Self::Secret(_) => "EXPERTISE_JWT_SECRET",
+            Self::SecretFile(_) => "EXPERTISE_JWT_SECRET_FILE",
+            Self::PublicKeyFile(_) => "EXPERTISE_JWT_PUBLIC_KEY_FILE",
+            Self::KeySetFile(_) => "EXPERTISE_JWT_JWKS_FILE",
+            Self::KeySetUrl(_) => "EXPERTISE_JWT_JWKS_URL",
+        }
+    }
+
+    /// The file or URL of the keys; empty for a secret.
+    pub fn location(&self) -> String {
+        match self {
+            Self::Secret(_) => String::new(),
+            Self::SecretFile(path) | Self::PublicKeyFile(path) | Self::KeySetFile(path) => {
+                path.display().to_string()
+            }
+            Self::KeySetUrl(url) => url.to_string(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum AuthKind {
+    Header,
+    Jwt,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Accounts and tokens")]
+pub(super) struct AuthSettings {
+    /// header: metadata x-account-id (required), x-subject and x-scopes are trusted; on any address but loopback it must be set explicitly. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
+    #[arg(
+        long,
+        env = "EXPERTISE_AUTH",
+        value_name = "header|jwt",
+        hide_possible_values = true
+    )]
+    auth: Option<AuthKind>,
+    /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
+    #[arg(
+        long,
+        env = "EXPERTISE_JWT_SECRET",
+        value_name = "SECRET",
+        value_parser = value::signing_secret
+    )]
+    jwt_secret: Option<SigningSecret>,
+    /// Tokens are signed with the secret in this file of mode 600, of 32 bytes at least (HS256); the end of its line does not count; a group may read a file of root, as systemd and Kubernetes give them to a service; read again every five seconds
+    #[arg(long, env = "EXPERTISE_JWT_SECRET_FILE", value_name = "PATH")]
+    jwt_secret_file: Option<PathBuf>,
+    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
+    #[arg(long, env = "EXPERTISE_JWT_PUBLIC_KEY_FILE", value_name = "PATH")]
+    jwt_public_key_file: Option<PathBuf>,
+    /// Tokens are signed with a key of this JSON Web Key Set; read again every five seconds
+    #[arg(long, env = "EXPERTISE_JWT_JWKS_FILE", value_name = "PATH")]
+    jwt_jwks_file: Option<PathBuf>,
+    /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, every ten minutes, and for a key id that is not known, but then at most every ten seconds
+    #[arg(
+        long,
+        env = "EXPERTISE_JWT_JWKS_URL",
+        value_name = "URL",
+        value_parser = value::http_url
+    )]
+    jwt_jwks_url: Option<Uri>,
+    /// What a token's iss must be; required with jwt
+    #[arg(
+        long,
+        env = "EXPERTISE_JWT_ISSUER",
+        value_name = "TEXT",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    jwt_issuer: Option<String>,
+    /// What a token's aud must be or contain; required with jwt
+    #[arg(
+        long,
+        env = "EXPERTISE_JWT_AUDIENCE",
+        value_name = "TEXT",
+        value_parser = NonEmptyStringValueParser::new()
+    )]
+    jwt_audience: Option<String>,
+}
+
+impl AuthSettings {
+    /// The mode of a server that listens on this address. Settings of tokens are refused in a
+    /// mode without tokens: to ignore them would trust every caller, although tokens are meant.
+    pub fn check(self, listen: SocketAddr) -> Result<AuthMode, String> {
+        if self.auth == Some(AuthKind::Jwt) {
+            let (keys, issuer, audience) = self.token_settings()?;
+            let keys = keys.ok_or_else(|| {
+                let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
+                    EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
+                unset("EXPERTISE_JWT_SECRET", expected)
+            })?;
+            return Ok(AuthMode::Jwt(TokenRules {
+                keys,
+                issuer,
+                audience,
+            }));
+        }
+        let is_explicit = self.auth.is_some();
+        let names = [
+            self.jwt_issuer.as_ref().map(|_| "EXPERTISE_JWT_ISSUER"),
+            self.jwt_audience.as_ref().map(|_| "EXPERTISE_JWT_AUDIENCE"),
+        ];
+        let sources = self.key_sources().into_iter().flatten();
+        let mut given = sources
+            .map(|keys| keys.setting())
+            .chain(names.into_iter().flatten());
+        if let Some(given) = given.next() {
+            let expected = format!("jwt, as {given} is set");
+            return Err(match is_explicit {
+                true => wrong("EXPERTISE_AUTH", "header", expected),
+                false => unset("EXPERTISE_AUTH", expected),
+            });
+        }
+        if !is_explicit && !listen.ip().is_loopback() {
+            return Err(wrong(
+                "EXPERTISE_LISTEN",
+                listen,
+                "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
+                 EXPERTISE_AUTH=header trusts the account that any caller names",
+            ));
+        }
+        Ok(AuthMode::Header)
+    }
+
+    fn key_sources(self) -> [Option<KeySource>; 5] {
+        [
+            self.jwt_secret.map(KeySource::Secret),
+            self.jwt_secret_file.map(KeySource::SecretFile),
+            self.jwt_public_key_file.map(KeySource::PublicKeyFile),
+            self.jwt_jwks_file.map(KeySource::KeySetFile),
+            self.jwt_jwks_url.map(KeySource::KeySetUrl),
+        ]
+    }
+
+    /// Where keys come from, the issuer and the audience.
+    fn token_settings(mut self) -> Result<(Option<KeySource>, String, String), String> {
+        let missing = |setting| unset(setting, "set, as tokens are checked against it");
+        let issuer = self.jwt_issuer.take();
+        let audience = self.jwt_audience.take();
+        let mut sources = self.key_sources().into_iter().flatten();
+        let keys = sources.next();
+        if let (Some(keys), Some(other)) = (&keys, sources.next()) {
+            let expected = format!(
+                "unset, as {} is set: keys come from one place",
+                keys.setting()
+            );
+            return Err(wrong(other.setting(), other.location(), expected));
+        }
+        Ok((
+            keys,
+            issuer.ok_or_else(|| missing("EXPERTISE_JWT_ISSUER"))?,
+            audience.ok_or_else(|| missing("EXPERTISE_JWT_AUDIENCE"))?,
+        ))
+    }
+}
+
 /// How tokens are signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenSigning {
-    /// The key.
     pub key: SigningKey,
     /// The token's `iss`.
     pub issuer: String,
@@ -50,121 +241,43 @@ pub enum SigningKey {
     PrivateKeyFile(PathBuf),
 }
 
-/// Where the keys come from that tokens are checked with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeySource {
-    /// A secret, for HS256.
-    Secret(SigningSecret),
-    /// A file with such a secret, which only its owner may access.
-    SecretFile(PathBuf),
-    /// A public key in PEM, for RS256, ES256 or EdDSA, depending on its type.
-    PublicKeyFile(PathBuf),
-    /// A JSON Web Key Set in a file.
-    KeySetFile(PathBuf),
-    /// A JSON Web Key Set behind `http` or `https`.
-    KeySetUrl(Uri),
-}
-
-impl fmt::Display for AuthMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header => f.write_str("header"),
-            Self::Jwt(_) => f.write_str("jwt"),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum AuthKind {
-    Header,
-    Jwt,
-}
-
 #[derive(Args)]
-pub(super) struct AuthSettings {
-    /// header: metadata x-account-id (required), x-subject and x-scopes are trusted; on any address but loopback it must be set explicitly. jwt: authorization: Bearer TOKEN [default: header on a loopback address]
-    #[arg(value_name = "header|jwt", hide_possible_values = true)]
-    auth: Option<AuthKind>,
-    /// Tokens are signed with this secret of 32 bytes at least (HS256); set it in the environment or the file, as other users of the machine see flags
-    #[arg(value_name = "SECRET", value_parser = value::signing_secret)]
-    jwt_secret: Option<SigningSecret>,
-    /// Tokens are signed with the secret in this file of mode 600, of 32 bytes at least (HS256); read again every five seconds
-    #[arg(value_name = "PATH", value_parser = value::path)]
-    jwt_secret_file: Option<PathBuf>,
-    /// Tokens are signed with the private key of this public key in PEM (RS256, ES256 or EdDSA, depending on its type); read again every five seconds
-    #[arg(value_name = "PATH", value_parser = value::path)]
-    jwt_public_key_file: Option<PathBuf>,
-    /// Tokens are signed with a key of this JSON Web Key Set; read again every five seconds
-    #[arg(value_name = "PATH", value_parser = value::path)]
-    jwt_jwks_file: Option<PathBuf>,
-    /// Tokens are signed with a key of the JSON Web Key Set behind this http or https URL; fetched at start, every ten minutes, and for a key id that is not known
-    #[arg(value_name = "URL", value_parser = value::http_url)]
-    jwt_jwks_url: Option<Uri>,
-    /// What a token's iss must be; required with jwt
-    #[arg(value_name = "TEXT", value_parser = value::text)]
-    jwt_issuer: Option<String>,
-    /// What a token's aud must be or contain; required with jwt
-    #[arg(value_name = "TEXT", value_parser = value::text)]
-    jwt_audience: Option<String>,
+pub struct SigningSettings {
+    /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set of the server verifies
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    private_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    auth: AuthSettings,
 }
 
-/// One of these must be set in `jwt` mode.
-const KEY_SOURCES: [&str; 5] = [
-    "jwt_secret",
-    "jwt_secret_file",
-    "jwt_public_key_file",
-    "jwt_jwks_file",
-    "jwt_jwks_url",
-];
+impl Checked for TokenSigning {
+    type Settings = SigningSettings;
 
-impl AuthSettings {
-    /// The mode of a server that listens on this address. Settings of tokens are refused in a
-    /// mode without tokens: to ignore them would trust every caller, although tokens are meant.
-    pub fn for_serving(
-        self,
-        given: &GivenSettings,
-        listen: SocketAddr,
-    ) -> Result<AuthMode, WrongSetting> {
-        if self.auth == Some(AuthKind::Jwt) {
-            return self.rules(given).map(AuthMode::Jwt);
-        }
-        let of_tokens = KEY_SOURCES.into_iter();
-        let mut of_tokens = of_tokens.chain(["jwt_issuer", "jwt_audience"]);
-        if let Some(name) = of_tokens.find_map(|key| given.named(key)) {
-            return Err(given.wrong("auth", format!("jwt, as {name} is set")));
-        }
-        if self.auth.is_none() && !listen.ip().is_loopback() {
-            return Err(given.wrong(
-                "listen",
-                "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
-                 EXPERTISE_AUTH=header trusts the account that any caller names",
-            ));
-        }
-        Ok(AuthMode::Header)
+    fn check(settings: SigningSettings) -> Result<Self, Vec<String>> {
+        settings.check().map_err(|fault| vec![fault])
     }
+}
 
-    /// How tokens are signed, even if the setting `auth` is not given: with this private key, or
+impl SigningSettings {
+    /// How tokens are signed, even if the setting `auth` is not given: with the private key, or
     /// with the secret of the server.
-    pub fn for_signing(
-        self,
-        given: &GivenSettings,
-        private_key_file: Option<PathBuf>,
-    ) -> Result<TokenSigning, WrongSetting> {
-        if self.auth == Some(AuthKind::Header) {
-            return Err(given.wrong("auth", "jwt, as there are no tokens with header"));
+    fn check(self) -> Result<TokenSigning, String> {
+        if self.auth.auth == Some(AuthKind::Header) {
+            let expected = "jwt, as there are no tokens with header";
+            return Err(wrong("EXPERTISE_AUTH", "header", expected));
         }
-        let (keys, issuer, audience) = self.parts(given)?;
-        let key = match (private_key_file, keys) {
+        let (keys, issuer, audience) = self.auth.token_settings()?;
+        let key = match (self.private_key_file, keys) {
             (Some(path), _) => SigningKey::PrivateKeyFile(path),
             (None, Some(KeySource::Secret(secret))) => SigningKey::Secret(secret),
             (None, Some(KeySource::SecretFile(path))) => SigningKey::SecretFile(path),
             (None, Some(_) | None) => {
-                let min = SigningSecret::MIN;
                 let expected = format!(
-                    "the secret that signs tokens, of {min} bytes at least, or --private-key-file \
-                     the file of a key"
+                    "the secret that signs tokens, of {} bytes at least, or --private-key-file \
+                     the file of a key",
+                    SigningSecret::MIN_BYTES
                 );
-                return Err(given.wrong("jwt_secret", expected));
+                return Err(unset("EXPERTISE_JWT_SECRET", expected));
             }
         };
         Ok(TokenSigning {
@@ -173,49 +286,32 @@ impl AuthSettings {
             audience,
         })
     }
+}
 
-    fn rules(self, given: &GivenSettings) -> Result<TokenRules, WrongSetting> {
-        let (keys, issuer, audience) = self.parts(given)?;
-        let keys = keys.ok_or_else(|| {
-            let expected = format!(
-                "set, or one of EXPERTISE_JWT_SECRET_FILE, EXPERTISE_JWT_PUBLIC_KEY_FILE, \
-                 EXPERTISE_JWT_JWKS_FILE and EXPERTISE_JWT_JWKS_URL, as {} is jwt",
-                given.name("auth")
-            );
-            given.wrong("jwt_secret", expected)
-        })?;
-        Ok(TokenRules {
-            keys,
-            issuer,
-            audience,
-        })
-    }
-
-    /// Where keys come from, the issuer and the audience.
-    fn parts(
-        self,
-        given: &GivenSettings,
-    ) -> Result<(Option<KeySource>, String, String), WrongSetting> {
-        let sources = [
-            self.jwt_secret.map(KeySource::Secret),
-            self.jwt_secret_file.map(KeySource::SecretFile),
-            self.jwt_public_key_file.map(KeySource::PublicKeyFile),
-            self.jwt_jwks_file.map(KeySource::KeySetFile),
-            self.jwt_jwks_url.map(KeySource::KeySetUrl),
-        ];
-        let named = KEY_SOURCES.into_iter().zip(sources);
-        let mut named = named.filter_map(|(key, source)| Some((key, source?)));
-        let first = named.next();
-        if let (Some((first, _)), Some((other, _))) = (&first, named.next()) {
-            let first = given.name(first);
-            let expected = format!("unset, as {first} is set: keys come from one place");
-            return Err(given.wrong(other, expected));
-        }
-        let missing = |key| given.wrong(key, "set, as tokens are checked against it");
-        Ok((
-            first.map(|(_, keys)| keys),
-            self.jwt_issuer.ok_or_else(|| missing("jwt_issuer"))?,
-            self.jwt_audience.ok_or_else(|| missing("jwt_audience"))?,
-        ))
-    }
+/// The content of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct TokenGrant {
+    /// The account that calls with the token work on
+    #[arg(short, long, value_name = "ID", value_parser = value::account)]
+    pub account: AccountId,
+    /// What the token allows, space-separated, of read write translate admin index
+    // The full path keeps clap from reading a list of repeated flags.
+    #[arg(long = "scope", value_name = "SCOPES", value_parser = value::scopes)]
+    pub scopes: ::std::vec::Vec<Scope>,
+    /// How long the token is valid, such as 1h
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "1h",
+        value_parser = value::lifetime
+    )]
+    pub expires: Duration,
+    /// Who calls, for the log
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "expertise-token",
+        value_parser = value::subject
+    )]
+    pub subject: Subject,
 }

@@ -1,25 +1,26 @@
 //! The commands on guides, most of which people and scripts send to a running server.
 
-mod changes;
 mod guide_changes;
 mod history;
 
 use std::{fmt, path::PathBuf};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint};
+use clap::{
+    ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum, ValueHint,
+    builder::NonEmptyStringValueParser,
+};
 
 pub(super) use self::history::guide_ref;
 pub use self::{
-    changes::{ChangesArgs, ChangesStart},
     guide_changes::{ApplyArgs, DeleteArgs, DiffArgs, EditArgs},
-    history::{AliasArgs, GuideRef, HistoryArgs, KeepArgs, RestoreArgs, RevisionRef},
+    history::{
+        AliasArgs, ChangesArgs, ChangesStart, GuideRef, HistoryArgs, KeepArgs, RestoreArgs,
+        RevisionRef,
+    },
 };
 use super::{
-    DEFAULT_MAX_MESSAGE_BYTES, WrongSetting,
+    ConnectionConfig, DEFAULT_MAX_MESSAGE_BYTES, Valid,
     analysis_command::{GraphArgs, GuideArg, LintArgs, PreviewArgs, ReferencesArgs},
-    connection::{ConnectionConfig, ConnectionSettings},
-    names::Variables,
-    settings::{Flags, GivenSettings},
     value,
 };
 use crate::{
@@ -33,11 +34,9 @@ use crate::{
 /// A command on guides, every setting valid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCommandConfig {
-    /// Where the service is, and who calls it; `None` if the command calls none.
+    /// `None` if the command calls no server.
     pub connection: Option<ConnectionConfig>,
-    /// The form of the output.
     pub format: Format,
-    /// The command.
     pub command: ClientCommand,
 }
 
@@ -50,51 +49,30 @@ pub enum Format {
     Json,
 }
 
-/// A command, the form of its output, and how the server is called.
-pub(super) struct ClientCommandArgs {
-    command: ClientCommand,
-    format: Format,
-    connection: ConnectionSettings,
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct OutputFormat {
+    /// The form of the output: text is for people, json for scripts; documents are always JSON
+    #[arg(
+        long,
+        value_name = "text|json",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub format: Format,
 }
 
-impl ClientCommandArgs {
-    /// Whether no server is called.
-    pub fn is_offline(&self) -> bool {
-        !self.command.needs_server()
-    }
-
-    pub fn read(
-        self,
-        given: &GivenSettings,
-        environment: &Variables,
-    ) -> Result<ClientCommandConfig, WrongSetting> {
-        let Self {
-            mut command,
-            format,
-            connection,
-        } = self;
-        if let ClientCommand::Edit(edit) = &mut command {
-            edit.take_editor_of(environment);
-        }
-        let connection = command.needs_server().then(|| connection.connection(given));
-        Ok(ClientCommandConfig {
-            connection: connection.transpose()?,
-            format,
-            command,
-        })
-    }
-}
-
-impl Subcommand for ClientCommandArgs {
+/// Each command has the settings of a connection and, unless it has its own, `--format`.
+impl Subcommand for ClientCommandConfig {
     fn augment_subcommands(program: Command) -> Command {
         let commands = ClientCommand::augment_subcommands(Command::new("commands"));
         program.subcommands(commands.get_subcommands().cloned().map(|command| {
-            let command = match has_format_of_its_own(&command) {
+            let has_own_format = command.get_arguments().any(|it| it.get_id() == "format");
+            let command = match has_own_format {
                 true => command,
                 false => OutputFormat::augment_args(command),
             };
             // Among those of the program, not among these.
-            Flags::<ConnectionSettings>::augment_args(command.display_order(None))
+            Valid::<ConnectionConfig>::augment_args(command.display_order(None))
         }))
     }
 
@@ -107,16 +85,20 @@ impl Subcommand for ClientCommandArgs {
     }
 }
 
-impl FromArgMatches for ClientCommandArgs {
+impl FromArgMatches for ClientCommandConfig {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let command = ClientCommand::from_arg_matches(matches)?;
-        let of_command = matches.subcommand().map_or(matches, |(_, it)| it);
+        let shared = matches.subcommand().map_or(matches, |(_, shared)| shared);
+        let connection = match command.needs_server() {
+            true => Some(*Valid::from_arg_matches(shared)?.0),
+            false => None,
+        };
         Ok(Self {
+            connection,
             format: match command {
                 ClientCommand::Graph(_) => Format::Text,
-                _ => OutputFormat::from_arg_matches(of_command)?.format,
+                _ => OutputFormat::from_arg_matches(shared)?.format,
             },
-            connection: Flags::from_arg_matches(of_command)?.0,
             command,
         })
     }
@@ -125,25 +107,6 @@ impl FromArgMatches for ClientCommandArgs {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
-}
-
-/// Whether `--format` means something else for a command.
-fn has_format_of_its_own(command: &Command) -> bool {
-    command
-        .get_arguments()
-        .any(|argument| argument.get_id() == "format")
-}
-
-#[derive(Args)]
-pub(super) struct OutputFormat {
-    /// The form of the output: text is for people, json for scripts; documents are always JSON
-    #[arg(
-        long,
-        value_name = "text|json",
-        default_value = "text",
-        hide_possible_values = true
-    )]
-    pub format: Format,
 }
 
 /// A command on guides.
@@ -236,7 +199,7 @@ pub struct ImportArgs {
     #[arg(
         long,
         value_name = "GUIDE_ETAG",
-        value_parser = value::text,
+        value_parser = NonEmptyStringValueParser::new(),
         // Every 64th etag begins with a hyphen.
         allow_hyphen_values = true,
         conflicts_with = "as_new"

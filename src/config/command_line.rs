@@ -1,28 +1,14 @@
 //! The command line: its subcommands and their arguments.
 
-use std::{
-    env,
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
-use clap::{
-    Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
-    error::{ContextKind, ContextValue},
-};
+use clap::{Arg, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use super::{
-    Command, Config, ConfigError, DatabaseUrl, DeletedAccount, Format, HealthConfig, OutputFormat,
-    ServerSettings, TableLayout, TokenGrant, TranslateConfig, WrongSetting,
-    client_command::ClientCommandArgs,
-    connection::ConnectionSettings,
-    examples::with_examples,
-    health::HealthSettings,
-    names::Variables,
-    settings::{Flags, GivenSettings, key, settings},
-    translate::TranslateSettings,
-    value,
+    ClientCommandConfig, Config, DatabaseCommandConfig, DatabaseUrl, Format, HealthConfig,
+    TokenGrant, TokenSigning, TranslateConfig, Valid, client_command::OutputFormat,
+    examples::with_examples, value,
 };
 use crate::domain::ids::AccountId;
 
@@ -33,34 +19,31 @@ use crate::domain::ids::AccountId;
     args_conflicts_with_subcommands = true,
     after_help = "Flags win over the environment, the environment over the file, the file over defaults."
 )]
-struct CommandLine {
+pub(super) struct CommandLine {
     #[command(flatten)]
-    server: ServerFlags,
+    server: Valid<Config>,
     #[command(subcommand)]
-    command: Option<CommandArgs>,
+    command: Option<Command>,
 }
 
-/// The settings of a server.
-#[derive(Args)]
-struct ServerFlags {
-    /// A TOML file of settings; its keys are the flags with _ for -
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    config: Option<PathBuf>,
-    #[command(flatten)]
-    settings: Flags<ServerSettings>,
+impl CommandLine {
+    pub fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Serve(self.server))
+    }
 }
 
-#[derive(Subcommand)]
-enum CommandArgs {
+/// A subcommand with its arguments and settings.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Command {
     /// Serve; what is done without a subcommand
-    Serve(ServerFlags),
+    Serve(Valid<Config>),
     /// Bring the database's schema up to date and end
     Migrate {
         /// Distribute the tables of a new database over the nodes of a Citus cluster, by account
         #[arg(long)]
         distribute: bool,
         #[command(flatten)]
-        server: ServerFlags,
+        config: Valid<DatabaseCommandConfig>,
     },
     /// List the accounts of the database: tasks, steps, bytes, last change; or delete one
     Accounts {
@@ -74,9 +57,9 @@ enum CommandArgs {
         #[arg(long, requires = "action")]
         force: bool,
         #[command(flatten)]
-        format: OutputFormat,
+        output: OutputFormat,
         #[command(flatten)]
-        server: ServerFlags,
+        config: Valid<DatabaseCommandConfig>,
     },
     /// Copy another database into the empty one of the settings, such as SQLite to PostgreSQL: ids, etags, revisions and all else stay
     Copy {
@@ -84,7 +67,7 @@ enum CommandArgs {
         #[arg(long, value_name = "URL", value_parser = DatabaseUrl::parse)]
         from: DatabaseUrl,
         #[command(flatten)]
-        server: ServerFlags,
+        config: Valid<DatabaseCommandConfig>,
     },
     /// Print the effective settings, secrets masked, and where each comes from
     Config {
@@ -92,17 +75,17 @@ enum CommandArgs {
         #[arg(long)]
         check: bool,
         #[command(flatten)]
-        server: ServerFlags,
+        config: Valid<Config>,
+        /// The settings as a file, secrets masked.
+        #[arg(skip)]
+        effective: String,
     },
     /// Sign a token with EXPERTISE_JWT_SECRET, or with a private key, and print it
     Token {
-        /// Sign with this private key in PEM (RS256, ES256 or EdDSA, depending on its type), which EXPERTISE_JWT_PUBLIC_KEY_FILE or a key set of the server verifies
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = value::path)]
-        private_key_file: Option<PathBuf>,
         #[command(flatten)]
         grant: TokenGrant,
         #[command(flatten)]
-        server: ServerFlags,
+        signing: Valid<TokenSigning>,
     },
     /// Translate what is missing or outdated on a running server, and end; or list it
     Translate {
@@ -119,21 +102,18 @@ enum CommandArgs {
         )]
         format: Format,
         #[command(flatten)]
-        settings: Flags<TranslateSettings>,
+        config: Valid<TranslateConfig>,
     },
     #[command(flatten)]
-    Client(ClientCommandArgs),
+    Client(Box<ClientCommandConfig>),
     /// Write a small guide to start from, as a JSON document
     New(NewArgs),
     /// Ask a server for its health: exit code 0 if it is SERVING, else 1
     Health {
         #[command(flatten)]
-        format: OutputFormat,
+        output: OutputFormat,
         #[command(flatten)]
-        health: Flags<HealthSettings>,
-        /// The TOML file of the server's settings
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        config: Option<PathBuf>,
+        config: Valid<HealthConfig>,
     },
     /// Print a script that makes a shell complete this command line
     Completions {
@@ -143,6 +123,7 @@ enum CommandArgs {
     /// Print a manual page, for man to show
     Man {
         /// The subcommand that the page is about [default: all of them in short]
+        #[arg(value_parser = subcommand)]
         command: Option<String>,
     },
 }
@@ -164,278 +145,40 @@ pub struct NewArgs {
 }
 
 /// What `accounts` does with an account.
-#[derive(Clone, Copy, ValueEnum)]
-enum AccountsAction {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AccountsAction {
     Delete,
 }
 
 /// The command line of this program; `--version` prints the version.
 pub fn command_line(version: String) -> clap::Command {
-    with_examples(CommandLine::command().version(version))
-}
-
-/// A parsed command line with its settings.
-pub struct Invocation {
-    /// The subcommand.
-    pub command: Command,
-    /// What may be a mistake in the settings of a server, a line each.
-    pub warnings: Vec<String>,
-    given: GivenSettings,
-}
-
-impl Invocation {
-    /// Reads command line, environment and file of this process.
-    pub fn of_process(version: String) -> Result<Self, ConfigError> {
-        Self::read(version, env::args_os(), env::vars_os())
-    }
-
-    /// Reads a command line with this environment, and the file that it names.
-    pub fn read(
-        version: String,
-        args: impl IntoIterator<Item = OsString>,
-        variables: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Result<Self, ConfigError> {
-        let environment = Variables::new(variables);
-        let args = Vec::from_iter(args);
-        let program = command_line(version);
-        let mut given = GivenSettings::default();
-        // The flags say which settings are read, and from which file.
-        let flags = match program.clone().try_get_matches_from(&args) {
-            Ok(matches) => CommandLine::from_arg_matches(&matches)?.command_args(),
-            Err(error) => return Err(given.refusal(with_tip(error))),
-        };
-        let settings = flags.settings();
-        if let Some(path) = flags.file() {
-            given.take_file(path, &settings)?;
-        }
-        given.take_environment(&environment, &settings)?;
-        let read = |given: &GivenSettings| {
-            let program = given.as_defaults(program.clone());
-            let program = program.mut_subcommands(|command| given.as_defaults(command));
-            program.try_get_matches_from(&args)
-        };
-        let matches = match read(&given) {
-            Ok(matches) => matches,
-            Err(error) if matches!(flags, CommandArgs::Config { check: true, .. }) => {
-                return Err(given.every_refusal(error, read));
-            }
-            Err(error) => return Err(given.refusal(error)),
-        };
-        let of_command = matches
-            .subcommand()
-            .map_or(&matches, |(_, matches)| matches);
-        given.take_flags(of_command, &settings);
-        let args = CommandLine::from_arg_matches(&matches)?.command_args();
-        Ok(Self {
-            warnings: match args.reads_server() {
-                true => warnings(&environment),
-                false => Vec::new(),
-            },
-            command: args.read(&given, &environment)?,
-            given,
+    let hide_values = |command: clap::Command| command.mut_args(|it| it.hide_env_values(true));
+    let program = CommandLine::command().version(version).arg(settings_file());
+    hide_values(with_examples(program)).mut_subcommands(|command| {
+        hide_values(match FILE_COMMANDS.contains(&command.get_name()) {
+            true => command.arg(settings_file()),
+            false => command,
         })
-    }
-
-    /// A message in which each setting of the server is named as it was given: by its flag,
-    /// its variable, or its key in the file.
-    pub fn with_names_as_given(&self, message: &str) -> String {
-        self.given.with_names_as_given(message)
-    }
+    })
 }
 
-impl CommandLine {
-    fn command_args(self) -> CommandArgs {
-        self.command.unwrap_or(CommandArgs::Serve(self.server))
-    }
-}
-
-impl CommandArgs {
-    /// Whether the command reads the settings of a server.
-    fn reads_server(&self) -> bool {
-        match self {
-            Self::Serve(_)
-            | Self::Migrate { .. }
-            | Self::Accounts { .. }
-            | Self::Copy { .. }
-            | Self::Config { .. }
-            | Self::Token { .. } => true,
-            Self::Translate { .. }
-            | Self::Client(_)
-            | Self::New(_)
-            | Self::Health { .. }
-            | Self::Completions { .. }
-            | Self::Man { .. } => false,
-        }
-    }
-
-    /// The settings that the command takes from the environment and the file.
-    fn settings(&self) -> Vec<Arg> {
-        match self {
-            Self::Serve(_) | Self::Config { .. } | Self::Token { .. } => {
-                settings::<ServerSettings>()
-            }
-            Self::Migrate { .. } | Self::Accounts { .. } | Self::Copy { .. } => {
-                let mut settings = settings::<ServerSettings>();
-                settings.retain(|setting| MIGRATE_SETTINGS.contains(&key(setting)));
-                settings
-            }
-            Self::Translate { .. } => settings::<TranslateSettings>(),
-            Self::Client(command) if command.is_offline() => Vec::new(),
-            Self::Client(_) => settings::<ConnectionSettings>(),
-            Self::Health { .. } => settings::<HealthSettings>(),
-            Self::New(_) | Self::Completions { .. } | Self::Man { .. } => Vec::new(),
-        }
-    }
-
-    fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Serve(server)
-            | Self::Migrate { server, .. }
-            | Self::Accounts { server, .. }
-            | Self::Copy { server, .. }
-            | Self::Config { server, .. }
-            | Self::Token { server, .. } => server.config.as_deref(),
-            Self::Health { config, .. } => config.as_deref(),
-            Self::Translate { .. }
-            | Self::Client(_)
-            | Self::New(_)
-            | Self::Completions { .. }
-            | Self::Man { .. } => None,
-        }
-    }
-
-    fn read(self, given: &GivenSettings, environment: &Variables) -> Result<Command, WrongSetting> {
-        Ok(match self {
-            Self::Serve(ServerFlags { settings, .. }) => {
-                let config = settings.0.for_serving(given, environment)?;
-                config.check_files(given, environment)?;
-                Command::Serve(Box::new(config))
-            }
-            Self::Migrate { distribute, server } => Command::Migrate {
-                config: server.for_database(given, environment)?,
-                layout: match distribute {
-                    true => TableLayout::Distributed,
-                    false => TableLayout::Plain,
-                },
-            },
-            Self::Accounts {
-                action,
-                id,
-                force,
-                format: OutputFormat { format },
-                server,
-            } => {
-                let config = server.for_database(given, environment)?;
-                match (action, id) {
-                    (Some(AccountsAction::Delete), Some(id)) => {
-                        Command::DeleteAccount(config, DeletedAccount { id, force }, format)
-                    }
-                    (Some(AccountsAction::Delete), None) | (None, _) => {
-                        Command::Accounts(config, format)
-                    }
-                }
-            }
-            Self::Copy { from, server } => {
-                Command::Copy(server.for_database(given, environment)?, from)
-            }
-            Self::Config { check, server } => {
-                let config = server.settings.0.for_serving(given, environment)?;
-                match check {
-                    true => {
-                        config.check_files(given, environment)?;
-                        Command::CheckConfig(Box::new(config))
-                    }
-                    false => Command::Config(given.effective(&config.auth)),
-                }
-            }
-            Self::Token {
-                private_key_file,
-                grant,
-                server,
-            } => {
-                let ServerSettings { config, auth, tls } = server.settings.0;
-                config.check(given, environment)?;
-                tls.tls(given)?;
-                Command::Token(auth.for_signing(given, private_key_file)?, grant)
-            }
-            Self::Translate {
-                list,
-                format,
-                settings: Flags(settings),
-            } => {
-                let config = Box::new(TranslateConfig::read(settings, given)?);
-                match list {
-                    true => Command::TranslationWork(config, format),
-                    false => Command::Translate(config),
-                }
-            }
-            Self::Client(args) => Command::Client(Box::new(args.read(given, environment)?)),
-            Self::New(args) => Command::New(args),
-            Self::Health { format, health, .. } => {
-                Command::Health(HealthConfig::read(health.0, given, format)?)
-            }
-            Self::Completions { shell } => Command::Completions(shell),
-            Self::Man { command } => Command::Man(manual_page(command)?),
-        })
-    }
-}
-
-impl ServerFlags {
-    /// The settings of a command on the database.
-    fn for_database(
-        self,
-        given: &GivenSettings,
-        environment: &Variables,
-    ) -> Result<Box<Config>, WrongSetting> {
-        let config = self.settings.0.config;
-        config.check(given, environment)?;
-        config.check_files(given, environment)?;
-        Ok(Box::new(config))
-    }
-}
-
-/// The settings that commands on the database need. Others are not checked.
-const MIGRATE_SETTINGS: [&str; 5] = [
-    "database_url",
-    "database_max_connections",
-    "migrate",
-    "log",
-    "log_format",
+/// The commands that read the settings file of a server.
+const FILE_COMMANDS: [&str; 7] = [
+    "serve", "migrate", "accounts", "copy", "config", "token", "health",
 ];
 
-/// Names the variables that look like settings and that nothing reads.
-fn warnings(environment: &Variables) -> Vec<String> {
-    let unknown = environment.unknown().into_iter();
-    let warnings = unknown.map(|(name, _)| {
-        let name = name.escape_debug();
-        format!("{name} is not a setting and is ignored: `expertise --help` lists them")
-    });
-    warnings.collect()
+fn settings_file() -> Arg {
+    Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_hint(ValueHint::FilePath)
+        .help("A TOML file of settings; its keys are the flags with _ for -")
+        .help_heading(None::<&str>)
 }
 
-/// Adds a tip to the error about a short flag that stands before its command.
-fn with_tip(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
-        return error;
-    };
-    let is_of_command = ["-a", "-s"].contains(&flag.as_str());
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string);
-    if is_of_command && usage.is_some_and(|usage| usage.contains("<COMMAND>")) {
-        let tip = format!("it belongs behind the command, such as `expertise list {flag} …`");
-        error.insert(
-            ContextKind::Suggested,
-            ContextValue::StyledStrs(vec![tip.into()]),
-        );
-    }
-    error
-}
-
-/// Checks the subcommand of a manual page.
-fn manual_page(name: Option<String>) -> Result<Option<String>, WrongSetting> {
-    match name {
-        Some(name) if CommandLine::command().find_subcommand(&name).is_none() => {
-            Err(WrongSetting::NoCommand(name))
-        }
-        name => Ok(name),
+fn subcommand(name: &str) -> Result<String, String> {
+    match CommandLine::command().find_subcommand(name) {
+        Some(_) => Ok(name.to_owned()),
+        None => Err("a subcommand, which `expertise --help` lists".to_owned()),
     }
 }

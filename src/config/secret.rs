@@ -9,7 +9,6 @@ use super::MASK;
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a text.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -31,16 +30,14 @@ impl fmt::Debug for Secret {
 pub struct SigningSecret(Secret);
 
 impl SigningSecret {
-    /// The shortest secret in bytes: the size of an HS256 signature (RFC 7518, section
-    /// 3.2).
-    pub const MIN: usize = 32;
+    /// The size of an HS256 signature (RFC 7518, section 3.2).
+    pub const MIN_BYTES: usize = 32;
 
     /// Accepts a text that is long enough.
     pub fn new(text: &str) -> Option<Self> {
-        (text.len() >= Self::MIN).then(|| Self(Secret::new(text)))
+        (text.len() >= Self::MIN_BYTES).then(|| Self(Secret::new(text)))
     }
 
-    /// The bytes that sign.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.expose().as_bytes()
     }

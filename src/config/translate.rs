@@ -6,38 +6,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::{
-    LogConfig, TaskRef, WrongSetting,
-    connection::{ConnectionConfig, ConnectionSettings},
-    secret::Secret,
-    settings::GivenSettings,
+    ConnectionConfig, LogConfig, MASK, Secret, TaskRef, Valid,
+    read::{Checked, unset, wrong},
     value,
 };
 use crate::domain::translation::{Language, MAX_LANGUAGES};
-
-/// What a run of the automatic translation needs, every setting valid.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TranslateConfig {
-    /// Where the service is, and who calls it.
-    pub connection: ConnectionConfig,
-    /// The languages to translate into, 1 to 100.
-    pub languages: Vec<Language>,
-    /// The language of the source texts.
-    pub source_language: Language,
-    /// Only this task and its steps.
-    pub task: Option<TaskRef>,
-    /// The engine that translates.
-    pub engine: EngineKind,
-    /// Where the engine is, without a trailing slash.
-    pub engine_url: String,
-    /// The API key that the engine requires.
-    pub engine_api_key: Option<Secret>,
-    /// Requests to the engine at once, 1 to 64.
-    pub parallel: usize,
-    /// How long one request to the engine may take.
-    pub timeout: Duration,
-    /// What is logged, and how.
-    pub log: LogConfig,
-}
 
 /// Which engine translates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -59,91 +32,128 @@ impl EngineKind {
     }
 }
 
-#[derive(Args)]
+/// What a run of the automatic translation needs, every setting valid.
+#[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Translation")]
-pub(super) struct TranslateSettings {
+pub struct TranslateConfig {
     /// The languages to translate into: BCP-47 tags [default: none, it must be set]
-    #[arg(value_name = "TAG,TAG", value_parser = languages)]
-    languages: Option<::std::vec::Vec<Language>>,
+    #[arg(
+        long,
+        env = "EXPERTISE_LANGUAGES",
+        value_name = "TAG,TAG",
+        default_value = "",
+        hide_default_value = true,
+        value_parser = languages
+    )]
+    // The full path keeps clap from reading a list of repeated flags.
+    pub languages: ::std::vec::Vec<Language>,
     /// Only this task, named by its guid, or by its name if no other task has it, and its steps [default: the whole account]
-    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
-    task: Option<TaskRef>,
+    #[arg(
+        long,
+        env = "EXPERTISE_TASK",
+        value_name = "GUID|NAME",
+        value_parser = value::task_ref
+    )]
+    pub task: Option<TaskRef>,
     /// The language that the texts are written in
-    #[arg(value_name = "TAG", default_value = "en", value_parser = value::language)]
-    source_language: Language,
+    #[arg(
+        long,
+        env = "EXPERTISE_SOURCE_LANGUAGE",
+        value_name = "TAG",
+        default_value = "en",
+        value_parser = value::language
+    )]
+    pub source_language: Language,
     /// The engine that translates
     #[arg(
+        long,
+        env = "EXPERTISE_ENGINE",
         value_name = "libretranslate|apertium",
         default_value = "libretranslate",
         hide_possible_values = true
     )]
-    engine: EngineKind,
+    pub engine: EngineKind,
     /// Where the engine is [default: http://127.0.0.1:5000 for libretranslate, http://127.0.0.1:2737 for apertium]
-    #[arg(value_name = "URL", value_parser = value::web_address)]
+    #[arg(
+        long,
+        env = "EXPERTISE_ENGINE_URL",
+        value_name = "URL",
+        value_parser = value::web_address
+    )]
     engine_url: Option<String>,
     /// The key that a LibreTranslate server asks for
-    #[arg(value_name = "KEY", value_parser = value::secret)]
-    engine_api_key: Option<Secret>,
+    #[arg(
+        long,
+        env = "EXPERTISE_ENGINE_API_KEY",
+        value_name = "KEY",
+        value_parser = value::secret
+    )]
+    pub engine_api_key: Option<Secret>,
     /// Requests to the engine at once, 1 to 64
-    #[arg(value_name = "COUNT", default_value = "4", value_parser = value::number::<usize>(1..=64))]
-    parallel: usize,
+    #[arg(
+        long,
+        env = "EXPERTISE_PARALLEL",
+        value_name = "COUNT",
+        default_value = "4",
+        value_parser = value::number::<usize>(1..=64)
+    )]
+    pub parallel: usize,
     /// How long one request to the engine may take, at most 1day
     #[arg(
+        long,
+        env = "EXPERTISE_TIMEOUT",
         value_name = "DURATION",
         default_value = "30s",
         value_parser = value::duration(Duration::from_millis(1))
     )]
-    timeout: Duration,
+    pub timeout: Duration,
     #[command(flatten)]
-    connection: ConnectionSettings,
+    pub connection: Valid<ConnectionConfig>,
     #[command(flatten)]
-    log: LogConfig,
+    pub log: LogConfig,
 }
 
 impl TranslateConfig {
-    pub(super) fn read(
-        settings: TranslateSettings,
-        given: &GivenSettings,
-    ) -> Result<Self, WrongSetting> {
-        let TranslateSettings {
-            languages,
-            task,
-            source_language,
-            engine,
-            engine_url,
-            engine_api_key,
-            parallel,
-            timeout,
-            connection,
-            log,
-        } = settings;
-        if engine_api_key.is_some() && engine == EngineKind::Apertium {
-            return Err(given.wrong("engine_api_key", "left out, as apertium takes none"));
-        }
-        let languages = languages.ok_or_else(|| {
-            let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
-            given.wrong("languages", expected)
-        })?;
-        if languages.contains(&source_language) {
-            let expected = format!("languages other than that of the texts, {source_language}");
-            return Err(given.wrong("languages", expected));
-        }
-        Ok(Self {
-            connection: connection.connection(given)?,
-            languages,
-            source_language,
-            task,
-            engine,
-            engine_url: engine_url.unwrap_or_else(|| engine.default_url().to_owned()),
-            engine_api_key,
-            parallel,
-            timeout,
-            log,
-        })
+    /// Where the engine is, without a trailing slash.
+    pub fn engine_url(&self) -> &str {
+        self.engine_url
+            .as_deref()
+            .unwrap_or_else(|| self.engine.default_url())
     }
 }
 
+impl Checked for TranslateConfig {
+    type Settings = Self;
+
+    fn check(settings: Self) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        if settings.engine_api_key.is_some() && settings.engine == EngineKind::Apertium {
+            let expected = "left out, as apertium takes none";
+            faults.push(format!(
+                "EXPERTISE_ENGINE_API_KEY is {MASK}: it must be {expected}"
+            ));
+        }
+        if settings.languages.is_empty() {
+            let expected = format!("set (or use --languages de,pt-BR), {}", language_list());
+            faults.push(unset("EXPERTISE_LANGUAGES", expected));
+        }
+        let source = &settings.source_language;
+        if settings.languages.contains(source) {
+            let expected = "another language than those of EXPERTISE_LANGUAGES";
+            faults.push(wrong("EXPERTISE_SOURCE_LANGUAGE", source, expected));
+        }
+        match faults.is_empty() {
+            true => Ok(settings),
+            false => Err(faults),
+        }
+    }
+}
+
+/// 1 to [`MAX_LANGUAGES`] tags; none in an empty text.
 fn languages(text: &str) -> Result<Vec<Language>, String> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
     let languages = text.split(',').map(|tag| value::language(tag.trim()).ok());
     languages
         .collect::<Option<Vec<_>>>()

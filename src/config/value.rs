@@ -1,7 +1,8 @@
 //! Checks of values. Every error completes the sentence "it must be …".
 
 use std::{
-    fmt::Display, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr, time::Duration,
+    fmt::Display, fs, net::SocketAddr, ops::RangeInclusive, path::PathBuf, str::FromStr,
+    time::Duration,
 };
 
 use http::{Uri, uri::Authority};
@@ -43,10 +44,6 @@ pub(super) fn web_address(text: &str) -> Result<String, String> {
             Err(_) => "http://HOST:PORT or https://HOST:PORT, without user and parameters".into(),
         }
     })
-}
-
-pub(super) fn boolean(text: &str) -> Result<bool, &'static str> {
-    text.parse().map_err(|_| "true or false")
 }
 
 /// A whole number within the range.
@@ -93,20 +90,15 @@ fn duration_to(shortest: Duration, longest: Duration, text: &str) -> Option<Dura
 
 pub(super) fn signing_secret(text: &str) -> Result<SigningSecret, String> {
     SigningSecret::new(text)
-        .ok_or_else(|| format!("a secret of {} bytes at least", SigningSecret::MIN))
+        .ok_or_else(|| format!("a secret of {} bytes at least", SigningSecret::MIN_BYTES))
 }
 
-pub(super) fn text(text: &str) -> Result<String, &'static str> {
-    match text {
-        "" => Err("a text of one character at least"),
-        text => Ok(text.to_owned()),
-    }
-}
-
-pub(super) fn path(text: &str) -> Result<PathBuf, &'static str> {
-    match text {
-        "" => Err("the path of a file"),
-        text => Ok(PathBuf::from(text)),
+/// A file that is there.
+pub(super) fn existing_file(text: &str) -> Result<PathBuf, String> {
+    match fs::metadata(text) {
+        Ok(_) => Ok(PathBuf::from(text)),
+        Err(_) if text.is_empty() => Err("the path of a file".to_owned()),
+        Err(error) => Err(format!("the path of a file: {error}")),
     }
 }
 
@@ -141,7 +133,7 @@ pub(super) fn subject(text: &str) -> Result<Subject, String> {
 pub(super) fn scopes(text: &str) -> Result<Vec<Scope>, &'static str> {
     let known = |name: &str| Scope::ALL.iter().any(|scope| scope.name() == name);
     let scopes = Scope::parse_list(text);
-    (!scopes.is_empty() && text.split_ascii_whitespace().all(known))
+    (!scopes.is_empty() && text.split(' ').all(known))
         .then_some(scopes)
         .ok_or("a space-separated list of read, write, translate, admin and index")
 }

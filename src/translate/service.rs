@@ -37,8 +37,7 @@ impl TranslationClient {
             trust,
             credentials,
             retry,
-            flags: _,
-        } = &config.connection;
+        } = &*config.connection;
         let channel = client::endpoint(server, trust)?.connect_lazy();
         let client =
             TranslationServiceClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);

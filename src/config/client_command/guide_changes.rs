@@ -1,17 +1,12 @@
 //! The commands that change stored guides, or say what would be changed.
 
-use std::path::PathBuf;
+use std::{env, path::PathBuf};
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueHint, builder::NonEmptyStringValueParser};
 
 use super::{GuideRef, TaskRef, guide_ref};
 use crate::{
-    config::{
-        GuideArg,
-        analysis_command::guide,
-        names::{EDITORS, Variables},
-        value,
-    },
+    config::{GuideArg, analysis_command::guide, value},
     proto::v1::AbsentSteps,
 };
 
@@ -39,24 +34,20 @@ pub struct EditArgs {
     #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: TaskRef,
     /// The editor, a command that gets the name of the file [default: $VISUAL, or else $EDITOR, or else vi]
-    #[arg(long, value_name = "COMMAND", value_parser = value::text)]
+    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     pub editor: Option<String>,
 }
 
 impl EditArgs {
     /// The command that edits a file.
-    pub fn editor(&self) -> &str {
-        self.editor.as_deref().unwrap_or(DEFAULT_EDITOR)
-    }
-
-    /// Takes the editor of the environment if no flag names one.
-    pub(in crate::config) fn take_editor_of(&mut self, environment: &Variables) {
-        let named = EDITORS
-            .iter()
-            .filter_map(|name| environment.get(name)?.to_str());
-        let mut named = named.filter(|command| !command.trim().is_empty());
-        let editor = self.editor.take();
-        self.editor = editor.or_else(|| named.next().map(str::to_owned));
+    pub fn editor(&self) -> String {
+        let named = ["VISUAL", "EDITOR"]
+            .into_iter()
+            .filter_map(|name| env::var(name).ok());
+        let mut commands = self.editor.clone().into_iter().chain(named);
+        commands
+            .find(|command| !command.trim().is_empty())
+            .unwrap_or_else(|| DEFAULT_EDITOR.to_owned())
     }
 }
 

@@ -1,8 +1,8 @@
-//! The commands for the history of guides, and how a user names a revision.
+//! The commands for the history of guides and the feed of changes, and how a user names a revision.
 
 use std::fmt;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, builder::NonEmptyStringValueParser};
 
 use super::TaskRef;
 use crate::{
@@ -107,7 +107,7 @@ pub struct KeepArgs {
     #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
     pub task: TaskRef,
     /// A note about the revision, of at most 1,000 characters
-    #[arg(long, value_name = "TEXT", value_parser = value::text)]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub note: Option<String>,
     /// A name of the revision; one that names another revision of the guide moves
     #[arg(long, value_name = "NAME", value_parser = alias)]
@@ -143,4 +143,35 @@ pub struct AliasArgs {
     /// The revision that it names from now on: its number or another alias [default: remove the alias]
     #[arg(value_name = "REVISION", value_parser = revision)]
     pub revision: Option<String>,
+}
+
+/// Where `changes` starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangesStart {
+    /// At the oldest change that is kept.
+    Oldest,
+    /// Behind a cursor.
+    After(String),
+}
+
+fn changes_start(text: &str) -> Result<ChangesStart, &'static str> {
+    match text {
+        "" => Err("a cursor that this command printed, or oldest"),
+        "oldest" => Ok(ChangesStart::Oldest),
+        cursor => Ok(ChangesStart::After(cursor.to_owned())),
+    }
+}
+
+/// Which changes `changes` prints.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ChangesArgs {
+    /// Only changes of this task and its steps: its guid, or its name if no other task has it; it may be deleted
+    #[arg(value_name = "GUID|NAME", value_parser = value::task_ref)]
+    pub task: Option<TaskRef>,
+    /// Wait for further changes, until Ctrl-C
+    #[arg(long)]
+    pub follow: bool,
+    /// Start behind this cursor, or at the oldest change that is kept
+    #[arg(long, value_name = "CURSOR|oldest", default_value = "oldest", value_parser = changes_start)]
+    pub since: ChangesStart,
 }

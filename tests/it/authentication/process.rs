@@ -326,7 +326,7 @@ async fn keys_are_fetched_over_https_with_the_system_certificates() {
     let lines = tokio::task::spawn_blocking(move || (trusting(&trusted), trusting(&other)));
     let (served, refused) = lines.await.expect("two lines");
     assert!(served.ends_with("(sqlite::memory:, auth jwt)"), "{served}");
-    refused.says(&["--jwt-jwks-url is \"https://", "certificate"]);
+    refused.says(&["EXPERTISE_JWT_JWKS_URL is \"https://", "certificate"]);
     assert_eq!(issuer.fetches(), 1);
 }
 

@@ -128,5 +128,5 @@ fn the_manual_names_every_subcommand_and_has_a_page_of_each() {
     }
     command(&["man", "improt"])
         .run()
-        .fails_with(2, &["\"improt\" is not a subcommand"]);
+        .fails_with(2, &["COMMAND is \"improt\": it must be a subcommand"]);
 }

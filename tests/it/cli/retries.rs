@@ -233,6 +233,7 @@ fn a_missing_server_is_reported_in_one_line_by_every_command() {
         "--server=http://no-such-host.invalid",
     ]);
     let line = line.run().failure(1);
-    let part = "the host name of http://no-such-host.invalid has no address: check --server";
+    let part =
+        "the host name of http://no-such-host.invalid has no address: check EXPERTISE_SERVER";
     assert!(line.contains(part), "{line}");
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::kit::{
     certificates::Authority,
-    command::command,
     exposition::Family,
     server::{TestServer, with_metrics},
     tokens::SECRET,
@@ -187,35 +186,4 @@ fn labels_of(query: &str) -> BTreeSet<String> {
         labels.extend(inside.split(',').map(|label| label.trim().to_owned()));
     }
     labels
-}
-
-#[test]
-fn the_settings_are_documented() {
-    let page = read("docs/configuration.md");
-    let help = command(&["--help"]).run().succeeded().stdout;
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let in_brackets: Vec<_> = help.split(['[', ']']).skip(1).step_by(2).collect();
-    let settings = in_brackets.windows(2).filter_map(|pair| {
-        let name = pair[0].starts_with("EXPERTISE_").then_some(pair[0])?;
-        Some((name, pair[1].strip_prefix("default: ").unwrap_or("unset")))
-    });
-    let settings: Vec<_> = settings.collect();
-    assert!(settings.len() > 20, "{settings:?}");
-    for (name, default) in settings {
-        let row = page
-            .lines()
-            .find(|line| line.starts_with(&format!("| `{name}` |")));
-        let row = row.unwrap_or_else(|| panic!("{name} has no row"));
-        let cells: Vec<_> = row.split(" | ").collect();
-        // A default that depends on other things is described in words.
-        let expected = match default {
-            "unset" => default.to_owned(),
-            text if text.contains(' ') => continue,
-            text => format!("`{text}`"),
-        };
-        assert!(
-            cells[2].starts_with(&expected),
-            "the default of {name}: {row}"
-        );
-    }
 }

@@ -34,6 +34,7 @@ TLS_CERTFILE=a.pem
 TLS_CERT=a.pem
 MAX_INFLIGHT_BYTE=1
 LGO=debug
+COLOUR=hush-hush
 
 DATABASE_URL=mysql://ann:hush@db/e
 DATABASE_URL=
@@ -92,8 +93,8 @@ token --account=42 --scope=read --expires=0s
 token --account=42 --scope=read --subject=
 
 list
-list --account=demo CA_FILE=ca.pem
-list --account=demo CA_FILE=ca.pem SERVER=http://127.0.0.1:1
+list --account=demo CA_FILE=/dev/null
+list --account=demo CA_FILE=/dev/null SERVER=http://127.0.0.1:1
 list --account=demo TOKEN=to.ken
 list '--account=a b'
 list --account=demo TOKNE=hush
