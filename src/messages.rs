@@ -4,7 +4,7 @@
 pub mod authored;
 pub mod compared;
 pub mod decode;
-mod document_fields;
+pub mod document_fields;
 pub mod encode;
 pub mod fields;
 pub mod ignored;

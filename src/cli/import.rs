@@ -161,6 +161,8 @@ impl FileImporter<'_> {
             absent_fields: i32::from(AbsentFields::Keep),
             guide_etag: if_unchanged.clone().unwrap_or_default(),
             match_external_ids: !as_new,
+            reset_fields: None,
+            keep_locked: false,
         };
         let request_id = self.request_ids.next(&message);
         if !dry_run {

@@ -129,6 +129,8 @@ pub(super) fn import_of_whole(document: TaskDocument, guide_etag: &str) -> Impor
         absent_fields: i32::from(AbsentFields::Reset),
         guide_etag: guide_etag.to_owned(),
         match_external_ids: false,
+        reset_fields: None,
+        keep_locked: false,
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
         violation::{Reason, Violations},
     },
     messages::{
+        document_fields::DocumentMasks,
         fields::{FieldUse, TASK},
         ignored::Ignored,
         update,
@@ -168,9 +169,11 @@ fn import(
     let document_bytes = request.encoded_len();
     let absent = absent_steps(request.absent_steps, violations.at("absent_steps"));
     let absent_fields = absent_fields(request.absent_fields, violations.at("absent_fields"));
+    let kept_fields = absent_fields.unwrap_or(AbsentFields::Keep);
+    let masks = DocumentMasks::read(kept_fields, request.reset_fields, violations);
     let document = document::document(
         request.document,
-        absent_fields.unwrap_or(AbsentFields::Keep),
+        &masks,
         request.match_external_ids,
         violations,
         ignored,
@@ -199,6 +202,8 @@ fn import(
         absent: Absent {
             steps: absent?,
             fields: absent_fields?,
+            resets_question: masks.reset_question,
+            keeps_locked: request.keep_locked,
         },
         expected_guide,
         document_bytes,

@@ -1,16 +1,20 @@
 //! Tasks and steps of documents. What is stored, with the fields that a document sets or resets, is
 //! decoded like a new task or step.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use prost::Message;
+use prost_types::FieldMask;
 use uuid::Uuid;
 
 use super::{
     decode::{Field, field, step, task},
     encode,
-    fields::{STEP, TASK},
-    mask::Mask,
+    fields::{FieldUse, STEP, TASK},
+    mask::{MAX_MASK_PATHS, Mask},
     update::{SentFields, TYPE_DEPENDENT, UNMANAGED_ONLY, count_languages, not_honored_by_task},
 };
 use crate::{
@@ -22,10 +26,88 @@ use crate::{
         task::{NewTask, Task},
         text::Body,
         translation::{Language, MAX_LANGUAGES},
-        violation::Violations,
+        violation::{Reason, Violations},
     },
     proto::v1,
 };
+
+/// The masks of the tasks and steps of a document.
+#[derive(Debug)]
+pub struct DocumentMasks {
+    task: Arc<Mask>,
+    step: Arc<Mask>,
+    /// Whether a question is cleared that the document leaves out.
+    pub reset_question: bool,
+}
+
+impl DocumentMasks {
+    /// The masks of documents without `reset_fields`.
+    pub fn new(absent: AbsentFields) -> Self {
+        Self::resetting(absent, BTreeSet::new(), BTreeSet::new())
+    }
+
+    /// Reads `reset_fields` of a request: paths such as `task.roles` and `steps.dependencies`.
+    pub fn read(
+        absent: AbsentFields,
+        reset: Option<FieldMask>,
+        violations: &mut Violations,
+    ) -> Self {
+        let FieldMask { paths } = reset.unwrap_or_default();
+        let mut field = violations.at("reset_fields");
+        if absent == AbsentFields::Reset && !paths.is_empty() {
+            let description = "must be empty with ABSENT_FIELDS_RESET, which resets all fields";
+            field.refuse(Reason::FieldInvalid, description);
+            return Self::new(absent);
+        }
+        let mut list = field.field("paths");
+        let (mut task, mut step) = (BTreeSet::new(), BTreeSet::new());
+        if list.at_most(paths.len(), MAX_MASK_PATHS) {
+            for (index, path) in paths.iter().enumerate() {
+                let (fields, reset, name) = match path.split_once('.') {
+                    Some(("task", name)) => (&TASK, &mut task, name),
+                    Some(("steps", name)) => (&STEP, &mut step, name),
+                    _ => {
+                        let description = "must be `task.` or `steps.` and the name of a field";
+                        list.index(index)
+                            .refuse(Reason::MaskPathUnknown, description);
+                        continue;
+                    }
+                };
+                match fields.find(name) {
+                    Some((name, FieldUse::Honored)) => {
+                        reset.insert(name);
+                    }
+                    Some(_) => {
+                        let description = "is not changed by an import, so it cannot be reset";
+                        list.index(index).refuse(Reason::FieldInvalid, description);
+                    }
+                    None => {
+                        let description = format!(
+                            "names no field; it may be one of {}",
+                            fields.honored().join(", ")
+                        );
+                        list.index(index)
+                            .refuse(Reason::MaskPathUnknown, description);
+                    }
+                }
+            }
+        }
+        Self::resetting(absent, task, step)
+    }
+
+    fn resetting(
+        absent: AbsentFields,
+        task: BTreeSet<&'static str>,
+        step: BTreeSet<&'static str>,
+    ) -> Self {
+        let step = Mask::for_document(absent, step, &STEP);
+        Self {
+            reset_question: step.selects("feedback_config", || false),
+            step: Arc::new(step),
+            task: Arc::new(Mask::for_document(absent, task, &TASK)),
+        }
+    }
+}
 
 /// A task of a document.
 #[derive(Debug)]
@@ -40,12 +122,12 @@ impl SentTask {
     pub fn new(
         mut message: v1::Task,
         is_managed: bool,
-        absent: AbsentFields,
+        masks: &DocumentMasks,
         path: &str,
         violations: Violations,
     ) -> Self {
         message.external_id = message.external_id.filter(|id| !id.is_empty());
-        let mask = Mask::for_document(absent, &TASK);
+        let mask = Arc::clone(&masks.task);
         Self {
             sent: SentFields::new(path.to_owned(), &TASK, mask, &message, violations),
             is_managed,
@@ -100,7 +182,7 @@ impl DocumentFields<Task, NewTask> for SentTask {
 pub struct SentStep {
     sent: SentFields,
     bodies: Bodies,
-    resets: bool,
+    resets_body: bool,
     step_type: i32,
     product: Option<i64>,
     has_subtask_id: bool,
@@ -111,17 +193,17 @@ impl SentStep {
     /// `violations` are those that were found in it already.
     pub fn new(
         mut message: v1::Step,
-        absent: AbsentFields,
+        masks: &DocumentMasks,
         path: &str,
         mut violations: Violations,
     ) -> Self {
         message.external_id = message.external_id.filter(|id| !id.is_empty());
         let bodies = Bodies::take(&mut message, violations.at(path));
-        let mask = Mask::for_document(absent, &STEP);
+        let mask = Arc::clone(&masks.step);
         Self {
+            resets_body: mask.selects("body", || false),
             sent: SentFields::new(path.to_owned(), &STEP, mask, &message, violations),
             bodies,
-            resets: absent == AbsentFields::Reset,
             step_type: message.r#type,
             product: message.product_id,
             has_subtask_id: !message.subtask_id.is_empty(),
@@ -130,8 +212,9 @@ impl SentStep {
     }
 
     fn with_bodies(&self, mut new: NewStep, stored: Option<&Step>) -> NewStep {
-        let stored = stored.filter(|_| !self.resets).map(|step| &step.content);
-        self.bodies.set_bodies(&mut new.content, stored);
+        let stored = stored.map(|step| &step.content);
+        self.bodies
+            .set_bodies(&mut new.content, stored, self.resets_body);
         new
     }
 
@@ -217,10 +300,11 @@ impl Bodies {
         Self { own, translated }
     }
 
-    /// Sets the sent bodies, and keeps the stored bodies that were not sent.
-    fn set_bodies(&self, content: &mut StepContent, stored: Option<&StepContent>) {
-        let own = self.own.as_ref();
-        content.body = own.or_else(|| stored?.body.as_ref()).cloned();
+    /// Sets the sent bodies, and keeps the stored bodies that were not sent. `resets` is whether the
+    /// body of the step itself is cleared instead.
+    fn set_bodies(&self, content: &mut StepContent, stored: Option<&StepContent>, resets: bool) {
+        let kept = stored.filter(|_| !resets).and_then(|it| it.body.as_ref());
+        content.body = self.own.as_ref().or(kept).cloned();
         for (language, translation) in &mut content.translations {
             translation.body = match self.translated.get(language) {
                 Some(sent) => sent.clone(),

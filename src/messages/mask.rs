@@ -32,8 +32,10 @@ pub struct Mask {
 
 #[derive(Debug)]
 enum Paths {
-    /// No mask: the fields that were sent.
-    Populated,
+    /// No mask: the fields that were sent, and those that are reset if they were not.
+    Populated {
+        reset: BTreeSet<&'static str>,
+    },
     /// `*`: every honored field.
     All,
     Named(NamedPaths),
@@ -64,7 +66,9 @@ impl Mask {
     ) -> Self {
         let FieldMask { paths } = mask.unwrap_or_default();
         let paths = match paths.as_slice() {
-            [] => Paths::Populated,
+            [] => Paths::Populated {
+                reset: BTreeSet::new(),
+            },
             [path] if path == "*" => Paths::All,
             paths => {
                 let mut mask = violations.at("update_mask");
@@ -87,12 +91,17 @@ impl Mask {
         }
     }
 
-    /// The mask of a task or step of a document.
-    pub fn for_document(absent: AbsentFields, fields: &'static ResourceFields) -> Self {
+    /// The mask of a task or step of a document. `reset`: the fields that get their defaults, even if
+    /// `absent` keeps the others.
+    pub fn for_document(
+        absent: AbsentFields,
+        reset: BTreeSet<&'static str>,
+        fields: &'static ResourceFields,
+    ) -> Self {
         Self {
             fields,
             paths: match absent {
-                AbsentFields::Keep => Paths::Populated,
+                AbsentFields::Keep => Paths::Populated { reset },
                 AbsentFields::Reset => Paths::All,
             },
             honors_shorthand: true,
@@ -107,7 +116,7 @@ impl Mask {
     /// Whether the update changes a field.
     pub fn selects(&self, field: &str, is_sent: impl FnOnce() -> bool) -> bool {
         match &self.paths {
-            Paths::Populated => is_sent(),
+            Paths::Populated { reset } => is_sent() || reset.contains(field),
             Paths::All => true,
             Paths::Named(paths) => paths.fields.contains(field),
         }
@@ -173,8 +182,12 @@ impl Mask {
     ) -> Option<Vec<MapEntry<'a>>> {
         let masks = match &self.paths {
             Paths::All => return Some(sent),
-            Paths::Named(paths) if paths.fields.contains(TRANSLATIONS) => return Some(sent),
-            Paths::Populated => None,
+            Paths::Populated { reset: fields } | Paths::Named(NamedPaths { fields, .. })
+                if fields.contains(TRANSLATIONS) =>
+            {
+                return Some(sent);
+            }
+            Paths::Populated { .. } => None,
             Paths::Named(paths) => Some(&paths.translations),
         };
         let stored = stored.into_iter();

@@ -1,7 +1,7 @@
 //! Updates of tasks and steps. What is stored, with the selected fields of what was sent, is decoded
 //! like a new task or step. So the store decodes an update, once it has read what is stored.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use prost::Message;
 use prost_types::FieldMask;
@@ -36,7 +36,7 @@ use crate::{
 pub struct SentFields {
     path: String,
     fields: &'static ResourceFields,
-    mask: Mask,
+    mask: Arc<Mask>,
     message: Vec<u8>,
     /// The violations of other fields of the request.
     violations: Violations,
@@ -71,7 +71,7 @@ pub fn step(
     violations: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<UpdateStep<SentFields>> {
-    let mask = Mask::parse(mask, &STEP, violations, ignored);
+    let mask = Arc::new(Mask::parse(mask, &STEP, violations, ignored));
     let mut at = violations.at("step");
     let mut message = at.required(message)?;
     message.external_id = message.external_id.filter(|id| !id.is_empty());
@@ -99,7 +99,7 @@ pub fn task(
     violations: &mut Violations,
     ignored: &mut Ignored,
 ) -> Option<UpdateTask<SentFields>> {
-    let mask = Mask::parse(mask, &TASK, violations, ignored);
+    let mask = Arc::new(Mask::parse(mask, &TASK, violations, ignored));
     let mut at = violations.at("task");
     let mut message = at.required(message)?;
     message.external_id = message.external_id.filter(|id| !id.is_empty());
@@ -125,7 +125,7 @@ impl SentFields {
     pub(super) fn new(
         path: String,
         fields: &'static ResourceFields,
-        mask: Mask,
+        mask: Arc<Mask>,
         message: &impl Message,
         violations: Violations,
     ) -> Self {
@@ -145,7 +145,7 @@ impl SentFields {
     }
 
     /// Whether the update changes a field.
-    fn selects(&self, field: &str) -> bool {
+    pub(super) fn selects(&self, field: &str) -> bool {
         self.mask.selects(field, || self.has(field))
     }
 

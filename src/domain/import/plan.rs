@@ -8,8 +8,9 @@ use crate::domain::{
     ids::{ProductId, StepId, TaskId},
     nesting::DepthLimit,
     step::{ReferencedTask, Step, check_subtask_product},
-    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task, TaskContent},
+    task::{MAX_TASK_STEPS, ManagedBy, NewTask, Task, TaskContent, check_languages},
     text::Name,
+    translation::Language,
     violation::{Path, Reason, Violations},
 };
 
@@ -21,11 +22,15 @@ use super::{
 mod steps;
 mod wiring;
 
-/// What an import does with what the document leaves out of an existing task.
+/// What an import keeps of an existing task.
 #[derive(Clone, Copy, Debug)]
 pub struct Absent {
     pub steps: AbsentSteps,
     pub fields: AbsentFields,
+    /// Whether a question is cleared that the document leaves out.
+    pub resets_question: bool,
+    /// Whether locked translations stay as they are stored.
+    pub keeps_locked: bool,
 }
 
 impl Absent {
@@ -33,6 +38,8 @@ impl Absent {
     pub const DEFAULT: Self = Self {
         steps: AbsentSteps::Refuse,
         fields: AbsentFields::Keep,
+        resets_question: false,
+        keeps_locked: false,
     };
 }
 
@@ -185,6 +192,12 @@ impl<'a> Planner<'a> {
         if let Some(inherited) = inherited {
             inherited.apply(&mut task);
         }
+        if let Some(before) = before {
+            let path = document.map_or(value_path, |document| &document.task.path);
+            let translations = &mut task.content.translations;
+            let stored = &before.content.translations;
+            self.keep_locked(stored, translations, |it| it.locked, path);
+        }
         let guid = document.and_then(|document| document.task.guid);
         self.task_ids.extend(guid.map(|guid| (guid, task.guid)));
         let path = match document {
@@ -224,6 +237,31 @@ impl<'a> Planner<'a> {
             places: BTreeMap::new(),
             managed: parent.managed,
         }
+    }
+
+    /// Restores the locked translations of a task or step, if the import keeps them. Lists those that it
+    /// would have changed.
+    fn keep_locked<T: Clone + PartialEq>(
+        &mut self,
+        stored: &BTreeMap<Language, T>,
+        after: &mut BTreeMap<Language, T>,
+        is_locked: fn(&T) -> bool,
+        path: &str,
+    ) {
+        if !self.absent.keeps_locked {
+            return;
+        }
+        for (language, translation) in stored.iter().filter(|(_, it)| is_locked(it)) {
+            if after.get(language) != Some(translation) {
+                after.insert(language.clone(), translation.clone());
+                self.ignore(path, &format!("translations.{language}"));
+            }
+        }
+        check_languages(
+            &Path::root(path),
+            after.len(),
+            &mut self.problems.violations,
+        );
     }
 
     /// What was decoded, or `None` and its violations.

@@ -19,7 +19,7 @@ use crate::{
         task::MAX_TASK_STEPS,
         violation::{Reason, Violations},
     },
-    messages::document_fields::{SentStep, SentTask},
+    messages::document_fields::{DocumentMasks, SentStep, SentTask},
     proto::v1,
 };
 
@@ -34,7 +34,7 @@ pub struct ImportDocument {
 /// Decodes the document of a request.
 pub fn document(
     message: Option<v1::TaskDocument>,
-    absent: AbsentFields,
+    masks: &DocumentMasks,
     match_external_ids: bool,
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
@@ -51,7 +51,7 @@ pub fn document(
     let reader = DocumentReader {
         reimport,
         match_external_ids,
-        absent,
+        masks,
         violations,
         ignored,
     };
@@ -85,7 +85,7 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
     let reader = DocumentReader {
         reimport: false,
         match_external_ids: false,
-        absent: AbsentFields::Keep,
+        masks: &DocumentMasks::new(AbsentFields::Keep),
         violations,
         ignored: &mut BTreeSet::new(),
     };
@@ -97,7 +97,7 @@ struct DocumentReader<'a> {
     reimport: bool,
     /// Whether steps without an id are found by their external ids.
     match_external_ids: bool,
-    absent: AbsentFields,
+    masks: &'a DocumentMasks,
     violations: &'a mut Violations,
     ignored: &'a mut BTreeSet<String>,
 }
@@ -174,7 +174,7 @@ impl DocumentReader<'_> {
             let mut field = violations.at(path);
             expected_etag(&message.etag, field.field("etag"));
         }
-        let sent = SentTask::new(message, is_managed, self.absent, path, violations);
+        let sent = SentTask::new(message, is_managed, self.masks, path, violations);
         DocumentTask {
             path: path.to_owned(),
             guid,
@@ -216,7 +216,7 @@ impl DocumentReader<'_> {
             subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),
             values,
-            fields: Box::new(SentStep::new(message, self.absent, &path, violations)),
+            fields: Box::new(SentStep::new(message, self.masks, &path, violations)),
             path,
         }
     }

@@ -275,6 +275,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         &[
             "ListStepsRequest.expand",
             "PreviewTaskRequest.expand",
+            "ImportTaskRequest.reset_fields",
             "UpdateStepRequest.update_mask",
             "UpdateTaskRequest.update_mask",
         ],

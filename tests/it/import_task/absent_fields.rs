@@ -100,16 +100,177 @@ async fn fields_are_kept_unless_they_are_reset(client: Client) {
             let after = client.exported(&guid).await;
             assert_eq!(canonical(after), canonical(full.clone()), "{field}");
         }
+        let expected = canonical(with_default(field, without.clone()));
+        let resetting = |fields: &[&str]| ImportTaskRequest {
+            reset_fields: field_mask(fields),
+            ..request(AbsentFields::Keep, without.clone())
+        };
+        let others = resetting(&["task.name", "steps.title"]);
+        let response = client.send_import(others).await.accepted();
+        assert_eq!(response.outcome(), ImportOutcome::Unchanged, "{field}");
+        let path = field.trim_end_matches(".de");
+        let path = match path.starts_with("task.") {
+            true => path.to_owned(),
+            false => format!("steps.{path}"),
+        };
+        let response = client.send_import(resetting(&[&path])).await.accepted();
+        assert_eq!(response.outcome(), ImportOutcome::Updated, "{field}");
+        assert_eq!(canonical(client.exported(&guid).await), expected, "{field}");
+        reset(&client, full.clone()).await;
         let response = reset(&client, without.clone()).await;
         assert_eq!(response.outcome(), ImportOutcome::Updated, "{field}");
         let after = client.exported(&guid).await;
-        let expected = with_default(field, without);
-        assert_eq!(canonical(after), canonical(expected), "{field}");
+        assert_eq!(canonical(after), expected, "{field}");
         let response = reset(&client, full.clone()).await;
         assert_eq!(response.outcome(), ImportOutcome::Updated, "{field}");
         let after = client.exported(&guid).await;
         assert_eq!(canonical(after), canonical(full.clone()), "{field}");
     }
+}
+
+#[apply(on_both_databases)]
+async fn paths_of_reset_fields_are_checked(client: Client) {
+    let full = full_guide(&client).await;
+    let resetting = |absent, fields: &[&str]| ImportTaskRequest {
+        reset_fields: field_mask(fields),
+        ..request(absent, full.clone())
+    };
+    let paths = [
+        "task.roles",
+        "roles",
+        "steps.nothing",
+        "steps.etag",
+        "task.product_id",
+    ];
+    let refused = client
+        .send_import(resetting(AbsentFields::Keep, &paths))
+        .await
+        .refused();
+    refused.violates(&[
+        ("reset_fields.paths[1]", "MASK_PATH_UNKNOWN"),
+        ("reset_fields.paths[2]", "MASK_PATH_UNKNOWN"),
+        ("reset_fields.paths[3]", "FIELD_INVALID"),
+        ("reset_fields.paths[4]", "FIELD_INVALID"),
+    ]);
+    let refused = client
+        .send_import(resetting(AbsentFields::Reset, &paths[..1]))
+        .await
+        .refused();
+    refused.violates(&[("reset_fields", "FIELD_INVALID")]);
+    // A required field has no default.
+    let mut without = resetting(AbsentFields::Keep, &["steps.title"]);
+    let document = without.document.as_mut().unwrap();
+    document.steps[1].title.clear();
+    let refused = client.send_import(without).await.refused();
+    refused.violates(&[("document.steps[1].title", "FIELD_REQUIRED")]);
+    assert_eq!(
+        canonical(client.exported(&full.task.as_ref().unwrap().guid).await),
+        canonical(full)
+    );
+}
+
+#[apply(on_both_databases)]
+async fn languages_that_the_document_leaves_out_are_reset_with_their_field(client: Client) {
+    let full = full_guide(&client).await;
+    let guid = full.task.as_ref().unwrap().guid.clone();
+    let mut sent = full.clone();
+    sent.steps[1].translations.remove("de");
+    assert!(!sent.steps[1].translations.is_empty());
+    sent.steps[0].body = None;
+    let request = ImportTaskRequest {
+        reset_fields: field_mask(&["steps.translations"]),
+        ..request(AbsentFields::Keep, sent.clone())
+    };
+    client.send_import(request).await.accepted();
+    // The body is kept, as it is not named.
+    sent.steps[0].body.clone_from(&full.steps[0].body);
+    assert_eq!(canonical(client.exported(&guid).await), canonical(sent));
+}
+
+#[apply(on_both_databases)]
+async fn locked_translations_are_kept_and_listed(client: Client) {
+    let mut guide = nested_guide(1);
+    change_both(&mut guide, |document| {
+        let row = step_translation("Vanne").with_lock(true);
+        document.steps[0].translations.insert("fr".to_owned(), row);
+        let row = step_translation("Valvola").with_lock(false);
+        document.steps[0].translations.insert("it".to_owned(), row);
+    });
+    let made = client.imported(guide).await;
+    let full = client.exported(&made.guid).await;
+    let keeping = |absent, document: TaskDocument| ImportTaskRequest {
+        keep_locked: true,
+        ..request(absent, document)
+    };
+    for absent in [AbsentFields::Keep, AbsentFields::Reset] {
+        let response = client
+            .send_import(keeping(absent, full.clone()))
+            .await
+            .accepted();
+        assert_eq!(response.outcome(), ImportOutcome::Unchanged);
+        assert_eq!(response.ignored_paths, [""; 0]);
+    }
+    let mut sent = full.clone();
+    change_both(&mut sent, |document| {
+        let step = &mut document.steps[0];
+        step.translations.remove("it");
+        step.translations.remove("fr");
+        let task = document.task.as_mut().unwrap();
+        task.translations.get_mut("de").unwrap().name = Some("Anders".to_owned());
+    });
+    let response = client
+        .send_import(keeping(AbsentFields::Reset, sent))
+        .await
+        .accepted();
+    let nested = "document.steps.feedback_config.values.task_json";
+    assert_eq!(
+        response.ignored_paths,
+        [
+            format!("{nested}.steps.translations.fr"),
+            format!("{nested}.task.translations.de"),
+            "document.steps.translations.fr".to_owned(),
+            "document.task.translations.de".to_owned(),
+        ]
+    );
+    let mut expected = full.clone();
+    change_both(&mut expected, |document| {
+        document.steps[0].translations.remove("it");
+    });
+    assert_eq!(
+        canonical(client.exported(&made.guid).await),
+        canonical(expected)
+    );
+    // Without the option they are replaced.
+    let mut without = full;
+    change_both(&mut without, |document| {
+        document.task.as_mut().unwrap().translations.clear();
+    });
+    reset(&client, without.clone()).await;
+    let after = client.exported(&made.guid).await;
+    assert_eq!(after.task.unwrap().translations.len(), 0);
+}
+
+#[apply(on_both_databases)]
+async fn locked_translations_of_what_the_document_leaves_out_are_kept(client: Client) {
+    let full = guide_with_wiring_step(&client).await;
+    let mut wiring = full.steps[1].clone();
+    let row = step_translation("Vanne").with_lock(true);
+    wiring.translations.insert("fr".to_owned(), row.clone());
+    client.updated_step(wiring.clone(), &["translations"]).await;
+    let mut sent = full;
+    sent.steps.pop();
+    let request = ImportTaskRequest {
+        keep_locked: true,
+        ..request(AbsentFields::Reset, sent)
+    };
+    let response = client.send_import(request).await.accepted();
+    assert_eq!(
+        response.ignored_paths,
+        ["document.steps.feedback_config.values.translations.fr"]
+    );
+    let after = client.get_step(&wiring.guid).await.accepted();
+    assert_eq!(after.translations.get("fr"), Some(&row));
+    assert_eq!(after.body, None);
 }
 
 /// A question whose value `a` manages a task with such a question, down to this depth. Every task

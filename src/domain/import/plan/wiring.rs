@@ -153,15 +153,18 @@ impl<'a> Planner<'a> {
 
     /// Makes a listed step the wiring step of a task. If it is stored, the document lists it without its
     /// id.
-    fn wire(&self, listed: &mut PlannedStep<'a>, task: TaskId, stored: Option<&Step>) {
+    fn wire(&mut self, listed: &mut PlannedStep<'a>, task: TaskId, stored: Option<&Step>) {
         let Some(stored) = stored else {
             listed.step.link = Some(task);
             return;
         };
         let sent = replace(&mut listed.step, stored.clone());
-        listed.step.content = sent.content;
+        let translations = replace(&mut listed.step.content, sent.content).translations;
+        let path = listed.document.map_or("", |document| &document.path);
+        let after = &mut listed.step.content.translations;
+        self.keep_locked(&translations, after, |it| it.locked, path);
         let question = sent.kind.into_feedback();
-        if question.is_some() || self.absent.fields == AbsentFields::Reset {
+        if question.is_some() || self.absent.resets_question {
             listed.step.kind.set_feedback(question);
         }
     }
@@ -174,6 +177,10 @@ impl<'a> Planner<'a> {
                 if self.absent.fields == AbsentFields::Reset {
                     step.content = StepContent::default();
                     step.kind.set_feedback(None);
+                    let translations = &mut step.content.translations;
+                    let path = &managed.value_path;
+                    let stored = &stored.content.translations;
+                    self.keep_locked(stored, translations, |it| it.locked, path);
                 }
                 step
             }
