@@ -2,7 +2,7 @@
 //! command line use them.
 
 pub mod authored;
-pub mod compared;
+pub mod compare;
 pub mod decode;
 pub mod document_fields;
 pub mod encode;
@@ -11,7 +11,7 @@ pub mod ignored;
 pub mod kept_guide;
 pub mod managed_documents;
 pub mod mask;
-pub mod merged;
+pub mod merge;
 pub mod message_json;
 pub mod update;
 pub mod wire;

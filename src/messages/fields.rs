@@ -29,8 +29,6 @@ pub enum FieldUse {
 /// The fields of a task or step.
 #[derive(Debug)]
 pub struct ResourceFields {
-    pub message: MessageDescriptor,
-    pub translated: MessageDescriptor,
     /// By number.
     fields: BTreeMap<u32, (String, FieldUse)>,
     /// The number of [`TRANSLATIONS`].
@@ -64,8 +62,6 @@ impl ResourceFields {
                 .map(|it| (it.number(), it.name().to_owned()))
                 .collect(),
             nested,
-            message,
-            translated,
         }
     }
 

@@ -12,6 +12,7 @@ use super::{
     decode::{self, json},
     encode,
     ignored::Ignored,
+    managed_documents::values_mut,
     wire,
 };
 use crate::{
@@ -200,8 +201,7 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         link => Some(TaskId::parse(link)?),
     };
     let mut links = Vec::new();
-    let configs = message.feedback_config.iter_mut();
-    for value in configs.flat_map(|config| &mut config.values) {
+    for value in values_mut(&mut message) {
         links.push(TaskId::parse(&value.link));
         if let Some(document) = value.task_json.take() {
             let tree = tree(*document)?;

@@ -120,18 +120,12 @@ fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
         None => page.bodies.get(&key),
         Some(_) => of_document().filter(|_| page.with_bodies),
     };
-    let ChosenText {
-        text: (),
-        language,
-        fallback,
-        outdated,
-    } = chosen;
     read.map(|body| {
         text(ChosenText {
             text: body.as_str(),
-            language,
-            fallback,
-            outdated,
+            language: chosen.language,
+            fallback: chosen.fallback,
+            outdated: chosen.outdated,
         })
     })
 }
@@ -172,26 +166,21 @@ fn value(value: &VariableValue) -> Value {
 }
 
 fn text(chosen: ChosenText<'_, &str>) -> v1::PreviewText {
-    let ChosenText {
-        text,
-        language,
-        fallback,
-        outdated,
-    } = chosen;
     v1::PreviewText {
-        text: text.to_owned(),
-        language: language.map_or_else(String::new, ToString::to_string),
-        fallback,
-        outdated,
+        text: chosen.text.to_owned(),
+        language: chosen
+            .language
+            .map_or_else(String::new, ToString::to_string),
+        fallback: chosen.fallback,
+        outdated: chosen.outdated,
     }
 }
 
 fn open_variable(variable: &OpenVariable) -> v1::OpenVariable {
-    let OpenVariable { name, steps, keys } = variable;
     v1::OpenVariable {
-        name: name.clone(),
-        steps: i32::try_from(*steps).unwrap_or(i32::MAX),
-        keys: keys.clone(),
+        name: variable.name.clone(),
+        steps: i32::try_from(variable.steps).unwrap_or(i32::MAX),
+        keys: variable.keys.clone(),
     }
 }
 

@@ -118,24 +118,18 @@ fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator
 }
 
 fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> {
-    let v1::Condition {
-        variable,
-        operator,
-        targets,
-        path,
-    } = message;
-    let variable = non_blank_text(variable, field.field("variable"));
-    let operator = comparison(&operator, field.field("operator"));
+    let variable = non_blank_text(message.variable, field.field("variable"));
+    let operator = comparison(&message.operator, field.field("operator"));
     let mut list = field.field("targets");
-    if targets.is_empty() {
+    let mut sent = message.targets;
+    if sent.is_empty() {
         list.refuse(Reason::FieldRequired, "needs at least one target");
     }
-    let count = targets.len();
-    let targets = targets.into_iter().take(MAX_TARGETS).enumerate();
-    let target = |(index, message)| target(message, list.index(index));
-    let targets: Vec<ConditionTarget> = targets.filter_map(target).collect();
+    let count = sent.len();
+    sent.truncate(MAX_TARGETS);
+    let targets = list.elements(sent, MAX_TARGETS, target).unwrap_or_default();
     limit_targets(count, &targets, &mut list);
-    let path = text(path, field.field("path"));
+    let path = text(message.path, field.field("path"));
     Some(Condition {
         variable: variable?,
         operator: operator?,

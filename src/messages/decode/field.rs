@@ -189,6 +189,11 @@ pub fn external_id(id: String, mut field: Field<'_>) -> Option<ExternalId> {
     field.accept(ExternalId::parse(id))
 }
 
+/// An external id that may be left out.
+pub fn optional_external_id(id: Option<String>, field: Field<'_>) -> Option<ExternalId> {
+    id.and_then(sent_text).and_then(|id| external_id(id, field))
+}
+
 pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
     field.accept(Body::parse(text))
 }
