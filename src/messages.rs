@@ -4,7 +4,7 @@
 pub mod authored;
 pub mod compare;
 pub mod decode;
-pub mod document_fields;
+pub mod document_masks;
 pub mod encode;
 pub mod fields;
 pub mod ignored;
@@ -13,7 +13,7 @@ pub mod managed_documents;
 pub mod mask;
 pub mod merge;
 pub mod message_json;
-pub mod update;
+pub mod sent_fields;
 pub mod wire;
 
 #[cfg(test)]

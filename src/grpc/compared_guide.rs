@@ -37,6 +37,7 @@ impl ComparedGuide {
         let document_bytes = guide.document_bytes;
         let decode = move || -> Result<_> {
             let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
+            let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
             let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
             memory.hold(SizedResource::Guide, bytes, other)?;
             let document = kept_guide::document(&guide).ok_or_else(broken)?;

@@ -2,9 +2,9 @@
 
 use prost::Message;
 
-use super::decode::field;
+use super::{call::digest, decode::field};
 use crate::{
-    domain::{Error, Result, ids::RequestId, sha256::Sha256, violation::Violations},
+    domain::{Error, Result, ids::RequestId, violation::Violations},
     store::{RetryKey, WriteOutcome},
 };
 
@@ -16,8 +16,8 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// `None` without a `request_id`. `request` is the payload: the request without
-    /// `request_id` and `validate_only`.
+    /// `None` without a `request_id`. It stands for the request without `request_id` and
+    /// `validate_only`.
     pub fn read(
         request_id: &str,
         rpc: &str,
@@ -25,8 +25,7 @@ impl Idempotency {
         violations: &mut Violations,
     ) -> Option<Self> {
         let id = field::request_id(request_id, violations)?;
-        let digest = Sha256::default().with(rpc).with([0]);
-        let digest = digest.with(request.encode_to_vec()).finish();
+        let digest = digest(rpc, request, &["request_id", "validate_only"]);
         Some(Self { id, digest })
     }
 

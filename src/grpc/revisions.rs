@@ -1,8 +1,6 @@
 //! RevisionService: decode, one store call, encode. CompareRevisions reads two guides, which are
 //! revisions, and so never change, or the guide as it is now.
 
-use std::mem::take;
-
 use serde::{Deserialize, Serialize};
 use tonic::Request;
 
@@ -42,11 +40,10 @@ impl RevisionService for Services {
         &self,
         request: Request<CreateRevisionRequest>,
     ) -> Answer<CreateRevisionResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
+        self.respond(request, async |call, request| {
             let (idempotency, new) = decode::all(|violations| {
                 let idempotency =
-                    Idempotency::read(&request_id, "CreateRevision", &request, violations);
+                    Idempotency::read(&request.request_id, "CreateRevision", &request, violations);
                 let task = task(&request.task, violations);
                 let note = field::text(request.note, violations.at("note"));
                 let alias = match request.alias.as_str() {
@@ -192,12 +189,11 @@ impl RevisionService for Services {
         &self,
         request: Request<RestoreRevisionRequest>,
     ) -> Answer<RestoreRevisionResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
+        self.respond(request, async |call, request| {
+            let mode = write_mode(request.validate_only);
             let (idempotency, restore) = decode::all(|violations| {
                 let idempotency =
-                    Idempotency::read(&request_id, "RestoreRevision", &request, violations);
+                    Idempotency::read(&request.request_id, "RestoreRevision", &request, violations);
                 let task = task(&request.task, violations);
                 let revision = revision_name(&request.revision, violations.at("revision"));
                 let etag = violations.at("guide_etag");

@@ -1,6 +1,6 @@
 //! StepService: decode, one store call, encode.
 
-use std::{mem::take, sync::Arc};
+use std::sync::Arc;
 
 use prost::Message;
 use tonic::Request;
@@ -22,7 +22,7 @@ use crate::{
     messages::{
         fields::{FieldUse, STEP},
         ignored::Ignored,
-        update,
+        sent_fields,
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
@@ -35,14 +35,16 @@ use crate::{
 #[tonic::async_trait]
 impl StepService for Services {
     async fn create_step(&self, request: Request<CreateStepRequest>) -> Answer<CreateStepResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
-            let sent = request.step.clone().filter(|_| !request_id.is_empty());
+        self.respond(request, async |call, request| {
+            let mode = write_mode(request.validate_only);
+            let sent = request
+                .step
+                .clone()
+                .filter(|_| !request.request_id.is_empty());
             let mut ignored = Ignored::default();
             let (idempotency, new, prevstep) = decode::all(|violations| {
                 let idempotency =
-                    Idempotency::read(&request_id, "CreateStep", &request, violations);
+                    Idempotency::read(&request.request_id, "CreateStep", &request, violations);
                 let mut field = violations.at("step");
                 let new = field.required(request.step).and_then(|step| {
                     STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
@@ -112,11 +114,16 @@ impl StepService for Services {
             let mode = write_mode(request.validate_only);
             let mut ignored = Ignored::default();
             let update = decode::all(|violations| {
-                update::step(request.step, request.update_mask, violations, &mut ignored)
+                sent_fields::updated_step(
+                    request.step,
+                    request.update_mask,
+                    violations,
+                    &mut ignored,
+                )
             })?;
             let update = Arc::new(update);
             let step = call.account.update_step(Arc::clone(&update), mode).await?;
-            update.edit.list_ignored_by_step(&step, &mut ignored);
+            ignored.add(update.fields.ignored(&step));
             Ok(UpdateStepResponse {
                 step: Some(encode::step(step)),
                 ignored_paths: ignored.into_paths("step"),

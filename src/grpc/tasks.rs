@@ -1,6 +1,6 @@
 //! TaskService: decode, one store call, encode.
 
-use std::{collections::BTreeSet, mem::take, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use prost::Message;
 use tonic::Request;
@@ -22,10 +22,10 @@ use crate::{
         violation::{Reason, Violations},
     },
     messages::{
-        document_fields::DocumentMasks,
+        document_masks::DocumentMasks,
         fields::{FieldUse, TASK},
         ignored::Ignored,
-        update,
+        sent_fields,
     },
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
@@ -39,13 +39,12 @@ use crate::{
 #[tonic::async_trait]
 impl TaskService for Services {
     async fn create_task(&self, request: Request<CreateTaskRequest>) -> Answer<CreateTaskResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
+        self.respond(request, async |call, request| {
+            let mode = write_mode(request.validate_only);
             let mut ignored = Ignored::default();
             let (idempotency, new) = decode::all(|violations| {
                 let idempotency =
-                    Idempotency::read(&request_id, "CreateTask", &request, violations);
+                    Idempotency::read(&request.request_id, "CreateTask", &request, violations);
                 let mut field = violations.at("task");
                 let task = field.required(request.task)?;
                 TASK.list_sent(&task.encode_to_vec(), FieldUse::Identity, &mut ignored);
@@ -98,11 +97,16 @@ impl TaskService for Services {
             let mode = write_mode(request.validate_only);
             let mut ignored = Ignored::default();
             let update = decode::all(|violations| {
-                update::task(request.task, request.update_mask, violations, &mut ignored)
+                sent_fields::updated_task(
+                    request.task,
+                    request.update_mask,
+                    violations,
+                    &mut ignored,
+                )
             })?;
             let update = Arc::new(update);
             let task = call.account.update_task(Arc::clone(&update), mode).await?;
-            update.edit.list_ignored_by_task(&task, &mut ignored);
+            ignored.add(update.fields.ignored(&task));
             Ok(UpdateTaskResponse {
                 task: Some(encode::task(task)),
                 ignored_paths: ignored.into_paths("task"),
@@ -130,13 +134,12 @@ impl TaskService for Services {
     }
 
     async fn import_task(&self, request: Request<ImportTaskRequest>) -> Answer<ImportTaskResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
+        self.respond(request, async |call, request| {
+            let mode = write_mode(request.validate_only);
             let mut ignored = BTreeSet::new();
             let (idempotency, import) = decode::all(|violations| {
                 let idempotency =
-                    Idempotency::read(&request_id, "ImportTask", &request, violations);
+                    Idempotency::read(&request.request_id, "ImportTask", &request, violations);
                 Some((idempotency, import(request, violations, &mut ignored)?))
             })?;
             let imported = move |done| imported(done, ignored.clone());

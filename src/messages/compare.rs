@@ -13,7 +13,7 @@ use super::{
     fields::{FieldUse, ResourceFields, STEP, TASK, TRANSLATIONS},
     managed_documents::{managed_document, managed_documents, values, values_mut},
     mask::MapEntry,
-    update::UNMANAGED_ONLY,
+    sent_fields::UNMANAGED_ONLY,
     wire,
 };
 use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};

@@ -19,7 +19,10 @@ use crate::{
         task::MAX_TASK_STEPS,
         violation::{Reason, Violations},
     },
-    messages::document_fields::{DocumentMasks, SentStep, SentTask},
+    messages::{
+        document_masks::DocumentMasks,
+        sent_fields::{document_step, document_task},
+    },
     proto::v1,
 };
 
@@ -174,11 +177,11 @@ impl DocumentReader<'_> {
             let mut field = violations.at(path);
             expected_etag(&message.etag, field.field("etag"));
         }
-        let sent = SentTask::new(message, is_managed, self.masks, path, violations);
+        let fields = document_task(message, is_managed, self.masks, path, violations);
         DocumentTask {
             path: path.to_owned(),
             guid,
-            fields: Some(Box::new(sent)),
+            fields: Some(fields),
         }
     }
 
@@ -216,7 +219,7 @@ impl DocumentReader<'_> {
             subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),
             values,
-            fields: Box::new(SentStep::new(message, self.masks, &path, violations)),
+            fields: document_step(message, self.masks, &path, violations),
             path,
         }
     }
