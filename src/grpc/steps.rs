@@ -48,7 +48,8 @@ impl StepService for Services {
                 let mut field = violations.at("step");
                 let new = field.required(request.step).and_then(|step| {
                     STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
-                    decode_step::new(step, field, &mut ignored)
+                    ignored.add(decode_step::not_honored(&step));
+                    decode_step::new(step, field)
                 });
                 let field = violations.at("prevstep");
                 let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);

@@ -185,22 +185,18 @@ struct SentTexts {
 
 impl SentTexts {
     fn new(item: &v1::AutomaticTranslation) -> Self {
-        let mut links = Ignored::default();
-        feedback::list_ignored_of_translation(&item.feedback_config, &mut links);
+        let has_question = !item.feedback_config.is_empty();
         let texts = [
             (NAME, item.name.is_some()),
             ("translations.title", item.title.is_some()),
             ("translations.body", item.body.is_some()),
             ("translations.instructions", !item.instructions.is_empty()),
-            (
-                "translations.feedback_config",
-                !item.feedback_config.is_empty(),
-            ),
+            ("translations.feedback_config", has_question),
         ];
         let sent = texts.into_iter().filter(|(_, is_sent)| *is_sent);
         Self {
             texts: sent.map(|(path, _)| path).collect(),
-            links,
+            links: feedback::links_of_translation(&item.feedback_config),
         }
     }
 

@@ -56,7 +56,7 @@ impl DocumentMasks {
                     }
                 };
                 match fields.find(name) {
-                    Some((name, FieldUse::Honored)) => {
+                    Some((_, name, FieldUse::Honored)) => {
                         reset.insert(name);
                     }
                     Some(_) => {

@@ -11,7 +11,6 @@ use prost_types::Timestamp as ProtoTimestamp;
 use super::{
     decode::{self, json},
     encode,
-    ignored::Ignored,
     managed_documents::values_mut,
     wire,
 };
@@ -196,8 +195,7 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
     let row_version = row_version(times, message.dirty_record);
     message.dependency_shorthand = None;
     let decoded = decode::all(|violations| {
-        let mut ignored = Ignored::default();
-        let new = decode::step::new(message, violations.at("step"), &mut ignored)?;
+        let new = decode::step::new(message, violations.at("step"))?;
         Some((new, json::members(r_data, violations.at("r_data"))?))
     });
     let (new, r_data) = decoded.ok()?;

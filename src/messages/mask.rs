@@ -367,7 +367,7 @@ impl ResourceFields {
         }
         let field = closest(&snake_case(path), self.names())?;
         Some(match self.find(field)? {
-            (_, FieldUse::Honored) => format!("`{field}` is meant"),
+            (_, _, FieldUse::Honored) => format!("`{field}` is meant"),
             _ => format!("`{field}` is meant, which an update ignores"),
         })
     }
@@ -425,11 +425,11 @@ impl NamedPaths {
         ignored: &mut Ignored,
     ) -> Result<(), PathViolation> {
         match fields.find(path) {
-            Some((name, FieldUse::Honored)) => {
+            Some((_, name, FieldUse::Honored)) => {
                 self.fields.insert(name);
             }
-            Some((name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
-            Some((_, FieldUse::Identity)) => {}
+            Some((_, name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
+            Some((_, _, FieldUse::Identity)) => {}
             None if path == "*" => {
                 return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
             }

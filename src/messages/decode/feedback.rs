@@ -29,8 +29,9 @@ pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option
     feedback(list, field)
 }
 
-/// Lists fields of a translation's `feedback_config` that are not honored.
-pub fn list_ignored_of_translation(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
+/// The fields of a translation's `feedback_config` that are not honored.
+pub fn links_of_translation(list: &[v1::FeedbackConfig]) -> Ignored {
+    let mut ignored = Ignored::default();
     if list.iter().any(|config| config.linked.is_some()) {
         ignored.add(["translations.feedback_config.linked"]);
     }
@@ -38,6 +39,7 @@ pub fn list_ignored_of_translation(list: &[v1::FeedbackConfig], ignored: &mut Ig
     if values.any(|value| !value.link.is_empty()) {
         ignored.add(["translations.feedback_config.values.link"]);
     }
+    ignored
 }
 
 fn config(message: v1::FeedbackConfig, mut field: Field<'_>) -> Option<Feedback> {

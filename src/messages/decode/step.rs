@@ -12,14 +12,12 @@ use crate::{
         text::{MAX_LIST_ITEMS, Tag, Title},
         violation::Reason,
     },
-    messages::ignored::Ignored,
     proto::v1,
 };
 
-/// A new step. Lists the fields that its type does not have.
-pub fn new(message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
+/// A new step.
+pub fn new(message: v1::Step, mut at: Field<'_>) -> Option<NewStep> {
     let task = guid(&message.task, TaskId::parse, at.field("task"));
-    ignored.add(not_honored(&message));
     of_task(message, task, &mut at)
 }
 
@@ -34,7 +32,7 @@ pub fn check(message: v1::Step, mut at: Field<'_>) {
 }
 
 /// The sent fields that the type of a new step does not have.
-fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
+pub fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
     let is_subtask = message.r#type() == v1::StepType::Subtask;
     let fields = [
         ("title", is_subtask && !message.title.is_empty()),
