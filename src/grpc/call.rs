@@ -1,5 +1,4 @@
-//! What every call has in common: its account, the tokens of its pages, and the conversion of its
-//! error.
+//! What every call has in common: its account, and the tokens of its pages.
 
 use prost::Message;
 use tonic::{Request, Response, Status};
@@ -7,7 +6,7 @@ use tonic::{Request, Response, Status};
 use super::{Services, page::PageTokens, status};
 use crate::{
     auth::Caller,
-    domain::{Result, ids::AccountId, sha256::Sha256},
+    domain::{ids::AccountId, sha256::Sha256},
     messages::{message_json, wire},
     store::{Account, WriteMode},
 };
@@ -24,12 +23,8 @@ pub struct Call {
 }
 
 impl Services {
-    /// Answers a request on the account of its caller, and makes a status of an error.
-    pub async fn respond<M, R>(
-        &self,
-        request: Request<M>,
-        answer: impl AsyncFnOnce(Call, M) -> Result<R>,
-    ) -> Answer<R> {
+    /// The call of a request on the account of its caller, and its message.
+    pub fn call<M>(&self, request: Request<M>) -> Result<(Call, M), Status> {
         let (_, mut extensions, message) = request.into_parts();
         let Caller {
             account, subject, ..
@@ -42,10 +37,7 @@ impl Services {
             page_key: *self.store.page_key(),
             page_bytes: self.page_bytes,
         };
-        answer(call, message)
-            .await
-            .map(Response::new)
-            .map_err(status::from_error)
+        Ok((call, message))
     }
 }
 

@@ -1,8 +1,12 @@
 //! Creates and imports that a caller may repeat under the same `request_id`.
 
 use prost::Message;
+use tonic::Response;
 
-use super::{call::digest, decode::field};
+use super::{
+    call::{Answer, digest},
+    decode::field,
+};
 use crate::{
     domain::{Error, Result, ids::RequestId, violation::Violations},
     store::{RetryKey, WriteOutcome},
@@ -48,13 +52,13 @@ pub async fn once<T: Clone, R: Message + Default>(
     request: Option<Idempotency>,
     response: impl Fn(T) -> R + Clone + Send + Sync + 'static,
     write: impl AsyncFnOnce(Option<RetryKey<T>>) -> Result<WriteOutcome<T>>,
-) -> Result<R> {
+) -> Answer<R> {
     let encode = response.clone();
     let retry = request.map(|it| it.retry_key(move |outcome: &T| encode(outcome.clone())));
-    match write(retry).await? {
-        WriteOutcome::Done(outcome) => Ok(response(outcome)),
-        WriteOutcome::Replayed(stored) => decode_stored(&stored),
-    }
+    Ok(Response::new(match write(retry).await? {
+        WriteOutcome::Done(outcome) => response(outcome),
+        WriteOutcome::Replayed(stored) => decode_stored(&stored)?,
+    }))
 }
 
 /// Decodes a message that this service encoded.

@@ -91,81 +91,89 @@ fn code(reason: ErrorReason) -> (Code, Retry) {
 }
 
 /// The status of a failed call.
-pub fn from_error(error: Error) -> Status {
-    match error {
-        Error::Invalid(violations) => invalid(&violations),
-        Error::TaskNotFound(Missing { id, field }) => {
-            not_found(ErrorReason::TaskNotFound, "Task", id, &field)
-        }
-        Error::StepNotFound(Missing { id, field }) => {
-            not_found(ErrorReason::StepNotFound, "Step", id, &field)
-        }
-        Error::NoStepOfTask(Missing { id, field }) => {
-            let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
-            let message = format!(
-                "step {id}, which {field} names, is not a step of the task: without a guid \
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(violations) => invalid(&violations),
+            Error::TaskNotFound(Missing { id, field }) => {
+                not_found(ErrorReason::TaskNotFound, "Task", id, &field)
+            }
+            Error::StepNotFound(Missing { id, field }) => {
+                not_found(ErrorReason::StepNotFound, "Step", id, &field)
+            }
+            Error::NoStepOfTask(Missing { id, field }) => {
+                let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
+                let message = format!(
+                    "step {id}, which {field} names, is not a step of the task: without a guid \
                  it is created, or with `match_external_ids` found by its external id"
-            );
-            with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
-        }
-        Error::RoleNotFound(Missing { id, field }) => {
-            not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
-        }
-        Error::RevisionNotFound {
-            task,
-            revision,
-            field,
-        } => {
-            let message = format!("task {task} has no revision {revision}");
-            let id = format!("{task}/{revision}");
-            let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
-            with_resource(reason, "TaskRevision", id, field, message)
-        }
-        Error::ExternalIdTaken(taken) => external_id_taken(&taken),
-        Error::Precondition(failed) => precondition::status(failed),
-        Error::EtagMismatch(resource) => {
-            let (kind, id) = kind_and_id(resource);
-            let kind = kind.to_lowercase();
-            let message = format!("{kind} {id}: its etag is not the one sent; read it again");
-            status(ErrorReason::EtagMismatch, message)
-        }
-        Error::GuideEtagMismatch(task) => status(
-            ErrorReason::EtagMismatch,
-            format!(
-                "the guide of task {task}: its guide_etag is not the one sent; read it again by \
+                );
+                with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
+            }
+            Error::RoleNotFound(Missing { id, field }) => {
+                not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
+            }
+            Error::RevisionNotFound {
+                task,
+                revision,
+                field,
+            } => {
+                let message = format!("task {task} has no revision {revision}");
+                let id = format!("{task}/{revision}");
+                let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
+                with_resource(reason, "TaskRevision", id, field, message)
+            }
+            Error::ExternalIdTaken(taken) => external_id_taken(&taken),
+            Error::Precondition(failed) => precondition::status(failed),
+            Error::EtagMismatch(resource) => {
+                let (kind, id) = kind_and_id(resource);
+                let kind = kind.to_lowercase();
+                let message = format!("{kind} {id}: its etag is not the one sent; read it again");
+                status(ErrorReason::EtagMismatch, message)
+            }
+            Error::GuideEtagMismatch(task) => status(
+                ErrorReason::EtagMismatch,
+                format!(
+                    "the guide of task {task}: its guide_etag is not the one sent; read it again by \
                  ExportTask"
+                ),
             ),
-        ),
-        Error::EtagOfDeletedGuide(task) => status(
-            ErrorReason::EtagMismatch,
-            format!(
-                "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
+            Error::EtagOfDeletedGuide(task) => status(
+                ErrorReason::EtagMismatch,
+                format!(
+                    "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
+                ),
             ),
-        ),
-        // Usually nobody is left to receive it.
-        Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
-        Error::WriteConflict(contention) => status(
-            ErrorReason::WriteConflict,
-            match contention {
-                Contention::Changed => {
-                    "concurrent writes changed the resource; nothing was written, retry"
-                }
-                Contention::Locked => {
-                    "another write or session of the database held a lock for too long; nothing \
+            // Usually nobody is left to receive it.
+            Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
+            Error::WriteConflict(contention) => status(
+                ErrorReason::WriteConflict,
+                match contention {
+                    Contention::Changed => {
+                        "concurrent writes changed the resource; nothing was written, retry"
+                    }
+                    Contention::Locked => {
+                        "another write or session of the database held a lock for too long; nothing \
                      was written, retry"
-                }
-            },
-        ),
-        Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
-        Error::Overloaded => overloaded(),
-        Error::Unavailable(outage) => unavailable(outage),
-        Error::Internal(class) => {
-            // The id of the call in the log, so that all its lines are found.
-            let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
-            let request_id = id.to_string();
-            tracing::error!(request_id, class, "internal error");
-            internal(&request_id)
+                    }
+                },
+            ),
+            Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
+            Error::Overloaded => overloaded(),
+            Error::Unavailable(outage) => unavailable(outage),
+            Error::Internal(class) => {
+                // The id of the call in the log, so that all its lines are found.
+                let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
+                let request_id = id.to_string();
+                tracing::error!(request_id, class, "internal error");
+                internal(&request_id)
+            }
         }
+    }
+}
+
+impl From<Violations> for Status {
+    fn from(violations: Violations) -> Self {
+        invalid(&violations)
     }
 }
 

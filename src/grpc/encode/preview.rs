@@ -56,18 +56,14 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
 fn task(page: &PreviewPage, explain: bool) -> Option<v1::PreviewedTask> {
     let preview = &page.preview;
     let task = preview.guide.root()?;
-    let stored = task.source.origin.is_none();
+    let is_stored = task.source.origin.is_none();
     Some(v1::PreviewedTask {
         guid: id(task.guid()),
         visibility: visibility(preview.visible).into(),
         reasons: reasons(&preview.reasons),
         name: preview.texts.name(task).map(text),
         trace: explain.then(|| trace::of_task(preview, task)).flatten(),
-        etag: if stored {
-            task.source.task.etag().to_string()
-        } else {
-            String::new()
-        },
+        etag: id(is_stored.then(|| task.source.task.etag())),
     })
 }
 
@@ -76,7 +72,7 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
     let listed: &ListedStep = preview.steps.get(index)?;
     let (task, step) = preview.step(listed.position)?;
     let source = &step.source.step;
-    let stored = step.source.origin.is_none();
+    let is_stored = step.source.origin.is_none();
     let via = listed.via.iter();
     let instructions = preview.texts.instructions(step);
     let subtask = step.subtask.and_then(|task| preview.guide.tasks.get(task));
@@ -87,11 +83,7 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
         via: via.map(|at| step_id(page, *at)).collect(),
         r#type: source.kind.step_type().number(),
         cost: source.kind.cost().get(),
-        etag: if stored {
-            source.etag().to_string()
-        } else {
-            String::new()
-        },
+        etag: id(is_stored.then(|| source.etag())),
         visibility: visibility(listed.visible).into(),
         reasons: reasons(&listed.reasons),
         title: preview.texts.title(&preview.guide, step).map(text),
@@ -228,7 +220,7 @@ fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
     }
 }
 
-/// An id; empty if there is none.
+/// An id or etag; empty if there is none.
 fn id(id: Option<impl ToString>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }

@@ -72,9 +72,7 @@ fn nested_group(
     }
     let operator = logical_operator(message.operator, field.field("operator"));
     let mut list = field.field("nodes");
-    if message.nodes.is_empty() {
-        list.refuse(Reason::FieldRequired, "needs at least one node");
-    }
+    list.not_empty(&message.nodes, "needs at least one node");
     let nodes = list.elements(message.nodes, usize::MAX, |message, field| {
         node(message, depth, conditions, field)
     });
@@ -122,9 +120,7 @@ fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> 
     let operator = comparison(&message.operator, field.field("operator"));
     let mut list = field.field("targets");
     let mut sent = message.targets;
-    if sent.is_empty() {
-        list.refuse(Reason::FieldRequired, "needs at least one target");
-    }
+    list.not_empty(&sent, "needs at least one target");
     let count = sent.len();
     sent.truncate(MAX_TARGETS);
     let targets = list.elements(sent, MAX_TARGETS, target).unwrap_or_default();

@@ -62,9 +62,7 @@ fn all_values(
     linked: bool,
     mut field: Field<'_>,
 ) -> Option<Vec<FeedbackValue>> {
-    if list.is_empty() {
-        field.refuse(Reason::FieldRequired, "needs at least one value");
-    }
+    field.not_empty(&list, "needs at least one value");
     if !field.at_most(list.len(), MAX_FEEDBACK_VALUES) {
         return None;
     }
