@@ -2,18 +2,18 @@
 //! command line use them.
 
 pub mod authored;
-pub mod compare;
+pub mod compared;
 pub mod decode;
-pub mod document_masks;
+pub mod document_fields;
 pub mod encode;
 pub mod fields;
 pub mod ignored;
 pub mod kept_guide;
 pub mod managed_documents;
 pub mod mask;
-pub mod merge;
+pub mod merged;
 pub mod message_json;
-pub mod sent_fields;
+pub mod update;
 pub mod wire;
 
 #[cfg(test)]

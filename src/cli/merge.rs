@@ -19,13 +19,14 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
+    domain::compare::{Conflict, ConflictSubject, compare, merge},
     messages::{
-        compare::compare_whole,
+        compared::compared,
         managed_documents::{
             all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
             steps_by_guid,
         },
-        merge::{Conflict, ConflictSubject, merge},
+        merged::merged_document,
     },
     proto::v1::{Step, StepType, TaskDocument},
 };
@@ -56,18 +57,15 @@ impl MergedGuides<'_> {
     /// Makes the changes of the document on the stored guide.
     pub fn merge(self) -> Result<MergeOutcome, DocumentError> {
         let Self { base, ours, theirs } = self;
-        let conflicts = match merge(base, ours, theirs) {
-            Ok(mut document) => {
-                let is_ours = compare_whole(ours, &document).is_empty();
-                let stored = guids(theirs);
-                for_each_step_mut(&mut document.steps, &mut |step| {
-                    if !stored.contains(&step.guid) {
-                        step.guid.clear();
-                    }
-                });
+        let guides = [compared(base), compared(ours), compared(theirs)];
+        let [base, mine, other] = &guides;
+        let conflicts = match merge(base, mine, other) {
+            Ok(merged) => {
+                let document = merged_document(&merged, ours, theirs);
+                let document = document.ok_or(DocumentError::Contract)?;
                 return Ok(MergeOutcome::Merged {
                     document: Box::new(document),
-                    is_ours,
+                    is_ours: compare(mine, &merged).is_empty(),
                 });
             }
             Err(conflicts) => conflicts,
@@ -97,11 +95,8 @@ impl MergedGuides<'_> {
     fn part(self, conflict: &Conflict<'_>, side: &SideChanges<'_>) -> Vec<Change> {
         let of_step = side.of_step.get(&(conflict.task, conflict.step));
         let of_step = of_step.into_iter().flatten().copied();
-        let part: Vec<&Change> = match &conflict.subject {
-            ConflictSubject::Field(path) => {
-                let path = path.to_string();
-                of_step.filter(|it| it.path == path).collect()
-            }
+        let part: Vec<&Change> = match conflict.subject {
+            ConflictSubject::Field(path) => of_step.filter(|it| it.path == path).collect(),
             ConflictSubject::Place => {
                 let moved = of_step.filter(|it| it.kind == ChangeKind::Moved);
                 moved.collect()
@@ -163,8 +158,8 @@ impl<'c> SideChanges<'c> {
 }
 
 fn path_of(conflict: &Conflict<'_>) -> String {
-    match &conflict.subject {
-        ConflictSubject::Field(path) => path.to_string(),
+    match conflict.subject {
+        ConflictSubject::Field(path) => path.to_owned(),
         ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
             format!("feedback_config.values[\"{key}\"].task_json")
         }
@@ -261,7 +256,11 @@ pub(super) async fn planned(
     document: &TaskDocument,
     stored: &StoredGuide,
 ) -> Result<(TaskDocument, Vec<String>), CallError> {
-    let deleted = &guids(base) - &guids(&stored.document);
+    let ids = |guide: &TaskDocument| -> BTreeSet<String> {
+        let steps = all_steps(&guide.steps).into_iter();
+        steps.map(|step| step.guid.clone()).collect()
+    };
+    let deleted = &ids(base) - &ids(&stored.document);
     let mut sent = document.clone();
     for_each_step_mut(&mut sent.steps, &mut |step| {
         if deleted.contains(&step.guid) {
@@ -280,12 +279,6 @@ pub(super) async fn planned(
         }
     });
     Ok((planned, ignored))
-}
-
-/// The ids of the steps at every depth.
-fn guids(guide: &TaskDocument) -> BTreeSet<String> {
-    let steps = all_steps(&guide.steps).into_iter();
-    steps.map(|step| step.guid.clone()).collect()
 }
 
 /// For each step that was sent without an id adds its id in the document, by the id that the dry

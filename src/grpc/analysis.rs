@@ -1,6 +1,6 @@
 //! AnalysisService: decode, one store call, encode.
 
-use tonic::{Request, Response};
+use tonic::Request;
 
 use super::{Services, call::Answer, decode, encode, references};
 use crate::{
@@ -18,69 +18,80 @@ impl AnalysisService for Services {
         &self,
         request: Request<PreviewTaskRequest>,
     ) -> Answer<PreviewTaskResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("PreviewTask", &request);
-        let (preview, explain) =
-            decode::all(|violations| decode::preview::preview_task(request, &tokens, violations))?;
-        let page = call.account.preview_task(preview).await?;
-        Ok(Response::new(encode::preview(&page, &tokens, explain)))
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("PreviewTask", &request);
+            let (preview, explain) = decode::all(|violations| {
+                decode::preview::preview_task(request, &tokens, violations)
+            })?;
+            let page = call.account.preview_task(preview).await?;
+            Ok(encode::preview(&page, &tokens, explain))
+        })
+        .await
     }
 
     async fn validate_task(
         &self,
         request: Request<ValidateTaskRequest>,
     ) -> Answer<ValidateTaskResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ValidateTask", &request);
-        let validation = decode::all(|violations| {
-            decode::validation::validate_task(request, &tokens, violations)
-        })?;
-        let page = call.account.validate_task(validation).await?;
-        Ok(Response::new(encode::validation(page, &tokens)))
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ValidateTask", &request);
+            let validation = decode::all(|violations| {
+                decode::validation::validate_task(request, &tokens, violations)
+            })?;
+            let page = call.account.validate_task(validation).await?;
+            Ok(encode::validation(page, &tokens))
+        })
+        .await
     }
 
     async fn list_findings(
         &self,
         request: Request<ListFindingsRequest>,
     ) -> Answer<ListFindingsResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListFindings", &request);
-        let listing = decode::all(|violations| {
-            decode::validation::list_findings(request, &tokens, violations)
-        })?;
-        let page = call.account.list_findings(listing).await?;
-        Ok(Response::new(encode::findings(page, &tokens)))
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListFindings", &request);
+            let listing = decode::all(|violations| {
+                decode::validation::list_findings(request, &tokens, violations)
+            })?;
+            let page = call.account.list_findings(listing).await?;
+            Ok(encode::findings(page, &tokens))
+        })
+        .await
     }
 
     async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
-        let (_, ListRulesRequest {}) = self.call(request)?;
-        Ok(Response::new(ListRulesResponse {
-            rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
-        }))
+        self.respond(request, async |_, ListRulesRequest {}| {
+            Ok(ListRulesResponse {
+                rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
+            })
+        })
+        .await
     }
 
     async fn list_references(
         &self,
         request: Request<ListReferencesRequest>,
     ) -> Answer<ListReferencesResponse> {
-        let (call, request) = self.call(request)?;
-        let tokens = call.page_tokens("ListReferences", &request);
-        let (filter, (after, size)) = decode::all(|violations| {
-            let (size, token) = (request.page_size, &request.page_token);
-            let filter =
-                references::filter(&request.task, request.variable, request.answer, violations);
-            filter.zip(tokens.start(size, token, violations))
-        })?;
-        let found = call.account.list_references(&filter, after, size).await?;
-        let (references, next_page_token) = tokens.found(
-            found.items,
-            found.next,
-            Reference::cursor,
-            encode::reference,
-        );
-        Ok(Response::new(ListReferencesResponse {
-            references,
-            next_page_token,
-        }))
+        self.respond(request, async |call, request| {
+            let tokens = call.page_tokens("ListReferences", &request);
+            let (filter, (after, size)) = decode::all(|violations| {
+                let (size, token) = (request.page_size, &request.page_token);
+                let filter =
+                    references::filter(&request.task, request.variable, request.answer, violations);
+                filter.zip(tokens.start(size, token, violations))
+            })?;
+            let found = call.account.list_references(&filter, after, size).await?;
+            let (references, next_page_token) = tokens.found(
+                found.items,
+                found.next,
+                Reference::cursor,
+                encode::reference,
+            );
+            Ok(ListReferencesResponse {
+                references,
+                next_page_token,
+            })
+        })
+        .await
     }
 }

@@ -5,11 +5,12 @@ use crate::{
     call_context::WorkMemory,
     domain::{
         Error, Result, SizedResource,
+        compare::compare,
         etag::GuideEtag,
         history::{RevisionName, TaskRevision},
         ids::TaskId,
     },
-    messages::{compare::compare, encode, kept_guide},
+    messages::{compared::compared_pair, encode, kept_guide},
     proto::v1::{StepDifference, TaskDocument},
     store::Account,
 };
@@ -37,7 +38,6 @@ impl ComparedGuide {
         let document_bytes = guide.document_bytes;
         let decode = move || -> Result<_> {
             let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
-            let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
             let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
             memory.hold(SizedResource::Guide, bytes, other)?;
             let document = kept_guide::document(&guide).ok_or_else(broken)?;
@@ -81,10 +81,11 @@ impl ComparedGuide {
 
     /// The paths of the task that differ in another guide, and the steps that differ.
     pub fn compare(&self, target: &Self) -> (Vec<String>, Vec<StepDifference>) {
-        let difference = compare(&self.document, &target.document);
+        let [before, after] = compared_pair::<[u8; 32]>(&self.document, &target.document);
+        let difference = compare(&before, &after);
         (
             encode::paths(&difference.fields),
-            encode::step_differences(&difference),
+            encode::step_differences(&difference, &self.document, &target.document),
         )
     }
 }

@@ -1,14 +1,10 @@
 //! Creates and imports that a caller may repeat under the same `request_id`.
 
 use prost::Message;
-use tonic::Response;
 
-use super::{
-    call::{Answer, digest},
-    decode::field,
-};
+use super::decode::field;
 use crate::{
-    domain::{Error, Result, ids::RequestId, violation::Violations},
+    domain::{Error, Result, ids::RequestId, sha256::Sha256, violation::Violations},
     store::{RetryKey, WriteOutcome},
 };
 
@@ -20,8 +16,8 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// `None` without a `request_id`. It stands for the request without `request_id` and
-    /// `validate_only`.
+    /// `None` without a `request_id`. `request` is the payload: the request without
+    /// `request_id` and `validate_only`.
     pub fn read(
         request_id: &str,
         rpc: &str,
@@ -29,7 +25,8 @@ impl Idempotency {
         violations: &mut Violations,
     ) -> Option<Self> {
         let id = field::request_id(request_id, violations)?;
-        let digest = digest(rpc, request, &["request_id", "validate_only"]);
+        let digest = Sha256::default().with(rpc).with([0]);
+        let digest = digest.with(request.encode_to_vec()).finish();
         Some(Self { id, digest })
     }
 
@@ -52,13 +49,13 @@ pub async fn once<T: Clone, R: Message + Default>(
     request: Option<Idempotency>,
     response: impl Fn(T) -> R + Clone + Send + Sync + 'static,
     write: impl AsyncFnOnce(Option<RetryKey<T>>) -> Result<WriteOutcome<T>>,
-) -> Answer<R> {
+) -> Result<R> {
     let encode = response.clone();
     let retry = request.map(|it| it.retry_key(move |outcome: &T| encode(outcome.clone())));
-    Ok(Response::new(match write(retry).await? {
-        WriteOutcome::Done(outcome) => response(outcome),
-        WriteOutcome::Replayed(stored) => decode_stored(&stored)?,
-    }))
+    match write(retry).await? {
+        WriteOutcome::Done(outcome) => Ok(response(outcome)),
+        WriteOutcome::Replayed(stored) => decode_stored(&stored),
+    }
 }
 
 /// Decodes a message that this service encoded.

@@ -4,7 +4,6 @@ use prost::Message;
 
 use super::{
     fields::{FieldUse, ResourceFields, STEP, TASK},
-    managed_documents::values_mut,
     wire,
 };
 use crate::proto::v1::{Step, StepType, Task, TaskDocument, TaskType};
@@ -39,7 +38,8 @@ fn authored_step(step: &Step) -> Step {
         // It is the name of the task that the step refers to.
         authored.title.clear();
     }
-    for value in values_mut(&mut authored) {
+    let configs = authored.feedback_config.iter_mut();
+    for value in configs.flat_map(|config| &mut config.values) {
         value.link.clear();
         if let Some(managed) = &mut value.task_json {
             **managed = self::authored(managed);

@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
-use super::{decode::json::json, encode::json as encoded};
+use super::{
+    decode::{Field, json::json},
+    encode::json as encoded,
+};
 use crate::domain::violation::Violations;
 
 fn of(kind: Kind) -> Value {

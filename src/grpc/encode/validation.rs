@@ -12,15 +12,22 @@ use crate::{
 
 /// A page of the findings of a guide.
 pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTaskResponse {
-    let (start, fingerprint) = (page.start, page.fingerprint);
+    let ValidationPage {
+        findings,
+        start,
+        more,
+        counts,
+        fingerprint,
+        unchanged,
+    } = page;
     let mut response = v1::ValidateTaskResponse {
-        counts: Some(finding_counts(page.counts)),
+        findings: Vec::new(),
+        next_page_token: String::new(),
+        counts: Some(finding_counts(counts)),
         fingerprint: fingerprint.to_string(),
-        unchanged: page.unchanged,
-        ..v1::ValidateTaskResponse::default()
+        unchanged,
     };
-    let items = page.findings.into_iter().enumerate().collect();
-    let more = page.more;
+    let items = findings.into_iter().enumerate().collect();
     (response.findings, response.next_page_token) = tokens.page_beside(
         response.encoded_len(),
         Page { items, more },
@@ -35,9 +42,10 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTask
 
 /// A page of the findings of an account.
 pub fn findings(page: FindingsPage, tokens: &PageTokens) -> v1::ListFindingsResponse {
+    let FindingsPage { findings, next } = page;
     let (findings, next_page_token) = tokens.found(
-        page.findings,
-        page.next,
+        findings,
+        next,
         |(_, cursor)| cursor.clone(),
         |(found, _)| finding(found),
     );

@@ -9,21 +9,28 @@ use crate::{
 
 /// A task or step to translate.
 pub fn work(work: TranslationWork) -> v1::TranslationWork {
-    let (guid, kind) = match work.resource {
+    let TranslationWork {
+        resource,
+        language,
+        state,
+        source,
+        digest: source_digest,
+    } = work;
+    let (guid, kind) = match resource {
         ResourceId::Task(task) => (task.to_string(), v1::TranslationKind::Task),
         ResourceId::Step(step) => (step.to_string(), v1::TranslationKind::Step),
     };
-    let state = match work.state {
+    let state = match state {
         TranslationState::Missing => v1::TranslationState::Missing,
         TranslationState::Outdated => v1::TranslationState::Outdated,
     };
     v1::TranslationWork {
         guid,
         kind: kind.into(),
-        language: work.language.to_string(),
+        language: language.to_string(),
         state: state.into(),
-        source: Some(texts(work.source)),
-        source_digest: digest(work.digest),
+        source: Some(texts(source)),
+        source_digest: digest(source_digest),
     }
 }
 
@@ -31,7 +38,10 @@ fn texts(source: SourceTexts) -> v1::TranslationSource {
     match source {
         SourceTexts::Task { name } => v1::TranslationSource {
             name: Some(name),
-            ..v1::TranslationSource::default()
+            title: None,
+            body: None,
+            instructions: Vec::new(),
+            feedback_config: Vec::new(),
         },
         SourceTexts::Step {
             title,

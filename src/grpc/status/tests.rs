@@ -12,7 +12,7 @@ fn violations(count: usize, path: &str, description: &str) -> Status {
             description,
         );
     }
-    all.into()
+    from_error(all.into())
 }
 
 #[test]

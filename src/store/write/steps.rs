@@ -8,7 +8,9 @@ use crate::{
         Error, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep},
+        decide::{
+            CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep, UpdatedFields,
+        },
         etag::ExpectedEtag,
         ids::StepId,
         order::Insertion,
@@ -31,7 +33,11 @@ impl Account {
             .await
     }
 
-    pub async fn update_step(&self, update: Arc<UpdateStep>, mode: WriteMode) -> Result<Step> {
+    pub async fn update_step<E: UpdatedFields<Step, New = NewStep>>(
+        &self,
+        update: Arc<UpdateStep<E>>,
+        mode: WriteMode,
+    ) -> Result<Step> {
         self.write(update, mode).await
     }
 
@@ -87,7 +93,7 @@ async fn insertion(
     ))
 }
 
-impl Operation for Arc<UpdateStep> {
+impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
     type Answer = Step;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 
