@@ -9,7 +9,6 @@ pub mod analysis;
 pub mod caller;
 pub mod change_feed;
 pub mod changes;
-pub mod compare;
 pub mod decide;
 pub mod dependency;
 pub mod error;

@@ -2,18 +2,18 @@
 //! command line use them.
 
 pub mod authored;
-pub mod compared;
+pub mod compare;
 pub mod decode;
-pub mod document_fields;
+pub mod document_masks;
 pub mod encode;
 pub mod fields;
 pub mod ignored;
 pub mod kept_guide;
 pub mod managed_documents;
 pub mod mask;
-pub mod merged;
+pub mod merge;
 pub mod message_json;
-pub mod update;
+pub mod sent_fields;
 pub mod wire;
 
 #[cfg(test)]

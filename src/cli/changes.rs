@@ -3,16 +3,20 @@
 mod print;
 mod value_lines;
 
+use prost::Message;
 use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::print::text;
 use super::{document::DocumentError, transfer};
 use crate::{
-    domain::compare::{
-        FieldDifference, ManagedDifference, StepDifference, TaskDifference, compare,
+    messages::{
+        compare::{
+            FieldPath, ManagedDifference, StepDifference, TaskDifference, compare, own_fields,
+        },
+        managed_documents::managed_documents,
+        message_json,
     },
-    messages::{compared::compared_pair, managed_documents::managed_documents},
     proto::v1::{FeedbackValue, Step, TaskDocument},
 };
 
@@ -127,40 +131,41 @@ pub(super) fn between(
     stored: &TaskDocument,
     planned: &TaskDocument,
 ) -> Result<Vec<Change>, DocumentError> {
-    let [base, target] = compared_pair(stored, planned);
     let mut changes = Vec::new();
-    add_task(&compare(&base, &target), stored, planned, &mut changes);
+    add_task(&compare(stored, planned), &mut changes)?;
     Ok(changes)
 }
 
 fn add_task(
-    difference: &TaskDifference<'_, Value>,
-    stored: &TaskDocument,
-    planned: &TaskDocument,
+    difference: &TaskDifference<'_>,
     changes: &mut Vec<Change>,
-) {
-    let (task, name) = (transfer::guid(stored), transfer::name(stored));
-    let subject = Change::of_task(ChangeKind::Changed, task, name);
-    add_fields(&subject, &difference.fields, changes);
-    for step in &difference.steps {
-        add_step(step, task, stored, planned, changes);
+) -> Result<(), DocumentError> {
+    let TaskDifference {
+        base,
+        target,
+        fields,
+        steps,
+    } = difference;
+    let (task, name) = (transfer::guid(base), transfer::name(base));
+    if !fields.is_empty() {
+        let subject = Change::of_task(ChangeKind::Changed, task, name);
+        let [before, after] = [base, target].map(|guide| guide.task.clone().unwrap_or_default());
+        add_fields("Task", &subject, fields, [&before, &after], changes)?;
     }
+    for step in steps {
+        add_step(step, task, &target.steps, changes)?;
+    }
+    Ok(())
 }
 
+/// Adds the differences of a step. `planned` are the steps of its task after the change.
 fn add_step(
-    difference: &StepDifference<'_, Value>,
+    difference: &StepDifference<'_>,
     task: &str,
-    stored: &TaskDocument,
-    planned: &TaskDocument,
+    planned: &[Step],
     changes: &mut Vec<Change>,
-) {
-    let before = difference
-        .base
-        .and_then(|index| Some((index, stored.steps.get(index)?)));
-    let after = difference
-        .target
-        .and_then(|index| Some((index, planned.steps.get(index)?)));
-    match (before, after) {
+) -> Result<(), DocumentError> {
+    match (difference.base, difference.target) {
         (None, None) => {}
         (None, Some((index, step))) => changes.push(Change {
             step: String::new(),
@@ -169,7 +174,7 @@ fn add_step(
         (Some((index, step)), None) => {
             changes.push(Change::of_step(ChangeKind::Removed, task, index, step));
             let unlinked = managed_documents(step);
-            changes.extend(unlinked.map(|(value, _)| Change::of_unlinked(value, &planned.steps)));
+            changes.extend(unlinked.map(|(value, _)| Change::of_unlinked(value, planned)));
         }
         (Some((former, before)), Some((index, after))) => {
             if difference.moved {
@@ -180,43 +185,43 @@ fn add_step(
                 });
             }
             let subject = Change::of_step(ChangeKind::Changed, task, index, before);
-            add_fields(&subject, &difference.fields, changes);
-            for (key, managed) in &difference.managed {
-                add_managed(managed, (before, after), key, &planned.steps, changes);
+            let own = [before, after].map(own_fields);
+            let messages = own.each_ref().map(|step| &**step);
+            add_fields("Step", &subject, &difference.fields, messages, changes)?;
+            for (_, managed) in &difference.managed {
+                match managed {
+                    ManagedDifference::Added(value, _) => {
+                        changes.push(Change::of_task(ChangeKind::Added, "", &value.value));
+                    }
+                    ManagedDifference::Removed(value, _) => {
+                        changes.push(Change::of_unlinked(value, planned));
+                    }
+                    ManagedDifference::Changed(task) => add_task(task, changes)?,
+                }
             }
         }
     }
+    Ok(())
 }
 
-/// Adds the differences of the tasks that a value of an observation manages. `steps` are those of
-/// its task after the change.
-fn add_managed(
-    difference: &ManagedDifference<'_, Value>,
-    (before, after): (&Step, &Step),
-    key: &str,
-    steps: &[Step],
+/// Adds the fields in which two messages of this type differ.
+fn add_fields<M: Message>(
+    name: &str,
+    subject: &Change,
+    fields: &[FieldPath],
+    messages: [&M; 2],
     changes: &mut Vec<Change>,
-) {
-    let find = |step| managed_documents(step).find(|(value, _)| value.key == key);
-    match (difference, find(before), find(after)) {
-        (ManagedDifference::Added, _, Some((value, _))) => {
-            changes.push(Change::of_task(ChangeKind::Added, "", &value.value));
-        }
-        (ManagedDifference::Removed, Some((value, _)), _) => {
-            changes.push(Change::of_unlinked(value, steps));
-        }
-        (ManagedDifference::Changed(task), Some((_, before)), Some((_, after))) => {
-            add_task(task, before, after, changes);
-        }
-        (_, None, _) | (_, _, None) => {}
+) -> Result<(), DocumentError> {
+    if fields.is_empty() {
+        return Ok(());
     }
-}
-
-fn add_fields(subject: &Change, fields: &[FieldDifference<'_, Value>], changes: &mut Vec<Change>) {
+    let descriptor = message_json::descriptor(name).ok_or(DocumentError::Contract)?;
+    let [before, after] = messages.map(|message| message_json::json(descriptor.clone(), message));
     changes.extend(fields.iter().map(|field| Change {
-        path: field.path.to_owned(),
-        before: field.base.cloned(),
-        after: field.target.cloned(),
+        path: field.to_string(),
+        before: before.as_ref().and_then(|json| field.value(json)).cloned(),
+        after: after.as_ref().and_then(|json| field.value(json)).cloned(),
         ..subject.clone()
     }));
+    Ok(())
 }

@@ -19,14 +19,13 @@ use super::{
 };
 use crate::{
     client::{CallError, Client},
-    domain::compare::{Conflict, ConflictSubject, compare, merge},
     messages::{
-        compared::compared,
+        compare::compare_whole,
         managed_documents::{
             all_managed, all_steps, for_each_step_mut, managed_document, managed_documents,
             steps_by_guid,
         },
-        merged::merged_document,
+        merge::{Conflict, ConflictSubject, merge},
     },
     proto::v1::{Step, StepType, TaskDocument},
 };
@@ -57,15 +56,18 @@ impl MergedGuides<'_> {
     /// Makes the changes of the document on the stored guide.
     pub fn merge(self) -> Result<MergeOutcome, DocumentError> {
         let Self { base, ours, theirs } = self;
-        let guides = [compared(base), compared(ours), compared(theirs)];
-        let [base, mine, other] = &guides;
-        let conflicts = match merge(base, mine, other) {
-            Ok(merged) => {
-                let document = merged_document(&merged, ours, theirs);
-                let document = document.ok_or(DocumentError::Contract)?;
+        let conflicts = match merge(base, ours, theirs) {
+            Ok(mut document) => {
+                let is_ours = compare_whole(ours, &document).is_empty();
+                let stored = guids(theirs);
+                for_each_step_mut(&mut document.steps, &mut |step| {
+                    if !stored.contains(&step.guid) {
+                        step.guid.clear();
+                    }
+                });
                 return Ok(MergeOutcome::Merged {
                     document: Box::new(document),
-                    is_ours: compare(mine, &merged).is_empty(),
+                    is_ours,
                 });
             }
             Err(conflicts) => conflicts,
@@ -95,8 +97,11 @@ impl MergedGuides<'_> {
     fn part(self, conflict: &Conflict<'_>, side: &SideChanges<'_>) -> Vec<Change> {
         let of_step = side.of_step.get(&(conflict.task, conflict.step));
         let of_step = of_step.into_iter().flatten().copied();
-        let part: Vec<&Change> = match conflict.subject {
-            ConflictSubject::Field(path) => of_step.filter(|it| it.path == path).collect(),
+        let part: Vec<&Change> = match &conflict.subject {
+            ConflictSubject::Field(path) => {
+                let path = path.to_string();
+                of_step.filter(|it| it.path == path).collect()
+            }
             ConflictSubject::Place => {
                 let moved = of_step.filter(|it| it.kind == ChangeKind::Moved);
                 moved.collect()
@@ -158,8 +163,8 @@ impl<'c> SideChanges<'c> {
 }
 
 fn path_of(conflict: &Conflict<'_>) -> String {
-    match conflict.subject {
-        ConflictSubject::Field(path) => path.to_owned(),
+    match &conflict.subject {
+        ConflictSubject::Field(path) => path.to_string(),
         ConflictSubject::Managed(key) | ConflictSubject::BothManaged(key) => {
             format!("feedback_config.values[\"{key}\"].task_json")
         }
@@ -256,11 +261,7 @@ pub(super) async fn planned(
     document: &TaskDocument,
     stored: &StoredGuide,
 ) -> Result<(TaskDocument, Vec<String>), CallError> {
-    let ids = |guide: &TaskDocument| -> BTreeSet<String> {
-        let steps = all_steps(&guide.steps).into_iter();
-        steps.map(|step| step.guid.clone()).collect()
-    };
-    let deleted = &ids(base) - &ids(&stored.document);
+    let deleted = &guids(base) - &guids(&stored.document);
     let mut sent = document.clone();
     for_each_step_mut(&mut sent.steps, &mut |step| {
         if deleted.contains(&step.guid) {
@@ -279,6 +280,12 @@ pub(super) async fn planned(
         }
     });
     Ok((planned, ignored))
+}
+
+/// The ids of the steps at every depth.
+fn guids(guide: &TaskDocument) -> BTreeSet<String> {
+    let steps = all_steps(&guide.steps).into_iter();
+    steps.map(|step| step.guid.clone()).collect()
 }
 
 /// For each step that was sent without an id adds its id in the document, by the id that the dry

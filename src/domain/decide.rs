@@ -5,6 +5,8 @@ mod steps;
 mod tasks;
 mod translations;
 
+use std::fmt::Debug;
+
 use uuid::Uuid;
 
 use super::{Result, ids::AccountId, step::ReferencedTask, time::Timestamp, violation::Violations};
@@ -19,16 +21,18 @@ pub use translations::{
     write_translations,
 };
 
-/// The fields of an update of a task or step. They are decoded against what is stored.
-pub trait UpdatedFields<Stored>: Send + Sync + 'static {
-    /// The fields that a create has.
-    type New;
-
+/// The fields of a task or step as they were sent in an update or a document. They are decoded
+/// against what is stored.
+pub trait SentFields<Stored, New>: Debug + Send + Sync {
     /// The violations that do not depend on what is stored.
     fn violations(&self) -> Violations;
 
-    /// The fields after the update. `target` is the task that the update sets for a subtask step.
-    fn apply(&self, before: &Stored, target: Option<&ReferencedTask>) -> Result<Self::New>;
+    /// The fields of a new task or step, or of a stored one after the write. `target` is the task
+    /// that an update sets for a subtask step.
+    fn decode(&self, stored: Option<&Stored>, target: Option<&ReferencedTask>) -> Result<New>;
+
+    /// Sent fields whose value was not applied.
+    fn ignored(&self, after: &Stored) -> Vec<&'static str>;
 }
 
 /// What a decision needs beside the stored rows and the request.

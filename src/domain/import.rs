@@ -22,8 +22,8 @@ mod restore;
 mod wanted;
 
 pub use document::{
-    AbsentFields, AbsentSteps, Document, DocumentFields, DocumentPath, DocumentStep, DocumentTask,
-    DocumentValue, ImportTarget, without_indexes,
+    AbsentFields, AbsentSteps, Document, DocumentPath, DocumentStep, DocumentTask, DocumentValue,
+    ImportTarget, without_indexes,
 };
 pub use plan::{Absent, plan};
 pub use restore::Restore;

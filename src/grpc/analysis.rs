@@ -1,6 +1,6 @@
 //! AnalysisService: decode, one store call, encode.
 
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{Services, call::Answer, decode, encode, references};
 use crate::{
@@ -18,80 +18,69 @@ impl AnalysisService for Services {
         &self,
         request: Request<PreviewTaskRequest>,
     ) -> Answer<PreviewTaskResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("PreviewTask", &request);
-            let (preview, explain) = decode::all(|violations| {
-                decode::preview::preview_task(request, &tokens, violations)
-            })?;
-            let page = call.account.preview_task(preview).await?;
-            Ok(encode::preview(&page, &tokens, explain))
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("PreviewTask", &request);
+        let (preview, explain) =
+            decode::all(|violations| decode::preview::preview_task(request, &tokens, violations))?;
+        let page = call.account.preview_task(preview).await?;
+        Ok(Response::new(encode::preview(&page, &tokens, explain)))
     }
 
     async fn validate_task(
         &self,
         request: Request<ValidateTaskRequest>,
     ) -> Answer<ValidateTaskResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ValidateTask", &request);
-            let validation = decode::all(|violations| {
-                decode::validation::validate_task(request, &tokens, violations)
-            })?;
-            let page = call.account.validate_task(validation).await?;
-            Ok(encode::validation(page, &tokens))
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ValidateTask", &request);
+        let validation = decode::all(|violations| {
+            decode::validation::validate_task(request, &tokens, violations)
+        })?;
+        let page = call.account.validate_task(validation).await?;
+        Ok(Response::new(encode::validation(page, &tokens)))
     }
 
     async fn list_findings(
         &self,
         request: Request<ListFindingsRequest>,
     ) -> Answer<ListFindingsResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListFindings", &request);
-            let listing = decode::all(|violations| {
-                decode::validation::list_findings(request, &tokens, violations)
-            })?;
-            let page = call.account.list_findings(listing).await?;
-            Ok(encode::findings(page, &tokens))
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListFindings", &request);
+        let listing = decode::all(|violations| {
+            decode::validation::list_findings(request, &tokens, violations)
+        })?;
+        let page = call.account.list_findings(listing).await?;
+        Ok(Response::new(encode::findings(page, &tokens)))
     }
 
     async fn list_rules(&self, request: Request<ListRulesRequest>) -> Answer<ListRulesResponse> {
-        self.respond(request, async |_, ListRulesRequest {}| {
-            Ok(ListRulesResponse {
-                rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
-            })
-        })
-        .await
+        let (_, ListRulesRequest {}) = self.call(request)?;
+        Ok(Response::new(ListRulesResponse {
+            rules: Rule::ALL.iter().copied().map(encode::rule).collect(),
+        }))
     }
 
     async fn list_references(
         &self,
         request: Request<ListReferencesRequest>,
     ) -> Answer<ListReferencesResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListReferences", &request);
-            let (filter, (after, size)) = decode::all(|violations| {
-                let (size, token) = (request.page_size, &request.page_token);
-                let filter =
-                    references::filter(&request.task, request.variable, request.answer, violations);
-                filter.zip(tokens.start(size, token, violations))
-            })?;
-            let found = call.account.list_references(&filter, after, size).await?;
-            let (references, next_page_token) = tokens.found(
-                found.items,
-                found.next,
-                Reference::cursor,
-                encode::reference,
-            );
-            Ok(ListReferencesResponse {
-                references,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListReferences", &request);
+        let (filter, (after, size)) = decode::all(|violations| {
+            let (size, token) = (request.page_size, &request.page_token);
+            let filter =
+                references::filter(&request.task, request.variable, request.answer, violations);
+            filter.zip(tokens.start(size, token, violations))
+        })?;
+        let found = call.account.list_references(&filter, after, size).await?;
+        let (references, next_page_token) = tokens.found(
+            found.items,
+            found.next,
+            Reference::cursor,
+            encode::reference,
+        );
+        Ok(Response::new(ListReferencesResponse {
+            references,
+            next_page_token,
+        }))
     }
 }

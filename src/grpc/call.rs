@@ -1,17 +1,13 @@
-//! What every call has in common: its account, the tokens of its pages, and the conversion of its
-//! error.
+//! What every call has in common: its account, and the tokens of its pages.
 
 use prost::Message;
 use tonic::{Request, Response, Status};
 
-use super::{
-    Services,
-    page::{PageTokens, filters},
-    status,
-};
+use super::{Services, page::PageTokens, status};
 use crate::{
     auth::Caller,
-    domain::{Result, ids::AccountId},
+    domain::{ids::AccountId, sha256::Sha256},
+    messages::{message_json, wire},
     store::{Account, WriteMode},
 };
 
@@ -27,12 +23,8 @@ pub struct Call {
 }
 
 impl Services {
-    /// Answers a request on the account of its caller, and makes a status of an error.
-    pub async fn respond<M, R>(
-        &self,
-        request: Request<M>,
-        answer: impl AsyncFnOnce(Call, M) -> Result<R>,
-    ) -> Answer<R> {
+    /// The call of a request on the account of its caller, and its message.
+    pub fn call<M>(&self, request: Request<M>) -> Result<(Call, M), Status> {
         let (_, mut extensions, message) = request.into_parts();
         let Caller {
             account, subject, ..
@@ -45,19 +37,37 @@ impl Services {
             page_key: *self.store.page_key(),
             page_bytes: self.page_bytes,
         };
-        answer(call, message)
-            .await
-            .map(Response::new)
-            .map_err(status::from_error)
+        Ok((call, message))
     }
 }
 
 impl Call {
     /// The page tokens of a listing. They are valid for this request, and for no other.
     pub fn page_tokens(&self, rpc: &str, request: &impl Message) -> PageTokens {
-        let filters = filters(rpc, request);
+        // A page token stays valid with another known fingerprint.
+        let filters = digest(
+            rpc,
+            request,
+            &["page_size", "page_token", "known_fingerprint"],
+        );
         PageTokens::new(&self.page_key, &self.id, rpc, &filters, self.page_bytes)
     }
+}
+
+/// The digest of a request without some of its fields.
+pub fn digest(rpc: &str, request: &impl Message, without: &[&str]) -> [u8; 32] {
+    let bytes = request.encode_to_vec();
+    let descriptor = message_json::descriptor(&format!("{rpc}Request"));
+    let is_part = |number| {
+        let field = descriptor.as_ref().and_then(|it| it.get_field(number));
+        field.is_some_and(|field| !without.contains(&field.name()))
+    };
+    let fields = wire::fields(&bytes).unwrap_or_default().into_iter();
+    let parts = fields.filter(|field| is_part(field.number));
+    let digest = Sha256::default().with(rpc).with([0]);
+    parts
+        .fold(digest, |digest, field| digest.with(field.whole))
+        .finish()
 }
 
 /// Whether a write is stored.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{
     Services,
@@ -33,43 +33,41 @@ impl ChangeService for Services {
         &self,
         request: Request<ListChangesRequest>,
     ) -> Answer<ListChangesResponse> {
-        self.respond(request, async |call, request| {
-            // A cursor is valid whatever else is sent.
-            let tokens = call.page_tokens("ListChanges", &());
-            let (start, task, size, wait) = decode::all(|violations| {
-                let start = feed_start(&request.cursor, request.start, &tokens, violations);
-                let field = violations.at("task");
-                let task = field::optional_guid(&request.task, TaskId::parse, field);
-                let size = field::page_size(request.page_size, violations);
-                let wait = wait_time(request.wait, violations.at("wait"));
-                Some((start?, task, size?, wait?))
-            })?;
-            // The start at the present has nothing to wait for.
-            let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
-            // It is made before the read, so that it sees what is written behind that.
-            let watch = waits.then(|| call.account.watch_changes());
-            let page = call.account.list_changes(start, task, size).await?;
-            if let Some(watch) = watch
-                && page.entries.is_empty()
-                && page.is_at_head
-                && let Some(ready) = watch.wait(page.next.position)?
-            {
-                CallContext::ask_again(CallWait {
-                    ready: Box::pin(ready),
-                    at_most: wait,
-                });
-            }
-            let change = |entry: FeedEntry| {
-                let cursor = tokens.sign(&entry.cursor);
-                encode::change(entry, cursor)
-            };
-            Ok(ListChangesResponse {
-                next_cursor: tokens.sign(&page.next),
-                changes: page.entries.into_iter().map(change).collect(),
-                caught_up: page.caught_up,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        // A cursor is valid whatever else is sent.
+        let tokens = call.page_tokens("ListChanges", &());
+        let (start, task, size, wait) = decode::all(|violations| {
+            let start = feed_start(&request.cursor, request.start, &tokens, violations);
+            let field = violations.at("task");
+            let task = field::optional_guid(&request.task, TaskId::parse, field);
+            let size = field::page_size(request.page_size, violations);
+            let wait = wait_time(request.wait, violations.at("wait"));
+            Some((start?, task, size?, wait?))
+        })?;
+        // The start at the present has nothing to wait for.
+        let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
+        // It is made before the read, so that it sees what is written behind that.
+        let watch = waits.then(|| call.account.watch_changes());
+        let page = call.account.list_changes(start, task, size).await?;
+        if let Some(watch) = watch
+            && page.entries.is_empty()
+            && page.is_at_head
+            && let Some(ready) = watch.wait(page.next.position)?
+        {
+            CallContext::ask_again(CallWait {
+                ready: Box::pin(ready),
+                at_most: wait,
+            });
+        }
+        let change = |entry: FeedEntry| {
+            let cursor = tokens.sign(&entry.cursor);
+            encode::change(entry, cursor)
+        };
+        Ok(Response::new(ListChangesResponse {
+            next_cursor: tokens.sign(&page.next),
+            changes: page.entries.into_iter().map(change).collect(),
+            caught_up: page.caught_up,
+        }))
     }
 }
 

@@ -50,7 +50,7 @@ impl<T: Message, U> Encoder for Codec<T, U> {
     fn encode(&mut self, item: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
         buffer.reserve(item.encoded_len());
         item.encode(buffer).map_err(|_| {
-            status::from_error(Error::Internal(
+            Status::from(Error::Internal(
                 "a message was larger than its buffer".to_owned(),
             ))
         })

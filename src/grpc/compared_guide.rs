@@ -5,12 +5,11 @@ use crate::{
     call_context::WorkMemory,
     domain::{
         Error, Result, SizedResource,
-        compare::compare,
         etag::GuideEtag,
         history::{RevisionName, TaskRevision},
         ids::TaskId,
     },
-    messages::{compared::compared_pair, encode, kept_guide},
+    messages::{compare::compare, encode, kept_guide},
     proto::v1::{StepDifference, TaskDocument},
     store::Account,
 };
@@ -38,6 +37,7 @@ impl ComparedGuide {
         let document_bytes = guide.document_bytes;
         let decode = move || -> Result<_> {
             let broken = || Error::Internal("a stored guide cannot be decoded".to_owned());
+            let guide = kept_guide::decompressed(&guide).ok_or_else(broken)?;
             let bytes = kept_guide::decoded_bytes(&guide).ok_or_else(broken)?;
             memory.hold(SizedResource::Guide, bytes, other)?;
             let document = kept_guide::document(&guide).ok_or_else(broken)?;
@@ -81,11 +81,10 @@ impl ComparedGuide {
 
     /// The paths of the task that differ in another guide, and the steps that differ.
     pub fn compare(&self, target: &Self) -> (Vec<String>, Vec<StepDifference>) {
-        let [before, after] = compared_pair::<[u8; 32]>(&self.document, &target.document);
-        let difference = compare(&before, &after);
+        let difference = compare(&self.document, &target.document);
         (
             encode::paths(&difference.fields),
-            encode::step_differences(&difference, &self.document, &target.document),
+            encode::step_differences(&difference),
         )
     }
 }

@@ -1,10 +1,14 @@
 //! Creates and imports that a caller may repeat under the same `request_id`.
 
 use prost::Message;
+use tonic::Response;
 
-use super::decode::field;
+use super::{
+    call::{Answer, digest},
+    decode::field,
+};
 use crate::{
-    domain::{Error, Result, ids::RequestId, sha256::Sha256, violation::Violations},
+    domain::{Error, Result, ids::RequestId, violation::Violations},
     store::{RetryKey, WriteOutcome},
 };
 
@@ -16,8 +20,8 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// `None` without a `request_id`. `request` is the payload: the request without
-    /// `request_id` and `validate_only`.
+    /// `None` without a `request_id`. It stands for the request without `request_id` and
+    /// `validate_only`.
     pub fn read(
         request_id: &str,
         rpc: &str,
@@ -25,8 +29,7 @@ impl Idempotency {
         violations: &mut Violations,
     ) -> Option<Self> {
         let id = field::request_id(request_id, violations)?;
-        let digest = Sha256::default().with(rpc).with([0]);
-        let digest = digest.with(request.encode_to_vec()).finish();
+        let digest = digest(rpc, request, &["request_id", "validate_only"]);
         Some(Self { id, digest })
     }
 
@@ -49,13 +52,13 @@ pub async fn once<T: Clone, R: Message + Default>(
     request: Option<Idempotency>,
     response: impl Fn(T) -> R + Clone + Send + Sync + 'static,
     write: impl AsyncFnOnce(Option<RetryKey<T>>) -> Result<WriteOutcome<T>>,
-) -> Result<R> {
+) -> Answer<R> {
     let encode = response.clone();
     let retry = request.map(|it| it.retry_key(move |outcome: &T| encode(outcome.clone())));
-    match write(retry).await? {
-        WriteOutcome::Done(outcome) => Ok(response(outcome)),
-        WriteOutcome::Replayed(stored) => decode_stored(&stored),
-    }
+    Ok(Response::new(match write(retry).await? {
+        WriteOutcome::Done(outcome) => response(outcome),
+        WriteOutcome::Replayed(stored) => decode_stored(&stored)?,
+    }))
 }
 
 /// Decodes a message that this service encoded.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tonic::Request;
+use tonic::{Request, Response};
 use uuid::Uuid;
 
 use super::{
@@ -29,44 +29,38 @@ impl IndexService for Services {
         &self,
         request: Request<ListIndexWorkRequest>,
     ) -> Answer<ListIndexWorkResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListIndexWork", &request);
-            let (after, size) = decode::all(|violations| {
-                tokens.start(request.page_size, &request.page_token, violations)
-            })?;
-            let page = call.account.list_index_work(after, size).await?;
-            let encode = |(_, work)| encode::index_work(work);
-            let (work, next_page_token) = tokens.page(page, |(cursor, _)| *cursor, encode);
-            Ok(ListIndexWorkResponse {
-                work,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListIndexWork", &request);
+        let (after, size) = decode::all(|violations| {
+            tokens.start(request.page_size, &request.page_token, violations)
+        })?;
+        let page = call.account.list_index_work(after, size).await?;
+        let encode = |(_, work)| encode::index_work(work);
+        let (work, next_page_token) = tokens.page(page, |(cursor, _)| *cursor, encode);
+        Ok(Response::new(ListIndexWorkResponse {
+            work,
+            next_page_token,
+        }))
     }
 
     async fn acknowledge_indexed(
         &self,
         request: Request<AcknowledgeIndexedRequest>,
     ) -> Answer<AcknowledgeIndexedResponse> {
-        self.respond(request, async |call, request| {
-            let items = decode::all(|violations| {
-                let mut list = violations.at("items");
-                if request.items.is_empty() {
-                    list.refuse(Reason::FieldRequired, "needs at least one item");
-                }
-                let mut known = HashSet::new();
-                list.elements(request.items, MAX_ACKNOWLEDGED_ITEMS, |item, field| {
-                    acknowledgement(item, field, &mut known)
-                })
-            })?;
-            let outcomes = call.account.acknowledge_indexed(items).await?;
-            let result = |outcome| encode::index_result(outcome).into();
-            Ok(AcknowledgeIndexedResponse {
-                results: outcomes.into_iter().map(result).collect(),
+        let (call, request) = self.call(request)?;
+        let items = decode::all(|violations| {
+            let mut list = violations.at("items");
+            list.not_empty(&request.items, "needs at least one item");
+            let mut known = HashSet::new();
+            list.elements(request.items, MAX_ACKNOWLEDGED_ITEMS, |item, field| {
+                acknowledgement(item, field, &mut known)
             })
-        })
-        .await
+        })?;
+        let outcomes = call.account.acknowledge_indexed(items).await?;
+        let result = |outcome| encode::index_result(outcome).into();
+        Ok(Response::new(AcknowledgeIndexedResponse {
+            results: outcomes.into_iter().map(result).collect(),
+        }))
     }
 }
 

@@ -10,14 +10,10 @@ use ring::hmac;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{decode::field, status};
-use crate::{
-    domain::{
-        ids::AccountId,
-        page::{Page, PageSize},
-        sha256::Sha256,
-        violation::Violations,
-    },
-    messages::{message_json, wire},
+use crate::domain::{
+    ids::AccountId,
+    page::{Page, PageSize},
+    violation::Violations,
 };
 
 /// Bytes of a token's signature, an HMAC-SHA-256.
@@ -167,26 +163,6 @@ impl PageTokens {
 fn size_in_list(message: &impl Message) -> usize {
     let bytes = message.encoded_len();
     1 + prost::length_delimiter_len(bytes) + bytes
-}
-
-/// The filters of a listing: the digest of its request, which may have a large document, without
-/// what may differ from page to page. Empty if there are none.
-pub fn filters(rpc: &str, request: &impl Message) -> Vec<u8> {
-    // A page token stays valid with another known fingerprint.
-    const OF_PAGES: &[&str] = &["page_size", "page_token", "known_fingerprint"];
-    let bytes = request.encode_to_vec();
-    let descriptor = message_json::descriptor(&format!("{rpc}Request"));
-    let is_filter = |number| {
-        let field = descriptor.as_ref().and_then(|it| it.get_field(number));
-        field.is_some_and(|field| !OF_PAGES.contains(&field.name()))
-    };
-    let filters = wire::fields(&bytes).unwrap_or_default();
-    let mut filters = filters.iter().filter(|it| is_filter(it.number)).peekable();
-    if filters.peek().is_none() {
-        return Vec::new();
-    }
-    let digest = filters.fold(Sha256::default(), |digest, it| digest.with(it.whole));
-    digest.finish::<32>().to_vec()
 }
 
 #[cfg(test)]

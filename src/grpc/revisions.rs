@@ -1,10 +1,8 @@
 //! RevisionService: decode, one store call, encode. CompareRevisions reads two guides, which are
 //! revisions, and so never change, or the guide as it is now.
 
-use std::mem::take;
-
 use serde::{Deserialize, Serialize};
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{
     Services,
@@ -42,38 +40,35 @@ impl RevisionService for Services {
         &self,
         request: Request<CreateRevisionRequest>,
     ) -> Answer<CreateRevisionResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let (idempotency, new) = decode::all(|violations| {
-                let idempotency =
-                    Idempotency::read(&request_id, "CreateRevision", &request, violations);
-                let task = task(&request.task, violations);
-                let note = field::text(request.note, violations.at("note"));
-                let alias = match request.alias.as_str() {
-                    "" => Some(None),
-                    text => alias(text, violations.at("alias")).map(Some),
-                };
-                let etag = violations.at("guide_etag");
-                let expected = field::expected_etag(&request.guide_etag, etag);
-                let requested = RequestedRevision {
-                    note: note?,
-                    alias: alias?,
-                };
-                let new = NewRevisionRequest {
-                    task: task?,
-                    requested,
-                    expected,
-                };
-                Some((idempotency, new))
-            })?;
-            let created = |made: CreatedRevision| CreateRevisionResponse {
-                revision: Some(encode::task_revision(made.revision)),
-                unchanged: made.unchanged,
+        let (call, request) = self.call(request)?;
+        let (idempotency, new) = decode::all(|violations| {
+            let idempotency =
+                Idempotency::read(&request.request_id, "CreateRevision", &request, violations);
+            let task = task(&request.task, violations);
+            let note = field::text(request.note, violations.at("note"));
+            let alias = match request.alias.as_str() {
+                "" => Some(None),
+                text => alias(text, violations.at("alias")).map(Some),
             };
-            idempotency::once(idempotency, created, async |retry| {
-                call.account.create_revision(new, retry).await
-            })
-            .await
+            let etag = violations.at("guide_etag");
+            let expected = field::expected_etag(&request.guide_etag, etag);
+            let requested = RequestedRevision {
+                note: note?,
+                alias: alias?,
+            };
+            let new = NewRevisionRequest {
+                task: task?,
+                requested,
+                expected,
+            };
+            Some((idempotency, new))
+        })?;
+        let created = |made: CreatedRevision| CreateRevisionResponse {
+            revision: Some(encode::task_revision(made.revision)),
+            unchanged: made.unchanged,
+        };
+        idempotency::once(idempotency, created, async |retry| {
+            call.account.create_revision(new, retry).await
         })
         .await
     }
@@ -82,137 +77,128 @@ impl RevisionService for Services {
         &self,
         request: Request<GetRevisionRequest>,
     ) -> Answer<GetRevisionResponse> {
-        self.respond(request, async |call, request| {
-            let (task, name) = task_and_revision(&request.task, &request.revision)?;
-            if request.without_document {
-                let revision = call.account.get_revision(task, &name, "revision").await?;
-                return Ok(GetRevisionResponse {
-                    revision: Some(encode::task_revision(revision)),
-                    document: None,
-                });
-            }
-            let found = ComparedGuide::revision(&call.account, task, &name, "revision", 0);
-            let (revision, guide) = found.await?;
-            let bytes = guide.memory.bytes();
-            // From now on it counts as the response.
-            drop(guide.memory);
-            if !CallContext::try_reserve_response(bytes) {
-                return Err(Error::Overloaded);
-            }
-            Ok(GetRevisionResponse {
+        let (call, request) = self.call(request)?;
+        let (task, name) = task_and_revision(&request.task, &request.revision)?;
+        if request.without_document {
+            let revision = call.account.get_revision(task, &name, "revision").await?;
+            return Ok(Response::new(GetRevisionResponse {
                 revision: Some(encode::task_revision(revision)),
-                document: Some(guide.document),
-            })
-        })
-        .await
+                document: None,
+            }));
+        }
+        let found = ComparedGuide::revision(&call.account, task, &name, "revision", 0);
+        let (revision, guide) = found.await?;
+        let bytes = guide.memory.bytes();
+        // From now on it counts as the response.
+        drop(guide.memory);
+        if !CallContext::try_reserve_response(bytes) {
+            return Err(Error::Overloaded.into());
+        }
+        Ok(Response::new(GetRevisionResponse {
+            revision: Some(encode::task_revision(revision)),
+            document: Some(guide.document),
+        }))
     }
 
     async fn list_revisions(
         &self,
         request: Request<ListRevisionsRequest>,
     ) -> Answer<ListRevisionsResponse> {
-        self.respond(request, async |call, mut request| {
-            request.task.make_ascii_lowercase();
-            let tokens = call.page_tokens("ListRevisions", &request);
-            let (task, (before, size)) = decode::all(|violations| {
-                let task = task(&request.task, violations);
-                task.zip(tokens.start(request.page_size, &request.page_token, violations))
-            })?;
-            let page = call.account.list_revisions(task, before, size).await?;
-            let (revisions, next_page_token) =
-                tokens.page(page, |revision| revision.number, encode::task_revision);
-            Ok(ListRevisionsResponse {
-                revisions,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, mut request) = self.call(request)?;
+        request.task.make_ascii_lowercase();
+        let tokens = call.page_tokens("ListRevisions", &request);
+        let (task, (before, size)) = decode::all(|violations| {
+            let task = task(&request.task, violations);
+            task.zip(tokens.start(request.page_size, &request.page_token, violations))
+        })?;
+        let page = call.account.list_revisions(task, before, size).await?;
+        let (revisions, next_page_token) =
+            tokens.page(page, |revision| revision.number, encode::task_revision);
+        Ok(Response::new(ListRevisionsResponse {
+            revisions,
+            next_page_token,
+        }))
     }
 
     async fn compare_revisions(
         &self,
         request: Request<CompareRevisionsRequest>,
     ) -> Answer<CompareRevisionsResponse> {
-        self.respond(request, async |call, mut request| {
-            request.task.make_ascii_lowercase();
-            let tokens = call.page_tokens("CompareRevisions", &request);
-            let (task, base, target, (after, size)) = decode::all(|violations| {
-                let task = task(&request.task, violations);
-                let base = revision_name(&request.base, violations.at("base"));
-                let target = optional_revision(&request.target, violations.at("target"));
-                let start = tokens.start(request.page_size, &request.page_token, violations);
-                Some((task?, base?, target?, start?))
-            })?;
-            let account = &call.account;
-            let (_, base) = ComparedGuide::revision(account, task, &base, "base", 0).await?;
-            let held = base.memory.bytes();
-            let target = match target {
-                Some(name) => {
-                    let found = ComparedGuide::revision(account, task, &name, "target", held);
-                    found.await?.1
-                }
-                None => ComparedGuide::now(account, task, held).await?,
-            };
-            // A page follows one of these two guides, whatever the names mean by now.
-            let guides = format!("{} {}", base.etag.as_str(), target.etag.as_str());
-            let after: Option<ComparedSteps> = after;
-            if after.as_ref().is_some_and(|after| after.guides != guides) {
-                return Err(Error::Invalid(status::page_token_violation().into()));
+        let (call, mut request) = self.call(request)?;
+        request.task.make_ascii_lowercase();
+        let tokens = call.page_tokens("CompareRevisions", &request);
+        let (task, base, target, (after, size)) = decode::all(|violations| {
+            let task = task(&request.task, violations);
+            let base = revision_name(&request.base, violations.at("base"));
+            let target = optional_revision(&request.target, violations.at("target"));
+            let start = tokens.start(request.page_size, &request.page_token, violations);
+            Some((task?, base?, target?, start?))
+        })?;
+        let account = &call.account;
+        let (_, base) = ComparedGuide::revision(account, task, &base, "base", 0).await?;
+        let held = base.memory.bytes();
+        let target = match target {
+            Some(name) => {
+                let found = ComparedGuide::revision(account, task, &name, "target", held);
+                found.await?.1
             }
-            let weight = base.weight() + target.weight();
-            let compared = account.analyse(weight, move || base.compare(&target));
-            let (mut task_paths, steps) = compared.await?;
-            let same = after.is_none() && task_paths.is_empty() && steps.is_empty();
-            if after.is_some() {
-                task_paths.clear();
-            }
-            let used = task_paths.iter().map(|path| path.len() + 4).sum();
-            let first = after.map_or(0, |after| after.count);
-            let mut items = (first + 1..).zip(steps.into_iter().skip(first));
-            let page = Page {
-                items: items.by_ref().take(size.get() as usize).collect(),
-                more: items.next().is_some(),
-            };
-            let cursor = |(count, _): &(usize, StepDifference)| ComparedSteps {
-                count: *count,
-                guides: guides.clone(),
-            };
-            let (steps, next_page_token) = tokens.page_beside(used, page, cursor, |(_, step)| step);
-            Ok(CompareRevisionsResponse {
-                same,
-                task_paths,
-                steps,
-                next_page_token,
-            })
-        })
-        .await
+            None => ComparedGuide::now(account, task, held).await?,
+        };
+        // A page follows one of these two guides, whatever the names mean by now.
+        let guides = format!("{} {}", base.etag.as_str(), target.etag.as_str());
+        let after: Option<ComparedSteps> = after;
+        if after.as_ref().is_some_and(|after| after.guides != guides) {
+            return Err(Violations::from(status::page_token_violation()).into());
+        }
+        let weight = base.weight() + target.weight();
+        let compared = account.analyse(weight, move || base.compare(&target));
+        let (mut task_paths, steps) = compared.await?;
+        let same = after.is_none() && task_paths.is_empty() && steps.is_empty();
+        if after.is_some() {
+            task_paths.clear();
+        }
+        let used = task_paths.iter().map(|path| path.len() + 4).sum();
+        let first = after.map_or(0, |after| after.count);
+        let mut items = (first + 1..).zip(steps.into_iter().skip(first));
+        let page = Page {
+            items: items.by_ref().take(size.get() as usize).collect(),
+            more: items.next().is_some(),
+        };
+        let cursor = |(count, _): &(usize, StepDifference)| ComparedSteps {
+            count: *count,
+            guides: guides.clone(),
+        };
+        let (steps, next_page_token) = tokens.page_beside(used, page, cursor, |(_, step)| step);
+        Ok(Response::new(CompareRevisionsResponse {
+            same,
+            task_paths,
+            steps,
+            next_page_token,
+        }))
     }
 
     async fn restore_revision(
         &self,
         request: Request<RestoreRevisionRequest>,
     ) -> Answer<RestoreRevisionResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
-            let (idempotency, restore) = decode::all(|violations| {
-                let idempotency =
-                    Idempotency::read(&request_id, "RestoreRevision", &request, violations);
-                let task = task(&request.task, violations);
-                let revision = revision_name(&request.revision, violations.at("revision"));
-                let etag = violations.at("guide_etag");
-                let restore = RestoreRequest {
-                    expected: field::expected_etag(&request.guide_etag, etag),
-                    task: task?,
-                    revision: revision?,
-                    skip_missing_subtasks: request.skip_missing_subtasks,
-                };
-                Some((idempotency, restore))
-            })?;
-            idempotency::once(idempotency, restored, async |retry| {
-                call.account.restore_revision(restore, retry, mode).await
-            })
-            .await
+        let (call, request) = self.call(request)?;
+        let mode = write_mode(request.validate_only);
+        let (idempotency, restore) = decode::all(|violations| {
+            let idempotency =
+                Idempotency::read(&request.request_id, "RestoreRevision", &request, violations);
+            let task = task(&request.task, violations);
+            let revision = revision_name(&request.revision, violations.at("revision"));
+            let etag = violations.at("guide_etag");
+            let restore = RestoreRequest {
+                expected: field::expected_etag(&request.guide_etag, etag),
+                task: task?,
+                revision: revision?,
+                skip_missing_subtasks: request.skip_missing_subtasks,
+            };
+            Some((idempotency, restore))
+        })?;
+        idempotency::once(idempotency, restored, async |retry| {
+            call.account.restore_revision(restore, retry, mode).await
         })
         .await
     }
@@ -221,52 +207,46 @@ impl RevisionService for Services {
         &self,
         request: Request<DeleteRevisionRequest>,
     ) -> Answer<DeleteRevisionResponse> {
-        self.respond(request, async |call, request| {
-            let (task, revision) = task_and_revision(&request.task, &request.revision)?;
-            call.account.delete_revision(task, revision).await?;
-            Ok(DeleteRevisionResponse {})
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let (task, revision) = task_and_revision(&request.task, &request.revision)?;
+        call.account.delete_revision(task, revision).await?;
+        Ok(Response::new(DeleteRevisionResponse {}))
     }
 
     async fn set_revision_alias(
         &self,
         request: Request<SetRevisionAliasRequest>,
     ) -> Answer<SetRevisionAliasResponse> {
-        self.respond(request, async |call, request| {
-            let (task, alias, revision) = decode::all(|violations| {
-                let task = task(&request.task, violations);
-                let alias = alias(&request.alias, violations.at("alias"));
-                let revision = optional_revision(&request.revision, violations.at("revision"));
-                Some((task?, alias?, revision?))
-            })?;
-            let account = call.account;
-            let revision = account.set_revision_alias(task, alias, revision).await?;
-            Ok(SetRevisionAliasResponse {
-                revision: revision.map(encode::task_revision),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let (task, alias, revision) = decode::all(|violations| {
+            let task = task(&request.task, violations);
+            let alias = alias(&request.alias, violations.at("alias"));
+            let revision = optional_revision(&request.revision, violations.at("revision"));
+            Some((task?, alias?, revision?))
+        })?;
+        let account = call.account;
+        let revision = account.set_revision_alias(task, alias, revision).await?;
+        Ok(Response::new(SetRevisionAliasResponse {
+            revision: revision.map(encode::task_revision),
+        }))
     }
 
     async fn list_deleted_tasks(
         &self,
         request: Request<ListDeletedTasksRequest>,
     ) -> Answer<ListDeletedTasksResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListDeletedTasks", &request);
-            let (after, size) = decode::all(|violations| {
-                tokens.start(request.page_size, &request.page_token, violations)
-            })?;
-            let page = call.account.list_deleted_tasks(after, size).await?;
-            let (tasks, next_page_token) =
-                tokens.page(page, |task| task.cursor(), encode::deleted_task);
-            Ok(ListDeletedTasksResponse {
-                tasks,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListDeletedTasks", &request);
+        let (after, size) = decode::all(|violations| {
+            tokens.start(request.page_size, &request.page_token, violations)
+        })?;
+        let page = call.account.list_deleted_tasks(after, size).await?;
+        let (tasks, next_page_token) =
+            tokens.page(page, |task| task.cursor(), encode::deleted_task);
+        Ok(Response::new(ListDeletedTasksResponse {
+            tasks,
+            next_page_token,
+        }))
     }
 }
 

@@ -1,6 +1,6 @@
 //! RoleService: decode, one store call, encode.
 
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{
     Services,
@@ -20,53 +20,47 @@ use crate::{
 #[tonic::async_trait]
 impl RoleService for Services {
     async fn list_roles(&self, request: Request<ListRolesRequest>) -> Answer<ListRolesResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListRoles", &request);
-            let (after, size) = decode::all(|violations| {
-                tokens.start(request.page_size, &request.page_token, violations)
-            })?;
-            let page = call.account.list_roles(after, size).await?;
-            let (roles, next_page_token) = tokens.page(page, |role| role.id, encode::role);
-            Ok(ListRolesResponse {
-                roles,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListRoles", &request);
+        let (after, size) = decode::all(|violations| {
+            tokens.start(request.page_size, &request.page_token, violations)
+        })?;
+        let page = call.account.list_roles(after, size).await?;
+        let (roles, next_page_token) = tokens.page(page, |role| role.id, encode::role);
+        Ok(Response::new(ListRolesResponse {
+            roles,
+            next_page_token,
+        }))
     }
 
     async fn create_role(&self, request: Request<CreateRoleRequest>) -> Answer<CreateRoleResponse> {
-        self.respond(request, async |call, request| {
-            let mut ignored = Ignored::default();
-            let name = decode::all(|violations| {
-                let mut field = violations.at("role");
-                let role = field.required(request.role)?;
-                ignored.add((role.id != 0).then_some("id"));
-                field::non_blank_text(role.name, field.field("name"))
-            })?;
-            let role = call.account.create_role(name).await?;
-            Ok(CreateRoleResponse {
-                role: Some(encode::role(role)),
-                ignored_paths: ignored.into_paths("role"),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let mut ignored = Ignored::default();
+        let name = decode::all(|violations| {
+            let mut field = violations.at("role");
+            let role = field.required(request.role)?;
+            ignored.add((role.id != 0).then_some("id"));
+            field::non_blank_text(role.name, field.field("name"))
+        })?;
+        let role = call.account.create_role(name).await?;
+        Ok(Response::new(CreateRoleResponse {
+            role: Some(encode::role(role)),
+            ignored_paths: ignored.into_paths("role"),
+        }))
     }
 
     async fn delete_role(&self, request: Request<DeleteRoleRequest>) -> Answer<DeleteRoleResponse> {
-        self.respond(request, async |call, request| {
-            let id = decode::all(|violations| {
-                let mut field = violations.at("id");
-                match request.id {
-                    0 => field.refuse(Reason::FieldRequired, REQUIRED),
-                    ..0 => field.refuse(Reason::FieldOutOfRange, "must be greater than 0"),
-                    _ => {}
-                }
-                Some(RoleId(request.id))
-            })?;
-            call.account.delete_role(id).await?;
-            Ok(DeleteRoleResponse::default())
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let id = decode::all(|violations| {
+            let mut field = violations.at("id");
+            match request.id {
+                0 => field.refuse(Reason::FieldRequired, REQUIRED),
+                ..0 => field.refuse(Reason::FieldOutOfRange, "must be greater than 0"),
+                _ => {}
+            }
+            Some(RoleId(request.id))
+        })?;
+        call.account.delete_role(id).await?;
+        Ok(Response::new(DeleteRoleResponse::default()))
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     auth::Scope,
     call_context::CallContext,
     domain::{
-        Contention, Error, Missing, Outage,
+        Contention, Error, Missing, Outage, SizedResource,
         external_id::TakenId,
         translation_work::ResourceId,
         violation::{Path, Reason, Violation, Violations},
@@ -24,13 +24,7 @@ use crate::{
 
 mod decode_error;
 mod precondition;
-mod too_large;
 mod truncate;
-
-use too_large::resource_too_large;
-pub use too_large::{
-    elements_too_large, message_too_large, metadata_too_large, response_too_large,
-};
 
 /// The `domain` of every `ErrorInfo`.
 pub const DOMAIN: &str = "expertise.v1";
@@ -41,90 +35,156 @@ const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// The pushback that keeps a retry policy from retrying the call.
 const NO_RETRY: &str = "-1";
 
+/// What the retry policy of a client is told beside the code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Retry {
+    /// Nothing: the code says it all.
+    ByCode,
+    /// To wait for [`RETRY_DELAY`].
+    Later,
+    /// Not to retry: the code may mean that a retry helps, but this error comes again.
+    Never,
+}
+
+/// The code of an error with this reason, and what the client is told about a retry.
+fn code(reason: ErrorReason) -> (Code, Retry) {
+    let code = match reason {
+        ErrorReason::Unspecified
+        | ErrorReason::FieldRequired
+        | ErrorReason::FieldTooLong
+        | ErrorReason::FieldInvalid
+        | ErrorReason::FieldOutOfRange
+        | ErrorReason::TooManyElements
+        | ErrorReason::NestingTooDeep
+        | ErrorReason::MaskPathUnknown
+        | ErrorReason::ShorthandInvalid
+        | ErrorReason::ShorthandConflict
+        | ErrorReason::PageTokenInvalid
+        | ErrorReason::CursorInvalid => Code::InvalidArgument,
+        ErrorReason::TaskNotFound
+        | ErrorReason::StepNotFound
+        | ErrorReason::RoleNotFound
+        | ErrorReason::RevisionNotFound => Code::NotFound,
+        ErrorReason::ExternalIdTaken => Code::AlreadyExists,
+        ErrorReason::LinkedImportOnly
+        | ErrorReason::TaskHasSteps
+        | ErrorReason::TaskReferenced
+        | ErrorReason::TaskManaged
+        | ErrorReason::StepManaged
+        | ErrorReason::AbsentSteps
+        | ErrorReason::RequestIdReused
+        | ErrorReason::CursorExpired
+        | ErrorReason::RevisionUnrestorable
+        | ErrorReason::RevisionInUse => Code::FailedPrecondition,
+        ErrorReason::EtagMismatch => return (Code::Aborted, Retry::Never),
+        ErrorReason::WriteConflict => Code::Aborted,
+        ErrorReason::CredentialsMissing | ErrorReason::CredentialsInvalid => Code::Unauthenticated,
+        ErrorReason::ScopeMissing => Code::PermissionDenied,
+        ErrorReason::MessageTooLarge => return (Code::ResourceExhausted, Retry::Never),
+        ErrorReason::Overloaded => return (Code::ResourceExhausted, Retry::Later),
+        ErrorReason::StoreUnavailable => return (Code::Unavailable, Retry::Later),
+        ErrorReason::Internal => Code::Internal,
+        ErrorReason::DeadlineExceeded => Code::DeadlineExceeded,
+        ErrorReason::Unimplemented => Code::Unimplemented,
+    };
+    (code, Retry::ByCode)
+}
+
 /// The status of a failed call.
-pub fn from_error(error: Error) -> Status {
-    match error {
-        Error::Invalid(violations) => invalid(&violations),
-        Error::TaskNotFound(Missing { id, field }) => {
-            not_found(ErrorReason::TaskNotFound, "Task", id, &field)
-        }
-        Error::StepNotFound(Missing { id, field }) => {
-            not_found(ErrorReason::StepNotFound, "Step", id, &field)
-        }
-        Error::NoStepOfTask(Missing { id, field }) => {
-            let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
-            let message = format!(
-                "step {id}, which {field} names, is not a step of the task: without a guid \
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(violations) => invalid(&violations),
+            Error::TaskNotFound(Missing { id, field }) => {
+                not_found(ErrorReason::TaskNotFound, "Task", id, &field)
+            }
+            Error::StepNotFound(Missing { id, field }) => {
+                not_found(ErrorReason::StepNotFound, "Step", id, &field)
+            }
+            Error::NoStepOfTask(Missing { id, field }) => {
+                let field = truncate::text(&field, truncate::MAX_PATH_BYTES);
+                let message = format!(
+                    "step {id}, which {field} names, is not a step of the task: without a guid \
                  it is created, or with `match_external_ids` found by its external id"
-            );
-            with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
-        }
-        Error::RoleNotFound(Missing { id, field }) => {
-            not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
-        }
-        Error::RevisionNotFound {
-            task,
-            revision,
-            field,
-        } => {
-            let message = format!("task {task} has no revision {revision}");
-            let id = format!("{task}/{revision}");
-            let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
-            with_resource(reason, "TaskRevision", id, field, message)
-        }
-        Error::ExternalIdTaken(taken) => external_id_taken(&taken),
-        Error::Precondition(failed) => precondition::status(failed),
-        Error::EtagMismatch(resource) => etag_mismatch(resource),
-        Error::GuideEtagMismatch(task) => etag_mismatch_of(&format!(
-            "the guide of task {task}: its guide_etag is not the one sent; read it again by ExportTask"
-        )),
-        Error::EtagOfDeletedGuide(task) => etag_mismatch_of(&format!(
-            "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
-        )),
-        // Usually nobody is left to receive it.
-        Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
-        Error::WriteConflict(contention) => with_reason(
-            Code::Aborted,
-            ErrorReason::WriteConflict,
-            match contention {
-                Contention::Changed => {
-                    "concurrent writes changed the resource; nothing was written, retry"
-                }
-                Contention::Locked => {
-                    "another write or session of the database held a lock for too long; nothing \
+                );
+                with_resource(ErrorReason::StepNotFound, "Step", id, field, message)
+            }
+            Error::RoleNotFound(Missing { id, field }) => {
+                not_found(ErrorReason::RoleNotFound, "Role", id.0, &field)
+            }
+            Error::RevisionNotFound {
+                task,
+                revision,
+                field,
+            } => {
+                let message = format!("task {task} has no revision {revision}");
+                let id = format!("{task}/{revision}");
+                let (reason, field) = (ErrorReason::RevisionNotFound, field.to_owned());
+                with_resource(reason, "TaskRevision", id, field, message)
+            }
+            Error::ExternalIdTaken(taken) => external_id_taken(&taken),
+            Error::Precondition(failed) => precondition::status(failed),
+            Error::EtagMismatch(resource) => {
+                let (kind, id) = kind_and_id(resource);
+                let kind = kind.to_lowercase();
+                let message = format!("{kind} {id}: its etag is not the one sent; read it again");
+                status(ErrorReason::EtagMismatch, message)
+            }
+            Error::GuideEtagMismatch(task) => status(
+                ErrorReason::EtagMismatch,
+                format!(
+                    "the guide of task {task}: its guide_etag is not the one sent; read it again by \
+                 ExportTask"
+                ),
+            ),
+            Error::EtagOfDeletedGuide(task) => status(
+                ErrorReason::EtagMismatch,
+                format!(
+                    "guide_etag must be empty: task {task} was deleted, and a deleted guide has none"
+                ),
+            ),
+            // Usually nobody is left to receive it.
+            Error::CallOver => deadline_exceeded(Scope::Read, DeadlineSource::Caller),
+            Error::WriteConflict(contention) => status(
+                ErrorReason::WriteConflict,
+                match contention {
+                    Contention::Changed => {
+                        "concurrent writes changed the resource; nothing was written, retry"
+                    }
+                    Contention::Locked => {
+                        "another write or session of the database held a lock for too long; nothing \
                      was written, retry"
-                }
-            },
-        ),
-        Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
-        Error::Overloaded => overloaded(),
-        Error::Unavailable(outage) => unavailable(outage),
-        Error::Internal(class) => {
-            // The id of the call in the log, so that all its lines are found.
-            let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
-            let request_id = id.to_string();
-            tracing::error!(request_id, class, "internal error");
-            internal(&request_id)
+                    }
+                },
+            ),
+            Error::TooLarge { resource, limit } => resource_too_large(resource, limit),
+            Error::Overloaded => overloaded(),
+            Error::Unavailable(outage) => unavailable(outage),
+            Error::Internal(class) => {
+                // The id of the call in the log, so that all its lines are found.
+                let id = CallContext::current_id().unwrap_or_else(Uuid::now_v7);
+                let request_id = id.to_string();
+                tracing::error!(request_id, class, "internal error");
+                internal(&request_id)
+            }
         }
+    }
+}
+
+impl From<Violations> for Status {
+    fn from(violations: Violations) -> Self {
+        invalid(&violations)
     }
 }
 
 /// The call has no credentials.
 pub fn credentials_missing(message: &str) -> Status {
-    with_reason(
-        Code::Unauthenticated,
-        ErrorReason::CredentialsMissing,
-        message,
-    )
+    status(ErrorReason::CredentialsMissing, message)
 }
 
 /// The call's credentials are malformed, expired or not accepted.
 pub fn credentials_invalid(message: &str) -> Status {
-    with_reason(
-        Code::Unauthenticated,
-        ErrorReason::CredentialsInvalid,
-        message,
-    )
+    status(ErrorReason::CredentialsInvalid, message)
 }
 
 /// The call's credentials lack the scope that it needs. Names that are no scopes are not
@@ -138,20 +198,13 @@ pub fn scope_missing(scope: Scope, granted: &[Scope]) -> Status {
         ),
         _ => format!("the credentials lack the scope `{scope}`"),
     };
-    build(
-        Code::PermissionDenied,
-        message,
-        info(ErrorReason::ScopeMissing, [("scope", scope.to_string())]),
-    )
+    let metadata = [("scope", scope.to_string())];
+    with_metadata(ErrorReason::ScopeMissing, message, metadata)
 }
 
 /// The server works on as many calls as it can.
 pub fn overloaded() -> Status {
-    retry_later(
-        Code::ResourceExhausted,
-        "the server is overloaded",
-        info(ErrorReason::Overloaded, []),
-    )
+    status(ErrorReason::Overloaded, "the server is overloaded")
 }
 
 /// Who limits the time of a call.
@@ -177,11 +230,7 @@ pub fn deadline_exceeded(scope: Scope, source: DeadlineSource) -> Status {
             "; a write may have been done all the same"
         }
     };
-    with_reason(
-        Code::DeadlineExceeded,
-        ErrorReason::DeadlineExceeded,
-        &format!("{limit}{outcome}"),
-    )
+    status(ErrorReason::DeadlineExceeded, format!("{limit}{outcome}"))
 }
 
 /// The database cannot serve the call. If a write may have been done all the same, the
@@ -205,57 +254,45 @@ pub fn unavailable(outage: Outage) -> Status {
         Outage::StatementTimeout => "the database ended a statement that took too long",
     };
     let outcome = (outage == Outage::OutcomeUnknown).then(|| ("outcome", "unknown".to_owned()));
-    let details = info(ErrorReason::StoreUnavailable, outcome);
-    retry_later(Code::Unavailable, message, details)
+    with_metadata(ErrorReason::StoreUnavailable, message, outcome)
 }
 
 /// An error of the server itself. The lines of the log about the call have the same id.
 pub fn internal(id: &str) -> Status {
-    build(
-        Code::Internal,
-        format!("internal error {id}"),
-        info(ErrorReason::Internal, [("id", id.to_owned())]),
-    )
+    let message = format!("internal error {id}");
+    with_metadata(ErrorReason::Internal, message, [("id", id.to_owned())])
 }
 
 /// The database has not been opened yet.
 pub fn store_not_open() -> Status {
-    let details = info(ErrorReason::StoreUnavailable, None);
-    retry_later(Code::Unavailable, "the server is starting", details)
+    status(ErrorReason::StoreUnavailable, "the server is starting")
 }
 
 /// The request is compressed. The response names the only encoding that is accepted.
 pub fn compressed() -> Status {
-    let mut status = build(
-        Code::Unimplemented,
-        "the request is compressed: send it uncompressed".to_owned(),
-        info(ErrorReason::Unimplemented, []),
-    );
+    let message = "the request is compressed: send it uncompressed";
+    let mut status = status(ErrorReason::Unimplemented, message);
     let accepted = MetadataValue::from_static("identity");
-    status
-        .metadata_mut()
-        .insert("grpc-accept-encoding", accepted);
+    let metadata = status.metadata_mut();
+    metadata.insert("grpc-accept-encoding", accepted);
     status
 }
 
 /// The server does not have the rpc `path`, such as `/package.Service/Method`.
 pub fn unimplemented(path: &str) -> Status {
     let path = truncate::text(path, truncate::MAX_PATH_BYTES);
-    build(
-        Code::Unimplemented,
+    status(
+        ErrorReason::Unimplemented,
         format!("{path} is not implemented"),
-        info(ErrorReason::Unimplemented, []),
     )
 }
 
 /// A request whose messages are encoded in another way than by Protocol Buffers.
 pub fn unsupported_encoding() -> Status {
-    build(
-        Code::Unimplemented,
+    status(
+        ErrorReason::Unimplemented,
         "messages must be encoded by Protocol Buffers: send the content type application/grpc or \
-         application/grpc+proto"
-            .to_owned(),
-        info(ErrorReason::Unimplemented, []),
+         application/grpc+proto",
     )
 }
 
@@ -280,31 +317,85 @@ pub fn page_token_violation() -> Violation {
     )
 }
 
+/// A request is larger than the server accepts; `limit` is in bytes.
+pub fn message_too_large(limit: usize) -> Status {
+    too_large("the request is larger than", limit, "")
+}
+
+/// The elements of a request take more memory than the server allows; `limit` is in bytes.
+pub fn elements_too_large(limit: usize) -> Status {
+    let what = "the request has so many elements that they take more than";
+    too_large(what, limit, " of memory")
+}
+
+/// A response is larger than the server returns; `limit` is in bytes.
+pub fn response_too_large(limit: usize) -> Status {
+    too_large("the response would be larger than", limit, "")
+}
+
+/// A call's metadata are larger than the server accepts; `limit` is in bytes.
+pub fn metadata_too_large(limit: usize) -> Status {
+    let what = "the metadata, without credentials, are larger than";
+    too_large(what, limit, "")
+}
+
+/// A resource exceeds its limit of so many bytes.
+fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
+    let returned = format!(
+        "the {resource} would be too large to return: its texts and elements take more than"
+    );
+    let (what, remedy) = match resource {
+        SizedResource::Task | SizedResource::Step => (returned.as_str(), ""),
+        SizedResource::Guide => (
+            returned.as_str(),
+            ": list its steps page by page with ListSteps",
+        ),
+        SizedResource::AnalysedGuide => (
+            "what is read of the guide, all but bodies, is larger than",
+            ": split it into several guides, or raise EXPERTISE_MAX_MESSAGE_BYTES of the server \
+             (EXPERTISE_MAX_INFLIGHT_BYTES must be five times as large)",
+        ),
+        SizedResource::Import => (
+            "the guides that the call reads and writes take more memory than",
+            ": raise EXPERTISE_MAX_INFLIGHT_BYTES of the server, or import in parts",
+        ),
+    };
+    too_large(what, limit, remedy)
+}
+
+/// Something exceeds a limit in bytes. `remedy` is what the caller can do.
+fn too_large(what: &str, limit: usize, remedy: &str) -> Status {
+    let metadata = [("limit_bytes", limit.to_string())];
+    let message = format!("{what} {limit} bytes{remedy}");
+    with_metadata(ErrorReason::MessageTooLarge, message, metadata)
+}
+
 /// A request with violations. Shows as many as fit the trailers, and says how many
 /// there are.
 fn invalid(violations: &Violations) -> Status {
     let first = violations.kept().first();
     let reason = first.map_or(Reason::FieldInvalid, |violation| violation.reason);
+    let reason = known_reason(reason.name()).unwrap_or(ErrorReason::FieldInvalid);
     let shown = truncate::violations(violations.kept());
     let metadata = violation_counts(shown.len(), violations.total());
     let message = first.map_or_else(
         || "the request is invalid".to_owned(),
         |first| truncate::message(first, violations.total(), shown.len()),
     );
-    let mut details = ErrorDetails::with_error_info(reason.name(), DOMAIN, metadata);
+    let mut details = ErrorDetails::new();
     details.set_bad_request(shown);
-    build(Code::InvalidArgument, message, details)
+    build(reason, message, metadata, details)
 }
 
 /// The metadata of an error that does not list all of its violations.
-fn violation_counts(shown: usize, total: usize) -> HashMap<String, String> {
+fn violation_counts(shown: usize, total: usize) -> Vec<(&'static str, String)> {
     if shown >= total {
-        return HashMap::new();
+        return Vec::new();
     }
-    HashMap::from([
-        ("violations_total".to_owned(), total.to_string()),
-        ("violations_shown".to_owned(), shown.to_string()),
-    ])
+    vec![
+        ("violations_total", total.to_string()),
+        ("violations_shown", shown.to_string()),
+    ]
 }
 
 /// A resource of another account and one that does not exist have the same status. The
@@ -329,17 +420,14 @@ fn with_resource(
     field: String,
     message: String,
 ) -> Status {
-    let mut details = info(reason, [("field", field)]);
+    let mut details = ErrorDetails::new();
     details.set_resource_info(format!("{DOMAIN}.{kind}"), id.to_string(), "", &message);
-    build(Code::NotFound, message, details)
+    build(reason, message, [("field", field)], details)
 }
 
 /// Another task or step has an external id.
 fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
-    let (kind, id) = match owner {
-        ResourceId::Task(id) => ("Task", id.to_string()),
-        ResourceId::Step(id) => ("Step", id.to_string()),
-    };
+    let (kind, id) = kind_and_id(*owner);
     let description = format!(
         "{} {id} has this external id, which is unique: change or clear it there, or use another one",
         kind.to_lowercase()
@@ -350,72 +438,62 @@ fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
         description,
     };
     let message = truncate::message(&violation, 1, 1);
-    let mut details = info(ErrorReason::ExternalIdTaken, []);
+    let mut details = ErrorDetails::new();
     details.set_resource_info(format!("{DOMAIN}.{kind}"), id, "", &message);
     details.set_bad_request(truncate::violations(&[violation]));
-    build(Code::AlreadyExists, message, details)
+    build(ErrorReason::ExternalIdTaken, message, [], details)
 }
 
-fn etag_mismatch(resource: ResourceId) -> Status {
-    let resource = match resource {
-        ResourceId::Task(id) => format!("task {id}"),
-        ResourceId::Step(id) => format!("step {id}"),
-    };
-    etag_mismatch_of(&format!(
-        "{resource}: its etag is not the one sent; read it again"
-    ))
-}
-
-fn etag_mismatch_of(message: &str) -> Status {
-    without_retry(with_reason(
-        Code::Aborted,
-        ErrorReason::EtagMismatch,
-        message,
-    ))
-}
-
-fn retry_later(code: Code, message: &str, mut details: ErrorDetails) -> Status {
-    details.set_retry_info(Some(RETRY_DELAY));
-    build(code, message.to_owned(), details)
-}
-
-fn with_reason(code: Code, reason: ErrorReason, message: &str) -> Status {
-    build(code, message.to_owned(), info(reason, []))
-}
-
-/// A status whose RetryInfo is also sent to the client's retry policy.
-fn build(code: Code, message: String, details: ErrorDetails) -> Status {
-    let retry = details.retry_info().and_then(|retry| retry.retry_delay);
-    let mut status = Status::with_error_details(code, message, details);
-    if let Some(delay) = retry {
-        let milliseconds = MetadataValue::from(delay.as_millis() as u64);
-        status.metadata_mut().insert(RETRY_PUSHBACK, milliseconds);
+fn kind_and_id(resource: ResourceId) -> (&'static str, String) {
+    match resource {
+        ResourceId::Task(id) => ("Task", id.to_string()),
+        ResourceId::Step(id) => ("Step", id.to_string()),
     }
-    status
 }
 
-/// Keeps a retry policy from repeating the call: its code may mean that a retry helps, but
-/// this error comes again.
-fn without_retry(mut status: Status) -> Status {
-    let no_retry = MetadataValue::from_static(NO_RETRY);
-    status.metadata_mut().insert(RETRY_PUSHBACK, no_retry);
-    status
+fn status(reason: ErrorReason, message: impl Into<String>) -> Status {
+    with_metadata(reason, message, [])
 }
 
-fn info(
+fn with_metadata(
     reason: ErrorReason,
+    message: impl Into<String>,
     metadata: impl IntoIterator<Item = (&'static str, String)>,
-) -> ErrorDetails {
+) -> Status {
+    build(reason, message, metadata, ErrorDetails::new())
+}
+
+/// The status of an error with these details, its reason and what it tells about a retry.
+fn build(
+    reason: ErrorReason,
+    message: impl Into<String>,
+    metadata: impl IntoIterator<Item = (&'static str, String)>,
+    mut details: ErrorDetails,
+) -> Status {
     let metadata = metadata.into_iter();
-    let metadata: HashMap<_, _> = metadata
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect();
-    ErrorDetails::with_error_info(reason_name(reason), DOMAIN, metadata)
+    let metadata: HashMap<_, _> = metadata.map(|(key, it)| (key.to_owned(), it)).collect();
+    details.set_error_info(reason_name(reason), DOMAIN, metadata);
+    let (code, retry) = code(reason);
+    if retry == Retry::Later {
+        details.set_retry_info(Some(RETRY_DELAY));
+    }
+    let mut status = Status::with_error_details(code, message, details);
+    let pushback = match retry {
+        Retry::ByCode => return status,
+        Retry::Later => MetadataValue::from(RETRY_DELAY.as_millis() as u64),
+        Retry::Never => MetadataValue::from_static(NO_RETRY),
+    };
+    status.metadata_mut().insert(RETRY_PUSHBACK, pushback);
+    status
 }
 
 /// The name of a reason if the contract has it, else an empty text.
 pub fn known_reason_name(text: &str) -> &'static str {
-    ErrorReason::from_str_name(&format!("ERROR_REASON_{text}")).map_or("", reason_name)
+    known_reason(text).map_or("", reason_name)
+}
+
+fn known_reason(name: &str) -> Option<ErrorReason> {
+    ErrorReason::from_str_name(&format!("ERROR_REASON_{name}"))
 }
 
 /// The name of a reason in an `ErrorInfo`.

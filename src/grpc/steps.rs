@@ -1,9 +1,9 @@
 //! StepService: decode, one store call, encode.
 
-use std::{mem::take, sync::Arc};
+use std::sync::Arc;
 
 use prost::Message;
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{
     Services,
@@ -22,7 +22,7 @@ use crate::{
     messages::{
         fields::{FieldUse, STEP},
         ignored::Ignored,
-        update,
+        sent_fields,
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
@@ -35,104 +35,96 @@ use crate::{
 #[tonic::async_trait]
 impl StepService for Services {
     async fn create_step(&self, request: Request<CreateStepRequest>) -> Answer<CreateStepResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
-            let sent = request.step.clone().filter(|_| !request_id.is_empty());
-            let mut ignored = Ignored::default();
-            let (idempotency, new, prevstep) = decode::all(|violations| {
-                let idempotency =
-                    Idempotency::read(&request_id, "CreateStep", &request, violations);
-                let mut field = violations.at("step");
-                let new = field.required(request.step).and_then(|step| {
-                    STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
-                    decode_step::new(step, field, &mut ignored)
-                });
-                let field = violations.at("prevstep");
-                let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
-                Some((idempotency, new?, prevstep))
-            })?;
-            if new.kind.feedback().is_some_and(|question| question.linked) {
-                return Err(linked_import_only());
-            }
-            let ignored_paths = ignored.into_paths("step");
-            let created = move |step, placement| CreateStepResponse {
-                step: Some(step),
-                ignored_paths: ignored_paths.clone(),
-                placement: encode::placement(placement).into(),
-            };
-            let stored = created.clone();
-            let retry = idempotency.map(|it| {
-                it.retry_key(move |(step, placement): &(Step, Placement)| {
-                    stored(encode::step_without_bodies(step), *placement)
-                })
+        let (call, request) = self.call(request)?;
+        let mode = write_mode(request.validate_only);
+        let is_repeatable = !request.request_id.is_empty();
+        let sent = is_repeatable.then(|| request.step.clone()).flatten();
+        let mut ignored = Ignored::default();
+        let (idempotency, new, prevstep) = decode::all(|violations| {
+            let idempotency =
+                Idempotency::read(&request.request_id, "CreateStep", &request, violations);
+            let mut field = violations.at("step");
+            let new = field.required(request.step).and_then(|step| {
+                STEP.list_sent(&step.encode_to_vec(), FieldUse::Identity, &mut ignored);
+                ignored.add(decode_step::not_honored(&step));
+                decode_step::new(step, field)
             });
-            let account = call.account;
+            let field = violations.at("prevstep");
+            let prevstep = field::optional_guid(&request.prevstep, StepId::parse, field);
+            Some((idempotency, new?, prevstep))
+        })?;
+        if new.kind.feedback().is_some_and(|question| question.linked) {
+            return Err(linked_import_only().into());
+        }
+        let ignored_paths = ignored.into_paths("step");
+        let created = move |step, placement| CreateStepResponse {
+            step: Some(step),
+            ignored_paths: ignored_paths.clone(),
+            placement: encode::placement(placement).into(),
+        };
+        let stored = created.clone();
+        let retry = idempotency.map(|it| {
+            it.retry_key(move |(step, placement): &(Step, Placement)| {
+                stored(encode::step_without_bodies(step), *placement)
+            })
+        });
+        let account = call.account;
+        Ok(Response::new(
             match account.create_step(new, prevstep, retry, mode).await? {
-                WriteOutcome::Done((step, placement)) => Ok(created(encode::step(step), placement)),
-                WriteOutcome::Replayed(stored) => Ok(with_bodies(decode_stored(&stored)?, sent)),
-            }
-        })
-        .await
+                WriteOutcome::Done((step, placement)) => created(encode::step(step), placement),
+                WriteOutcome::Replayed(stored) => with_bodies(decode_stored(&stored)?, sent),
+            },
+        ))
     }
 
     async fn get_step(&self, request: Request<GetStepRequest>) -> Answer<GetStepResponse> {
-        self.respond(request, async |call, request| {
-            let id = decode::only_guid("guid", &request.guid, StepId::parse)?;
-            let step = call.account.get_step(id).await?;
-            Ok(GetStepResponse {
-                step: Some(encode::step(step)),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let id = decode::only_guid("guid", &request.guid, StepId::parse)?;
+        let step = call.account.get_step(id).await?;
+        Ok(Response::new(GetStepResponse {
+            step: Some(encode::step(step)),
+        }))
     }
 
     async fn list_steps(&self, request: Request<ListStepsRequest>) -> Answer<ListStepsResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListSteps", &request);
-            let bodies = !request.expand.is_empty();
-            let (task, (after, size)) = decode::all(|violations| {
-                let task = field::guid(&request.task, TaskId::parse, violations.at("task"));
-                field::check_expand(&request.expand, violations);
-                task.zip(tokens.start(request.page_size, &request.page_token, violations))
-            })?;
-            let page = call.account.list_steps(task, bodies, after, size).await?;
-            let encode = |(step, _)| encode::step(step);
-            let (steps, next_page_token) = tokens.page(page, |(_, cursor)| *cursor, encode);
-            Ok(ListStepsResponse {
-                steps,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListSteps", &request);
+        let bodies = !request.expand.is_empty();
+        let (task, (after, size)) = decode::all(|violations| {
+            let task = field::guid(&request.task, TaskId::parse, violations.at("task"));
+            field::check_expand(&request.expand, violations);
+            task.zip(tokens.start(request.page_size, &request.page_token, violations))
+        })?;
+        let page = call.account.list_steps(task, bodies, after, size).await?;
+        let encode = |(step, _)| encode::step(step);
+        let (steps, next_page_token) = tokens.page(page, |(_, cursor)| *cursor, encode);
+        Ok(Response::new(ListStepsResponse {
+            steps,
+            next_page_token,
+        }))
     }
 
     async fn update_step(&self, request: Request<UpdateStepRequest>) -> Answer<UpdateStepResponse> {
-        self.respond(request, async |call, request| {
-            let mode = write_mode(request.validate_only);
-            let mut ignored = Ignored::default();
-            let update = decode::all(|violations| {
-                update::step(request.step, request.update_mask, violations, &mut ignored)
-            })?;
-            let update = Arc::new(update);
-            let step = call.account.update_step(Arc::clone(&update), mode).await?;
-            update.edit.list_ignored_by_step(&step, &mut ignored);
-            Ok(UpdateStepResponse {
-                step: Some(encode::step(step)),
-                ignored_paths: ignored.into_paths("step"),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let mode = write_mode(request.validate_only);
+        let mut ignored = Ignored::default();
+        let update = decode::all(|violations| {
+            sent_fields::updated_step(request.step, request.update_mask, violations, &mut ignored)
+        })?;
+        let update = Arc::new(update);
+        let step = call.account.update_step(Arc::clone(&update), mode).await?;
+        ignored.add(update.fields.ignored(&step));
+        Ok(Response::new(UpdateStepResponse {
+            step: Some(encode::step(step)),
+            ignored_paths: ignored.into_paths("step"),
+        }))
     }
 
     async fn delete_step(&self, request: Request<DeleteStepRequest>) -> Answer<DeleteStepResponse> {
-        self.respond(request, async |call, request| {
-            let (id, expected) =
-                decode::guid_and_etag(&request.guid, StepId::parse, &request.etag)?;
-            call.account.delete_step(id, expected).await?;
-            Ok(DeleteStepResponse::default())
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let (id, expected) = decode::guid_and_etag(&request.guid, StepId::parse, &request.etag)?;
+        call.account.delete_step(id, expected).await?;
+        Ok(Response::new(DeleteStepResponse::default()))
     }
 }
 

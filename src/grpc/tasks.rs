@@ -1,9 +1,9 @@
 //! TaskService: decode, one store call, encode.
 
-use std::{collections::BTreeSet, mem::take, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use prost::Message;
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{
     Services,
@@ -22,10 +22,10 @@ use crate::{
         violation::{Reason, Violations},
     },
     messages::{
-        document_fields::DocumentMasks,
+        document_masks::DocumentMasks,
         fields::{FieldUse, TASK},
         ignored::Ignored,
-        update,
+        sent_fields,
     },
     proto::v1::{
         self, CreateTaskRequest, CreateTaskResponse, DeleteTaskRequest, DeleteTaskResponse,
@@ -39,125 +39,108 @@ use crate::{
 #[tonic::async_trait]
 impl TaskService for Services {
     async fn create_task(&self, request: Request<CreateTaskRequest>) -> Answer<CreateTaskResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
-            let mut ignored = Ignored::default();
-            let (idempotency, new) = decode::all(|violations| {
-                let idempotency =
-                    Idempotency::read(&request_id, "CreateTask", &request, violations);
-                let mut field = violations.at("task");
-                let task = field.required(request.task)?;
-                TASK.list_sent(&task.encode_to_vec(), FieldUse::Identity, &mut ignored);
-                Some((idempotency, decode_task::new(task, field)?))
-            })?;
-            let ignored_paths = ignored.into_paths("task");
-            let created = move |task| CreateTaskResponse {
-                task: Some(encode::task(task)),
-                ignored_paths: ignored_paths.clone(),
-            };
-            idempotency::once(idempotency, created, async |retry| {
-                call.account.create_task(new, retry, mode).await
-            })
-            .await
+        let (call, request) = self.call(request)?;
+        let mode = write_mode(request.validate_only);
+        let mut ignored = Ignored::default();
+        let (idempotency, new) = decode::all(|violations| {
+            let idempotency =
+                Idempotency::read(&request.request_id, "CreateTask", &request, violations);
+            let mut field = violations.at("task");
+            let task = field.required(request.task)?;
+            TASK.list_sent(&task.encode_to_vec(), FieldUse::Identity, &mut ignored);
+            Some((idempotency, decode_task::new(task, field)?))
+        })?;
+        let ignored_paths = ignored.into_paths("task");
+        let created = move |task| CreateTaskResponse {
+            task: Some(encode::task(task)),
+            ignored_paths: ignored_paths.clone(),
+        };
+        idempotency::once(idempotency, created, async |retry| {
+            call.account.create_task(new, retry, mode).await
         })
         .await
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> Answer<GetTaskResponse> {
-        self.respond(request, async |call, request| {
-            let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
-            let task = call.account.get_task(id).await?;
-            Ok(GetTaskResponse {
-                task: Some(encode::task(task)),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
+        let task = call.account.get_task(id).await?;
+        Ok(Response::new(GetTaskResponse {
+            task: Some(encode::task(task)),
+        }))
     }
 
     async fn list_tasks(&self, request: Request<ListTasksRequest>) -> Answer<ListTasksResponse> {
-        self.respond(request, async |call, request| {
-            let tokens = call.page_tokens("ListTasks", &request);
-            let (filter, (after, size)) = decode::all(|violations| {
-                let (size, token) = (request.page_size, request.page_token.clone());
-                let filter = filter(request, violations);
-                Some((filter, tokens.start(size, &token, violations)?))
-            })?;
-            let page = call.account.list_tasks(&filter, after, size).await?;
-            let (tasks, next_page_token) = tokens.page(page, |task| task.guid, encode::task);
-            Ok(ListTasksResponse {
-                tasks,
-                next_page_token,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListTasks", &request);
+        let (filter, (after, size)) = decode::all(|violations| {
+            let (size, token) = (request.page_size, request.page_token.clone());
+            let filter = filter(request, violations);
+            Some((filter, tokens.start(size, &token, violations)?))
+        })?;
+        let page = call.account.list_tasks(&filter, after, size).await?;
+        let (tasks, next_page_token) = tokens.page(page, |task| task.guid, encode::task);
+        Ok(Response::new(ListTasksResponse {
+            tasks,
+            next_page_token,
+        }))
     }
 
     async fn update_task(&self, request: Request<UpdateTaskRequest>) -> Answer<UpdateTaskResponse> {
-        self.respond(request, async |call, request| {
-            let mode = write_mode(request.validate_only);
-            let mut ignored = Ignored::default();
-            let update = decode::all(|violations| {
-                update::task(request.task, request.update_mask, violations, &mut ignored)
-            })?;
-            let update = Arc::new(update);
-            let task = call.account.update_task(Arc::clone(&update), mode).await?;
-            update.edit.list_ignored_by_task(&task, &mut ignored);
-            Ok(UpdateTaskResponse {
-                task: Some(encode::task(task)),
-                ignored_paths: ignored.into_paths("task"),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let mode = write_mode(request.validate_only);
+        let mut ignored = Ignored::default();
+        let update = decode::all(|violations| {
+            sent_fields::updated_task(request.task, request.update_mask, violations, &mut ignored)
+        })?;
+        let update = Arc::new(update);
+        let task = call.account.update_task(Arc::clone(&update), mode).await?;
+        ignored.add(update.fields.ignored(&task));
+        Ok(Response::new(UpdateTaskResponse {
+            task: Some(encode::task(task)),
+            ignored_paths: ignored.into_paths("task"),
+        }))
     }
 
     async fn delete_task(&self, request: Request<DeleteTaskRequest>) -> Answer<DeleteTaskResponse> {
-        self.respond(request, async |call, request| {
-            let (guid, expected) =
-                decode::guid_and_etag(&request.guid, TaskId::parse, &request.etag)?;
-            let delete = DeleteTask {
-                guid,
-                expected,
-                force: request.force,
-                purge_history: request.purge_history,
-            };
-            Ok(DeleteTaskResponse {
-                ignored_paths: Vec::new(),
-                previous_revision: call.account.delete_task(delete).await?,
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let (guid, expected) = decode::guid_and_etag(&request.guid, TaskId::parse, &request.etag)?;
+        let delete = DeleteTask {
+            guid,
+            expected,
+            force: request.force,
+            purge_history: request.purge_history,
+        };
+        Ok(Response::new(DeleteTaskResponse {
+            ignored_paths: Vec::new(),
+            previous_revision: call.account.delete_task(delete).await?,
+        }))
     }
 
     async fn import_task(&self, request: Request<ImportTaskRequest>) -> Answer<ImportTaskResponse> {
-        self.respond(request, async |call, mut request| {
-            let request_id = take(&mut request.request_id);
-            let mode = write_mode(take(&mut request.validate_only));
-            let mut ignored = BTreeSet::new();
-            let (idempotency, import) = decode::all(|violations| {
-                let idempotency =
-                    Idempotency::read(&request_id, "ImportTask", &request, violations);
-                Some((idempotency, import(request, violations, &mut ignored)?))
-            })?;
-            let imported = move |done| imported(done, ignored.clone());
-            idempotency::once(idempotency, imported, async |retry| {
-                call.account.import_task(import, retry, mode).await
-            })
-            .await
+        let (call, request) = self.call(request)?;
+        let mode = write_mode(request.validate_only);
+        let mut ignored = BTreeSet::new();
+        let (idempotency, import) = decode::all(|violations| {
+            let idempotency =
+                Idempotency::read(&request.request_id, "ImportTask", &request, violations);
+            Some((idempotency, import(request, violations, &mut ignored)?))
+        })?;
+        let imported = move |done| imported(done, ignored.clone());
+        idempotency::once(idempotency, imported, async |retry| {
+            call.account.import_task(import, retry, mode).await
         })
         .await
     }
 
     async fn export_task(&self, request: Request<ExportTaskRequest>) -> Answer<ExportTaskResponse> {
-        self.respond(request, async |call, request| {
-            let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
-            let tree = call.account.export_task(id).await?;
-            Ok(ExportTaskResponse {
-                guide_etag: GuideEtag::of(&tree).into_string(),
-                document: Some(encode::document(tree)),
-            })
-        })
-        .await
+        let (call, request) = self.call(request)?;
+        let id = decode::only_guid("guid", &request.guid, TaskId::parse)?;
+        let tree = call.account.export_task(id).await?;
+        Ok(Response::new(ExportTaskResponse {
+            guide_etag: GuideEtag::of(&tree).into_string(),
+            document: Some(encode::document(tree)),
+        }))
     }
 }
 

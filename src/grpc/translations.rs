@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use tonic::Request;
+use tonic::{Request, Response};
 
 use super::{
     Services,
@@ -35,85 +35,77 @@ impl TranslationService for Services {
         &self,
         request: Request<ListTranslationWorkRequest>,
     ) -> Answer<ListTranslationWorkResponse> {
-        self.respond(request, async |call, request| {
-            // The order of the languages does not matter, nor their case.
-            let languages = request.languages.iter();
-            let languages: BTreeSet<Language> =
-                languages.filter_map(|tag| Language::parse(tag)).collect();
-            let filters = ListTranslationWorkRequest {
-                languages: languages.iter().map(ToString::to_string).collect(),
-                ..request.clone()
+        let (call, request) = self.call(request)?;
+        // The order of the languages does not matter, nor their case.
+        let languages = request.languages.iter();
+        let languages: BTreeSet<Language> =
+            languages.filter_map(|tag| Language::parse(tag)).collect();
+        let filters = ListTranslationWorkRequest {
+            languages: languages.iter().map(ToString::to_string).collect(),
+            ..request.clone()
+        };
+        let tokens = call.page_tokens("ListTranslationWork", &filters);
+        let (filter, (after, size)) = decode::all(|violations| {
+            let filter = TranslationWorkFilter {
+                languages: sorted_languages(request.languages, violations),
+                task: request
+                    .task
+                    .and_then(|id| only_task(&id, violations.at("task"))),
             };
-            let tokens = call.page_tokens("ListTranslationWork", &filters);
-            let (filter, (after, size)) = decode::all(|violations| {
-                let filter = TranslationWorkFilter {
-                    languages: sorted_languages(request.languages, violations),
-                    task: request
-                        .task
-                        .and_then(|id| only_task(&id, violations.at("task"))),
-                };
-                let start = tokens.start(request.page_size, &request.page_token, violations);
-                Some((filter, start?))
-            })?;
-            let found = call.account.list_work(&filter, after, size).await?;
-            let (work, next_page_token) = tokens.found(
-                found.items,
-                found.next,
-                |(_, cursor)| *cursor,
-                |(work, _)| encode::work(work),
-            );
-            Ok(ListTranslationWorkResponse {
-                work,
-                next_page_token,
-            })
-        })
-        .await
+            let start = tokens.start(request.page_size, &request.page_token, violations);
+            Some((filter, start?))
+        })?;
+        let found = call.account.list_work(&filter, after, size).await?;
+        let (work, next_page_token) = tokens.found(
+            found.items,
+            found.next,
+            |(_, cursor)| *cursor,
+            |(work, _)| encode::work(work),
+        );
+        Ok(Response::new(ListTranslationWorkResponse {
+            work,
+            next_page_token,
+        }))
     }
 
     async fn write_translations(
         &self,
         request: Request<WriteTranslationsRequest>,
     ) -> Answer<WriteTranslationsResponse> {
-        self.respond(request, async |call, request| {
-            let sent: Vec<SentTexts> = request.translations.iter().map(SentTexts::new).collect();
-            let items = decode::all(|violations| {
-                let mut list = violations.at("translations");
-                if sent.is_empty() {
-                    list.refuse(Reason::FieldRequired, "needs at least one translation");
+        let (call, request) = self.call(request)?;
+        let sent: Vec<SentTexts> = request.translations.iter().map(SentTexts::new).collect();
+        let items = decode::all(|violations| {
+            let mut list = violations.at("translations");
+            list.not_empty(&sent, "needs at least one translation");
+            let items = list.elements(request.translations, MAX_ITEMS_WRITTEN, decode_item)?;
+            // In a valid request, the decision refuses them together with items of
+            // which the task or step has none of the texts.
+            if list.violation_count() > 0 {
+                let sent = sent.iter().enumerate();
+                for (index, _) in sent.filter(|(_, sent)| sent.texts.is_empty()) {
+                    let mut item = list.index(index);
+                    item.refuse(Reason::FieldRequired, "needs a text");
                 }
-                let items = list.elements(request.translations, MAX_ITEMS_WRITTEN, decode_item)?;
-                // In a valid request, the decision refuses them together with items of
-                // which the task or step has none of the texts.
-                if list.violation_count() > 0 {
-                    let sent = sent.iter().enumerate();
-                    for (index, _) in sent.filter(|(_, sent)| sent.texts.is_empty()) {
-                        let mut item = list.index(index);
-                        item.refuse(Reason::FieldRequired, "needs a text");
-                    }
-                }
-                Some(items)
-            })?;
-            let outcomes = call.account.write_translations(items).await?;
-            let mut ignored = Ignored::default();
-            for (outcome, sent) in outcomes.iter().zip(sent) {
-                ignored.add(sent.ignored(*outcome));
             }
-            let result = |outcome| i32::from(encode_outcome(outcome));
-            Ok(WriteTranslationsResponse {
-                results: outcomes.into_iter().map(result).collect(),
-                ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
-            })
-        })
-        .await
+            Some(items)
+        })?;
+        let outcomes = call.account.write_translations(items).await?;
+        let mut ignored = Ignored::default();
+        for (outcome, sent) in outcomes.iter().zip(sent) {
+            ignored.add(sent.ignored(*outcome));
+        }
+        let result = |outcome| i32::from(encode_outcome(outcome));
+        Ok(Response::new(WriteTranslationsResponse {
+            results: outcomes.into_iter().map(result).collect(),
+            ignored_paths: ignored.into_fields().map(str::to_owned).collect(),
+        }))
     }
 }
 
 /// The languages of a listing, sorted and without duplicates; at least one.
 fn sorted_languages(tags: Vec<String>, violations: &mut Violations) -> Vec<Language> {
     let mut list = violations.at("languages");
-    if tags.is_empty() {
-        list.refuse(Reason::FieldRequired, "needs at least one language");
-    }
+    list.not_empty(&tags, "needs at least one language");
     let languages = field::languages(tags, MAX_LANGUAGES, list).into_iter();
     languages.collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -185,22 +177,18 @@ struct SentTexts {
 
 impl SentTexts {
     fn new(item: &v1::AutomaticTranslation) -> Self {
-        let mut links = Ignored::default();
-        feedback::list_ignored_of_translation(&item.feedback_config, &mut links);
+        let has_question = !item.feedback_config.is_empty();
         let texts = [
             (NAME, item.name.is_some()),
             ("translations.title", item.title.is_some()),
             ("translations.body", item.body.is_some()),
             ("translations.instructions", !item.instructions.is_empty()),
-            (
-                "translations.feedback_config",
-                !item.feedback_config.is_empty(),
-            ),
+            ("translations.feedback_config", has_question),
         ];
         let sent = texts.into_iter().filter(|(_, is_sent)| *is_sent);
         Self {
             texts: sent.map(|(path, _)| path).collect(),
-            links,
+            links: feedback::links_of_translation(&item.feedback_config),
         }
     }
 

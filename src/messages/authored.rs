@@ -4,6 +4,7 @@ use prost::Message;
 
 use super::{
     fields::{FieldUse, ResourceFields, STEP, TASK},
+    managed_documents::values_mut,
     wire,
 };
 use crate::proto::v1::{Step, StepType, Task, TaskDocument, TaskType};
@@ -38,8 +39,7 @@ fn authored_step(step: &Step) -> Step {
         // It is the name of the task that the step refers to.
         authored.title.clear();
     }
-    let configs = authored.feedback_config.iter_mut();
-    for value in configs.flat_map(|config| &mut config.values) {
+    for value in values_mut(&mut authored) {
         value.link.clear();
         if let Some(managed) = &mut value.task_json {
             **managed = self::authored(managed);

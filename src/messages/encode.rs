@@ -26,10 +26,9 @@ pub use step::{step, step_without_bodies};
 pub use task::task;
 
 pub fn role(role: Role) -> v1::Role {
-    let Role { id, name } = role;
     v1::Role {
-        id: id.0,
-        name: name.into_string(),
+        id: role.id.0,
+        name: role.name.into_string(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::{ignored::Ignored, message_json::descriptor, wire};
 
@@ -29,8 +29,6 @@ pub enum FieldUse {
 /// The fields of a task or step.
 #[derive(Debug)]
 pub struct ResourceFields {
-    pub message: MessageDescriptor,
-    pub translated: MessageDescriptor,
     /// By number.
     fields: BTreeMap<u32, (String, FieldUse)>,
     /// The number of [`TRANSLATIONS`].
@@ -64,8 +62,6 @@ impl ResourceFields {
                 .map(|it| (it.number(), it.name().to_owned()))
                 .collect(),
             nested,
-            message,
-            translated,
         }
     }
 
@@ -75,11 +71,12 @@ impl ResourceFields {
         Some((name, *field_use))
     }
 
-    /// What a caller can do with the field of this name.
-    pub fn find(&self, name: &str) -> Option<(&str, FieldUse)> {
-        let mut fields = self.fields.values();
-        let (name, field_use) = fields.find(|(found, _)| found == name)?;
-        Some((name, *field_use))
+    /// The number of the field of this name, and what a caller can do with it.
+    pub fn find(&self, name: &str) -> Option<(u32, &str, FieldUse)> {
+        let mut fields = self.fields.iter();
+        fields.find_map(|(number, (it, field_use))| {
+            (it == name).then_some((*number, it.as_str(), *field_use))
+        })
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -101,9 +98,8 @@ impl ResourceFields {
 
     /// Whether an encoded message has the field of this name.
     pub fn is_sent(&self, name: &str, message: &[u8]) -> bool {
-        let mut fields = self.fields.iter();
-        let number = fields.find_map(|(number, (it, _))| (it == name).then_some(*number));
-        number.is_some_and(|number| wire::has(message, &[number]))
+        let found = self.find(name);
+        found.is_some_and(|(number, _, _)| wire::has(message, &[number]))
     }
 
     /// Lists the fields of an encoded message that the system sets, and those of another use.
@@ -133,32 +129,23 @@ fn field_use(field: &FieldDescriptor) -> FieldUse {
     let mut options = options.extensions();
     let behaviors = options.find(|(it, _)| it.full_name() == "google.api.field_behavior");
     let behaviors = behaviors.and_then(|(_, value)| value.as_list());
-    let is = |number| {
-        let mut behaviors = behaviors.into_iter().flatten();
-        behaviors.any(|it| it.as_enum_number() == Some(number))
-    };
-    if is(IDENTIFIER) {
-        FieldUse::Identity
-    } else if is(OUTPUT_ONLY) {
-        FieldUse::System
-    } else if is(IMMUTABLE) {
-        FieldUse::Creation
-    } else {
-        FieldUse::Honored
-    }
+    let behaviors = behaviors.into_iter().flatten();
+    let uses = behaviors.filter_map(|it| match it.as_enum_number()? {
+        IDENTIFIER => Some(FieldUse::Identity),
+        OUTPUT_ONLY => Some(FieldUse::System),
+        IMMUTABLE => Some(FieldUse::Creation),
+        _ => None,
+    });
+    uses.last().unwrap_or(FieldUse::Honored)
 }
 
 /// The type of a field's messages; for a map, that of its values.
 fn submessage(field: &FieldDescriptor) -> Option<MessageDescriptor> {
-    let kind = field.kind();
-    let message = kind.as_message()?;
-    match message.is_map_entry() {
-        true => match message.map_entry_value_field().kind() {
-            Kind::Message(value) => Some(value),
-            _ => None,
-        },
-        false => Some(message.clone()),
+    let message = field.kind().as_message()?.clone();
+    if !message.is_map_entry() {
+        return Some(message);
     }
+    message.map_entry_value_field().kind().as_message().cloned()
 }
 
 /// Finds the fields that are not honored in the questions of a resource and of its translations.

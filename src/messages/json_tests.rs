@@ -3,10 +3,7 @@
 use proptest::prelude::*;
 use prost_types::{ListValue, Struct, Value, value::Kind};
 
-use super::{
-    decode::{Field, json::json},
-    encode::json as encoded,
-};
+use super::{decode::json::json, encode::json as encoded};
 use crate::domain::violation::Violations;
 
 fn of(kind: Kind) -> Value {

@@ -11,7 +11,7 @@ use prost_types::Timestamp as ProtoTimestamp;
 use super::{
     decode::{self, json},
     encode,
-    ignored::Ignored,
+    managed_documents::values_mut,
     wire,
 };
 use crate::{
@@ -21,8 +21,8 @@ use crate::{
         import::TaskTree,
         order::Numbering,
         row_version::RowVersion,
-        step::{NewStep, Step},
-        task::{IndexState, ManagedBy, NewTask, Task},
+        step::Step,
+        task::{IndexState, ManagedBy, Task},
         time::Timestamp,
         translation::Language,
         translation_work::SourceDigest,
@@ -60,98 +60,87 @@ struct OutdatedTranslation {
 }
 
 fn encode(guide: KeptGuide) -> Option<EncodedGuide> {
-    let KeptGuide {
-        tree,
-        outdated: TranslatedFrom { tasks, steps },
-    } = guide;
-    let of_tasks = tasks
+    let TranslatedFrom { tasks, steps } = guide.outdated;
+    let tasks = tasks.into_iter().map(|((task, language), title)| {
+        let content = Vec::new();
+        (task.to_string(), language, title, content)
+    });
+    let steps = steps
         .into_iter()
-        .map(|((task, language), name)| OutdatedTranslation {
-            guid: task.to_string(),
-            language: language.to_string(),
-            title: name,
-            content: Vec::new(),
+        .map(|((step, language), (title, digest))| {
+            (step.to_string(), language, title, digest.0.to_vec())
         });
-    let of_steps = steps
-        .into_iter()
-        .map(|((step, language), (title, content))| OutdatedTranslation {
-            guid: step.to_string(),
+    let outdated = tasks
+        .chain(steps)
+        .map(|(guid, language, title, content)| OutdatedTranslation {
+            guid,
             language: language.to_string(),
             title,
-            content: content.0.to_vec(),
+            content,
         });
-    let outdated = of_tasks.chain(of_steps).collect();
-    let document = Some(encode::document(tree));
-    let bytes = StoredGuide { document, outdated }.encode_to_vec();
+    let stored = StoredGuide {
+        outdated: outdated.collect(),
+        document: Some(encode::document(guide.tree)),
+    };
+    let bytes = stored.encode_to_vec();
     Some(EncodedGuide {
         document_bytes: bytes.len(),
         content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).ok()?,
     })
 }
 
-/// The document of a guide in the database; `None` if the bytes are not a guide.
-pub fn document(guide: &EncodedGuide) -> Option<v1::TaskDocument> {
-    stored(guide)?.document
-}
-
-/// How much memory the document of a guide in the database takes when it is decoded, the encoded
-/// bytes included. `None` if the bytes are not a guide.
-pub fn decoded_bytes(guide: &EncodedGuide) -> Option<usize> {
-    static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::of_contract);
-    let bytes = decompressed(guide)?;
-    let fields = wire::fields(&bytes)?;
-    let documents = fields.iter().filter(|field| field.number == 1);
-    let elements = documents.map(|field| SIZES.of_document(field.content));
-    Some(2 * bytes.len() + elements.sum::<usize>())
-}
-
-fn stored(guide: &EncodedGuide) -> Option<StoredGuide> {
-    StoredGuide::decode(decompressed(guide)?.as_slice()).ok()
-}
-
-fn decompressed(guide: &EncodedGuide) -> Option<Vec<u8>> {
+/// The bytes of a guide in the database; `None` if they are not those of a guide.
+pub fn decompressed(guide: &EncodedGuide) -> Option<Vec<u8>> {
     zstd::bulk::decompress(&guide.content, guide.document_bytes).ok()
 }
 
+/// How much memory the document of a decompressed guide takes when it is decoded, the bytes
+/// included. `None` if they are not those of a guide.
+pub fn decoded_bytes(guide: &[u8]) -> Option<usize> {
+    static SIZES: LazyLock<DecodedSizes> = LazyLock::new(DecodedSizes::of_contract);
+    let fields = wire::fields(guide)?;
+    let documents = fields.iter().filter(|field| field.number == 1);
+    let elements = documents.map(|field| SIZES.of_document(field.content));
+    Some(2 * guide.len() + elements.sum::<usize>())
+}
+
+/// The document of a decompressed guide; `None` if the bytes are not those of a guide.
+pub fn document(guide: &[u8]) -> Option<v1::TaskDocument> {
+    StoredGuide::decode(guide).ok()?.document
+}
+
 fn decode(guide: &EncodedGuide) -> Option<KeptGuide> {
-    let StoredGuide { document, outdated } = stored(guide)?;
+    let stored = StoredGuide::decode(&decompressed(guide)?[..]).ok()?;
     let mut from = TranslatedFrom::default();
-    for translation in outdated {
-        let OutdatedTranslation {
-            guid,
-            language,
-            title,
-            content,
-        } = translation;
-        let language = Language::parse(&language)?;
-        if content.is_empty() {
+    for translation in stored.outdated {
+        let (guid, title) = (translation.guid, translation.title);
+        let language = Language::parse(&translation.language)?;
+        if translation.content.is_empty() {
             from.tasks.insert((TaskId::parse(&guid)?, language), title);
         } else {
-            let source = (title, SourceDigest(content.try_into().ok()?));
+            let source = (title, SourceDigest(translation.content.try_into().ok()?));
             from.steps.insert((StepId::parse(&guid)?, language), source);
         }
     }
     Some(KeptGuide {
-        tree: tree(document?)?,
+        tree: tree(stored.document?)?,
         outdated: from,
     })
 }
 
 fn tree(document: v1::TaskDocument) -> Option<TaskTree> {
-    let v1::TaskDocument { task, steps } = document;
     let mut managed = BTreeMap::new();
-    let steps = steps.into_iter().map(|step| self::step(step, &mut managed));
+    let steps = document.steps.into_iter();
+    let steps = steps.map(|step| self::step(step, &mut managed));
     Some(TaskTree {
         steps: steps.collect::<Option<_>>()?,
-        task: self::task(task?)?,
+        task: task(document.task?)?,
         places: BTreeMap::new(),
         managed,
     })
 }
 
 fn task(mut message: v1::Task) -> Option<Task> {
-    let guid = TaskId::parse(&message.guid)?;
-    let account = AccountId::parse(&message.account_id)?;
     let managed = match message.r#type() {
         v1::TaskType::Standard => None,
         v1::TaskType::Linked => Some(ManagedBy {
@@ -160,29 +149,22 @@ fn task(mut message: v1::Task) -> Option<Task> {
         }),
     };
     let steps = message.steps.iter().map(|step| StepId::parse(step));
-    let steps = steps.collect::<Option<_>>()?;
-    let row_version = row_version(
-        message.created_ts,
-        message.modified_ts,
-        message.dirty_record,
-    );
     // It says the same as the dependencies.
     message.dependency_shorthand = None;
-    let new = decode::all(|violations| {
-        let field = violations.at("task");
-        decode::task::new(message, field)
-    });
-    let NewTask {
-        name,
-        product,
-        content,
-    } = new.ok()?;
+    let (guid, account) = (
+        TaskId::parse(&message.guid)?,
+        AccountId::parse(&message.account_id)?,
+    );
+    let steps = steps.collect::<Option<_>>()?;
+    let times = (message.created_ts, message.modified_ts);
+    let row_version = row_version(times, message.dirty_record);
+    let new = decode::all(|violations| decode::task::new(message, violations.at("task"))).ok()?;
     Some(Task {
         guid,
         account,
-        name,
-        product,
-        content,
+        name: new.name,
+        product: new.product,
+        content: new.content,
         managed,
         steps,
         numbering: Numbering::default(),
@@ -200,8 +182,7 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
         link => Some(TaskId::parse(link)?),
     };
     let mut links = Vec::new();
-    let configs = message.feedback_config.iter_mut();
-    for value in configs.flat_map(|config| &mut config.values) {
+    for value in values_mut(&mut message) {
         links.push(TaskId::parse(&value.link));
         if let Some(document) = value.task_json.take() {
             let tree = tree(*document)?;
@@ -210,54 +191,39 @@ fn step(mut message: v1::Step, managed: &mut BTreeMap<TaskId, TaskTree>) -> Opti
     }
     let subtask_title = message.title.clone();
     let r_data = std::mem::take(&mut message.r_data);
-    let row_version = row_version(
-        message.created_ts,
-        message.modified_ts,
-        message.dirty_record,
-    );
+    let times = (message.created_ts, message.modified_ts);
+    let row_version = row_version(times, message.dirty_record);
     message.dependency_shorthand = None;
     let decoded = decode::all(|violations| {
-        let field = violations.at("step");
-        let new = decode::step::new(message, field, &mut Ignored::default());
-        let field = violations.at("r_data");
-        Some((new?, json::members(r_data, field)?))
+        let new = decode::step::new(message, violations.at("step"))?;
+        Some((new, json::members(r_data, violations.at("r_data"))?))
     });
     let (new, r_data) = decoded.ok()?;
-    let NewStep {
-        task,
-        product,
-        title,
-        mut kind,
-        content,
-    } = new;
+    let mut kind = new.kind;
     if let Some(feedback) = kind.observation_feedback_mut() {
         for (value, link) in feedback.values.iter_mut().zip(links) {
             value.link = link;
         }
     }
+    let is_subtask = kind.subtask().is_some();
     Some(Step {
         guid,
         account,
-        task,
-        product,
-        title: match kind.subtask() {
-            Some(_) => subtask_title,
-            None => title,
-        },
+        task: new.task,
+        product: new.product,
+        title: if is_subtask { subtask_title } else { new.title },
         kind,
-        content,
+        content: new.content,
         link,
         r_data,
         row_version,
     })
 }
 
-/// The row version of a stored task or step, whose number is not kept.
-fn row_version(
-    created: Option<ProtoTimestamp>,
-    modified: Option<ProtoTimestamp>,
-    dirty: bool,
-) -> RowVersion {
+/// The row version of a stored task or step, whose number is not kept. `times` are those of its
+/// creation and of its last change.
+fn row_version(times: (Option<ProtoTimestamp>, Option<ProtoTimestamp>), dirty: bool) -> RowVersion {
+    let (created, modified) = times;
     RowVersion {
         version: 0,
         dirty,
@@ -267,12 +233,8 @@ fn row_version(
 }
 
 fn timestamp(time: ProtoTimestamp) -> Timestamp {
-    let ProtoTimestamp { seconds, nanos } = time;
-    Timestamp(
-        seconds
-            .saturating_mul(1_000_000)
-            .saturating_add(i64::from(nanos) / 1_000),
-    )
+    let micros = time.seconds.saturating_mul(1_000_000);
+    Timestamp(micros.saturating_add(i64::from(time.nanos) / 1_000))
 }
 
 #[cfg(test)]
@@ -363,18 +325,17 @@ mod tests {
             document_bytes: bytes.len(),
             content: zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).expect("a small guide"),
         };
-        let counted = decoded_bytes(&guide).expect("a guide");
+        let decompressed = decompressed(&guide).expect("a guide");
+        let counted = decoded_bytes(&decompressed).expect("a guide");
         let taken = ELEMENTS * size_of::<Value>();
         assert!(
             (taken..2 * taken).contains(&counted),
             "{counted} for {taken}"
         );
-        assert_eq!(
-            decoded_bytes(&EncodedGuide {
-                content: vec![7],
-                ..guide
-            }),
-            None
-        );
+        let broken = EncodedGuide {
+            content: vec![7],
+            ..guide
+        };
+        assert_eq!(super::decompressed(&broken), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of a document, and the documents of the tasks that they manage.
+//! The values of a step's question, and the documents of the tasks that they manage.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,19 @@ pub fn steps_by_guid(document: &TaskDocument) -> BTreeMap<&str, &Step> {
     steps.map(|step| (step.guid.as_str(), step)).collect()
 }
 
+pub fn values(step: &Step) -> impl Iterator<Item = &FeedbackValue> {
+    step.feedback_config.iter().flat_map(|it| &it.values)
+}
+
+pub fn values_mut(step: &mut Step) -> impl Iterator<Item = &mut FeedbackValue> {
+    step.feedback_config
+        .iter_mut()
+        .flat_map(|it| &mut it.values)
+}
+
 /// The documents, with the values that manage their tasks.
 pub fn managed_documents(step: &Step) -> impl Iterator<Item = (&FeedbackValue, &TaskDocument)> {
-    let configs = step.feedback_config.iter();
-    let values = configs.flat_map(|config| &config.values);
-    values.filter_map(|value| Some((value, value.task_json.as_deref()?)))
+    values(step).filter_map(|value| Some((value, value.task_json.as_deref()?)))
 }
 
 /// The document of the value with this key.
@@ -25,9 +33,7 @@ pub fn managed_document<'a>(step: &'a Step, key: &str) -> Option<&'a TaskDocumen
 
 /// The documents, to be changed.
 pub fn managed_documents_mut(step: &mut Step) -> impl Iterator<Item = &mut TaskDocument> {
-    let configs = step.feedback_config.iter_mut();
-    let values = configs.flat_map(|config| &mut config.values);
-    values.filter_map(|value| value.task_json.as_deref_mut())
+    values_mut(step).filter_map(|value| value.task_json.as_deref_mut())
 }
 
 /// The documents at every depth, with the values that manage their tasks, each before those

@@ -8,6 +8,7 @@ use std::{
 use prost_types::FieldMask;
 
 use super::{
+    compare::FieldPath,
     fields::{DEPENDENCIES, FieldUse, ResourceFields, SHORTHAND, TRANSLATIONS},
     ignored::Ignored,
     wire,
@@ -105,6 +106,25 @@ impl Mask {
                 AbsentFields::Reset => Paths::All,
             },
             honors_shorthand: true,
+        }
+    }
+
+    /// The mask of these fields.
+    pub fn for_fields(fields: &'static ResourceFields, paths: &[FieldPath]) -> Self {
+        let mut named = NamedPaths::default();
+        for FieldPath { language, name } in paths {
+            match language.as_deref().map(Language::parse) {
+                None => {
+                    named.fields.insert(name);
+                }
+                Some(None) => {}
+                Some(Some(language)) => named.add_text(language, name),
+            }
+        }
+        Self {
+            fields,
+            paths: Paths::Named(named),
+            honors_shorthand: false,
         }
     }
 
@@ -287,16 +307,21 @@ impl<'a> MapEntry<'a> {
     const KEY: u32 = 1;
     const VALUE: u32 = 2;
 
-    pub fn read(entry: &'a [u8]) -> Option<Self> {
+    /// The language and the translation.
+    pub fn split(entry: &'a [u8]) -> Option<(&'a str, &'a [u8])> {
         let fields = wire::fields(entry)?;
         let content = |number| {
             let field = fields.iter().find(|field| field.number == number);
             field.map_or(&[][..], |field| field.content)
         };
-        Some(Self {
-            key: str::from_utf8(content(Self::KEY)).ok()?,
-            texts: content(Self::VALUE).into(),
-        })
+        let key = str::from_utf8(content(Self::KEY)).ok()?;
+        Some((key, content(Self::VALUE)))
+    }
+
+    fn read(entry: &'a [u8]) -> Option<Self> {
+        let (key, texts) = Self::split(entry)?;
+        let texts = texts.into();
+        Some(Self { key, texts })
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -342,7 +367,7 @@ impl ResourceFields {
         }
         let field = closest(&snake_case(path), self.names())?;
         Some(match self.find(field)? {
-            (_, FieldUse::Honored) => format!("`{field}` is meant"),
+            (_, _, FieldUse::Honored) => format!("`{field}` is meant"),
             _ => format!("`{field}` is meant, which an update ignores"),
         })
     }
@@ -400,11 +425,11 @@ impl NamedPaths {
         ignored: &mut Ignored,
     ) -> Result<(), PathViolation> {
         match fields.find(path) {
-            Some((name, FieldUse::Honored)) => {
+            Some((_, name, FieldUse::Honored)) => {
                 self.fields.insert(name);
             }
-            Some((name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
-            Some((_, FieldUse::Identity)) => {}
+            Some((_, name, FieldUse::System | FieldUse::Creation)) => ignored.add([name]),
+            Some((_, _, FieldUse::Identity)) => {}
             None if path == "*" => {
                 return Err((Reason::FieldInvalid, "`*` must stand alone".into()));
             }
@@ -430,6 +455,11 @@ impl NamedPaths {
         let mut names = fields.translation.values();
         let name = names.find(|name| *name == field);
         let name = name.ok_or_else(|| fields.unknown_of_translation(field))?;
+        self.add_text(language, name);
+        Ok(())
+    }
+
+    fn add_text(&mut self, language: Language, name: &'static str) {
         let mask = self.translations.entry(language);
         match mask.or_insert_with(|| LanguageMask::Fields(BTreeSet::new())) {
             LanguageMask::Whole => {}
@@ -437,7 +467,6 @@ impl NamedPaths {
                 fields.insert(name);
             }
         }
-        Ok(())
     }
 }
 

@@ -3,25 +3,33 @@
 use std::ops::Not;
 
 /// Whether something holds, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
+    /// It holds for every possible value.
+    True,
     /// It holds for no possible value.
     False,
     /// It may depend on a value that is not known.
     Unknown,
-    /// It holds for every possible value.
-    True,
 }
 
 impl Truth {
     /// FALSE with one FALSE, TRUE with all TRUE, else UNKNOWN.
     pub fn all(truths: impl IntoIterator<Item = Self>) -> Self {
-        truths.into_iter().min().unwrap_or(Self::True)
+        let mut result = Self::True;
+        for truth in truths {
+            match truth {
+                Self::False => return Self::False,
+                Self::Unknown => result = Self::Unknown,
+                Self::True => {}
+            }
+        }
+        result
     }
 
     /// TRUE with one TRUE, FALSE with all FALSE, else UNKNOWN.
     pub fn any(truths: impl IntoIterator<Item = Self>) -> Self {
-        truths.into_iter().max().unwrap_or(Self::False)
+        !Self::all(truths.into_iter().map(Not::not))
     }
 }
 
@@ -50,19 +58,18 @@ mod tests {
     #[test]
     fn groups_follow_kleene() {
         use Truth::{False, True, Unknown};
-        for (nodes, and, or) in [
-            ([True, True], True, True),
-            ([True, False], False, True),
-            ([Unknown, True], Unknown, True),
-            ([False, False], False, False),
-            ([Unknown, False], False, Unknown),
-            ([Unknown, Unknown], Unknown, Unknown),
+        for (one, other, and, or) in [
+            (True, True, True, True),
+            (True, False, False, True),
+            (True, Unknown, Unknown, True),
+            (False, False, False, False),
+            (False, Unknown, False, Unknown),
+            (Unknown, Unknown, Unknown, Unknown),
         ] {
-            assert_eq!(
-                (Truth::all(nodes), Truth::any(nodes)),
-                (and, or),
-                "{nodes:?}"
-            );
+            for pair in [[one, other], [other, one]] {
+                assert_eq!(Truth::all(pair), and, "{pair:?}");
+                assert_eq!(Truth::any(pair), or, "{pair:?}");
+            }
         }
     }
 }

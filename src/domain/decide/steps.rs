@@ -15,7 +15,7 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{UpdatedFields, WriteContext, tasks::violations_or};
+use super::{SentFields, WriteContext, tasks::violations_or};
 
 const STEP: Path<'static> = Path::root("step");
 const EXTERNAL_ID: &str = "step.external_id";
@@ -128,17 +128,17 @@ impl ManagedTasks {
 }
 
 #[derive(Debug)]
-pub struct UpdateStep<E> {
+pub struct UpdateStep {
     pub guid: StepId,
     pub expected: ExpectedEtag,
     /// The task that the update sets for a subtask step, if any.
     pub new_subtask: Option<TaskId>,
     /// Whether the update may set or clear the question.
     pub edits_question: bool,
-    pub edit: E,
+    pub fields: Box<dyn SentFields<Step, NewStep>>,
 }
 
-impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
+impl UpdateStep {
     /// Decides the update. `target` is the task that the update sets for a subtask step, if the
     /// account has it.
     pub fn changes(
@@ -152,12 +152,12 @@ impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
             expected,
             new_subtask,
             edits_question,
-            edit,
+            fields,
         } = self;
         // Violations that need no stored step come before the error of a missing one.
         let Some(stored) = stored else {
             let missing = Error::step_not_found(*guid, "step.guid");
-            return Err(violations_or(edit.violations(), missing));
+            return Err(violations_or(fields.violations(), missing));
         };
         let StepSnapshot {
             step: before,
@@ -165,13 +165,13 @@ impl<E: UpdatedFields<Step, New = NewStep>> UpdateStep<E> {
             managed,
         } = stored;
         if let Err(mismatch) = expected.check(&before.etag(), ResourceId::Step(before.guid))
-            && edit.violations().is_empty()
+            && fields.violations().is_empty()
         {
             return Err(mismatch);
         }
         let honors_subtask = before.kind.subtask().is_some() && before.link.is_none();
         let target = target.filter(|_| honors_subtask);
-        let new = edit.apply(&before, target.as_ref())?;
+        let new = fields.decode(Some(&before), target.as_ref())?;
         if let Some(task) = *new_subtask
             && honors_subtask
             && target.is_none()

@@ -12,7 +12,7 @@ use crate::domain::{
     violation::Violations,
 };
 
-use super::{UpdatedFields, WriteContext};
+use super::{SentFields, WriteContext};
 
 const EXTERNAL_ID: &str = "task.external_id";
 
@@ -26,12 +26,12 @@ pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Tas
 }
 
 #[derive(Debug)]
-pub struct UpdateTask<E> {
+pub struct UpdateTask {
     pub guid: TaskId,
     pub expected: ExpectedEtag,
     /// What the update sets `published` to, if it sets it.
     pub published: Option<Published>,
-    pub edit: E,
+    pub fields: Box<dyn SentFields<Task, NewTask>>,
 }
 
 /// What an update of a task reads.
@@ -42,7 +42,7 @@ pub struct TaskToUpdate {
     pub guide: Option<(KeptGuide, HistoryState)>,
 }
 
-impl<E: UpdatedFields<Task, New = NewTask>> UpdateTask<E> {
+impl UpdateTask {
     /// Whether it makes `published` 1, which is the default.
     pub fn publishes(&self, before: &Task) -> bool {
         let is_set = self.published == Some(Published::default());
@@ -58,19 +58,19 @@ impl<E: UpdatedFields<Task, New = NewTask>> UpdateTask<E> {
             guid,
             expected,
             published: _,
-            edit,
+            fields,
         } = self;
         // Violations that need no stored task come before the error of a missing one.
         let Some(before) = before else {
             let missing = Error::task_not_found(*guid, "task.guid");
-            return Err(violations_or(edit.violations(), missing));
+            return Err(violations_or(fields.violations(), missing));
         };
         if let Err(mismatch) = expected.check(&before.etag(), ResourceId::Task(*guid))
-            && edit.violations().is_empty()
+            && fields.violations().is_empty()
         {
             return Err(mismatch);
         }
-        let mut after = before.edited(edit.apply(&before, None)?);
+        let mut after = before.edited(fields.decode(Some(&before), None)?);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
             let claimed = ClaimedId::of_task(Some(&before), &after, EXTERNAL_ID);

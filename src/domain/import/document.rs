@@ -1,15 +1,13 @@
 //! A document of an import. Its tasks and steps are decoded by the planner, which knows what is
 //! stored of them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
 use crate::domain::{
     Error, Result,
+    decide::SentFields,
     external_id::ExternalId,
     ids::{ProductId, StepId, TaskId},
     step::{NewStep, Step, StepType, SubtaskRef},
@@ -55,26 +53,17 @@ pub enum DocumentPath {
     Unlisted,
 }
 
-/// The fields of a task or step as they were sent.
-pub trait DocumentFields<Stored, New>: Debug + Send + Sync {
-    /// The violations that do not depend on what is stored.
-    fn violations(&self) -> Violations;
-
-    /// The fields of a new task or step, or of a stored one after the import.
-    fn decode(&self, stored: Option<&Stored>) -> Result<New>;
-
-    /// Sent fields whose value was not applied.
-    fn ignored(&self, after: &Stored) -> Vec<&'static str>;
-
-    /// The violations that hold whatever is stored. `may_be_stored` is whether anything is.
-    fn certain_violations(&self, may_be_stored: bool) -> Violations {
-        if may_be_stored {
-            return self.violations();
-        }
-        match self.decode(None) {
-            Err(Error::Invalid(violations)) => violations,
-            Ok(_) | Err(_) => Violations::new(),
-        }
+/// The violations that hold whatever is stored. `may_be_stored` is whether anything is.
+fn certain_violations<Stored, New>(
+    fields: &dyn SentFields<Stored, New>,
+    may_be_stored: bool,
+) -> Violations {
+    if may_be_stored {
+        return fields.violations();
+    }
+    match fields.decode(None, None) {
+        Err(Error::Invalid(violations)) => violations,
+        Ok(_) | Err(_) => Violations::new(),
     }
 }
 
@@ -96,13 +85,13 @@ pub struct DocumentTask {
     /// Its id in the document.
     pub guid: Option<TaskId>,
     /// `None` if the document has no task, for which it is refused.
-    pub fields: Option<Box<dyn DocumentFields<Task, NewTask>>>,
+    pub fields: Option<Box<dyn SentFields<Task, NewTask>>>,
 }
 
 impl DocumentTask {
     /// A new task with these fields, if they are valid.
     pub fn to_create(&self) -> Option<NewTask> {
-        self.fields.as_ref()?.decode(None).ok()
+        self.fields.as_ref()?.decode(None, None).ok()
     }
 }
 
@@ -129,13 +118,13 @@ pub struct DocumentStep {
     pub title: Option<String>,
     /// One element for each value of its question; empty if no question was sent.
     pub values: Vec<DocumentValue>,
-    pub fields: Box<dyn DocumentFields<Step, NewStep>>,
+    pub fields: Box<dyn SentFields<Step, NewStep>>,
 }
 
 impl DocumentStep {
     /// A new step with these fields, if they are valid.
     pub fn to_create(&self) -> Option<NewStep> {
-        self.fields.decode(None).ok()
+        self.fields.decode(None, None).ok()
     }
 }
 
@@ -224,11 +213,11 @@ impl Document {
     /// `reimport` is whether the document may be of an existing task.
     pub fn add_violations(&self, reimport: bool, violations: &mut Violations) {
         if let Some(fields) = &self.task.fields {
-            violations.append(fields.certain_violations(reimport));
+            violations.append(certain_violations(fields.as_ref(), reimport));
         }
         for step in &self.steps {
             let may_be_stored = reimport && (step.guid.is_some() || step.matched_id.is_some());
-            violations.append(step.fields.certain_violations(may_be_stored));
+            violations.append(certain_violations(step.fields.as_ref(), may_be_stored));
             let nested = step.values.iter().flat_map(|value| &value.document);
             nested.for_each(|document| document.add_violations(reimport, violations));
         }

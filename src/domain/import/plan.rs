@@ -170,7 +170,7 @@ impl<'a> Planner<'a> {
         let fields = document.and_then(|document| document.task.fields.as_deref());
         let before = existing.map(|tree| &tree.task);
         let new = match (fields, &inherited) {
-            (Some(fields), _) => self.accept(fields.decode(before)),
+            (Some(fields), _) => self.accept(fields.decode(before, None)),
             (None, Some(inherited)) => Some(NewTask {
                 name: inherited.name.clone(),
                 product: inherited.product,

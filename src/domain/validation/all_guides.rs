@@ -55,12 +55,14 @@ impl OneOfAllGuides<'_> {
         OutsideSetters::All(elsewhere.map(|(_, setter)| setter.clone()).collect())
     }
 
-    /// Refuses subtask steps of its document whose tasks no guide has.
-    pub(super) fn check_subtasks(&self, document: &Document) -> Result<(), Violations> {
-        let mut violations = Violations::new();
+    /// Adds a violation for each subtask step of its document whose task no guide has.
+    pub(super) fn check_subtasks(&self, document: &Document, violations: &mut Violations) {
         for step in document.all_steps() {
-            let is_missing = |task: TaskId| !self.all.tasks.contains_key(&task);
-            if step.step_type == Some(StepType::Subtask) && step.subtask_id.is_some_and(is_missing)
+            let is_subtask = step.step_type == Some(StepType::Subtask);
+            if is_subtask
+                && step
+                    .subtask_id
+                    .is_some_and(|task| !self.all.tasks.contains_key(&task))
             {
                 violations.add(
                     &Path::root(&step.path).field("subtask_id"),
@@ -69,7 +71,6 @@ impl OneOfAllGuides<'_> {
                 );
             }
         }
-        violations.into_result()
     }
 }
 

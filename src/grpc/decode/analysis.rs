@@ -14,6 +14,7 @@ use crate::{
         sha256::Sha256,
         violation::{Reason, Violations},
     },
+    messages::managed_documents::values_mut,
     proto::v1,
     store::GuideSource,
 };
@@ -79,8 +80,7 @@ fn clear_ids_and_etags(document: &mut v1::TaskDocument) {
         step.link.clear();
         step.account_id.clear();
         step.etag.clear();
-        let values = step.feedback_config.iter_mut();
-        for value in values.flat_map(|config| &mut config.values) {
+        for value in values_mut(step) {
             value.link.clear();
             if let Some(managed) = &mut value.task_json {
                 clear_ids_and_etags(managed);

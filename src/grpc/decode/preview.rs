@@ -6,8 +6,7 @@ use prost_types::Value;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Field,
-    analysis::{self, SentGuide},
+    Field, analysis,
     field::{self, languages, sent_text},
     names::{check_name, known_variables, variable_value},
     task::access_level,
@@ -18,7 +17,7 @@ use crate::{
             Fingerprint, MAX_SUBTASK_LEVELS, VariableValue,
             preview::{MAX_FALLBACK_LANGUAGES, MAX_VARIABLE_NAMES, PreviewOptions, TextLanguages},
         },
-        violation::{Reason, Violations},
+        violation::Violations,
     },
     grpc::page::PageTokens,
     proto::v1::{self, preview_task_request::Source},
@@ -40,55 +39,42 @@ pub fn preview_task(
     tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<(PreviewCall, bool)> {
-    let v1::PreviewTaskRequest {
-        source,
-        level,
-        language,
-        fallback_languages,
-        answers,
-        include_unpublished,
-        subtask_depth,
-        explain,
-        expand,
-        page_size,
-        page_token,
-        known_variables: known,
-    } = message;
-    let guide = match source {
+    let guide = match message.source {
         Some(Source::Guid(id)) => analysis::stored(&id, violations),
         Some(Source::Document(document)) => analysis::document(document, violations),
         None => analysis::refuse_missing_source(violations),
     };
-    let level = level.and_then(|number| access_level(number, violations.at("level")));
-    let language =
-        sent_text(language).and_then(|tag| field::language(&tag, violations.at("language")));
+    let level = message
+        .level
+        .and_then(|number| access_level(number, violations.at("level")));
+    let language = sent_text(message.language)
+        .and_then(|tag| field::language(&tag, violations.at("language")));
     let list = violations.at("fallback_languages");
-    let fallback = languages(fallback_languages, MAX_FALLBACK_LANGUAGES, list);
-    let answers = self::answers(answers, violations.at("answers"));
-    let depth = subtask_levels(subtask_depth, violations);
-    field::check_expand(&expand, violations);
-    let known = known_variables(known, violations.at("known_variables"));
-    let start = tokens.start::<GuideCursor>(page_size, &page_token, violations);
+    let fallback = languages(message.fallback_languages, MAX_FALLBACK_LANGUAGES, list);
+    let answers = answers(message.answers, violations.at("answers"));
+    let depth = subtask_levels(message.subtask_depth, violations.at("subtask_depth"));
+    field::check_expand(&message.expand, violations);
+    let known = known_variables(message.known_variables, violations.at("known_variables"));
+    let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
     let guide = guide?;
     guide.add_violations(violations);
-    let SentGuide { source, document } = guide;
     let (after, size) = start?;
     let call = PreviewCall {
-        source,
-        document,
+        source: guide.source,
+        document: guide.document,
         known,
         options: PreviewOptions {
             level,
             texts: TextLanguages::new(language, fallback),
             answers,
-            include_unpublished,
+            include_unpublished: message.include_unpublished,
             subtask_depth: depth?,
         },
-        bodies: !expand.is_empty(),
-        after: after.map(|GuideCursor { start, fingerprint }| (start, fingerprint)),
+        bodies: !message.expand.is_empty(),
+        after: after.map(|it| (it.start, it.fingerprint)),
         size,
     };
-    Some((call, explain))
+    Some((call, message.explain))
 }
 
 fn answers(
@@ -106,13 +92,8 @@ fn answers(
     messages.into_iter().filter_map(answer).collect()
 }
 
-fn subtask_levels(number: i32, violations: &mut Violations) -> Option<usize> {
+fn subtask_levels(number: i32, mut field: Field<'_>) -> Option<usize> {
     let levels = usize::try_from(number).ok();
     let levels = levels.filter(|levels| *levels <= MAX_SUBTASK_LEVELS);
-    if levels.is_none() {
-        let mut field = violations.at("subtask_depth");
-        let description = format!("must be 0 to {MAX_SUBTASK_LEVELS}");
-        field.refuse(Reason::FieldOutOfRange, description);
-    }
-    levels
+    field.in_range(levels, &format!("must be 0 to {MAX_SUBTASK_LEVELS}"))
 }

@@ -4,11 +4,7 @@ use std::collections::BTreeSet;
 
 use prost::Message;
 
-use super::{
-    analysis::{self, SentGuide},
-    field, options,
-    preview::GuideCursor,
-};
+use super::{analysis, field, options, preview::GuideCursor};
 use crate::{
     domain::{
         task::TaskFilter,
@@ -25,42 +21,35 @@ pub fn validate_task(
     tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<ValidationCall> {
-    let v1::ValidateTaskRequest {
-        source,
-        options,
-        page_size,
-        page_token,
-        known_fingerprint,
-        replaces_stored,
-    } = message;
-    if replaces_stored && matches!(source, Some(Source::Guid(_))) {
+    let replaces_stored = message.replaces_stored;
+    if replaces_stored && matches!(message.source, Some(Source::Guid(_))) {
         let mut field = violations.at("replaces_stored");
         field.refuse(Reason::FieldInvalid, "is for a `document` only");
     }
-    let guide = match source {
+    let guide = match message.source {
         Some(Source::Guid(id)) => analysis::stored(&id, violations),
         Some(Source::Document(document)) => analysis::document(document, violations),
         None => analysis::refuse_missing_source(violations),
     };
-    let options_bytes = options.clone().unwrap_or_default().encode_to_vec();
-    let options = options::options(options, violations.at("options"));
+    let options_bytes = message.options.clone().unwrap_or_default().encode_to_vec();
+    let options = options::options(message.options, violations.at("options"));
+    let known_fingerprint = message.known_fingerprint;
     field::refuse_nul(&known_fingerprint, violations.at("known_fingerprint"));
-    let start = tokens.start::<GuideCursor>(page_size, &page_token, violations);
+    let start = tokens.start::<GuideCursor>(message.page_size, &message.page_token, violations);
     let guide = guide?;
     guide.add_violations(violations);
-    let SentGuide { source, document } = guide;
-    let replaced = match &source {
+    let replaced = match &guide.source {
         GuideSource::Document(document) if replaces_stored => document.task_ids(),
         GuideSource::Document(_) | GuideSource::Stored(_) => BTreeSet::new(),
     };
     let (after, size) = start?;
     Some(ValidationCall {
-        source,
-        document,
+        source: guide.source,
+        document: guide.document,
         replaced,
         options,
         options_bytes,
-        after: after.map(|GuideCursor { start, fingerprint }| (start, fingerprint)),
+        after: after.map(|it| (it.start, it.fingerprint)),
         size,
         known_fingerprint,
     })
@@ -72,18 +61,14 @@ pub fn list_findings(
     tokens: &PageTokens,
     violations: &mut Violations,
 ) -> Option<FindingsCall> {
-    let v1::ListFindingsRequest {
-        product_id,
-        published,
-        options,
-        page_size,
-        page_token,
-    } = message;
-    let product = product_id.and_then(|id| field::product(Some(id), violations.at("product_id")));
-    let published =
-        published.and_then(|number| field::published(number, violations.at("published")));
-    let options = options::options(options, violations.at("options"));
-    let (after, size) = tokens.start(page_size, &page_token, violations)?;
+    let product = message
+        .product_id
+        .and_then(|id| field::product(Some(id), violations.at("product_id")));
+    let published = message
+        .published
+        .and_then(|number| field::published(number, violations.at("published")));
+    let options = options::options(message.options, violations.at("options"));
+    let (after, size) = tokens.start(message.page_size, &message.page_token, violations)?;
     Some(FindingsCall {
         filter: TaskFilter {
             product,

@@ -27,7 +27,7 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
     let preview = &page.preview;
     let next_observation = preview.next_observation.iter();
     let mut response = v1::PreviewTaskResponse {
-        task: Some(task(page, explain)),
+        task: task(page, explain),
         steps: Vec::new(),
         next_page_token: String::new(),
         next_observation: next_observation.map(|at| numbered_id(page, *at)).collect(),
@@ -53,34 +53,29 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
     response
 }
 
-fn task(page: &PreviewPage, explain: bool) -> v1::PreviewedTask {
+fn task(page: &PreviewPage, explain: bool) -> Option<v1::PreviewedTask> {
     let preview = &page.preview;
-    let task = preview.guide.root();
-    let stored = task.source.origin.is_none();
-    v1::PreviewedTask {
+    let task = preview.guide.root()?;
+    let is_stored = task.source.origin.is_none();
+    Some(v1::PreviewedTask {
         guid: id(task.guid()),
         visibility: visibility(preview.visible).into(),
         reasons: reasons(&preview.reasons),
         name: preview.texts.name(task).map(text),
         trace: explain.then(|| trace::of_task(preview, task)).flatten(),
-        etag: if stored {
-            task.source.task.etag().to_string()
-        } else {
-            String::new()
-        },
-    }
+        etag: id(is_stored.then(|| task.source.task.etag())),
+    })
 }
 
 fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::PreviewedStep> {
     let preview = &page.preview;
     let listed: &ListedStep = preview.steps.get(index)?;
-    let step = &preview.guide[listed.position];
-    let task = preview.guide.task(listed.position.task);
+    let (task, step) = preview.step(listed.position)?;
     let source = &step.source.step;
-    let stored = step.source.origin.is_none();
+    let is_stored = step.source.origin.is_none();
     let via = listed.via.iter();
     let instructions = preview.texts.instructions(step);
-    let subtask = preview.guide.subtask(step);
+    let subtask = step.subtask.and_then(|task| preview.guide.tasks.get(task));
     let language = instructions.as_ref().and_then(|chosen| chosen.language);
     Some(v1::PreviewedStep {
         guid: id(step.guid()),
@@ -88,11 +83,7 @@ fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::Previewed
         via: via.map(|at| step_id(page, *at)).collect(),
         r#type: source.kind.step_type().number(),
         cost: source.kind.cost().get(),
-        etag: if stored {
-            source.etag().to_string()
-        } else {
-            String::new()
-        },
+        etag: id(is_stored.then(|| source.etag())),
         visibility: visibility(listed.visible).into(),
         reasons: reasons(&listed.reasons),
         title: preview.texts.title(&preview.guide, step).map(text),
@@ -121,18 +112,12 @@ fn body(page: &PreviewPage, step: &GuideStep) -> Option<v1::PreviewText> {
         None => page.bodies.get(&key),
         Some(_) => of_document().filter(|_| page.with_bodies),
     };
-    let ChosenText {
-        text: (),
-        language,
-        fallback,
-        outdated,
-    } = chosen;
     read.map(|body| {
         text(ChosenText {
             text: body.as_str(),
-            language,
-            fallback,
-            outdated,
+            language: chosen.language,
+            fallback: chosen.fallback,
+            outdated: chosen.outdated,
         })
     })
 }
@@ -156,7 +141,7 @@ fn answer<'a>(
     let link = value.link.and_then(|task| page.preview.guide.guid_of(task));
     v1::PreviewAnswer {
         key: value.key.as_str().to_owned(),
-        value: texts.of(value).map(text),
+        value: Some(text(texts.of(value))),
         link: id(link),
     }
 }
@@ -173,26 +158,21 @@ fn value(value: &VariableValue) -> Value {
 }
 
 fn text(chosen: ChosenText<'_, &str>) -> v1::PreviewText {
-    let ChosenText {
-        text,
-        language,
-        fallback,
-        outdated,
-    } = chosen;
     v1::PreviewText {
-        text: text.to_owned(),
-        language: language.map_or_else(String::new, ToString::to_string),
-        fallback,
-        outdated,
+        text: chosen.text.to_owned(),
+        language: chosen
+            .language
+            .map_or_else(String::new, ToString::to_string),
+        fallback: chosen.fallback,
+        outdated: chosen.outdated,
     }
 }
 
 fn open_variable(variable: &OpenVariable) -> v1::OpenVariable {
-    let OpenVariable { name, steps, keys } = variable;
     v1::OpenVariable {
-        name: name.clone(),
-        steps: i32::try_from(*steps).unwrap_or(i32::MAX),
-        keys: keys.clone(),
+        name: variable.name.clone(),
+        steps: i32::try_from(variable.steps).unwrap_or(i32::MAX),
+        keys: variable.keys.clone(),
     }
 }
 
@@ -219,29 +199,28 @@ fn reasons(list: &[VisibilityReason]) -> Vec<i32> {
 }
 
 fn step_id(page: &PreviewPage, at: StepPosition) -> String {
-    id(page.preview.guide[at].guid())
+    id(page.preview.guide.step(at).and_then(GuideStep::guid))
 }
 
-/// The id of a step. A step of a document without an id is named by its index: `#3`. A subtask step
-/// that an import adds for a value is named by the observation and the value: `#3.values[1]`.
+/// The id of a step, or its index in a document where it has none: `#3`.
 fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
-    let origin = page.preview.guide[at].source.origin.as_ref();
-    let unnamed = origin.filter(|origin| origin.guid.is_none());
-    let number = unnamed.and_then(|origin| {
-        let (DocumentPath::Listed(path) | DocumentPath::OfValue(path)) = &origin.path else {
-            return None;
-        };
-        let (_, path) = path.rsplit_once("steps[")?;
-        let (index, value) = path.split_once(']')?;
-        Some(format!(
-            "#{index}{}",
-            value.replace(".feedback_config[0]", "")
-        ))
+    let step = page.preview.guide.step(at);
+    let origin = step.and_then(|step| step.source.origin.as_ref());
+    let index = origin.filter(|origin| origin.guid.is_none());
+    let index = index.and_then(|origin| match &origin.path {
+        DocumentPath::Listed(path) => {
+            let (_, index) = path.rsplit_once('[')?;
+            index.strip_suffix(']')
+        }
+        DocumentPath::OfValue(_) | DocumentPath::Unlisted => None,
     });
-    number.unwrap_or_else(|| step_id(page, at))
+    match index {
+        Some(index) => format!("#{index}"),
+        None => step_id(page, at),
+    }
 }
 
-/// An id; empty if there is none.
+/// An id or etag; empty if there is none.
 fn id(id: Option<impl ToString>) -> String {
     id.map_or_else(String::new, |id| id.to_string())
 }

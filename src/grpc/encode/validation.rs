@@ -12,22 +12,15 @@ use crate::{
 
 /// A page of the findings of a guide.
 pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTaskResponse {
-    let ValidationPage {
-        findings,
-        start,
-        more,
-        counts,
-        fingerprint,
-        unchanged,
-    } = page;
+    let (start, fingerprint) = (page.start, page.fingerprint);
     let mut response = v1::ValidateTaskResponse {
-        findings: Vec::new(),
-        next_page_token: String::new(),
-        counts: Some(finding_counts(counts)),
+        counts: Some(finding_counts(page.counts)),
         fingerprint: fingerprint.to_string(),
-        unchanged,
+        unchanged: page.unchanged,
+        ..v1::ValidateTaskResponse::default()
     };
-    let items = findings.into_iter().enumerate().collect();
+    let items = page.findings.into_iter().enumerate().collect();
+    let more = page.more;
     (response.findings, response.next_page_token) = tokens.page_beside(
         response.encoded_len(),
         Page { items, more },
@@ -42,10 +35,9 @@ pub fn validation(page: ValidationPage, tokens: &PageTokens) -> v1::ValidateTask
 
 /// A page of the findings of an account.
 pub fn findings(page: FindingsPage, tokens: &PageTokens) -> v1::ListFindingsResponse {
-    let FindingsPage { findings, next } = page;
     let (findings, next_page_token) = tokens.found(
-        findings,
-        next,
+        page.findings,
+        page.next,
         |(_, cursor)| cursor.clone(),
         |(found, _)| finding(found),
     );

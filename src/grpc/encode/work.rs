@@ -9,28 +9,21 @@ use crate::{
 
 /// A task or step to translate.
 pub fn work(work: TranslationWork) -> v1::TranslationWork {
-    let TranslationWork {
-        resource,
-        language,
-        state,
-        source,
-        digest: source_digest,
-    } = work;
-    let (guid, kind) = match resource {
+    let (guid, kind) = match work.resource {
         ResourceId::Task(task) => (task.to_string(), v1::TranslationKind::Task),
         ResourceId::Step(step) => (step.to_string(), v1::TranslationKind::Step),
     };
-    let state = match state {
+    let state = match work.state {
         TranslationState::Missing => v1::TranslationState::Missing,
         TranslationState::Outdated => v1::TranslationState::Outdated,
     };
     v1::TranslationWork {
         guid,
         kind: kind.into(),
-        language: language.to_string(),
+        language: work.language.to_string(),
         state: state.into(),
-        source: Some(texts(source)),
-        source_digest: digest(source_digest),
+        source: Some(texts(work.source)),
+        source_digest: digest(work.digest),
     }
 }
 
@@ -38,10 +31,7 @@ fn texts(source: SourceTexts) -> v1::TranslationSource {
     match source {
         SourceTexts::Task { name } => v1::TranslationSource {
             name: Some(name),
-            title: None,
-            body: None,
-            instructions: Vec::new(),
-            feedback_config: Vec::new(),
+            ..v1::TranslationSource::default()
         },
         SourceTexts::Step {
             title,

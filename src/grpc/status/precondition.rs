@@ -1,9 +1,9 @@
 //! Statuses of calls that the state of a resource forbids.
 
-use tonic::{Code, Status};
+use tonic::Status;
 use tonic_types::{ErrorDetails, PreconditionViolation};
 
-use super::{DOMAIN, build, reason_name, violation_counts};
+use super::{build, reason_name, violation_counts};
 use crate::{domain::Precondition, proto::v1::ErrorReason};
 
 /// How a task stops being managed, and how to delete it then.
@@ -13,13 +13,12 @@ const UNLINK: &str = "Update that observation first: set `linked` in its `feedba
 
 /// FAILED_PRECONDITION, with a violation for each resource or field that prevents the call.
 pub fn status(precondition: Precondition) -> Status {
-    let managed_by = managed_by(&precondition);
-    let short = short_description(&precondition);
-    let (reason, subjects, message): (_, Vec<String>, _) = match precondition {
-        Precondition::LinkedImportOnly { paths, new_values } => (
-            ErrorReason::LinkedImportOnly,
-            paths,
-            match new_values {
+    // What each violation says; the message, if it is empty.
+    let mut short = "";
+    let mut managed_by = None;
+    let (reason, subjects, message): (_, Vec<String>, String) = match precondition {
+        Precondition::LinkedImportOnly { paths, new_values } => {
+            let message = match new_values {
                 true => {
                     "a linked observation has a new answer: only ImportTask creates links. Import \
                      the guide with it, or leave it out"
@@ -27,30 +26,31 @@ pub fn status(precondition: Precondition) -> Status {
                 false => {
                     "only ImportTask creates links. Import the guide with `linked`, or leave it out"
                 }
-            }
-            .to_owned(),
-        ),
+            };
+            (ErrorReason::LinkedImportOnly, paths, message.to_owned())
+        }
         Precondition::TaskHasSteps { task } => (
             ErrorReason::TaskHasSteps,
             vec![task.to_string()],
             format!("task {task} has steps; set `force` to delete them too"),
         ),
-        Precondition::TaskReferenced { task, by } => (
-            ErrorReason::TaskReferenced,
-            by.iter().map(ToString::to_string).collect(),
-            format!(
+        Precondition::TaskReferenced { task, by } => {
+            short = "the subtask step refers to the task";
+            let message = format!(
                 "subtask steps of other tasks refer to task {task}: delete them first, or have \
                  them refer to another task"
-            ),
-        ),
-        Precondition::TaskManaged { task, by } => (
-            ErrorReason::TaskManaged,
-            vec![task.to_string()],
-            match by {
-                Some(step) => format!("observation {step} manages task {task}. {UNLINK}"),
-                None => format!("an observation manages task {task}. {UNLINK}"),
-            },
-        ),
+            );
+            (ErrorReason::TaskReferenced, texts(&by), message)
+        }
+        Precondition::TaskManaged { task, by } => {
+            managed_by = by.map(|step| ("managed_by", step.to_string()));
+            let observation = by.map_or_else(
+                || "an observation".to_owned(),
+                |step| format!("observation {step}"),
+            );
+            let message = format!("{observation} manages task {task}. {UNLINK}");
+            (ErrorReason::TaskManaged, vec![task.to_string()], message)
+        }
         Precondition::StepManaged { step, task } => (
             ErrorReason::StepManaged,
             vec![step.to_string()],
@@ -58,16 +58,16 @@ pub fn status(precondition: Precondition) -> Status {
                 "step {step} goes to task {task}, which an observation of its task manages. {UNLINK}"
             ),
         ),
-        Precondition::AbsentSteps { steps } => (
-            ErrorReason::AbsentSteps,
-            steps.iter().map(ToString::to_string).collect(),
-            absent_steps_message(steps.len()),
-        ),
-        Precondition::MissingSubtasks { steps } => (
-            ErrorReason::RevisionUnrestorable,
-            steps.iter().map(ToString::to_string).collect(),
-            missing_subtasks_message(steps.len()),
-        ),
+        Precondition::AbsentSteps { steps } => {
+            short = "the document does not list the step";
+            let message = absent_steps_message(steps.len());
+            (ErrorReason::AbsentSteps, texts(&steps), message)
+        }
+        Precondition::MissingSubtasks { steps } => {
+            short = "the task that the step refers to is gone";
+            let message = missing_subtasks_message(steps.len());
+            (ErrorReason::RevisionUnrestorable, texts(&steps), message)
+        }
         Precondition::CursorExpired => (
             ErrorReason::CursorExpired,
             vec!["cursor".to_owned()],
@@ -79,17 +79,15 @@ pub fn status(precondition: Precondition) -> Status {
             task,
             number,
             alias,
-        } => {
-            let alias = alias.as_str();
-            (
-                ErrorReason::RevisionInUse,
-                vec![format!("{task}/{number}")],
-                format!(
-                    "revision {number} of task {task} has the alias {alias}: remove it first, or \
-                     set it on another revision"
-                ),
-            )
-        }
+        } => (
+            ErrorReason::RevisionInUse,
+            vec![format!("{task}/{number}")],
+            format!(
+                "revision {number} of task {task} has the alias {}: remove it first, or \
+                 set it on another revision",
+                alias.as_str()
+            ),
+        ),
         Precondition::RequestIdReused { id } => (
             ErrorReason::RequestIdReused,
             vec!["request_id".to_owned()],
@@ -100,43 +98,20 @@ pub fn status(precondition: Precondition) -> Status {
         ),
     };
     let total = subjects.len();
-    let violations: Vec<_> = subjects
-        .into_iter()
-        .take(Precondition::MAX_LISTED_STEPS)
-        .map(|subject| {
-            PreconditionViolation::new(reason_name(reason), subject, short.unwrap_or(&message))
-        })
+    let description = if short.is_empty() { &message } else { short };
+    let listed = subjects.into_iter().take(Precondition::MAX_LISTED_STEPS);
+    let violations: Vec<_> = listed
+        .map(|subject| PreconditionViolation::new(reason_name(reason), subject, description))
         .collect();
     let mut metadata = violation_counts(violations.len(), total);
-    metadata.extend(managed_by.map(|step| ("managed_by".to_owned(), step)));
-    let mut details = ErrorDetails::with_error_info(reason_name(reason), DOMAIN, metadata);
+    metadata.extend(managed_by);
+    let mut details = ErrorDetails::new();
     details.set_precondition_failure(violations);
-    build(Code::FailedPrecondition, message, details)
+    build(reason, message, metadata, details)
 }
 
-/// A short description for each violation; without one, it is the message.
-fn short_description(precondition: &Precondition) -> Option<&'static str> {
-    match precondition {
-        Precondition::AbsentSteps { .. } => Some("the document does not list the step"),
-        Precondition::TaskReferenced { .. } => Some("the subtask step refers to the task"),
-        Precondition::MissingSubtasks { .. } => Some("the task that the step refers to is gone"),
-        Precondition::LinkedImportOnly { .. }
-        | Precondition::TaskHasSteps { .. }
-        | Precondition::TaskManaged { .. }
-        | Precondition::StepManaged { .. }
-        | Precondition::CursorExpired
-        | Precondition::RevisionInUse { .. }
-        | Precondition::RequestIdReused { .. } => None,
-    }
-}
-
-/// The observation that prevents the call.
-fn managed_by(precondition: &Precondition) -> Option<String> {
-    if let Precondition::TaskManaged { by, .. } = precondition {
-        by.map(|step| step.to_string())
-    } else {
-        None
-    }
+fn texts(ids: &[impl ToString]) -> Vec<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
 
 fn missing_subtasks_message(count: usize) -> String {

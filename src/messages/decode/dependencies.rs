@@ -72,9 +72,7 @@ fn nested_group(
     }
     let operator = logical_operator(message.operator, field.field("operator"));
     let mut list = field.field("nodes");
-    if message.nodes.is_empty() {
-        list.refuse(Reason::FieldRequired, "needs at least one node");
-    }
+    list.not_empty(&message.nodes, "needs at least one node");
     let nodes = list.elements(message.nodes, usize::MAX, |message, field| {
         node(message, depth, conditions, field)
     });
@@ -118,24 +116,16 @@ fn logical_operator(number: i32, mut field: Field<'_>) -> Option<LogicalOperator
 }
 
 fn condition(message: v1::Condition, mut field: Field<'_>) -> Option<Condition> {
-    let v1::Condition {
-        variable,
-        operator,
-        targets,
-        path,
-    } = message;
-    let variable = non_blank_text(variable, field.field("variable"));
-    let operator = comparison(&operator, field.field("operator"));
+    let variable = non_blank_text(message.variable, field.field("variable"));
+    let operator = comparison(&message.operator, field.field("operator"));
     let mut list = field.field("targets");
-    if targets.is_empty() {
-        list.refuse(Reason::FieldRequired, "needs at least one target");
-    }
-    let count = targets.len();
-    let targets = targets.into_iter().take(MAX_TARGETS).enumerate();
-    let target = |(index, message)| target(message, list.index(index));
-    let targets: Vec<ConditionTarget> = targets.filter_map(target).collect();
+    let mut sent = message.targets;
+    list.not_empty(&sent, "needs at least one target");
+    let count = sent.len();
+    sent.truncate(MAX_TARGETS);
+    let targets = list.elements(sent, MAX_TARGETS, target).unwrap_or_default();
     limit_targets(count, &targets, &mut list);
-    let path = text(path, field.field("path"));
+    let path = text(message.path, field.field("path"));
     Some(Condition {
         variable: variable?,
         operator: operator?,

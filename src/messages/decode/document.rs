@@ -19,7 +19,10 @@ use crate::{
         task::MAX_TASK_STEPS,
         violation::{Reason, Violations},
     },
-    messages::document_fields::{DocumentMasks, SentStep, SentTask},
+    messages::{
+        document_masks::DocumentMasks,
+        sent_fields::{document_step, document_task},
+    },
     proto::v1,
 };
 
@@ -39,15 +42,13 @@ pub fn document(
     violations: &mut Violations,
     ignored: &mut BTreeSet<String>,
 ) -> Option<ImportDocument> {
-    let mut field = violations.at("document");
-    let message = field.required(message)?;
-    let root = field.field("task").required(message.task.as_ref());
-    // `DocumentReader::task` refuses a malformed id.
-    let id = root.and_then(|root| TaskId::parse(&root.guid));
+    let message = violations.at("document").required(message)?;
+    let root = message.task.as_ref();
+    let has_id = root.is_none_or(|root| !root.guid.is_empty());
     let external_id = root
-        .filter(|root| match_external_ids && root.guid.is_empty())
+        .filter(|_| match_external_ids && !has_id)
         .and_then(|root| ExternalId::parse(root.external_id().to_owned()).ok());
-    let reimport = external_id.is_some() || root.is_none_or(|root| !root.guid.is_empty());
+    let reimport = has_id || external_id.is_some();
     let reader = DocumentReader {
         reimport,
         match_external_ids,
@@ -55,7 +56,7 @@ pub fn document(
         violations,
         ignored,
     };
-    let document = reader.root(message, id)?;
+    let (id, document) = reader.root(message)?;
     let target = match (id, external_id) {
         (Some(id), _) => ImportTarget::Id(id),
         (None, Some(id)) => ImportTarget::ExternalId(id),
@@ -79,9 +80,6 @@ pub fn add_violations(document: &Document, reimport: bool, violations: &mut Viol
 /// Decodes a document that is not stored. It is checked like one that creates its task;
 /// its task may have an id all the same, which only ties its parts together.
 pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Option<Document> {
-    let mut field = violations.at("document");
-    let root = field.field("task").required(message.task.as_ref());
-    let id = root.and_then(|root| TaskId::parse(&root.guid));
     let reader = DocumentReader {
         reimport: false,
         match_external_ids: false,
@@ -89,7 +87,8 @@ pub fn unstored(message: v1::TaskDocument, violations: &mut Violations) -> Optio
         violations,
         ignored: &mut BTreeSet::new(),
     };
-    reader.root(message, id)
+    let (_, document) = reader.root(message)?;
+    Some(document)
 }
 
 struct DocumentReader<'a> {
@@ -103,21 +102,23 @@ struct DocumentReader<'a> {
 }
 
 impl DocumentReader<'_> {
-    /// Decodes the outermost document. `id` is that of its task, if the task has a valid one.
-    fn root(mut self, message: v1::TaskDocument, id: Option<TaskId>) -> Option<Document> {
+    /// Decodes the outermost document. Returns the id of its task, too, if it has a valid one.
+    fn root(mut self, message: v1::TaskDocument) -> Option<(Option<TaskId>, Document)> {
+        let mut field = self.violations.at("document");
+        let task = field.field("task").required(message.task.as_ref());
+        let has_task = task.is_some();
+        // `Self::task` refuses a malformed id.
+        let id = task.and_then(|task| TaskId::parse(&task.guid));
         // A task to be created has no id, but its steps may name one.
-        let id = id.or_else(|| {
-            let first = message.steps.first();
-            first.and_then(|step| TaskId::parse(&step.task))
-        });
-        let without_task = message.task.is_none();
+        let first = message.steps.first();
+        let named = id.or_else(|| TaskId::parse(&first?.task));
         let mut document = self.document(message, "document".to_owned(), 1)?;
-        document.task.guid = id;
-        if without_task {
+        document.task.guid = named;
+        if !has_task {
             // The missing task has been refused, so its fields are not.
             document.task.fields = None;
         }
-        Some(document)
+        Some((id, document))
     }
 
     fn document(
@@ -126,7 +127,7 @@ impl DocumentReader<'_> {
         path: String,
         depth: usize,
     ) -> Option<Document> {
-        let v1::TaskDocument { task, steps } = message;
+        let steps = message.steps;
         let mut field = self.violations.at(&path);
         if depth > MAX_NESTED_DOCUMENTS {
             let description = format!("documents nest at most {MAX_NESTED_DOCUMENTS} deep");
@@ -136,12 +137,8 @@ impl DocumentReader<'_> {
         if !field.field("steps").at_most(steps.len(), MAX_TASK_STEPS) {
             return None;
         }
-        let is_managed = depth > 1;
-        let task = self.task(
-            task.unwrap_or_default(),
-            &format!("{path}.task"),
-            is_managed,
-        );
+        let (task, is_managed) = (message.task.unwrap_or_default(), depth > 1);
+        let task = self.task(task, format!("{path}.task"), is_managed);
         let external_ids: Vec<Option<ExternalId>> = steps.iter().map(external_id).collect();
         let steps: Vec<DocumentStep> = steps
             .into_iter()
@@ -166,42 +163,38 @@ impl DocumentReader<'_> {
         }
     }
 
-    fn task(&mut self, message: v1::Task, path: &str, is_managed: bool) -> DocumentTask {
-        let mut field = self.violations.at(path);
+    fn task(&mut self, message: v1::Task, path: String, is_managed: bool) -> DocumentTask {
+        let mut field = self.violations.at(&path);
         let guid = optional_guid(&message.guid, TaskId::parse, field.field("guid"));
         let mut violations = Violations::new();
         if self.reimport {
-            let mut field = violations.at(path);
-            expected_etag(&message.etag, field.field("etag"));
+            expected_etag(&message.etag, violations.at(&path).field("etag"));
         }
-        let sent = SentTask::new(message, is_managed, self.masks, path, violations);
         DocumentTask {
-            path: path.to_owned(),
             guid,
-            fields: Some(Box::new(sent)),
+            fields: Some(document_task(
+                message, is_managed, self.masks, &path, violations,
+            )),
+            path,
         }
     }
 
     fn step(&mut self, mut message: v1::Step, path: String, depth: usize) -> DocumentStep {
-        let mut field = self.violations.at(&path);
         let has_id = self.reimport && !message.guid.is_empty();
-        let matched_id = (self.match_external_ids && message.guid.is_empty())
-            .then(|| external_id(&message))
-            .flatten();
+        let is_matched = self.match_external_ids && message.guid.is_empty();
+        let matched_id = external_id(&message).filter(|_| is_matched);
         let may_be_stored = has_id || (self.reimport && matched_id.is_some());
+        let mut field = self.violations.at(&path);
         let guid = optional_guid(&message.guid, StepId::parse, field.field("guid"));
         let values = self.values(&mut message.feedback_config, &path, depth);
-        let mut translated = message
-            .translations
-            .values()
-            .flat_map(|it| &it.feedback_config);
+        let translations = message.translations.values();
+        let mut translated = translations.flat_map(|it| &it.feedback_config);
         if translated.any(|config| config.linked.is_some()) {
             self.ignore(&path, "translations.feedback_config.linked");
         }
         let mut violations = Violations::new();
         if may_be_stored {
-            let mut field = violations.at(&path);
-            expected_etag(&message.etag, field.field("etag"));
+            expected_etag(&message.etag, violations.at(&path).field("etag"));
         }
         let is_subtask = message.r#type() == v1::StepType::Subtask;
         let title = (may_be_stored || is_subtask).then(|| sent_text(message.title.clone()));
@@ -216,7 +209,7 @@ impl DocumentReader<'_> {
             subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),
             values,
-            fields: Box::new(SentStep::new(message, self.masks, &path, violations)),
+            fields: document_step(message, self.masks, &path, violations),
             path,
         }
     }
@@ -239,23 +232,25 @@ impl DocumentReader<'_> {
         };
         let linked = config.linked.unwrap_or_default();
         let values = config.values.iter_mut().enumerate();
-        values
-            .map(|(index, value)| {
-                let nested = value.task_json.take();
-                if nested.is_some() && !linked {
-                    self.ignore(step, "feedback_config.values.task_json");
-                }
-                let mut ids: Vec<TaskId> = TaskId::parse(&value.link).into_iter().collect();
-                let path = format!("{step}.feedback_config[0].values[{index}].task_json");
-                // Nothing is created of a value that is not linked, so nothing of it is refused.
-                let nested = nested.filter(|_| linked);
-                let document = nested.and_then(|nested| self.document(*nested, path, depth + 1));
-                let named = document.as_ref().and_then(|document| document.task.guid);
-                ids.extend(named);
-                let document = document.map(Box::new);
-                DocumentValue { ids, document }
-            })
-            .collect()
+        let decoded = values.map(|(index, value)| {
+            let nested = value.task_json.take();
+            if nested.is_some() && !linked {
+                self.ignore(step, "feedback_config.values.task_json");
+            }
+            let path = format!("{step}.feedback_config[0].values[{index}].task_json");
+            // Nothing is created of a value that is not linked, so nothing of it is refused.
+            let nested = nested.filter(|_| linked);
+            let document = nested.and_then(|nested| self.document(*nested, path, depth + 1));
+            let named = document.as_ref().and_then(|document| document.task.guid);
+            DocumentValue {
+                ids: TaskId::parse(&value.link)
+                    .into_iter()
+                    .chain(named)
+                    .collect(),
+                document: document.map(Box::new),
+            }
+        });
+        decoded.collect()
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{
-    REQUIRED,
-    field::{Field, non_blank_text},
-};
+use super::field::{Field, non_blank_text};
 use crate::{
     domain::{
         feedback::{Feedback, FeedbackValue, MAX_FEEDBACK_VALUES, TYPE_ENUM},
@@ -32,8 +29,9 @@ pub fn translated(mut list: Vec<v1::FeedbackConfig>, field: Field<'_>) -> Option
     feedback(list, field)
 }
 
-/// Lists fields of a translation's `feedback_config` that are not honored.
-pub fn list_ignored_of_translation(list: &[v1::FeedbackConfig], ignored: &mut Ignored) {
+/// The fields of a translation's `feedback_config` that are not honored.
+pub fn links_of_translation(list: &[v1::FeedbackConfig]) -> Ignored {
+    let mut ignored = Ignored::default();
     if list.iter().any(|config| config.linked.is_some()) {
         ignored.add(["translations.feedback_config.linked"]);
     }
@@ -41,25 +39,17 @@ pub fn list_ignored_of_translation(list: &[v1::FeedbackConfig], ignored: &mut Ig
     if values.any(|value| !value.link.is_empty()) {
         ignored.add(["translations.feedback_config.values.link"]);
     }
+    ignored
 }
 
 fn config(message: v1::FeedbackConfig, mut field: Field<'_>) -> Option<Feedback> {
-    let v1::FeedbackConfig {
-        name,
-        r#type,
-        linked,
-        values,
-    } = message;
-    let name = non_blank_text(name, field.field("name"));
-    match r#type.as_str() {
-        TYPE_ENUM => {}
-        "" => field.field("type").refuse(Reason::FieldRequired, REQUIRED),
-        _ => field
-            .field("type")
-            .refuse(Reason::FieldInvalid, "must be `enum`"),
-    }
-    let linked = linked.unwrap_or_default();
-    let values = all_values(values, linked, field.field("values"));
+    let name = non_blank_text(message.name, field.field("name"));
+    let parsed = (message.r#type == TYPE_ENUM).then_some(());
+    field
+        .field("type")
+        .parsed(&message.r#type, parsed, "must be `enum`");
+    let linked = message.linked.unwrap_or_default();
+    let values = all_values(message.values, linked, field.field("values"));
     Some(Feedback {
         name: name?,
         linked,
@@ -72,9 +62,7 @@ fn all_values(
     linked: bool,
     mut field: Field<'_>,
 ) -> Option<Vec<FeedbackValue>> {
-    if list.is_empty() {
-        field.refuse(Reason::FieldRequired, "needs at least one value");
-    }
+    field.not_empty(&list, "needs at least one value");
     if !field.at_most(list.len(), MAX_FEEDBACK_VALUES) {
         return None;
     }
@@ -86,22 +74,16 @@ fn all_values(
             key.refuse(Reason::FieldInvalid, "is the key of another value");
         }
     }
-    let values = list.into_iter().enumerate();
-    let value = |(index, message)| value(message, linked, field.index(index));
-    Some(values.filter_map(value).collect())
+    field.elements(list, usize::MAX, |message, field| {
+        value(message, linked, field)
+    })
 }
 
 /// One value. The system sets `link`; a sent one is ignored.
 fn value(message: v1::FeedbackValue, linked: bool, mut field: Field<'_>) -> Option<FeedbackValue> {
-    let v1::FeedbackValue {
-        key,
-        value,
-        link: _,
-        task_json,
-    } = message;
-    let key = non_blank_text(key, field.field("key"));
-    let value = label(value, linked, field.field("value"));
-    if task_json.is_some() {
+    let key = non_blank_text(message.key, field.field("key"));
+    let value = label(message.value, linked, field.field("value"));
+    if message.task_json.is_some() {
         let mut field = field.field("task_json");
         field.refuse(Reason::FieldInvalid, "is for ImportTask only");
     }

@@ -97,6 +97,13 @@ impl<'a> Field<'a> {
         count <= max
     }
 
+    /// Refuses an empty list, with what it needs.
+    pub fn not_empty<T>(&mut self, list: &[T], needed: &str) {
+        if list.is_empty() {
+            self.refuse(Reason::FieldRequired, needed);
+        }
+    }
+
     /// The elements of a list that `decode` accepts; `None` if there are more than `max`.
     pub fn elements<M, T>(
         &mut self,
@@ -152,7 +159,7 @@ impl<'a> Field<'a> {
     ) -> Option<E> {
         let value = E::try_from(number).ok();
         if value.is_none() {
-            self.refuse(Reason::FieldInvalid, not_a_value(kind, enum_values(name)));
+            self.refuse(Reason::FieldInvalid, EnumValues { kind, name });
         }
         value
     }
@@ -187,6 +194,11 @@ pub fn text<const MAX: usize>(text: String, mut field: Field<'_>) -> Option<Boun
 
 pub fn external_id(id: String, mut field: Field<'_>) -> Option<ExternalId> {
     field.accept(ExternalId::parse(id))
+}
+
+/// An external id that may be left out.
+pub fn optional_external_id(id: Option<String>, field: Field<'_>) -> Option<ExternalId> {
+    id.and_then(sent_text).and_then(|id| external_id(id, field))
 }
 
 pub fn body(text: String, mut field: Field<'_>) -> Option<Body> {
@@ -261,13 +273,21 @@ pub fn languages(tags: Vec<String>, max: usize, mut list: Field<'_>) -> Vec<Lang
         .unwrap_or_default()
 }
 
-/// The description of a number that is no value of an enum: it lists those that are.
-pub fn not_a_value(kind: &str, values: Vec<(String, i32)>) -> String {
-    let values = values.into_iter();
-    let values: Vec<String> = values
-        .map(|(name, number)| format!("{name} ({number})"))
-        .collect();
-    format!("is not {kind}: {}", values.join(", "))
+/// The description of a number that is no value of the enum `name`, which lists those that are.
+/// It is made only if the violation is kept.
+struct EnumValues<'a> {
+    kind: &'a str,
+    name: &'a str,
+}
+
+impl From<EnumValues<'_>> for String {
+    fn from(EnumValues { kind, name }: EnumValues<'_>) -> Self {
+        let values = enum_values(name).into_iter();
+        let values: Vec<String> = values
+            .map(|(name, number)| format!("{name} ({number})"))
+            .collect();
+        format!("is not {kind}: {}", values.join(", "))
+    }
 }
 
 /// The text if it was sent; an empty one counts as not sent.

@@ -2,7 +2,7 @@
 
 use super::{
     Field,
-    field::{self, languages, not_a_value, optional_guid},
+    field::{self, languages, optional_guid},
     names::known_variables,
 };
 use crate::{
@@ -17,7 +17,6 @@ use crate::{
         },
         violation::Reason,
     },
-    messages::message_json::enum_values,
     proto::v1,
 };
 
@@ -62,12 +61,8 @@ fn minimum(number: i32, mut field: Field<'_>) -> Severity {
         Ok(v1::Severity::Unspecified | v1::Severity::Info) => return Severity::Info,
         Ok(v1::Severity::Warning) => return Severity::Warning,
         Ok(v1::Severity::Error) => return Severity::Error,
-        Ok(v1::Severity::Off) => "must not be OFF, which is for single rules in `rules`".to_owned(),
-        Err(_) => {
-            let mut values = enum_values("Severity");
-            values.retain(|(_, number)| *number != i32::from(v1::Severity::Off));
-            not_a_value("a severity", values)
-        }
+        Ok(v1::Severity::Off) => "must not be OFF, which is for single rules in `rules`",
+        Err(_) => "is not a severity: SEVERITY_INFO (2), SEVERITY_WARNING (3), SEVERITY_ERROR (4)",
     };
     field.refuse(Reason::FieldInvalid, description);
     Severity::Info

@@ -12,14 +12,12 @@ use crate::{
         text::{MAX_LIST_ITEMS, Tag, Title},
         violation::Reason,
     },
-    messages::ignored::Ignored,
     proto::v1,
 };
 
-/// A new step. Lists the fields that its type does not have.
-pub fn new(message: v1::Step, mut at: Field<'_>, ignored: &mut Ignored) -> Option<NewStep> {
+/// A new step.
+pub fn new(message: v1::Step, mut at: Field<'_>) -> Option<NewStep> {
     let task = guid(&message.task, TaskId::parse, at.field("task"));
-    ignored.add(not_honored(&message));
     of_task(message, task, &mut at)
 }
 
@@ -34,7 +32,7 @@ pub fn check(message: v1::Step, mut at: Field<'_>) {
 }
 
 /// The sent fields that the type of a new step does not have.
-fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
+pub fn not_honored(message: &v1::Step) -> impl Iterator<Item = &'static str> {
     let is_subtask = message.r#type() == v1::StepType::Subtask;
     let fields = [
         ("title", is_subtask && !message.title.is_empty()),
@@ -52,59 +50,41 @@ fn decode(
     typed: bool,
     at: &mut Field<'_>,
 ) -> Option<NewStep> {
-    let v1::Step {
-        title,
-        body,
-        cost,
-        dependencies,
-        dependency_shorthand,
-        feedback_config,
-        instructions,
-        looping,
-        parts,
-        published,
-        skills,
-        tags,
-        subtask_id,
-        subtask_pid,
-        translations,
-        product_id,
-        r#type,
-        guid: _,
-        task: _,
-        link: _,
-        etag: _,
-        account_id: _,
-        r_data: _,
-        dirty_record: _,
-        created_ts: _,
-        modified_ts: _,
-        external_id,
-    } = message;
-    let cost = cost.map_or(Some(Cost::default()), |it| self::cost(it, at.field("cost")));
-    let has_question = !feedback_config.is_empty();
-    let is_linked = feedback_config.iter().any(|it| it.linked == Some(true));
-    let question = feedback::feedback(feedback_config, at.field("feedback_config"));
+    let (title, subtask_id, subtask_pid) = (message.title, message.subtask_id, message.subtask_pid);
+    let cost = message
+        .cost
+        .map_or(Some(Cost::default()), |it| self::cost(it, at.field("cost")));
+    let has_question = !message.feedback_config.is_empty();
+    let mut configs = message.feedback_config.iter();
+    let is_linked = configs.any(|it| it.linked == Some(true));
+    let question = feedback::feedback(message.feedback_config, at.field("feedback_config"));
     let content = StepContent {
-        body: body.and_then(|body| field::body(body, at.field("body"))),
-        dependencies: dependencies::with_shorthand(dependencies, dependency_shorthand, at),
-        external_id: external_id
-            .filter(|id| !id.is_empty())
-            .and_then(|id| field::external_id(id, at.field("external_id"))),
-        instructions: json::instructions(instructions, at.field("instructions")),
-        looping: looping.and_then(|it| self::looping(it, at.field("looping"))),
-        parts: self::tags(parts, at.field("parts")),
-        published: published
+        body: message
+            .body
+            .and_then(|body| field::body(body, at.field("body"))),
+        dependencies: dependencies::with_shorthand(
+            message.dependencies,
+            message.dependency_shorthand,
+            at,
+        ),
+        external_id: field::optional_external_id(message.external_id, at.field("external_id")),
+        instructions: json::instructions(message.instructions, at.field("instructions")),
+        looping: message
+            .looping
+            .and_then(|it| looping(it, at.field("looping"))),
+        parts: tags(message.parts, at.field("parts")),
+        published: message
+            .published
             .and_then(|number| field::published(number, at.field("published")))
             .unwrap_or_default(),
-        skills: self::tags(skills, at.field("skills")),
-        tags: self::tags(tags, at.field("tags")),
-        translations: translations::all(translations, at.field("translations")),
+        skills: tags(message.skills, at.field("skills")),
+        tags: tags(message.tags, at.field("tags")),
+        translations: translations::all(message.translations, at.field("translations")),
     };
     let (mut product, mut step_type) = (None, None);
     if typed {
-        product = field::product(product_id, at.field("product_id"));
-        step_type = self::step_type(r#type, at.field("type"));
+        product = field::product(message.product_id, at.field("product_id"));
+        step_type = self::step_type(message.r#type, at.field("type"));
     }
     let title = match step_type {
         // It has the name of its task.

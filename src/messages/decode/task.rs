@@ -21,54 +21,33 @@ pub fn check(message: v1::Task, mut at: Field<'_>) {
 
 /// The task. If nothing is `required`, there is none without a name.
 fn decode(message: v1::Task, required: bool, at: &mut Field<'_>) -> Option<NewTask> {
-    let v1::Task {
-        name,
-        dependencies,
-        dependency_shorthand,
-        published,
-        roles,
-        translations,
-        product_id,
-        guid: _,
-        r#type: _,
-        steps: _,
-        etag: _,
-        account_id: _,
-        parent_guid: _,
-        idx: _,
-        dirty_record: _,
-        mvn_indexed: _,
-        mvn_version: _,
-        mvn_info: _,
-        mvn_ts: _,
-        created_ts: _,
-        modified_ts: _,
-        external_id,
-    } = message;
     let mut content = TaskContent {
-        dependencies: dependencies::with_shorthand(dependencies, dependency_shorthand, at),
-        published: published
+        dependencies: dependencies::with_shorthand(
+            message.dependencies,
+            message.dependency_shorthand,
+            at,
+        ),
+        published: message
+            .published
             .and_then(|number| field::published(number, at.field("published")))
             .unwrap_or_default(),
-        roles: match roles.is_empty() {
+        roles: match message.roles.is_empty() {
             true => AccessLevel::ALL.to_vec(),
-            false => self::roles(roles, at.field("roles")),
+            false => roles(message.roles, at.field("roles")),
         },
         external_id: None,
-        translations: translations::all(translations, at.field("translations")),
+        translations: translations::all(message.translations, at.field("translations")),
     };
-    let (mut task_name, mut product) = (None, None);
-    if required || !name.is_empty() {
-        task_name = non_blank_text(name, at.field("name"));
+    let (mut name, mut product) = (None, None);
+    if required || !message.name.is_empty() {
+        name = non_blank_text(message.name, at.field("name"));
     }
     if required {
-        product = field::product(product_id, at.field("product_id"));
+        product = field::product(message.product_id, at.field("product_id"));
     }
-    content.external_id = external_id
-        .filter(|id| !id.is_empty())
-        .and_then(|id| field::external_id(id, at.field("external_id")));
+    content.external_id = field::optional_external_id(message.external_id, at.field("external_id"));
     Some(NewTask {
-        name: task_name?,
+        name: name?,
         product: product?,
         content,
     })

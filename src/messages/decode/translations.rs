@@ -23,10 +23,10 @@ impl TranslationMessage for v1::TaskTranslation {
     type Translation = TaskTranslation;
 
     fn decode(self, mut at: Field<'_>) -> TaskTranslation {
-        let Self { name, locked } = self;
+        let name = self.name;
         TaskTranslation {
             name: name.and_then(|name| field::translated_text(name, at.field("name"))),
-            locked: locked.unwrap_or(true),
+            locked: self.locked.unwrap_or(true),
         }
     }
 }
@@ -35,19 +35,13 @@ impl TranslationMessage for v1::StepTranslation {
     type Translation = StepTranslation;
 
     fn decode(self, mut at: Field<'_>) -> StepTranslation {
-        let Self {
-            title,
-            body,
-            instructions,
-            feedback_config,
-            locked,
-        } = self;
+        let (title, body) = (self.title, self.body);
         StepTranslation {
             title: title.and_then(|title| field::translated_text(title, at.field("title"))),
             body: body.and_then(|body| field::body(body, at.field("body"))),
-            instructions: json::instructions(instructions, at.field("instructions")),
-            feedback: feedback::translated(feedback_config, at.field("feedback_config")),
-            locked: locked.unwrap_or(true),
+            instructions: json::instructions(self.instructions, at.field("instructions")),
+            feedback: feedback::translated(self.feedback_config, at.field("feedback_config")),
+            locked: self.locked.unwrap_or(true),
         }
     }
 }
@@ -66,7 +60,12 @@ pub fn all<T: TranslationMessage>(
         let language = Language::parse(&key);
         match &language {
             None => at.refuse(Reason::FieldInvalid, field::MALFORMED_LANGUAGE),
-            Some(language) => refuse_duplicate(language, &mut seen, &mut at),
+            Some(language) if !seen.insert(language.clone()) => {
+                // `de` and `DE` are the same.
+                let description = format!("the language {language} is sent twice");
+                at.refuse(Reason::FieldInvalid, description);
+            }
+            Some(_) => {}
         }
         let translation = translation.decode(at);
         if let Some(language) = language {
@@ -74,12 +73,4 @@ pub fn all<T: TranslationMessage>(
         }
     }
     decoded
-}
-
-/// Two keys may be the same language: `de` and `DE`.
-fn refuse_duplicate(language: &Language, seen: &mut BTreeSet<Language>, at: &mut Field<'_>) {
-    if !seen.insert(language.clone()) {
-        let description = format!("the language {language} is sent twice");
-        at.refuse(Reason::FieldInvalid, description);
-    }
 }

@@ -6,7 +6,6 @@ use crate::{
     proto::v1,
 };
 
-/// A rule.
 pub fn rule(rule: Rule) -> v1::Rule {
     let text = rule.text();
     v1::Rule {
@@ -16,62 +15,39 @@ pub fn rule(rule: Rule) -> v1::Rule {
     }
 }
 
-/// A finding.
 pub fn finding(finding: Finding) -> v1::Finding {
     let id = finding.id();
-    let Finding {
-        rule,
-        severity,
-        place,
-        language,
-        message,
-        hint,
-        facts,
-        related,
-        example,
-        levels,
-        order: _,
-    } = finding;
-    let FindingPlace {
-        task,
-        step,
-        path,
-        title: _,
-    } = place;
-    let example = example.into_iter().map(|(name, key)| v1::Answer {
+    let place = finding.place;
+    let example = finding.example.into_iter().map(|(name, key)| v1::Answer {
         name,
         value: Some(json::value(serde_json::Value::String(key))),
     });
-    let language = language.map(|language| language.to_string());
     v1::Finding {
-        rule: rule.text().id.to_owned(),
-        severity: self::severity(severity).into(),
-        task,
-        step,
-        path,
-        language: language.unwrap_or_default(),
-        message,
-        hint,
-        facts: Some(json::object(facts)),
-        related: related.into_iter().map(self::place).collect(),
+        rule: finding.rule.text().id.to_owned(),
+        severity: severity(finding.severity).into(),
+        task: place.task,
+        step: place.step,
+        path: place.path,
+        language: finding
+            .language
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
+        message: finding.message,
+        hint: finding.hint,
+        facts: Some(json::object(finding.facts)),
+        related: finding.related.into_iter().map(self::place).collect(),
         example: example.collect(),
-        levels: levels.iter().map(|level| level.number()).collect(),
+        levels: finding.levels.into_iter().map(i32::from).collect(),
         id,
     }
 }
 
 fn place(place: FindingPlace) -> v1::Place {
-    let FindingPlace {
-        task,
-        step,
-        path,
-        title,
-    } = place;
     v1::Place {
-        task,
-        step,
-        path,
-        title,
+        task: place.task,
+        step: place.step,
+        path: place.path,
+        title: place.title,
     }
 }
 
@@ -83,21 +59,13 @@ fn severity(severity: Severity) -> v1::Severity {
     }
 }
 
-/// The counts of findings.
 pub fn finding_counts(counts: FindingCounts) -> v1::FindingCounts {
-    let FindingCounts {
-        errors,
-        warnings,
-        infos,
-        suppressed,
-        undecided,
-    } = counts;
     let count = |count| i32::try_from(count).unwrap_or(i32::MAX);
     v1::FindingCounts {
-        errors: count(errors),
-        warnings: count(warnings),
-        infos: count(infos),
-        suppressed: count(suppressed),
-        undecided: count(undecided),
+        errors: count(counts.errors),
+        warnings: count(counts.warnings),
+        infos: count(counts.infos),
+        suppressed: count(counts.suppressed),
+        undecided: count(counts.undecided),
     }
 }

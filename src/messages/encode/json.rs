@@ -45,16 +45,13 @@ pub fn dependencies(group: Option<Group>) -> (Option<v1::DependencyGroup>, Optio
     (group.map(dependency_group), shorthand)
 }
 
-/// A group of dependencies.
 pub fn dependency_group(group: Group) -> v1::DependencyGroup {
-    let Group { operator, nodes } = group;
     v1::DependencyGroup {
-        operator: logical_operator(operator).into(),
-        nodes: nodes.into_iter().map(dependency_node).collect(),
+        operator: logical_operator(group.operator).into(),
+        nodes: group.nodes.into_iter().map(dependency_node).collect(),
     }
 }
 
-/// The operator of a group.
 pub fn logical_operator(operator: LogicalOperator) -> v1::LogicalOperator {
     match operator {
         LogicalOperator::And => v1::LogicalOperator::And,
@@ -71,17 +68,11 @@ fn dependency_node(node: Node) -> v1::DependencyNode {
 }
 
 fn condition(condition: Condition) -> v1::Condition {
-    let Condition {
-        variable,
-        operator,
-        targets,
-        path,
-    } = condition;
     v1::Condition {
-        variable: variable.into_string(),
-        operator: operator.symbol().to_owned(),
-        targets: targets.into_iter().map(target).collect(),
-        path: path.into_string(),
+        variable: condition.variable.into_string(),
+        operator: condition.operator.symbol().to_owned(),
+        targets: condition.targets.into_iter().map(target).collect(),
+        path: condition.path.into_string(),
     }
 }
 

@@ -4,88 +4,55 @@ use std::slice;
 
 use super::timestamp;
 use crate::{
-    domain::{
-        compare::{FieldDifference, ManagedDifference, StepDifference, TaskDifference},
-        history::{DeletedBy, DeletedTask, RevisionCause, TaskRevision},
+    domain::history::{DeletedTask, TaskRevision},
+    messages::{
+        compare::{FieldPath, ManagedDifference, StepDifference, TaskDifference},
+        managed_documents::all_steps,
     },
-    messages::managed_documents::{all_steps, managed_document},
-    proto::v1::{self, Step, TaskDocument},
+    proto::v1::{self, Step},
 };
 
 /// A revision without its document.
 pub fn task_revision(revision: TaskRevision) -> v1::TaskRevision {
-    let TaskRevision {
-        task,
-        number,
-        cause,
-        note,
-        subject,
-        created,
-        task_name,
-        product,
-        step_count,
-        size,
-        aliases,
-        guide_etag,
-    } = revision;
-    let cause = match cause {
-        RevisionCause::Requested => v1::RevisionCause::Requested,
-        RevisionCause::BeforeImport => v1::RevisionCause::BeforeImport,
-        RevisionCause::BeforeRestore => v1::RevisionCause::BeforeRestore,
-        RevisionCause::BeforeDelete => v1::RevisionCause::BeforeDelete,
-        RevisionCause::Published => v1::RevisionCause::Published,
-    };
+    let aliases = revision.aliases.iter();
     v1::TaskRevision {
-        task: task.to_string(),
-        revision: number,
-        cause: cause.into(),
-        note: note.into_string(),
-        subject,
-        created_ts: Some(timestamp(created)),
-        task_name: task_name.into_string(),
-        product_id: product.get(),
-        step_count: i32::try_from(step_count).unwrap_or(i32::MAX),
-        size_bytes: size,
-        aliases: aliases
-            .iter()
-            .map(|alias| alias.as_str().to_owned())
-            .collect(),
-        guide_etag: guide_etag.into_string(),
+        task: revision.task.to_string(),
+        revision: revision.number,
+        cause: revision.cause.number(),
+        note: revision.note.into_string(),
+        subject: revision.subject,
+        created_ts: Some(timestamp(revision.created)),
+        task_name: revision.task_name.into_string(),
+        product_id: revision.product.get(),
+        step_count: i32::try_from(revision.step_count).unwrap_or(i32::MAX),
+        size_bytes: revision.size,
+        aliases: aliases.map(|alias| alias.as_str().to_owned()).collect(),
+        guide_etag: revision.guide_etag.into_string(),
     }
 }
 
 /// A task that was deleted.
 pub fn deleted_task(task: DeletedTask) -> v1::DeletedTask {
-    let DeletedTask {
-        latest,
-        deleted: DeletedBy { at, subject },
-    } = task;
     v1::DeletedTask {
-        latest: Some(task_revision(latest)),
-        deleted_ts: Some(timestamp(at)),
-        subject,
+        latest: Some(task_revision(task.latest)),
+        deleted_ts: Some(timestamp(task.deleted.at)),
+        subject: task.deleted.subject,
     }
 }
 
 /// The steps in which two guides differ, those of managed tasks behind the observation that
 /// manages them.
-pub fn step_differences<V>(
-    difference: &TaskDifference<'_, V>,
-    base: &TaskDocument,
-    target: &TaskDocument,
-) -> Vec<v1::StepDifference> {
+pub fn step_differences(difference: &TaskDifference<'_>) -> Vec<v1::StepDifference> {
     let mut steps = Vec::new();
     for step in &difference.steps {
-        let before = step.base.and_then(|index| base.steps.get(index));
-        let after = step.target.and_then(|index| target.steps.get(index));
-        match (before, after) {
-            (Some(before), Some(after)) => add_changed(step, before, after, &mut steps),
-            (None, Some(after)) => add_whole(
+        match (step.base, step.target) {
+            (Some(_), Some((_, after))) => add_changed(step, after, &mut steps),
+            (None, Some((_, after))) => add_whole(
                 slice::from_ref(after),
                 v1::DifferenceKind::Added,
                 &mut steps,
             ),
-            (Some(before), None) => add_whole(
+            (Some((_, before)), None) => add_whole(
                 slice::from_ref(before),
                 v1::DifferenceKind::Removed,
                 &mut steps,
@@ -96,18 +63,12 @@ pub fn step_differences<V>(
     steps
 }
 
-fn add_changed<V>(
-    difference: &StepDifference<'_, V>,
-    before: &Step,
-    after: &Step,
-    steps: &mut Vec<v1::StepDifference>,
-) {
+fn add_changed(difference: &StepDifference<'_>, after: &Step, steps: &mut Vec<v1::StepDifference>) {
     let mut paths = paths(&difference.fields);
     for (key, managed) in &difference.managed {
         if let ManagedDifference::Changed(task) = managed {
             let within = format!("feedback_config.values[\"{key}\"].task_json.task");
-            let fields = task.fields.iter();
-            paths.extend(fields.map(|field| format!("{within}.{}", field.path)));
+            paths.extend(task.fields.iter().map(|field| format!("{within}.{field}")));
         }
     }
     paths.sort_unstable();
@@ -117,34 +78,27 @@ fn add_changed<V>(
         // Only steps of managed tasks differ.
         (true, false) => None,
     };
-    if let Some(kind) = kind {
-        steps.push(v1::StepDifference {
-            moved: difference.moved,
-            paths,
-            ..whole(after, kind)
-        });
-    }
-    for (key, managed) in &difference.managed {
-        let (before, after) = (managed_document(before, key), managed_document(after, key));
-        match (managed, before, after) {
-            (ManagedDifference::Changed(task), Some(before), Some(after)) => {
-                steps.extend(step_differences(task, before, after));
-            }
-            (ManagedDifference::Added, _, Some(after)) => {
+    steps.extend(kind.map(|kind| v1::StepDifference {
+        moved: difference.moved,
+        paths,
+        ..whole(after, kind)
+    }));
+    for (_, managed) in &difference.managed {
+        match managed {
+            ManagedDifference::Changed(task) => steps.extend(step_differences(task)),
+            ManagedDifference::Added(_, after) => {
                 add_whole(&after.steps, v1::DifferenceKind::Added, steps);
             }
-            (ManagedDifference::Removed, Some(before), _) => {
+            ManagedDifference::Removed(_, before) => {
                 add_whole(&before.steps, v1::DifferenceKind::Removed, steps);
             }
-            (_, None, _) | (_, _, None) => {}
         }
     }
 }
 
 /// The fields of a task or step that differ; sorted.
-pub fn paths<V>(fields: &[FieldDifference<'_, V>]) -> Vec<String> {
-    let paths = fields.iter().map(|field| field.path.to_owned());
-    let mut paths: Vec<String> = paths.collect();
+pub fn paths(fields: &[FieldPath]) -> Vec<String> {
+    let mut paths: Vec<String> = fields.iter().map(ToString::to_string).collect();
     paths.sort_unstable();
     paths
 }

@@ -3,11 +3,9 @@
 use super::{json, timestamp};
 use crate::{
     domain::{
-        etag::Etag,
         external_id::ExternalId,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
-        row_version::RowVersion,
-        step::{Looping, Step, StepContent},
+        step::{Looping, Step},
         text::Tag,
         translation::StepTranslation,
     },
@@ -15,73 +13,41 @@ use crate::{
 };
 
 pub fn step(step: Step) -> v1::Step {
-    let Step {
-        guid,
-        account,
-        task,
-        product,
-        kind,
-        title,
-        content,
-        link,
-        r_data,
-        row_version,
-    } = step;
-    let RowVersion {
-        version: _,
-        dirty,
-        created,
-        modified,
-    } = row_version;
-    let StepContent {
-        body,
-        dependencies,
-        external_id,
-        instructions,
-        looping,
-        parts,
-        published,
-        skills,
-        tags,
-        translations,
-    } = content;
-    let (dependencies, dependency_shorthand) = json::dependencies(dependencies);
+    let etag = step.etag().into_string();
+    let (content, row, kind) = (step.content, step.row_version, step.kind);
+    let (dependencies, dependency_shorthand) = json::dependencies(content.dependencies);
     let subtask = kind.subtask();
+    let translations = content.translations.into_iter();
     v1::Step {
-        guid: guid.to_string(),
-        task: task.to_string(),
-        product_id: Some(product.get()),
+        guid: step.guid.to_string(),
+        task: step.task.to_string(),
+        product_id: Some(step.product.get()),
         r#type: kind.step_type().number(),
-        title,
-        body: body.map(|body| body.into_string()),
+        title: step.title,
+        body: content.body.map(|body| body.into_string()),
         cost: Some(kind.cost().get()),
         dependencies,
         dependency_shorthand,
         subtask_id: subtask.map_or_else(String::new, |subtask| subtask.task.to_string()),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
-        feedback_config: kind
-            .into_feedback()
-            .map(step_feedback)
-            .into_iter()
-            .collect(),
-        instructions: json::instructions(instructions),
-        looping: looping.map(self::looping),
-        parts: self::tags(parts),
-        published: Some(published.get()),
-        skills: self::tags(skills),
-        tags: self::tags(tags),
+        feedback_config: kind.into_feedback().map(feedback).into_iter().collect(),
+        instructions: json::instructions(content.instructions),
+        looping: content.looping.map(looping),
+        parts: tags(content.parts),
+        published: Some(content.published.get()),
+        skills: tags(content.skills),
+        tags: tags(content.tags),
         translations: translations
-            .into_iter()
             .map(|(language, row)| (language.to_string(), translation(row)))
             .collect(),
-        link: link.map_or_else(String::new, |link| link.to_string()),
-        etag: Etag::of(guid.0, &row_version).into_string(),
-        account_id: account.into_string(),
-        r_data: json::object(r_data).fields,
-        dirty_record: dirty,
-        created_ts: Some(timestamp(created)),
-        modified_ts: Some(timestamp(modified)),
-        external_id: external_id.map(ExternalId::into_string),
+        link: step.link.map_or_else(String::new, |link| link.to_string()),
+        etag,
+        account_id: step.account.into_string(),
+        r_data: json::object(step.r_data).fields,
+        dirty_record: row.dirty,
+        created_ts: Some(timestamp(row.created)),
+        modified_ts: Some(timestamp(row.modified)),
+        external_id: content.external_id.map(ExternalId::into_string),
     }
 }
 
@@ -97,10 +63,9 @@ pub fn step_without_bodies(full: &Step) -> v1::Step {
 }
 
 /// The feedback of a step itself, which says whether it is linked.
-fn step_feedback(feedback: Feedback) -> v1::FeedbackConfig {
-    let linked = Some(feedback.linked);
+fn feedback(feedback: Feedback) -> v1::FeedbackConfig {
     v1::FeedbackConfig {
-        linked,
+        linked: Some(feedback.linked),
         ..config(feedback)
     }
 }
@@ -115,39 +80,29 @@ pub fn source_feedback(mut feedback: Feedback) -> v1::FeedbackConfig {
 
 /// The feedback of a translation, which has no `linked`.
 fn config(feedback: Feedback) -> v1::FeedbackConfig {
-    let Feedback {
-        name,
-        linked: _,
-        values,
-    } = feedback;
     v1::FeedbackConfig {
-        name: name.into_string(),
+        name: feedback.name.into_string(),
         r#type: TYPE_ENUM.to_owned(),
         linked: None,
-        values: values.into_iter().map(value).collect(),
+        values: feedback.values.into_iter().map(value).collect(),
     }
 }
 
 fn value(value: FeedbackValue) -> v1::FeedbackValue {
-    let FeedbackValue { key, value, link } = value;
+    let link = value.link;
     v1::FeedbackValue {
-        key: key.into_string(),
-        value: value.into_string(),
+        key: value.key.into_string(),
+        value: value.value.into_string(),
         link: link.map_or_else(String::new, |link| link.to_string()),
         task_json: None,
     }
 }
 
 fn looping(looping: Looping) -> v1::Looping {
-    let Looping {
-        alias,
-        array,
-        iterations,
-    } = looping;
     v1::Looping {
-        alias: alias.into_string(),
-        array: array.map(|json| json::value(json.0)),
-        iterations: iterations.map(|json| json::value(json.0)),
+        alias: looping.alias.into_string(),
+        array: looping.array.map(|json| json::value(json.0)),
+        iterations: looping.iterations.map(|json| json::value(json.0)),
     }
 }
 
@@ -156,18 +111,11 @@ fn tags(list: Vec<Tag>) -> Vec<String> {
 }
 
 fn translation(row: StepTranslation) -> v1::StepTranslation {
-    let StepTranslation {
-        title,
-        body,
-        instructions,
-        feedback,
-        locked,
-    } = row;
     v1::StepTranslation {
-        title: title.map(|title| title.into_string()),
-        body: body.map(|body| body.into_string()),
-        instructions: json::instructions(instructions),
-        feedback_config: feedback.map(config).into_iter().collect(),
-        locked: Some(locked),
+        title: row.title.map(|title| title.into_string()),
+        body: row.body.map(|body| body.into_string()),
+        instructions: json::instructions(row.instructions),
+        feedback_config: row.feedback.map(config).into_iter().collect(),
+        locked: Some(row.locked),
     }
 }

@@ -8,9 +8,7 @@ use crate::{
         Error, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{
-            CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep, UpdatedFields,
-        },
+        decide::{CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep},
         etag::ExpectedEtag,
         ids::StepId,
         order::Insertion,
@@ -33,11 +31,7 @@ impl Account {
             .await
     }
 
-    pub async fn update_step<E: UpdatedFields<Step, New = NewStep>>(
-        &self,
-        update: Arc<UpdateStep<E>>,
-        mode: WriteMode,
-    ) -> Result<Step> {
+    pub async fn update_step(&self, update: Arc<UpdateStep>, mode: WriteMode) -> Result<Step> {
         self.write(update, mode).await
     }
 
@@ -93,7 +87,7 @@ async fn insertion(
     ))
 }
 
-impl<E: UpdatedFields<Step, New = NewStep>> Operation for Arc<UpdateStep<E>> {
+impl Operation for Arc<UpdateStep> {
     type Answer = Step;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
 

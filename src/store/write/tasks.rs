@@ -10,7 +10,7 @@ use crate::{
         Error, Precondition, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, UpdatedFields, create_task},
+        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task},
         ids::{StepId, TaskId},
         task::{NewTask, Published, Task},
     },
@@ -32,11 +32,7 @@ impl Account {
         self.write_idempotent(CreateTask(new), mode, retry).await
     }
 
-    pub async fn update_task<E: UpdatedFields<Task, New = NewTask>>(
-        &self,
-        update: Arc<UpdateTask<E>>,
-        mode: WriteMode,
-    ) -> Result<Task> {
+    pub async fn update_task(&self, update: Arc<UpdateTask>, mode: WriteMode) -> Result<Task> {
         self.write(update, mode).await
     }
 
@@ -58,7 +54,7 @@ impl Operation for CreateTask {
     }
 }
 
-impl<E: UpdatedFields<Task, New = NewTask>> Operation for Arc<UpdateTask<E>> {
+impl Operation for Arc<UpdateTask> {
     type Answer = Task;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
 

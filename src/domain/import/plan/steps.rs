@@ -144,7 +144,7 @@ impl<'a> Planner<'a> {
         if parent.existing.is_some() {
             self.ignore_difference(document.task, parent.id, path, "task");
         }
-        let Some(new) = self.accept(document.fields.decode(before)) else {
+        let Some(new) = self.accept(document.fields.decode(before, None)) else {
             self.check_documents(&document.values);
             let before = before?;
             parent.keep_managed_tasks(before);

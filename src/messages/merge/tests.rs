@@ -3,11 +3,15 @@ use std::slice::from_ref;
 use proptest::{collection::vec, option, prelude::*};
 
 use super::*;
-use crate::domain::compare::{FieldDifference, ManagedDifference, TaskDifference};
+use crate::{
+    messages::{
+        compare::{ManagedDifference, TaskDifference, compare_whole as compare},
+        managed_documents::managed_documents_mut,
+    },
+    proto::v1::{FeedbackConfig, FeedbackValue, StepTranslation, Task, TaskTranslation},
+};
 
-type Guide = ComparedTask<u8>;
-
-/// A change of a guide. Steps, fields and managed tasks that do not exist leave it as it is.
+/// A change of a guide. Steps and managed tasks that do not exist leave it as it is.
 #[derive(Clone, Debug)]
 enum Edit {
     OfTask(usize, Option<u8>),
@@ -38,7 +42,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     vec(edit, 0..5)
 }
 
-fn guide() -> impl Strategy<Value = Guide> {
+fn guide() -> impl Strategy<Value = TaskDocument> {
     vec(edits(), 3).prop_map(|edits| {
         let first = (0..5).map(|id| Edit::Added(id, id));
         let managed = [0, 1].map(|id| Edit::Managed(id, 0, Some(1)));
@@ -47,136 +51,174 @@ fn guide() -> impl Strategy<Value = Guide> {
     })
 }
 
-fn empty(guid: &str) -> Guide {
-    ComparedTask {
-        guid: guid.to_owned(),
-        fields: Vec::new(),
+fn empty(guid: &str) -> TaskDocument {
+    TaskDocument {
+        task: Some(Task {
+            guid: guid.to_owned(),
+            ..Task::default()
+        }),
         steps: Vec::new(),
     }
 }
 
-fn with_edits(guide: &Guide, edits: &[Edit]) -> Guide {
+fn guid_of(guide: &TaskDocument) -> &str {
+    guide.task.as_ref().map_or("", |task| &task.guid)
+}
+
+/// A step with three values, which manage no tasks.
+fn empty_step(guid: String) -> Step {
+    let value = |key: i32| FeedbackValue {
+        key: key.to_string(),
+        ..FeedbackValue::default()
+    };
+    let config = FeedbackConfig {
+        values: (0..3).map(value).collect(),
+        ..FeedbackConfig::default()
+    };
+    Step {
+        guid,
+        feedback_config: vec![config],
+        ..Step::default()
+    }
+}
+
+fn with_edits(guide: &TaskDocument, edits: &[Edit]) -> TaskDocument {
     let mut guide = guide.clone();
     edits.iter().for_each(|edit| apply(&mut guide, edit));
     guide
 }
 
-fn apply(guide: &mut Guide, edit: &Edit) {
-    let found = |guide: &Guide, id: &usize| {
-        let guid = format!("{}/{id}", guide.guid);
-        guide.steps.iter().position(|step| step.guid == guid)
+fn apply(guide: &mut TaskDocument, edit: &Edit) {
+    let own = guid_of(guide).to_owned();
+    let steps = &mut guide.steps;
+    let found = |steps: &[Step], id: &usize| {
+        let guid = format!("{own}/{id}");
+        steps.iter().position(|step| step.guid == guid)
     };
     match edit {
-        Edit::OfTask(name, value) => set(&mut guide.fields, *name, *value),
+        Edit::OfTask(name, value) => set_of_task(guide, *name, *value),
         Edit::OfStep(id, name, value) => {
-            if let Some(index) = found(guide, id) {
-                set(&mut guide.steps[index].fields, *name, *value);
+            if let Some(index) = found(steps, id) {
+                set_of_step(&mut steps[index], *name, *value);
             }
         }
-        Edit::Added(id, place) if found(guide, id).is_none() => {
-            let step = ComparedStep {
-                guid: format!("{}/{id}", guide.guid),
-                fields: Vec::new(),
-                managed: Vec::new(),
-            };
-            guide.steps.insert((*place).min(guide.steps.len()), step);
+        Edit::Added(id, place) if found(steps, id).is_none() => {
+            let step = empty_step(format!("{own}/{id}"));
+            steps.insert((*place).min(steps.len()), step);
         }
         Edit::Added(..) => {}
         Edit::Deleted(id) => {
-            let index = found(guide, id);
-            index.map(|index| guide.steps.remove(index));
+            let index = found(steps, id);
+            index.map(|index| steps.remove(index));
         }
         Edit::Moved(id, place) => {
-            if let Some(index) = found(guide, id) {
-                let step = guide.steps.remove(index);
-                guide.steps.insert((*place).min(guide.steps.len()), step);
+            if let Some(index) = found(steps, id) {
+                let step = steps.remove(index);
+                steps.insert((*place).min(steps.len()), step);
             }
         }
         Edit::Managed(id, key, value) => {
-            if let Some(index) = found(guide, id) {
+            if let Some(index) = found(steps, id) {
                 let managed = value.map(|value| {
-                    let mut task = empty(&format!("{}/{id}/{key}", guide.guid));
-                    set(&mut task.fields, 0, Some(value));
-                    task
+                    let mut task = empty(&format!("{own}/{id}/{key}"));
+                    set_of_task(&mut task, 0, Some(value));
+                    Box::new(task)
                 });
-                set(&mut guide.steps[index].managed, *key, managed);
+                steps[index].feedback_config[0].values[*key].task_json = managed;
             }
         }
         Edit::InManaged(id, key, edit) => {
-            if let Some(index) = found(guide, id) {
-                let managed = guide.steps[index].managed.iter_mut();
-                let task = managed
-                    .into_iter()
-                    .find(|(name, _)| *name == key.to_string());
-                task.into_iter().for_each(|(_, task)| apply(task, edit));
+            if let Some(index) = found(steps, id) {
+                let value = &mut steps[index].feedback_config[0].values[*key];
+                value
+                    .task_json
+                    .iter_mut()
+                    .for_each(|task| apply(task, edit));
             }
         }
     }
 }
 
-fn set<T>(named: &mut Vec<(String, T)>, name: usize, value: Option<T>) {
-    let name = name.to_string();
-    named.retain(|(other, _)| *other != name);
-    named.extend(value.map(|value| (name, value)));
+fn set_of_task(guide: &mut TaskDocument, name: usize, value: Option<u8>) {
+    let task = guide.task.as_mut().expect("a task");
+    let text = value.map(|value| value.to_string());
+    match name {
+        0 => task.name = text.unwrap_or_default(),
+        1 => task.external_id = text,
+        _ => {
+            let translation = TaskTranslation {
+                name: text,
+                locked: None,
+            };
+            let translations = value.map(|_| ("de".to_owned(), translation));
+            task.translations = translations.into_iter().collect();
+        }
+    }
 }
 
-fn is_same(one: &Guide, two: &Guide) -> bool {
+fn set_of_step(step: &mut Step, name: usize, value: Option<u8>) {
+    let text = value.map(|value| value.to_string());
+    match name {
+        0 => step.title = text.unwrap_or_default(),
+        1 => step.tags = text.into_iter().collect(),
+        _ => {
+            let translation = StepTranslation {
+                title: text,
+                ..StepTranslation::default()
+            };
+            let translations = value.map(|_| ("de".to_owned(), translation));
+            step.translations = translations.into_iter().collect();
+        }
+    }
+}
+
+fn is_same(one: &TaskDocument, two: &TaskDocument) -> bool {
     compare(one, two).is_empty()
 }
 
 /// Whether both differ in the order of their steps at most.
-fn is_same_up_to_order(one: &Guide, two: &Guide) -> bool {
+fn is_same_up_to_order(one: &TaskDocument, two: &TaskDocument) -> bool {
     let mut sorted = [one.clone(), two.clone()];
     sorted.iter_mut().for_each(sort);
     is_same(&sorted[0], &sorted[1])
 }
 
-fn sort(guide: &mut Guide) {
+fn sort(guide: &mut TaskDocument) {
     guide.steps.sort_by(|one, two| one.guid.cmp(&two.guid));
     let steps = guide.steps.iter_mut();
-    let managed = steps.flat_map(|step| &mut step.managed);
-    managed.for_each(|(_, task)| sort(task));
+    steps.flat_map(managed_documents_mut).for_each(sort);
 }
 
 /// Whether a merge has every change from `base` to `side` but for places: each of these becomes
 /// none when it is made again.
-fn has_changes(base: &Guide, side: &Guide, merged: &Guide) -> bool {
-    let has_fields = |changes: &[FieldDifference<'_, u8>], merged: &[(String, u8)]| {
-        changes.iter().all(|change| {
-            let found = merged.iter().find(|(path, _)| path == change.path);
-            found.map(|(_, value)| value) == change.target
-        })
-    };
+fn has_changes(base: &TaskDocument, side: &TaskDocument, merged: &TaskDocument) -> bool {
     let difference = compare(base, side);
-    has_fields(&difference.fields, &merged.fields)
+    let missing = changed_fields(&TASK, side.task.as_ref(), merged.task.as_ref());
+    difference.fields.iter().all(|path| !missing.contains(path))
         && difference.steps.iter().all(|change| {
-            let before = change.base.map(|index| &base.steps[index]);
-            let after = change.target.map(|index| &side.steps[index]);
+            let [before, after] = [change.base, change.target].map(|it| it.map(|(_, step)| step));
             let guid = &after.or(before).expect("a step").guid;
             let found = merged.steps.iter().find(|step| step.guid == *guid);
-            match (before, after, found) {
-                (_, None, found) => found.is_none(),
-                (None, Some(after), Some(found)) => {
-                    has_fields(&compare_fields(&[], &after.fields), &found.fields)
-                }
-                (Some(before), Some(after), Some(found)) => {
-                    let task = |step: &ComparedStep<u8>, key: &str| {
-                        let task = step.managed.iter().find(|(name, _)| name == key);
-                        task.map_or_else(|| empty(""), |(_, task)| task.clone())
-                    };
-                    let keys = change.managed.iter().map(|(key, _)| *key);
-                    has_fields(&change.fields, &found.fields)
-                        && keys.into_iter().all(|key| {
-                            has_changes(&task(before, key), &task(after, key), &task(found, key))
-                        })
-                }
-                (_, Some(_), None) => false,
-            }
+            let (Some(after), Some(found)) = (after, found) else {
+                return after.is_none() && found.is_none();
+            };
+            let missing =
+                changed_fields(&STEP, Some(&*own_fields(after)), Some(&*own_fields(found)));
+            let fields = match before {
+                Some(_) => change.fields.clone(),
+                None => changed_fields(&STEP, None, Some(after)),
+            };
+            let task = |step, key: &str| managed_document(step, key).unwrap_or(&NO_GUIDE);
+            fields.iter().all(|path| !missing.contains(path))
+                && change.managed.iter().all(|(key, _)| {
+                    let former = before.map_or(&NO_GUIDE, |before| task(before, key));
+                    has_changes(former, task(after, key), task(found, key))
+                })
         })
 }
 
 /// The ids of steps that `base` and `side` have in another order, or that one of them lacks.
-fn reordered<'g>(base: &'g Guide, side: &'g Guide) -> BTreeSet<&'g str> {
+fn reordered<'g>(base: &'g TaskDocument, side: &'g TaskDocument) -> BTreeSet<&'g str> {
     let steps = changes(&base.steps, &side.steps).into_iter();
     let reordered = steps.filter(|(_, it)| it.moved || it.base.is_none() || it.target.is_none());
     reordered.map(|(guid, _)| guid).collect()
@@ -210,7 +252,7 @@ proptest! {
             prop_assert!(has_changes(&base, &theirs, &merged), "theirs: {merged:?}");
             // What ours leaves in its place has the order of theirs.
             let elsewhere = reordered(&base, &ours);
-            let order = |guide: &Guide| {
+            let order = |guide: &TaskDocument| {
                 let guids = guide.steps.iter().map(|step| step.guid.clone());
                 let left = guids.filter(|guid| !elsewhere.contains(guid.as_str()));
                 left.collect::<Vec<String>>()
@@ -244,34 +286,38 @@ proptest! {
     #[test]
     fn any_guides_can_be_merged(guides in vec(vec((0..4_u8, 0..3_u8), 0..7), 3)) {
         let guides = guides.iter().map(|steps| {
-            let steps = steps.iter().map(|(id, value)| ComparedStep {
-                guid: id.to_string(),
-                fields: vec![("a".to_owned(), *value), ("a".to_owned(), *id)],
-                managed: vec![("k".to_owned(), empty("m")), ("k".to_owned(), empty("n"))],
+            let steps = steps.iter().map(|(id, value)| {
+                let mut step = empty_step(id.to_string());
+                set_of_step(&mut step, 0, Some(*value));
+                for (value, name) in step.feedback_config[0].values.iter_mut().zip(["m", "n"]) {
+                    value.key = "k".to_owned();
+                    value.task_json = Some(Box::new(empty(name)));
+                }
+                step
             });
-            ComparedTask { steps: steps.collect(), ..empty("") }
+            TaskDocument { steps: steps.collect(), ..empty("") }
         });
-        let guides: Vec<Guide> = guides.collect();
+        let guides: Vec<TaskDocument> = guides.collect();
         let _ = merge(&guides[0], &guides[1], &guides[2]);
     }
 }
 
 /// Whether the steps are the same, in the same order, at every depth.
-fn keeps_order(difference: &TaskDifference<'_, u8>) -> bool {
+fn keeps_order(difference: &TaskDifference<'_>) -> bool {
     difference.steps.iter().all(|step| {
         let is_in_place = step.base.is_some() && step.target.is_some() && !step.moved;
         is_in_place
             && step.managed.iter().all(|(_, managed)| match managed {
                 ManagedDifference::Changed(task) => keeps_order(task),
-                ManagedDifference::Added | ManagedDifference::Removed => true,
+                ManagedDifference::Added(..) | ManagedDifference::Removed(..) => true,
             })
     })
 }
 
 /// A conflict on one line; of a task itself with its id.
 fn line(conflict: &Conflict<'_>) -> String {
-    let subject = match conflict.subject {
-        ConflictSubject::Field(path) => path.to_owned(),
+    let subject = match &conflict.subject {
+        ConflictSubject::Field(path) => path.to_string(),
         ConflictSubject::Place => "place".to_owned(),
         ConflictSubject::Deleted => "deleted".to_owned(),
         ConflictSubject::Managed(key) => format!("managed {key}"),
@@ -301,12 +347,12 @@ fn what_both_change_differently_is_a_conflict() {
     );
     let inner = |edit| InManaged(1, 0, Box::new(edit));
     for (ours, theirs, conflicts) in [
-        (OfTask(0, Some(2)), OfTask(0, Some(3)), vec![" 0"]),
-        (OfTask(0, None), OfTask(0, Some(3)), vec![" 0"]),
-        (OfTask(1, Some(2)), OfTask(1, Some(3)), vec![" 1"]),
-        (OfTask(0, Some(2)), OfTask(0, None), vec![" 0"]),
+        (OfTask(0, Some(2)), OfTask(0, Some(3)), vec![" name"]),
+        (OfTask(0, None), OfTask(0, Some(3)), vec![" name"]),
+        (OfTask(1, Some(2)), OfTask(1, Some(3)), vec![" external_id"]),
+        (OfTask(0, Some(2)), OfTask(0, None), vec![" name"]),
         (OfTask(0, Some(2)), OfTask(1, Some(3)), vec![]),
-        (OfStep(1, 0, Some(2)), OfStep(1, 0, None), vec!["/1 0"]),
+        (OfStep(1, 0, Some(2)), OfStep(1, 0, None), vec!["/1 title"]),
         (OfStep(1, 0, Some(2)), OfStep(0, 0, Some(2)), vec![]),
         (Deleted(1), OfStep(1, 0, Some(2)), vec!["/1 deleted"]),
         (OfStep(1, 0, Some(2)), Deleted(1), vec!["/1 deleted"]),
@@ -322,7 +368,7 @@ fn what_both_change_differently_is_a_conflict() {
         (
             inner(OfTask(0, Some(2))),
             inner(OfTask(0, Some(3))),
-            vec!["/1/0 0"],
+            vec!["/1/0 name"],
         ),
         (
             inner(OfTask(0, Some(2))),

@@ -1,0 +1,431 @@
+//! The differences between two guides, in the fields that an import honors.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use prost::Message;
+use serde_json::Value;
+
+use super::{
+    fields::{FieldUse, ResourceFields, STEP, TASK, TRANSLATIONS},
+    managed_documents::{managed_document, managed_documents, values, values_mut},
+    mask::MapEntry,
+    sent_fields::UNMANAGED_ONLY,
+    wire,
+};
+use crate::proto::v1::{FeedbackValue, Step, StepType, TaskDocument};
+
+/// A field of a task or step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldPath {
+    /// The key of the translation that has the field.
+    pub language: Option<String>,
+    pub name: &'static str,
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.language {
+            Some(language) => write!(f, "{TRANSLATIONS}[\"{language}\"].{}", self.name),
+            None => f.write_str(self.name),
+        }
+    }
+}
+
+impl FieldPath {
+    /// The value of the field in the JSON of its task or step.
+    pub fn value<'j>(&self, json: &'j Value) -> Option<&'j Value> {
+        match &self.language {
+            Some(language) => json.get(TRANSLATIONS)?.get(language)?.get(self.name),
+            None => json.get(self.name),
+        }
+    }
+}
+
+/// The differences between two tasks.
+#[derive(Debug)]
+pub struct TaskDifference<'g> {
+    pub base: &'g TaskDocument,
+    pub target: &'g TaskDocument,
+    pub fields: Vec<FieldPath>,
+    /// The steps that differ, in the order of the target. One that it lacks stands behind its
+    /// former predecessor.
+    pub steps: Vec<StepDifference<'g>>,
+}
+
+/// A step that differs.
+#[derive(Debug)]
+pub struct StepDifference<'g> {
+    /// Its index and itself in the base; `None` if it is added.
+    pub base: Option<(usize, &'g Step)>,
+    /// The same in the target; `None` if it is removed.
+    pub target: Option<(usize, &'g Step)>,
+    /// Whether its place among the steps of both guides is another one: it is not in their
+    /// longest common subsequence. Of equally long ones that with the earliest steps of the base
+    /// counts.
+    pub moved: bool,
+    /// The fields that differ, if both guides have the step.
+    pub fields: Vec<FieldPath>,
+    /// The managed tasks that differ, by the keys of their values, if both guides have the step.
+    pub managed: Vec<(&'g str, ManagedDifference<'g>)>,
+}
+
+/// How the tasks differ that a value manages.
+#[derive(Debug)]
+pub enum ManagedDifference<'g> {
+    /// Only the target has one.
+    Added(&'g FeedbackValue, &'g TaskDocument),
+    /// Only the base has one.
+    Removed(&'g FeedbackValue, &'g TaskDocument),
+    /// Both have one.
+    Changed(TaskDifference<'g>),
+}
+
+impl TaskDifference<'_> {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.steps.is_empty()
+    }
+}
+
+impl StepDifference<'_> {
+    fn is_empty(&self) -> bool {
+        let is_in_both = self.base.is_some() && self.target.is_some();
+        is_in_both && !self.moved && self.fields.is_empty() && self.managed.is_empty()
+    }
+}
+
+/// What makes `target` of `base`, without what a task that is managed in `target` takes from its
+/// answer.
+pub fn compare<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> TaskDifference<'g> {
+    let mut difference = compare_whole(base, target);
+    let task = target.task.as_ref();
+    if task.is_some_and(|task| !task.parent_guid.is_empty()) {
+        let fields = &mut difference.fields;
+        fields.retain(|it| it.language.is_some() || !UNMANAGED_ONLY.contains(&it.name));
+    }
+    difference
+}
+
+/// What makes `target` of `base`.
+pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> TaskDifference<'g> {
+    TaskDifference {
+        base,
+        target,
+        fields: changed_fields(&TASK, base.task.as_ref(), target.task.as_ref()),
+        steps: compare_steps(&base.steps, &target.steps),
+    }
+}
+
+/// A field as it is encoded, which a list is several times, by what fields are sorted by: those of
+/// translations last.
+type EncodedFields<'a> = BTreeMap<(Option<&'a str>, u32, &'static str), Vec<&'a [u8]>>;
+
+/// The fields in which two tasks or steps differ: those that an import honors, and those of
+/// translations one by one.
+pub fn changed_fields<M: Message>(
+    resource: &'static ResourceFields,
+    base: Option<&M>,
+    target: Option<&M>,
+) -> Vec<FieldPath> {
+    let [base, target] = [base, target].map(|it| it.map(M::encode_to_vec).unwrap_or_default());
+    if base == target {
+        return Vec::new();
+    }
+    let [base, target] = [&base, &target].map(|bytes| honored(resource, bytes));
+    let changed = base
+        .iter()
+        .filter(|(key, value)| target.get(key) != Some(value));
+    let added = target.iter().filter(|(key, _)| !base.contains_key(key));
+    let fields = changed
+        .chain(added)
+        .map(|((language, _, name), _)| FieldPath {
+            language: language.map(str::to_owned),
+            name,
+        });
+    fields.collect()
+}
+
+fn honored<'a>(resource: &'static ResourceFields, message: &'a [u8]) -> EncodedFields<'a> {
+    let mut honored = EncodedFields::new();
+    for field in wire::fields(message).unwrap_or_default() {
+        if field.number == resource.translations {
+            let Some((language, texts)) = MapEntry::split(field.content) else {
+                continue;
+            };
+            for text in wire::fields(texts).unwrap_or_default() {
+                if let Some(name) = resource.translation.get(&text.number) {
+                    let texts = honored.entry((Some(language), 0, name)).or_default();
+                    texts.push(text.whole);
+                }
+            }
+        } else if let Some((name, FieldUse::Honored)) = resource.get(field.number) {
+            let values = honored.entry((None, field.number, name)).or_default();
+            values.push(field.whole);
+        }
+    }
+    honored
+}
+
+/// The step without managed tasks, which are compared apart, and without what follows from other
+/// tasks.
+pub fn own_fields(step: &Step) -> Cow<'_, Step> {
+    let mut own = Cow::Borrowed(step);
+    if values(step).any(|value| value.task_json.is_some() || !value.link.is_empty()) {
+        for value in values_mut(own.to_mut()) {
+            value.task_json = None;
+            value.link.clear();
+        }
+    }
+    if step.r#type() == StepType::Subtask && !step.title.is_empty() {
+        own.to_mut().title.clear();
+    }
+    own
+}
+
+/// What makes the steps `target` of those of `base`. Steps are matched by their ids.
+pub fn compare_steps<'g>(base: &'g [Step], target: &'g [Step]) -> Vec<StepDifference<'g>> {
+    let base: Vec<(usize, &Step)> = base.iter().enumerate().collect();
+    let in_base: BTreeMap<&str, (usize, &Step)> =
+        base.iter().map(|it| (it.1.guid.as_str(), *it)).collect();
+    let pairs = target
+        .iter()
+        .map(|step| in_base.get(step.guid.as_str()).copied());
+    let pairs: Vec<Option<(usize, &Step)>> = pairs.collect();
+    let common: Vec<usize> = pairs.iter().flatten().map(|(index, _)| *index).collect();
+    let unmoved: BTreeSet<usize> = longest_increasing(&common).into_iter().collect();
+    let common: BTreeSet<usize> = common.into_iter().collect();
+    // The removed steps by the index of the step of both guides that they stand behind.
+    let mut removed: BTreeMap<Option<usize>, Vec<StepDifference<'g>>> = BTreeMap::new();
+    let mut predecessor = None;
+    for (index, step) in base {
+        if common.contains(&index) {
+            predecessor = Some(index);
+            continue;
+        }
+        removed
+            .entry(predecessor)
+            .or_default()
+            .push(StepDifference {
+                base: Some((index, step)),
+                target: None,
+                moved: false,
+                fields: Vec::new(),
+                managed: Vec::new(),
+            });
+    }
+    let mut differences = removed.remove(&None).unwrap_or_default();
+    for (target, base) in target.iter().enumerate().zip(pairs) {
+        let place = base.map(|(index, _)| index);
+        let (fields, managed) = base.map_or_else(Default::default, |(_, base)| {
+            let [before, after] = [base, target.1].map(own_fields);
+            let fields = changed_fields(&STEP, Some(&*before), Some(&*after));
+            (fields, compare_managed(base, target.1))
+        });
+        differences.push(StepDifference {
+            base,
+            target: Some(target),
+            moved: place.is_some_and(|place| !unmoved.contains(&place)),
+            fields,
+            managed,
+        });
+        if place.is_some() {
+            differences.extend(removed.remove(&place).unwrap_or_default());
+        }
+    }
+    differences.retain(|step| !step.is_empty());
+    differences
+}
+
+fn compare_managed<'g>(base: &'g Step, target: &'g Step) -> Vec<(&'g str, ManagedDifference<'g>)> {
+    let compared = managed_documents(target).filter_map(|(value, after)| {
+        let difference = match managed_document(base, &value.key) {
+            None => ManagedDifference::Added(value, after),
+            Some(before) => {
+                let difference = compare_whole(before, after);
+                ManagedDifference::Changed(Some(difference).filter(|it| !it.is_empty())?)
+            }
+        };
+        Some((value.key.as_str(), difference))
+    });
+    let removed = managed_documents(base).filter_map(|(value, before)| {
+        let is_gone = managed_document(target, &value.key).is_none();
+        is_gone.then_some((
+            value.key.as_str(),
+            ManagedDifference::Removed(value, before),
+        ))
+    });
+    compared.chain(removed).collect()
+}
+
+/// The longest increasing subsequence of a list of different numbers; of equally long ones the
+/// one with the smallest numbers at every place.
+fn longest_increasing(list: &[usize]) -> Vec<usize> {
+    // `ends[n]` is the index of the smallest element that ends a subsequence of n + 1 elements.
+    let mut ends: Vec<usize> = Vec::new();
+    // For each element, the index of the one before it in the longest subsequence it ends.
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(list.len());
+    for (index, number) in list.iter().enumerate() {
+        let length = ends.partition_point(|end| list.get(*end) < Some(number));
+        before.push(length.checked_sub(1).and_then(|at| ends.get(at).copied()));
+        match ends.get_mut(length) {
+            Some(end) => *end = index,
+            None => ends.push(index),
+        }
+    }
+    let mut longest = Vec::with_capacity(ends.len());
+    let mut next = ends.last().copied();
+    while let Some(index) = next {
+        longest.extend(list.get(index));
+        next = before.get(index).copied().flatten();
+    }
+    longest.reverse();
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, sample::subsequence};
+
+    use super::*;
+    use crate::proto::v1::{FeedbackConfig, StepTranslation};
+
+    fn guide(steps: &[usize]) -> TaskDocument {
+        let step = |id: &usize| Step {
+            guid: id.to_string(),
+            ..Step::default()
+        };
+        TaskDocument {
+            task: None,
+            steps: steps.iter().map(step).collect(),
+        }
+    }
+
+    #[test]
+    fn steps_are_added_removed_and_moved() {
+        // What stands in each guide, and the ids of the added, removed and moved steps in order.
+        for (base, target, expected) in [
+            (&[][..], &[][..], &[][..]),
+            (&[0, 1, 2], &[0, 1, 2], &[]),
+            (&[0, 1], &[0, 2, 1], &["+2"]),
+            (&[0, 1, 2], &[0, 2, 3], &["-1", "+3"]),
+            (&[0, 1, 2, 3], &[3], &["-0", "-1", "-2"]),
+            (&[0, 1, 2], &[1, 2, 0], &["~0"]),
+            // Of equally long subsequences, the one with step 0 counts.
+            (&[0, 1], &[1, 0], &["~1"]),
+            (&[0, 1, 2, 3], &[2, 3, 0, 1], &["~2", "~3"]),
+            (&[0, 1, 2], &[2, 0], &["~2", "-1"]),
+        ] {
+            let (base, target) = (guide(base), guide(target));
+            let difference = compare(&base, &target);
+            let shown = difference.steps.iter().map(|step| {
+                let kind = match (step.base, step.target) {
+                    (Some(_), None) => '-',
+                    (None, _) => '+',
+                    (Some(_), Some(_)) => '~',
+                };
+                let (_, step) = step.target.or(step.base).expect("a step");
+                format!("{kind}{}", step.guid)
+            });
+            let shown: Vec<String> = shown.collect();
+            assert_eq!(shown, expected, "{base:?} {target:?}");
+        }
+    }
+
+    #[test]
+    fn fields_and_managed_tasks_are_compared() {
+        let with = |step: Step, managed: &[(&str, TaskDocument)]| {
+            let values = ["a", "b", "c", "d"].map(|key| {
+                let found = managed.iter().find(|(it, _)| *it == key);
+                FeedbackValue {
+                    key: key.to_owned(),
+                    task_json: found.map(|(_, guide)| Box::new(guide.clone())),
+                    ..FeedbackValue::default()
+                }
+            });
+            let config = FeedbackConfig {
+                values: values.into(),
+                ..FeedbackConfig::default()
+            };
+            TaskDocument {
+                task: None,
+                steps: vec![Step {
+                    feedback_config: vec![config],
+                    ..step
+                }],
+            }
+        };
+        let german = |title: &str| {
+            let translation = StepTranslation {
+                title: Some(title.to_owned()),
+                ..StepTranslation::default()
+            };
+            [("de".to_owned(), translation)].into()
+        };
+        let base = with(
+            Step {
+                title: "same".to_owned(),
+                body: Some("one".to_owned()),
+                tags: vec!["gone".to_owned()],
+                translations: german("eins"),
+                ..Step::default()
+            },
+            &[("a", guide(&[])), ("b", guide(&[])), ("c", guide(&[]))],
+        );
+        let target = with(
+            Step {
+                title: "same".to_owned(),
+                body: Some("other".to_owned()),
+                external_id: Some("new".to_owned()),
+                translations: german("zwei"),
+                ..Step::default()
+            },
+            &[("a", guide(&[7])), ("c", guide(&[])), ("d", guide(&[]))],
+        );
+        let difference = compare(&base, &target);
+        let step = &difference.steps[0];
+        let paths: Vec<String> = step.fields.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            paths,
+            ["body", "tags", "translations[\"de\"].title", "external_id"]
+        );
+        let managed = step
+            .managed
+            .iter()
+            .map(|(key, difference)| match difference {
+                ManagedDifference::Added(..) => format!("+{key}"),
+                ManagedDifference::Removed(..) => format!("-{key}"),
+                ManagedDifference::Changed(task) => format!("{key} {}", task.steps.len()),
+            });
+        let managed: Vec<String> = managed.collect();
+        assert_eq!(managed, ["a 1", "+d", "-b"]);
+        assert!(compare(&target, &target).is_empty());
+    }
+
+    /// All increasing subsequences of the greatest length.
+    fn longest(list: &[usize]) -> Vec<Vec<usize>> {
+        let all = (0..1_u32 << list.len()).map(|chosen| {
+            let chosen = list
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| chosen >> at & 1 == 1);
+            chosen.map(|(_, number)| *number).collect::<Vec<usize>>()
+        });
+        let all: Vec<_> = all.filter(|it| it.is_sorted()).collect();
+        let length = all.iter().map(Vec::len).max().unwrap_or_default();
+        all.into_iter().filter(|it| it.len() == length).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_longest_subsequence_with_the_earliest_steps_is_kept(
+            list in subsequence((0..9).collect::<Vec<usize>>(), 0..=9).prop_shuffle(),
+        ) {
+            let earliest = longest(&list).into_iter().min().unwrap_or_default();
+            prop_assert_eq!(longest_increasing(&list), earliest);
+        }
+    }
+}

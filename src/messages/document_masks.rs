@@ -1,0 +1,92 @@
+//! The masks of a document.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use prost_types::FieldMask;
+
+use super::{
+    fields::{FieldUse, STEP, TASK},
+    mask::{MAX_MASK_PATHS, Mask},
+};
+use crate::domain::{
+    import::AbsentFields,
+    violation::{Reason, Violations},
+};
+
+/// The masks of the tasks and steps of a document.
+#[derive(Debug)]
+pub struct DocumentMasks {
+    pub task: Arc<Mask>,
+    pub step: Arc<Mask>,
+    /// Whether a question is cleared that the document leaves out.
+    pub reset_question: bool,
+}
+
+impl DocumentMasks {
+    /// The masks of documents without `reset_fields`.
+    pub fn new(absent: AbsentFields) -> Self {
+        Self::resetting(absent, BTreeSet::new(), BTreeSet::new())
+    }
+
+    /// Reads `reset_fields` of a request: paths such as `task.roles` and `steps.dependencies`.
+    pub fn read(
+        absent: AbsentFields,
+        reset: Option<FieldMask>,
+        violations: &mut Violations,
+    ) -> Self {
+        let FieldMask { paths } = reset.unwrap_or_default();
+        let mut field = violations.at("reset_fields");
+        if absent == AbsentFields::Reset && !paths.is_empty() {
+            let description = "must be empty with ABSENT_FIELDS_RESET, which resets all fields";
+            field.refuse(Reason::FieldInvalid, description);
+            return Self::new(absent);
+        }
+        let mut list = field.field("paths");
+        let (mut task, mut step) = (BTreeSet::new(), BTreeSet::new());
+        if list.at_most(paths.len(), MAX_MASK_PATHS) {
+            for (index, path) in paths.iter().enumerate() {
+                let (fields, reset, name) = match path.split_once('.') {
+                    Some(("task", name)) => (&TASK, &mut task, name),
+                    Some(("steps", name)) => (&STEP, &mut step, name),
+                    _ => {
+                        let description = "must be `task.` or `steps.` and the name of a field";
+                        list.index(index)
+                            .refuse(Reason::MaskPathUnknown, description);
+                        continue;
+                    }
+                };
+                match fields.find(name) {
+                    Some((_, name, FieldUse::Honored)) => {
+                        reset.insert(name);
+                    }
+                    Some(_) => {
+                        let description = "is not changed by an import, so it cannot be reset";
+                        list.index(index).refuse(Reason::FieldInvalid, description);
+                    }
+                    None => {
+                        let description = format!(
+                            "names no field; it may be one of {}",
+                            fields.honored().join(", ")
+                        );
+                        list.index(index)
+                            .refuse(Reason::MaskPathUnknown, description);
+                    }
+                }
+            }
+        }
+        Self::resetting(absent, task, step)
+    }
+
+    fn resetting(
+        absent: AbsentFields,
+        task: BTreeSet<&'static str>,
+        step: BTreeSet<&'static str>,
+    ) -> Self {
+        let step = Mask::for_document(absent, step, &STEP);
+        Self {
+            reset_question: step.selects("feedback_config", || false),
+            step: Arc::new(step),
+            task: Arc::new(Mask::for_document(absent, task, &TASK)),
+        }
+    }
+}

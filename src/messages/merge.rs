@@ -1,0 +1,283 @@
+//! The merge of two guides that were made from the same one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost::Message;
+
+use super::{
+    compare::{
+        FieldPath, StepDifference, changed_fields, compare_steps, compare_whole, own_fields,
+    },
+    fields::{ResourceFields, STEP, TASK},
+    managed_documents::{managed_document, managed_documents, values, values_mut},
+    mask::Mask,
+};
+use crate::proto::v1::{Step, TaskDocument};
+
+/// What both guides have changed, and differently.
+#[derive(Debug)]
+pub struct Conflict<'g> {
+    /// The id of the task in the base.
+    pub task: &'g str,
+    /// The id of the step; empty for the task itself.
+    pub step: &'g str,
+    pub subject: ConflictSubject<'g>,
+}
+
+/// What both guides have changed.
+#[derive(Clone, Debug)]
+pub enum ConflictSubject<'g> {
+    Field(FieldPath),
+    /// The place of the step among the others.
+    Place,
+    /// The step itself: one guide lacks it, and the other one has changed it.
+    Deleted,
+    /// The task that the value with this key manages: one guide lacks it, and the other one has
+    /// changed it.
+    Managed(&'g str),
+    /// Two tasks that the value with this key manages: both guides have added one.
+    BothManaged(&'g str),
+}
+
+/// Makes the changes from `base` to `ours` on `theirs`: the result is a document that an import
+/// accepts. What is not merged, such as types, is that of `theirs`, or else of `ours`.
+///
+/// Steps keep the order of `theirs`. Those that `ours` has added or moved stand behind the step
+/// that they follow in `ours`, or if that is gone, behind the nearest step before it that remains. The
+/// same change on both sides is no conflict; a deletion conflicts with every change.
+pub fn merge<'g>(
+    base: &'g TaskDocument,
+    ours: &'g TaskDocument,
+    theirs: &'g TaskDocument,
+) -> Result<TaskDocument, Vec<Conflict<'g>>> {
+    let mut conflicts = Vec::new();
+    let merged = merge_guides(base, ours, theirs, &mut conflicts);
+    match conflicts.is_empty() {
+        true => Ok(merged),
+        false => Err(conflicts),
+    }
+}
+
+/// Merges guides; a conflict is listed, and leaves what theirs has.
+fn merge_guides<'g>(
+    base: &'g TaskDocument,
+    ours: &'g TaskDocument,
+    theirs: &'g TaskDocument,
+    conflicts: &mut Vec<Conflict<'g>>,
+) -> TaskDocument {
+    let [former, mine, other] = [base, ours, theirs].map(|guide| guide.task.as_ref());
+    let mut merger = Merger {
+        task: former.map_or("", |task| &task.guid),
+        step: "",
+        conflicts,
+    };
+    let mut task = merger.fields(&TASK, former, mine, other);
+    task.translations.retain(|_, it| *it != Default::default());
+    TaskDocument {
+        task: Some(task),
+        steps: merger.steps(&base.steps, &ours.steps, &theirs.steps),
+    }
+}
+
+/// In place of a guide that does not exist.
+static NO_GUIDE: TaskDocument = TaskDocument {
+    task: None,
+    steps: Vec::new(),
+};
+
+struct Merger<'g, 'c> {
+    task: &'g str,
+    step: &'g str,
+    conflicts: &'c mut Vec<Conflict<'g>>,
+}
+
+impl<'g> Merger<'g, '_> {
+    fn add(&mut self, subject: ConflictSubject<'g>) {
+        self.conflicts.push(Conflict {
+            task: self.task,
+            step: self.step,
+            subject,
+        });
+    }
+
+    fn fields<M: Message + Default>(
+        &mut self,
+        resource: &'static ResourceFields,
+        base: Option<&M>,
+        ours: Option<&M>,
+        theirs: Option<&M>,
+    ) -> M {
+        let mut by_ours = changed_fields(resource, base, ours);
+        let by_theirs = changed_fields(resource, base, theirs);
+        let differing = changed_fields(resource, ours, theirs);
+        let by_both = by_ours.extract_if(.., |path| by_theirs.contains(path));
+        for path in by_both.filter(|path| differing.contains(path)) {
+            self.add(ConflictSubject::Field(path));
+        }
+        let mask = Mask::for_fields(resource, &by_ours);
+        let encoded = |message: Option<&M>| message.map(M::encode_to_vec).unwrap_or_default();
+        let merged = mask.apply(&encoded(theirs.or(ours)), &encoded(ours), &[]);
+        // What was just encoded can be decoded.
+        let merged = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
+        merged.unwrap_or_default()
+    }
+
+    fn steps(&mut self, base: &'g [Step], ours: &'g [Step], theirs: &'g [Step]) -> Vec<Step> {
+        let (by_ours, by_theirs) = (changes(base, ours), changes(base, theirs));
+        let [in_base, in_ours, in_theirs] = [base, ours, theirs].map(indexes);
+        // Those that ours has moved or added. They are placed behind the others.
+        let mut placed: BTreeMap<&str, Step> = BTreeMap::new();
+        let mut fixed = Vec::new();
+        for (index, other) in theirs.iter().enumerate() {
+            let guid = other.guid.as_str();
+            self.step = guid;
+            let change = by_ours.get(guid);
+            if change.is_some_and(|change| change.target.is_none()) {
+                if by_theirs.contains_key(guid) {
+                    self.add(ConflictSubject::Deleted);
+                }
+                continue;
+            }
+            let [former, mine] = [(&in_base, base), (&in_ours, ours)]
+                .map(|(indexes, steps)| indexes.get(guid).and_then(|index| steps.get(*index)));
+            let merged = self.step(former, mine, Some(other));
+            let is_moved = |changes: &Changes<'g>| changes.get(guid).is_some_and(|it| it.moved);
+            if is_moved(&by_ours) {
+                if !is_moved(&by_theirs) {
+                    placed.insert(guid, merged);
+                    continue;
+                }
+                let before = in_ours.get(guid).and_then(|index| ours.get(..*index));
+                let before_ours = last_in(before.unwrap_or_default(), &in_theirs);
+                let before_theirs = last_in(theirs.get(..index).unwrap_or_default(), &in_ours);
+                if before_ours != before_theirs {
+                    self.add(ConflictSubject::Place);
+                }
+            }
+            fixed.push(merged);
+        }
+        for (guid, change) in &by_ours {
+            let Some((_, mine)) = change.target.filter(|_| !in_theirs.contains_key(guid)) else {
+                continue;
+            };
+            self.step = guid;
+            match change.base {
+                None => {
+                    placed.insert(guid, self.step(None, Some(mine), None));
+                }
+                Some(_) => self.add(ConflictSubject::Deleted),
+            }
+        }
+        self.step = "";
+        place(fixed, placed, ours)
+    }
+
+    /// A step that at least one side has. The base lacks a step that a side has added.
+    fn step(
+        &mut self,
+        base: Option<&'g Step>,
+        ours: Option<&'g Step>,
+        theirs: Option<&'g Step>,
+    ) -> Step {
+        let own = [base, ours, theirs].map(|step| step.map(own_fields));
+        let [former, mine, other] = own.each_ref().map(|it| it.as_deref());
+        let mut step = self.fields(&STEP, former, mine, other);
+        step.translations.retain(|_, it| *it != Default::default());
+        let mut managed = self.managed([base, ours, theirs]);
+        for value in values_mut(&mut step) {
+            let both = [theirs, ours].into_iter().flatten().flat_map(values);
+            let mut same = both.filter(|it| it.key == value.key);
+            let linked = same.find(|it| !it.link.is_empty());
+            value.link = linked.map(|it| it.link.clone()).unwrap_or_default();
+            value.task_json = managed.remove(value.key.as_str()).map(Box::new);
+        }
+        step
+    }
+
+    /// The managed tasks of a step by the keys of their values.
+    fn managed(&mut self, steps: [Option<&'g Step>; 3]) -> BTreeMap<&'g str, TaskDocument> {
+        let [_, ours, theirs] = steps;
+        let both = [theirs, ours].into_iter().flatten();
+        let keys = both
+            .flat_map(managed_documents)
+            .map(|(value, _)| value.key.as_str());
+        let mut seen = BTreeSet::new();
+        let keys: Vec<&str> = keys.filter(|key| seen.insert(*key)).collect();
+        let mut merged = BTreeMap::new();
+        for key in keys {
+            let [former, mine, other] = steps.map(|step| managed_document(step?, key));
+            match (former, mine, other) {
+                (None, Some(mine), Some(other)) if !compare_whole(mine, other).is_empty() => {
+                    self.add(ConflictSubject::BothManaged(key));
+                }
+                (Some(former), None, Some(kept)) | (Some(former), Some(kept), None) => {
+                    if !compare_whole(former, kept).is_empty() {
+                        self.add(ConflictSubject::Managed(key));
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let [former, mine, other] = match (former, mine, other) {
+                // It is that of theirs, also if the two are in conflict.
+                (None, Some(_), Some(other)) => [None, None, Some(other)],
+                guides => guides.into(),
+            }
+            .map(|guide| guide.unwrap_or(&NO_GUIDE));
+            merged.insert(key, merge_guides(former, mine, other, self.conflicts));
+        }
+        merged
+    }
+}
+
+/// The changes of steps by their ids.
+type Changes<'g> = BTreeMap<&'g str, StepDifference<'g>>;
+
+fn changes<'g>(base: &'g [Step], target: &'g [Step]) -> Changes<'g> {
+    let changes = compare_steps(base, target).into_iter();
+    let by_guid = changes.filter_map(|change| {
+        let (_, step) = change.target.or(change.base)?;
+        Some((step.guid.as_str(), change))
+    });
+    by_guid.collect()
+}
+
+fn indexes(steps: &[Step]) -> BTreeMap<&str, usize> {
+    let steps = steps.iter().enumerate();
+    steps
+        .map(|(index, step)| (step.guid.as_str(), index))
+        .collect()
+}
+
+/// The last of the steps that the other guide has, too.
+fn last_in<'g>(steps: &'g [Step], other: &BTreeMap<&str, usize>) -> Option<&'g str> {
+    let guids = steps.iter().rev().map(|step| step.guid.as_str());
+    guids.into_iter().find(|guid| other.contains_key(guid))
+}
+
+/// Puts each of the placed steps behind the fixed step that it follows in ours.
+fn place(fixed: Vec<Step>, mut placed: BTreeMap<&str, Step>, ours: &[Step]) -> Vec<Step> {
+    let is_fixed: BTreeSet<&str> = fixed.iter().map(|step| step.guid.as_str()).collect();
+    let mut steps = Vec::new();
+    let mut followers: BTreeMap<&str, Vec<Step>> = BTreeMap::new();
+    let mut predecessor = None;
+    for guid in ours.iter().map(|step| step.guid.as_str()) {
+        if is_fixed.contains(guid) {
+            predecessor = Some(guid);
+        } else if let Some(step) = placed.remove(guid) {
+            match predecessor {
+                None => steps.push(step),
+                Some(fixed) => followers.entry(fixed).or_default().push(step),
+            }
+        }
+    }
+    for step in fixed {
+        let behind = followers.remove(step.guid.as_str());
+        steps.push(step);
+        steps.extend(behind.unwrap_or_default());
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests;
