@@ -5,7 +5,10 @@
 //! if the collector is slow or away; OpenTelemetry logs why. Attributes hold what a log line may
 //! hold, and no content of guides.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    env,
+    time::{Duration, SystemTime},
+};
 
 use http::Uri;
 use opentelemetry::{
@@ -18,7 +21,8 @@ use opentelemetry::{
 use opentelemetry_otlp::WithTonicConfig;
 use opentelemetry_sdk::{
     Resource,
-    trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider, Span},
+    resource::EnvResourceDetector,
+    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider, Span},
 };
 use tokio::{
     task::spawn_blocking,
@@ -72,16 +76,18 @@ impl Traces {
         let processor = BatchSpanProcessor::builder(exporter)
             .with_batch_config(config)
             .build();
+        // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over these.
         let resource = Resource::builder_empty()
             .with_attributes([
                 KeyValue::new("service.name", env!("CARGO_PKG_NAME")),
                 KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
             ])
+            .with_detector(Box::new(EnvResourceDetector::new()))
+            .with_attributes(service_name())
             .build();
         let provider = SdkTracerProvider::builder()
             .with_span_processor(processor)
-            // The caller decides what is sampled.
-            .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOn)))
+            // OTEL_TRACES_SAMPLER decides what is sampled; by default the caller does.
             .with_resource(resource)
             .build();
         let tracer = provider.tracer(env!("CARGO_PKG_NAME"));
@@ -102,6 +108,13 @@ impl Traces {
             warn!("the last traces were not exported");
         }
     }
+}
+
+/// The name of the service in `OTEL_SERVICE_NAME`.
+fn service_name() -> Option<KeyValue> {
+    let name = env::var("OTEL_SERVICE_NAME").ok();
+    name.filter(|name| !name.is_empty())
+        .map(|name| KeyValue::new("service.name", name))
 }
 
 fn exporter(endpoint: &Uri) -> Result<opentelemetry_otlp::SpanExporter, String> {

@@ -62,6 +62,26 @@ async fn a_call_is_a_span_of_its_callers_trace() {
     server.shut_down().await;
 }
 
+#[tokio::test]
+async fn the_standard_variables_name_the_service_and_choose_what_is_sampled() {
+    let mut collector = Collector::start();
+    let settings = sending_to(&collector.url(), "sqlite::memory:")
+        .set("OTEL_SERVICE_NAME", "guides")
+        .set("OTEL_TRACES_SAMPLER", "parentbased_always_off");
+    let server = TestServer::start(settings).await;
+    let client = server.client();
+    client.given_task(task("one")).await;
+    let sampled = client.with_metadata("traceparent", &parent("01"));
+    sampled.given_task(task("two")).await;
+    let spans = collector.spans_of(CREATE, 1).await;
+    assert_eq!(hex(&spans[0].trace_id), TRACE);
+    for request in collector.requests() {
+        let resource = request.resource_spans[0].resource.clone().expect("it");
+        assert_eq!(attributes(&resource.attributes)["service.name"], "guides");
+    }
+    server.shut_down().await;
+}
+
 /// Labels of a metric.
 type Labels = &'static [(&'static str, &'static str)];
 
