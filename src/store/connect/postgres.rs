@@ -73,7 +73,7 @@ pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, Open
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
         .map_err(|err| connect_error(url, &options, &err))?;
     let refusals = Refusals::default();
-    let pool = pool(options.clone(), max_connections, &refusals);
+    let pool = pool(options, max_connections, &refusals);
     Ok(Pools {
         writer: pool.clone(),
         reader: pool.clone(),
@@ -81,13 +81,13 @@ pub async fn open(url: &PostgresUrl, max_connections: u32) -> Result<Pools, Open
         max_writes: (max_connections as usize).saturating_sub(1).max(1),
         refusals,
         probe: HealthProbe::Postgres {
-            options: Box::new(options),
+            url: url.clone(),
             pool,
         },
     })
 }
 
-fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
+pub fn options(url: &PostgresUrl) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url.for_the_driver()).map_err(|_| {
         OpenError::WrongSetting(
             "EXPERTISE_DATABASE_URL is not a valid PostgreSQL URL: check its port and its \

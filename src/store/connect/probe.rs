@@ -9,13 +9,14 @@ use std::{
 };
 
 use sea_orm::DatabaseConnection;
-use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+use sqlx::{Connection, PgConnection};
 use tokio::time::timeout;
 
 use super::{
     connect_failure::{NO_ANSWER, connect_failure},
-    page_key,
+    page_key, postgres,
 };
+use crate::config::PostgresUrl;
 
 /// How long the database may take to answer.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,7 +29,7 @@ pub enum HealthProbe {
     Postgres {
         pool: DatabaseConnection,
         /// For a new connection, when the pool does not answer.
-        options: Box<PgConnectOptions>,
+        url: PostgresUrl,
     },
     /// A pool only for checks and the file, or the only connection of an in-memory database.
     Sqlite {
@@ -42,7 +43,7 @@ impl HealthProbe {
     pub async fn check(&self) -> Result<(), Cow<'static, str>> {
         let check = async {
             match self {
-                Self::Postgres { pool, options } => check_postgres(pool, options).await,
+                Self::Postgres { pool, url } => check_postgres(pool, url).await,
                 Self::Sqlite { pool, file } => {
                     if let Some(file) = file
                         && file.is_replaced().await
@@ -61,21 +62,28 @@ impl HealthProbe {
 }
 
 /// A new connection tells why the pool does not answer: calls use all of its connections, or the
-/// database accepts none.
+/// database accepts none. For it, the password file is read again, and the pool uses what it has now.
 async fn check_postgres(
     pool: &DatabaseConnection,
-    options: &PgConnectOptions,
+    url: &PostgresUrl,
 ) -> Result<(), Cow<'static, str>> {
     if let Ok(Ok(_)) = timeout(CHECK_TIMEOUT / 2, page_key(pool)).await {
         return Ok(());
     }
+    let options = postgres::options(url).map_err(|err| err.to_string())?;
     let connect = async {
-        let mut connection = PgConnection::connect_with(options).await?;
+        let mut connection = PgConnection::connect_with(&options).await?;
         connection.ping().await?;
         connection.close().await
     };
-    let connected = connect.await;
-    connected.map_err(|err| connect_failure(options, &err).why)
+    match connect.await {
+        Ok(()) => {
+            pool.get_postgres_connection_pool()
+                .set_connect_options(options);
+            Ok(())
+        }
+        Err(err) => Err(connect_failure(&options, &err).why),
+    }
 }
 
 pub struct OpenedFile {
