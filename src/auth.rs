@@ -1,11 +1,14 @@
 //! Authentication: the credentials of a call become its [`Caller`]. Nothing else in the
 //! service knows where an account comes from.
 
+mod claims;
 mod crypto;
 mod header;
 mod jwt;
 mod keys;
 mod sign;
+
+use std::borrow::Cow;
 
 use http::HeaderMap;
 
@@ -73,14 +76,14 @@ impl Authenticator {
     }
 }
 
-/// Why credentials are refused. The text names the metadata and what is wrong, and never
-/// repeats a value.
+/// Why credentials are refused. The text names the metadata or claim and what is wrong, and
+/// repeats no value but times.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
     /// There are no credentials.
     #[error("{0}")]
-    Missing(&'static str),
+    Missing(Cow<'static, str>),
     /// The credentials are not accepted.
     #[error("{0}")]
-    Invalid(&'static str),
+    Invalid(Cow<'static, str>),
 }

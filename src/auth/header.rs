@@ -16,21 +16,23 @@ const MISSPELLING_DISTANCE: usize = 1;
 /// it names, without it every scope. A misspelt `x-scopes` is refused.
 pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
     let account = single(headers, ACCOUNT_HEADER)
-        .map_err(|()| Rejection::Invalid("x-account-id must be sent once"))?
-        .ok_or(Rejection::Missing(
-            "x-account-id must name the account: send it as metadata, such as `x-account-id: demo`",
-        ))?;
-    let account = text(account).and_then(AccountId::parse).ok_or({
-        Rejection::Invalid("x-account-id must be 1 to 64 characters of A-Z a-z 0-9 . _ : -")
-    })?;
+        .map_err(|()| invalid("x-account-id must be sent once"))?
+        .ok_or_else(|| {
+            let message = "x-account-id must name the account: send it as metadata, such as \
+                           `x-account-id: demo`";
+            Rejection::Missing(message.into())
+        })?;
+    let account = text(account)
+        .and_then(AccountId::parse)
+        .ok_or_else(|| invalid("x-account-id must be 1 to 64 characters of A-Z a-z 0-9 . _ : -"))?;
     let subject = match single(headers, SUBJECT_HEADER) {
         Ok(None) => Some(""),
         Ok(Some(value)) => text(value).filter(|subject| subject.len() <= Subject::MAX_BYTES),
         Err(()) => None,
     };
-    let subject = subject.ok_or(Rejection::Invalid(
-        "x-subject must be sent once at most, as 256 printable ASCII characters at most",
-    ))?;
+    let subject = subject.ok_or_else(|| {
+        invalid("x-subject must be sent once at most, as 256 printable ASCII characters at most")
+    })?;
     Ok(Caller {
         account,
         subject: subject.to_owned(),
@@ -41,11 +43,11 @@ pub(super) fn authenticate(headers: &HeaderMap) -> Result<Caller, Rejection> {
 fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     // Two lists are refused, as the second could add scopes to the first.
     let scopes = single(headers, SCOPES_HEADER)
-        .map_err(|()| Rejection::Invalid("x-scopes must be sent once at most"))?;
+        .map_err(|()| invalid("x-scopes must be sent once at most"))?;
     let Some(scopes) = scopes else {
         // A caller whose scopes were meant to be limited must not have all of them.
         return match headers.keys().any(is_misspelt_scopes) {
-            true => Err(Rejection::Invalid(
+            true => Err(invalid(
                 "the metadata have no x-scopes, but a name that differs from it in one character, \
                  such as x-scope: send x-scopes",
             )),
@@ -54,7 +56,11 @@ fn scopes(headers: &HeaderMap) -> Result<Vec<Scope>, Rejection> {
     };
     text(scopes)
         .map(Scope::parse_list)
-        .ok_or(Rejection::Invalid("x-scopes must be printable ASCII"))
+        .ok_or_else(|| invalid("x-scopes must be printable ASCII"))
+}
+
+fn invalid(message: &'static str) -> Rejection {
+    Rejection::Invalid(message.into())
 }
 
 fn is_misspelt_scopes(name: &HeaderName) -> bool {

@@ -40,25 +40,25 @@ pub struct KeyError {
 
 impl KeyError {
     fn new(source: &KeySource, reason: ReadError) -> Self {
-        const SECRET: &str = "a file of mode 600 with a secret of 32 bytes at least";
-        const KEY: &str = "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519";
-        const KEY_SET: &str = "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA";
-        let (setting, expected) = match source {
-            KeySource::Secret(_) => ("EXPERTISE_JWT_SECRET", SECRET),
-            KeySource::SecretFile(_) => ("EXPERTISE_JWT_SECRET_FILE", SECRET),
-            KeySource::PublicKeyFile(_) => ("EXPERTISE_JWT_PUBLIC_KEY_FILE", KEY),
-            KeySource::KeySetFile(_) => ("EXPERTISE_JWT_JWKS_FILE", KEY_SET),
-            KeySource::KeySetUrl(_) => ("EXPERTISE_JWT_JWKS_URL", KEY_SET),
+        let expected = match source {
+            KeySource::Secret(_) | KeySource::SecretFile(_) => {
+                "a file of mode 600 with a secret of 32 bytes at least"
+            }
+            KeySource::PublicKeyFile(_) => {
+                "a public key in PEM: RSA of 2048 to 8192 bits, P-256 or Ed25519"
+            }
+            KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => {
+                "a JSON Web Key Set with public keys for RS256, ES256 or EdDSA"
+            }
         };
         let is_file = !matches!(source, KeySource::KeySetUrl(_));
-        let problem = match is_file || matches!(reason, ReadError::Content(_)) {
-            true => format!("it must be {expected}"),
-            false => "it cannot be fetched".to_owned(),
-        };
         Self {
-            setting,
-            location: location(source),
-            problem,
+            setting: source.setting(),
+            location: source.location(),
+            problem: match is_file || matches!(reason, ReadError::Content(_)) {
+                true => format!("it must be {expected}"),
+                false => "it cannot be fetched".to_owned(),
+            },
             reason,
             is_file,
         }
@@ -72,8 +72,8 @@ impl KeyError {
 
 /// The secret in the file of `EXPERTISE_JWT_SECRET_FILE`.
 pub(super) fn secret_of_file(path: &Path) -> Result<SigningSecret, KeyError> {
-    let source = || KeySource::SecretFile(path.to_owned());
-    read::secret_file(path).map_err(|reason| KeyError::new(&source(), reason))
+    read::secret_file(path)
+        .map_err(|reason| KeyError::new(&KeySource::SecretFile(path.to_owned()), reason))
 }
 
 /// A key and the only algorithm that it is for.
@@ -81,15 +81,6 @@ pub(super) fn secret_of_file(path: &Path) -> Result<SigningSecret, KeyError> {
 pub(super) struct Key {
     pub algorithm: Algorithm,
     pub decoding: DecodingKey,
-}
-
-impl Key {
-    fn secret(secret: &SigningSecret) -> Self {
-        Self {
-            algorithm: Algorithm::HS256,
-            decoding: DecodingKey::from_secret(secret.as_bytes()),
-        }
-    }
 }
 
 /// When the current keys were read, and from what.
@@ -113,6 +104,13 @@ enum KeySet {
 }
 
 impl KeySet {
+    fn from_secret(secret: &SigningSecret) -> Self {
+        Self::One(Arc::new(Key {
+            algorithm: Algorithm::HS256,
+            decoding: DecodingKey::from_secret(secret.as_bytes()),
+        }))
+    }
+
     /// Whether there is a key with this id, for any algorithm.
     fn has_id(&self, id: &str) -> bool {
         match self {
@@ -163,14 +161,14 @@ impl Source for KeyReader {
 
     fn log_change(&self, keys: &KeySet) {
         info!(
-            location = location(&self.0),
+            location = self.0.location(),
             keys = keys.len(),
             "the keys have changed"
         );
     }
 
     fn log_failure(&self, error: &ReadError) {
-        warn!(location = location(&self.0), %error, "the keys were not read: the old ones stay");
+        warn!(location = self.0.location(), %error, "the keys were not read: the old ones stay");
     }
 }
 
@@ -218,16 +216,21 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The file or URL of the keys.
-fn location(source: &KeySource) -> String {
-    match source {
-        KeySource::Secret(_) => String::new(),
-        KeySource::SecretFile(path)
-        | KeySource::PublicKeyFile(path)
-        | KeySource::KeySetFile(path) => path.display().to_string(),
-        KeySource::KeySetUrl(url) => url.to_string(),
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn debug_output_never_shows_a_secret() {
+        let secret = SigningSecret::new("hush, these are 32 bytes or more").expect("32 bytes");
+        let keys = KeySet::from_secret(&secret);
+        for shown in [format!("{secret:?}"), format!("{keys:?}")] {
+            assert!(
+                !shown.contains("hush") && !shown.contains("104, 117"),
+                "{shown}"
+            );
+        }
     }
 }
-
-#[cfg(test)]
-mod tests;

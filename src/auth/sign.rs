@@ -6,7 +6,6 @@ use std::{
 };
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
-use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
 use serde::Serialize;
 
 use super::{KeyError, SigningKey, TokenGrant, TokenSigning, crypto, keys};
@@ -18,7 +17,6 @@ const PRIVATE_KEY_FILE: &str = "--private-key-file";
 /// Why no token was signed. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
-    /// The clock of this machine is before 1970.
     #[error("the clock of this machine is before 1970: set it")]
     Clock,
     /// The file of the secret cannot be used.
@@ -68,39 +66,36 @@ pub fn sign(signing: &TokenSigning, grant: &TokenGrant) -> Result<String, SignEr
         exp: now.saturating_add(grant.expires.as_secs()),
     };
     crypto::install();
-    let (algorithm, key) = match &signing.key {
-        SigningKey::Secret(secret) => (
-            Algorithm::HS256,
-            EncodingKey::from_secret(secret.as_bytes()),
-        ),
-        SigningKey::SecretFile(path) => {
-            let secret = keys::secret_of_file(path)?;
-            let key = EncodingKey::from_secret(secret.as_bytes());
-            (Algorithm::HS256, key)
-        }
-        SigningKey::PrivateKeyFile(path) => private_key(path)?,
+    let with_secret = |secret: &[u8]| {
+        let key = EncodingKey::from_secret(secret);
+        encode(&Header::new(Algorithm::HS256), &claims, &key).map_err(|_| SignError::Encoding)
     };
-    encode(&Header::new(algorithm), &claims, &key).map_err(|_| SignError::Encoding)
+    match &signing.key {
+        SigningKey::Secret(secret) => with_secret(secret.as_bytes()),
+        SigningKey::SecretFile(path) => with_secret(keys::secret_of_file(path)?.as_bytes()),
+        SigningKey::PrivateKeyFile(path) => sign_with_file(path, &claims),
+    }
 }
 
-/// A private key, and the algorithm of its type.
-fn private_key(path: &Path) -> Result<(Algorithm, EncodingKey), PemError> {
+/// Signs by the algorithm of the key's type. Some keys are refused only when they sign.
+fn sign_with_file(path: &Path, claims: &SignedClaims<'_>) -> Result<String, SignError> {
     let text = pem::key(path, PRIVATE_KEY_FILE)?;
-    let key = PrivateKeyDer::from_pem_slice(&text).ok();
-    let algorithm = key.as_ref().and_then(crypto::algorithm_of);
-    let (Some(key), Some(algorithm)) = (key, algorithm) else {
-        return Err(PemError {
+    let keys = [
+        (Algorithm::RS256, EncodingKey::from_rsa_pem(&text)),
+        (Algorithm::ES256, EncodingKey::from_ec_pem(&text)),
+        (Algorithm::EdDSA, EncodingKey::from_ed_pem(&text)),
+    ];
+    let mut signed = keys
+        .into_iter()
+        .filter_map(|(algorithm, key)| encode(&Header::new(algorithm), claims, &key.ok()?).ok());
+    signed.next().ok_or_else(|| {
+        SignError::PrivateKey(PemError {
             setting: PRIVATE_KEY_FILE.to_owned(),
             path: path.display().to_string(),
             expected: "a private key in PEM",
-            reason: "its key is not RSA (2048 bits or more), P-256 or Ed25519".to_owned(),
-        });
-    };
-    let der = key.secret_der();
-    let key = match algorithm {
-        Algorithm::RS256 => EncodingKey::from_rsa_der(der),
-        Algorithm::ES256 => EncodingKey::from_ec_der(der),
-        _ => EncodingKey::from_ed_der(der),
-    };
-    Ok((algorithm, key))
+            reason: "its key is not RSA (2048 bits or more), P-256 or Ed25519 in PKCS #8, as \
+                     `openssl pkcs8 -topk8 -nocrypt` writes it"
+                .to_owned(),
+        })
+    })
 }

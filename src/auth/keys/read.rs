@@ -5,14 +5,13 @@ use std::{
     fs::File,
     io::{self, Read},
     path::Path,
-    sync::Arc,
     time::Duration,
 };
 
 use http::{StatusCode, Uri, header::ACCEPT};
 
 use super::{
-    Key, KeySet,
+    KeySet,
     parse::{self, KeyFormatError},
 };
 use crate::{
@@ -64,10 +63,8 @@ pub(super) async fn keys(source: &KeySource) -> Result<(KeySet, Vec<u8>), ReadEr
         KeySource::KeySetUrl(url) => fetch(url).await?,
     };
     let keys = match source {
-        KeySource::Secret(secret) => Ok(KeySet::One(Arc::new(Key::secret(secret)))),
-        KeySource::SecretFile(_) => {
-            secret(&text).map(|secret| KeySet::One(Arc::new(Key::secret(&secret))))
-        }
+        KeySource::Secret(secret) => Ok(KeySet::from_secret(secret)),
+        KeySource::SecretFile(_) => secret(&text).map(|secret| KeySet::from_secret(&secret)),
         KeySource::PublicKeyFile(_) => parse::public_key(&text),
         KeySource::KeySetFile(_) | KeySource::KeySetUrl(_) => parse::key_set(&text),
     };

@@ -34,8 +34,8 @@ pub async fn authenticate(
     };
     match result {
         Some(Ok(caller)) => Ok(caller),
-        Some(Err(Rejection::Missing(what))) => Err(status::credentials_missing(what)),
-        Some(Err(Rejection::Invalid(what))) => Err(status::credentials_invalid(what)),
+        Some(Err(Rejection::Missing(what))) => Err(status::credentials_missing(&what)),
+        Some(Err(Rejection::Invalid(what))) => Err(status::credentials_invalid(&what)),
         None => Err(status::deadline_exceeded(scope, deadline.source)),
     }
 }

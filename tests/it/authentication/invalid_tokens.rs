@@ -1,4 +1,5 @@
-//! Tokens that are refused, all with the same error.
+//! Tokens that are refused: without a valid signature all with the same error, else with the claim
+//! that is wrong.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::stream;
@@ -28,41 +29,121 @@ fn base64(text: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// Invalid claims for tokens with a valid signature.
-fn claims_that_are_wrong() -> Vec<(&'static str, Value)> {
+/// Invalid claims for tokens with a valid signature, and a part of what is said about them.
+fn claims_that_are_wrong() -> Vec<(&'static str, Value, &'static str)> {
+    const AUD: &str = "it must be \"expertise\", or a list with it";
+    const ISS: &str = "it must be \"https://issuer.test\"";
+    const EXP: &str = "it must be a number of seconds since 1970";
+    const SUB: &str = "it must be 1 to 256 bytes without control characters";
+    const ACCOUNT: &str = "it must be 1 to 64 characters of A-Z a-z 0-9 . _ : -";
+    let text_exp = json!((now() + 3600).to_string());
     vec![
-        ("another audience", but("aud", json!("another"))),
-        ("other audiences", but("aud", json!(["another", "third"]))),
-        ("no audience", without("aud")),
-        ("null audience", but("aud", Value::Null)),
-        ("numeric audience", but("aud", json!(7))),
-        ("another issuer", but("iss", json!("https://issuer.tes"))),
-        ("issuers", but("iss", json!([ISSUER]))),
-        ("no issuer", without("iss")),
-        ("no exp", without("exp")),
-        ("string exp", but("exp", json!((now() + 3600).to_string()))),
-        ("null exp", but("exp", Value::Null)),
-        ("negative exp", but("exp", json!(-1))),
-        ("boolean exp", but("exp", json!(true))),
-        ("expired", but("exp", json!(now() - 35))),
-        ("expired long ago", but("exp", json!(0))),
-        ("not yet valid", but("nbf", json!(now() + 50))),
-        ("not valid for long", but("nbf", json!(now() + 3600))),
-        ("string nbf", but("nbf", json!("0"))),
-        ("no sub", without("sub")),
-        ("empty sub", but("sub", json!(""))),
-        ("long sub", but("sub", json!("a".repeat(257)))),
-        ("sub of many bytes", but("sub", json!("ä".repeat(129)))),
-        ("sub of two lines", but("sub", json!("ann\nINFO"))),
-        ("numeric sub", but("sub", json!(7))),
-        ("no account", without("account_id")),
-        ("empty account", but("account_id", json!(""))),
-        ("long account", but("account_id", json!("a".repeat(65)))),
-        ("odd account", but("account_id", json!("4 2"))),
-        ("numeric account", but("account_id", json!(42))),
-        ("null account", but("account_id", Value::Null)),
-        ("scope list", but("scope", json!(["read"]))),
-        ("claims that are a list", json!(["read"])),
+        ("another audience", but("aud", json!("another")), AUD),
+        (
+            "other audiences",
+            but("aud", json!(["another", "third"])),
+            AUD,
+        ),
+        ("no audience", without("aud"), "`aud` is missing: "),
+        (
+            "null audience",
+            but("aud", Value::Null),
+            "`aud` is missing: ",
+        ),
+        (
+            "numeric audience",
+            but("aud", json!(7)),
+            "`aud` is not a string or a list",
+        ),
+        (
+            "mixed audiences",
+            but("aud", json!(["expertise", 7])),
+            "a list of strings: ",
+        ),
+        (
+            "another issuer",
+            but("iss", json!("https://issuer.tes")),
+            ISS,
+        ),
+        (
+            "issuers",
+            but("iss", json!([ISSUER])),
+            "`iss` is not a string: ",
+        ),
+        ("no issuer", without("iss"), "`iss` is missing: "),
+        ("no exp", without("exp"), "`exp` is missing: "),
+        ("string exp", but("exp", text_exp), EXP),
+        ("null exp", but("exp", Value::Null), "`exp` is missing: "),
+        ("negative exp", but("exp", json!(-1)), EXP),
+        ("boolean exp", but("exp", json!(true)), EXP),
+        (
+            "expired",
+            but("exp", json!(now() - 35)),
+            "the token expired at 20",
+        ),
+        (
+            "long ago",
+            but("exp", json!(0)),
+            "expired at 1970-01-01T00:00:00Z (`exp`)",
+        ),
+        (
+            "not yet valid",
+            but("nbf", json!(now() + 50)),
+            "is not valid before 20",
+        ),
+        (
+            "not for long",
+            but("nbf", json!(4_102_444_800_u64)),
+            "before 2100-01-01T00:00:00Z",
+        ),
+        ("never", but("nbf", json!(1e300)), "not valid before 1"),
+        (
+            "string nbf",
+            but("nbf", json!("0")),
+            "`nbf` is not a number: ",
+        ),
+        ("no sub", without("sub"), "`sub` is missing: "),
+        ("empty sub", but("sub", json!("")), SUB),
+        ("long sub", but("sub", json!("a".repeat(257))), SUB),
+        ("sub of many bytes", but("sub", json!("ä".repeat(129))), SUB),
+        ("sub of two lines", but("sub", json!("ann\nINFO")), SUB),
+        (
+            "numeric sub",
+            but("sub", json!(7)),
+            "`sub` is not a string: ",
+        ),
+        (
+            "no account",
+            without("account_id"),
+            "`account_id` is missing: ",
+        ),
+        ("empty account", but("account_id", json!("")), ACCOUNT),
+        (
+            "long account",
+            but("account_id", json!("a".repeat(65))),
+            ACCOUNT,
+        ),
+        ("odd account", but("account_id", json!("4 2")), ACCOUNT),
+        (
+            "numeric account",
+            but("account_id", json!(42)),
+            "`account_id` is not a string: ",
+        ),
+        (
+            "null account",
+            but("account_id", Value::Null),
+            "`account_id` is missing: ",
+        ),
+        (
+            "scope list",
+            but("scope", json!(["read"])),
+            "`scope` is not a string: ",
+        ),
+        (
+            "claims that are a list",
+            json!(["read"]),
+            "the claims must be a JSON object",
+        ),
     ]
 }
 
@@ -107,11 +188,6 @@ fn values_that_are_wrong() -> Vec<(&'static str, String)> {
     let (message, signature) = good.rsplit_once('.').expect("a signature");
     let (header, body) = message.split_once('.').expect("two parts");
     let none = base64(r#"{"alg":"none"}"#);
-    let twice = base64(format!(
-        r#"{{"account_id":"1",{}"#,
-        &claims().to_string()[1..]
-    ));
-    let twice = format!("{header}.{twice}");
     let other = base64(br#"{"account_id":"43"}"#);
     let long = signer.token(&but("pad", json!("a".repeat(16 * 1024))));
     vec![
@@ -125,7 +201,6 @@ fn values_that_are_wrong() -> Vec<(&'static str, String)> {
         ("none, unsigned", format!("Bearer {none}.{body}.")),
         ("none, signed", format!("Bearer {none}.{body}.{signature}")),
         ("altered", format!("Bearer {header}.{other}.{signature}")),
-        ("two accounts", format!("Bearer {}", resigned(&twice))),
         ("too long", format!("Bearer {long}")),
     ]
 }
@@ -150,7 +225,7 @@ async fn what_is_not_bearer_and_a_token_is_told_so() {
 }
 
 #[tokio::test]
-async fn every_token_that_is_not_accepted_gets_the_same_answer() {
+async fn every_token_without_a_valid_signature_gets_the_same_answer() {
     let server = TestServer::start(hs256()).await;
     let client = TokenClient::of(&server);
     let signer = Signer::hs256();
@@ -158,9 +233,6 @@ async fn every_token_that_is_not_accepted_gets_the_same_answer() {
 
     let mut forged = vec![("wrong key", format!("Bearer {wrong}"))];
     forged.extend(values_that_are_wrong());
-    for (name, claims) in claims_that_are_wrong() {
-        forged.push((name, format!("Bearer {}", signer.token(&claims))));
-    }
     for (name, header) in headers_that_are_wrong() {
         forged.push((
             name,
@@ -179,6 +251,35 @@ async fn every_token_that_is_not_accepted_gets_the_same_answer() {
     let twice = [("authorization", good.as_str()), ("authorization", &good)];
     assert_eq!(error_answer(client.list(&twice).await), expected, "twice");
     client.list(&twice[..1]).await.expect("it is accepted");
+}
+
+#[tokio::test]
+async fn a_wrong_claim_of_a_signed_token_is_named_with_what_is_expected() {
+    let server = TestServer::start(hs256()).await;
+    let client = TokenClient::of(&server);
+    let signer = Signer::hs256();
+    for (name, claims, message) in claims_that_are_wrong() {
+        let answer = error_answer(client.read(&signer.token(&claims)).await);
+        assert_eq!(answer.code, Code::Unauthenticated, "{name}");
+        assert_eq!(answer.reason, "CREDENTIALS_INVALID", "{name}");
+        let start = "authorization is not accepted: ";
+        let said = answer.message.strip_prefix(start).expect(&answer.message);
+        assert!(said.contains(message), "{name}: {said}");
+    }
+
+    let twice = format!(r#"{{"account_id":"1",{}"#, &claims().to_string()[1..]);
+    let header = base64(r#"{"alg":"HS256"}"#);
+    let twice = resigned(&format!("{header}.{}", base64(twice)));
+    let answer = error_answer(client.read(&twice).await);
+    assert!(answer.message.contains("each of them once"), "{answer:?}");
+
+    // The same claims with another signature are told nothing.
+    let other = Signer::secret(b"another secret of 32 bytes or more");
+    let refused = error_answer(client.read(&other.token(&claims())).await);
+    for (name, claims, _) in claims_that_are_wrong() {
+        let answer = error_answer(client.read(&other.token(&claims)).await);
+        assert_eq!(answer, refused, "{name}");
+    }
 }
 
 #[tokio::test]

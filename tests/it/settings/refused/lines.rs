@@ -88,6 +88,7 @@ token --account=42 --scope=read JWT_SECRET=hush-these-are-32-bytes-or-more-hush 
 token '--account=4 2' --scope=read
 token --account=42 --scope=raed
 token --account=42 --scope=
+token --account=42 '--scope=read	write'
 token --account=42 --scope=read --expires=1
 token --account=42 --scope=read --expires=0s
 token --account=42 --scope=read --subject=
