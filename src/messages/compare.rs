@@ -115,7 +115,7 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
     TaskDifference {
         base,
         target,
-        fields: changed_fields(&TASK, base.task.as_ref(), target.task.as_ref()),
+        fields: changed_fields(&TASK, &encoded_task(base), &encoded_task(target)),
         steps: compare_steps(&base.steps, &target.steps),
     }
 }
@@ -124,18 +124,17 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
 /// translations last.
 type EncodedFields<'a> = BTreeMap<(Option<&'a str>, u32, &'static str), Vec<&'a [u8]>>;
 
-/// The fields in which two tasks or steps differ: those that an import honors, and those of
+/// The fields in which two encoded tasks or steps differ: those that an import honors, and those of
 /// translations one by one.
-pub fn changed_fields<M: Message>(
+pub fn changed_fields(
     resource: &'static ResourceFields,
-    base: Option<&M>,
-    target: Option<&M>,
+    base: &[u8],
+    target: &[u8],
 ) -> Vec<FieldPath> {
-    let [base, target] = [base, target].map(|it| it.map(M::encode_to_vec).unwrap_or_default());
     if base == target {
         return Vec::new();
     }
-    let [base, target] = [&base, &target].map(|bytes| honored(resource, bytes));
+    let [base, target] = [base, target].map(|bytes| honored(resource, bytes));
     let changed = base
         .iter()
         .filter(|(key, value)| target.get(key) != Some(value));
@@ -168,6 +167,16 @@ fn honored<'a>(resource: &'static ResourceFields, message: &'a [u8]) -> EncodedF
         }
     }
     honored
+}
+
+pub fn encoded_task(guide: &TaskDocument) -> Vec<u8> {
+    let task = guide.task.as_ref();
+    task.map(Message::encode_to_vec).unwrap_or_default()
+}
+
+/// A step with its [`own_fields`].
+pub fn encoded_step(step: &Step) -> Vec<u8> {
+    own_fields(step).encode_to_vec()
 }
 
 /// The step without managed tasks, which are compared apart, and without what follows from other
@@ -221,8 +230,8 @@ pub fn compare_steps<'g>(base: &'g [Step], target: &'g [Step]) -> Vec<StepDiffer
     for (target, base) in target.iter().enumerate().zip(pairs) {
         let place = base.map(|(index, _)| index);
         let (fields, managed) = base.map_or_else(Default::default, |(_, base)| {
-            let [before, after] = [base, target.1].map(own_fields);
-            let fields = changed_fields(&STEP, Some(&*before), Some(&*after));
+            let [before, after] = [base, target.1].map(encoded_step);
+            let fields = changed_fields(&STEP, &before, &after);
             (fields, compare_managed(base, target.1))
         });
         differences.push(StepDifference {

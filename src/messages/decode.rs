@@ -1,8 +1,5 @@
-//! Converts messages to domain values.
-//!
-//! A conversion destructures its message, so that a new field of the contract
-//! does not compile until it has a meaning. It notes every violation and goes on;
-//! its result counts only when there is none.
+//! Converts messages to domain values. A conversion notes every violation and goes on; its result
+//! counts only when there is none.
 
 use crate::domain::{Result, etag::ExpectedEtag, violation::Violations};
 

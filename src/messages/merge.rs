@@ -6,13 +6,14 @@ use prost::Message;
 
 use super::{
     compare::{
-        FieldPath, StepDifference, changed_fields, compare_steps, compare_whole, own_fields,
+        FieldPath, StepDifference, changed_fields, compare_steps, compare_whole, encoded_step,
+        encoded_task,
     },
     fields::{ResourceFields, STEP, TASK},
     managed_documents::{managed_document, managed_documents, values, values_mut},
     mask::Mask,
 };
-use crate::proto::v1::{Step, TaskDocument};
+use crate::proto::v1::{Step, Task, TaskDocument};
 
 /// What both guides have changed, and differently.
 #[derive(Debug)]
@@ -65,13 +66,12 @@ fn merge_guides<'g>(
     theirs: &'g TaskDocument,
     conflicts: &mut Vec<Conflict<'g>>,
 ) -> TaskDocument {
-    let [former, mine, other] = [base, ours, theirs].map(|guide| guide.task.as_ref());
     let mut merger = Merger {
-        task: former.map_or("", |task| &task.guid),
+        task: base.task.as_ref().map_or("", |task| &task.guid),
         step: "",
         conflicts,
     };
-    let mut task = merger.fields(&TASK, former, mine, other);
+    let mut task: Task = merger.fields(&TASK, [base, ours, theirs].map(encoded_task));
     task.translations.retain(|_, it| *it != Default::default());
     TaskDocument {
         task: Some(task),
@@ -100,23 +100,21 @@ impl<'g> Merger<'g, '_> {
         });
     }
 
+    /// Merges encoded tasks or steps, which are empty if they do not exist.
     fn fields<M: Message + Default>(
         &mut self,
         resource: &'static ResourceFields,
-        base: Option<&M>,
-        ours: Option<&M>,
-        theirs: Option<&M>,
+        [base, ours, theirs]: [Vec<u8>; 3],
     ) -> M {
-        let mut by_ours = changed_fields(resource, base, ours);
-        let by_theirs = changed_fields(resource, base, theirs);
-        let differing = changed_fields(resource, ours, theirs);
+        let mut by_ours = changed_fields(resource, &base, &ours);
+        let by_theirs = changed_fields(resource, &base, &theirs);
+        let differing = changed_fields(resource, &ours, &theirs);
         let by_both = by_ours.extract_if(.., |path| by_theirs.contains(path));
         for path in by_both.filter(|path| differing.contains(path)) {
             self.add(ConflictSubject::Field(path));
         }
-        let mask = Mask::for_fields(resource, &by_ours);
-        let encoded = |message: Option<&M>| message.map(M::encode_to_vec).unwrap_or_default();
-        let merged = mask.apply(&encoded(theirs.or(ours)), &encoded(ours), &[]);
+        let former = if theirs.is_empty() { &ours } else { &theirs };
+        let merged = Mask::for_fields(resource, &by_ours).apply(former, &ours, &[]);
         // What was just encoded can be decoded.
         let merged = merged.and_then(|bytes| M::decode(&bytes[..]).ok());
         merged.unwrap_or_default()
@@ -179,9 +177,8 @@ impl<'g> Merger<'g, '_> {
         ours: Option<&'g Step>,
         theirs: Option<&'g Step>,
     ) -> Step {
-        let own = [base, ours, theirs].map(|step| step.map(own_fields));
-        let [former, mine, other] = own.each_ref().map(|it| it.as_deref());
-        let mut step = self.fields(&STEP, former, mine, other);
+        let own = [base, ours, theirs].map(|step| step.map(encoded_step).unwrap_or_default());
+        let mut step: Step = self.fields(&STEP, own);
         step.translations.retain(|_, it| *it != Default::default());
         let mut managed = self.managed([base, ours, theirs]);
         for value in values_mut(&mut step) {

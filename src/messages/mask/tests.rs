@@ -60,7 +60,7 @@ fn a_document_keeps_a_step_only_if_each_sent_field_is_as_stored() {
     let keeps = |absent, change: fn(&mut v1::Step)| {
         let mut sent = stored.clone();
         change(&mut sent);
-        let mask = Mask::for_document(absent, &STEP);
+        let mask = Mask::for_document(absent, BTreeSet::new(), &STEP);
         mask.keeps_all(&stored.encode_to_vec(), &sent.encode_to_vec(), &["parts"])
     };
     type Change = (bool, fn(&mut v1::Step));

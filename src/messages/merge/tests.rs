@@ -8,7 +8,7 @@ use crate::{
         compare::{ManagedDifference, TaskDifference, compare_whole as compare},
         managed_documents::managed_documents_mut,
     },
-    proto::v1::{FeedbackConfig, FeedbackValue, StepTranslation, Task, TaskTranslation},
+    proto::v1::{FeedbackConfig, FeedbackValue, StepTranslation, TaskTranslation},
 };
 
 /// A change of a guide. Steps and managed tasks that do not exist leave it as it is.
@@ -193,7 +193,7 @@ fn sort(guide: &mut TaskDocument) {
 /// none when it is made again.
 fn has_changes(base: &TaskDocument, side: &TaskDocument, merged: &TaskDocument) -> bool {
     let difference = compare(base, side);
-    let missing = changed_fields(&TASK, side.task.as_ref(), merged.task.as_ref());
+    let missing = changed_fields(&TASK, &encoded_task(side), &encoded_task(merged));
     difference.fields.iter().all(|path| !missing.contains(path))
         && difference.steps.iter().all(|change| {
             let [before, after] = [change.base, change.target].map(|it| it.map(|(_, step)| step));
@@ -202,11 +202,10 @@ fn has_changes(base: &TaskDocument, side: &TaskDocument, merged: &TaskDocument) 
             let (Some(after), Some(found)) = (after, found) else {
                 return after.is_none() && found.is_none();
             };
-            let missing =
-                changed_fields(&STEP, Some(&*own_fields(after)), Some(&*own_fields(found)));
+            let missing = changed_fields(&STEP, &encoded_step(after), &encoded_step(found));
             let fields = match before {
                 Some(_) => change.fields.clone(),
-                None => changed_fields(&STEP, None, Some(after)),
+                None => changed_fields(&STEP, &[], &encoded_step(after)),
             };
             let task = |step, key: &str| managed_document(step, key).unwrap_or(&NO_GUIDE);
             fields.iter().all(|path| !missing.contains(path))
