@@ -62,10 +62,11 @@ pub enum WriteRpc {
     DeleteStep = 7,
     WriteTranslations = 8,
     RestoreRevision = 9,
+    RestoreStep = 10,
 }
 
 impl WriteRpc {
-    const ALL: [(Self, &'static str); 9] = [
+    const ALL: [(Self, &'static str); 10] = [
         (Self::CreateTask, "CreateTask"),
         (Self::UpdateTask, "UpdateTask"),
         (Self::DeleteTask, "DeleteTask"),
@@ -75,6 +76,7 @@ impl WriteRpc {
         (Self::DeleteStep, "DeleteStep"),
         (Self::WriteTranslations, "WriteTranslations"),
         (Self::RestoreRevision, "RestoreRevision"),
+        (Self::RestoreStep, "RestoreStep"),
     ];
 
     pub fn number(self) -> i16 {

@@ -112,6 +112,14 @@ pub struct StepChange {
 pub struct StepDeletion {
     pub step: StepId,
     pub task: TaskId,
+    /// Set if the step is kept, to be restored.
+    pub kept: Option<KeptStep>,
+}
+
+#[derive(Debug)]
+pub struct KeptStep {
+    pub place: Place,
+    pub is_translated: bool,
 }
 
 impl StepDeletion {
@@ -120,6 +128,7 @@ impl StepDeletion {
         Self {
             step: step.guid,
             task: step.task,
+            kept: None,
         }
     }
 }

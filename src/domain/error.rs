@@ -168,6 +168,11 @@ pub enum Precondition {
     MissingSubtasks {
         steps: Vec<StepId>,
     },
+    /// A deleted subtask step refers to a task that is gone.
+    MissingSubtask {
+        step: StepId,
+        task: TaskId,
+    },
     /// Changes behind a cursor are no longer kept, or the database is not what it was.
     CursorExpired,
     RevisionInUse {

@@ -66,6 +66,16 @@ pub struct Neighbors {
     pub after: Option<Place>,
 }
 
+impl Neighbors {
+    /// Before the first step.
+    pub fn before_first(first: Place) -> Self {
+        Self {
+            before: Place(0),
+            after: Some(first),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Insertion {
     /// How the place relates to the requested one.
@@ -99,8 +109,8 @@ impl Insertion {
         })
     }
 
-    /// Inserts after a step, or appends, and renumbers all steps. `order` lists the existing
-    /// steps.
+    /// Inserts after a step, or where the placement says, and renumbers all steps. `order` lists the
+    /// existing steps.
     pub fn renumbering(
         placement: Placement,
         numbering: Numbering,
@@ -108,7 +118,11 @@ impl Insertion {
         after: Option<StepId>,
     ) -> Self {
         let after = order.iter().position(|step| Some(*step) == after);
-        let index = after.map_or(order.len(), |after| after + 1);
+        let index = match (placement, after) {
+            (Placement::First, _) => 0,
+            (_, Some(after)) => after + 1,
+            (_, None) => order.len(),
+        };
         let place = |at: usize| Place::nth(if at < index { at } else { at + 1 });
         let moved = order.iter().enumerate();
         Self {

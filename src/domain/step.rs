@@ -1,16 +1,19 @@
 //! Steps.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     decide::WriteContext,
     etag::Etag,
     feedback::Feedback,
+    history::DeletedBy,
     ids::{AccountId, ProductId, StepId, TaskId},
     link::{self, LinkChanges, linked_tasks},
     row_version::RowVersion,
     task::Task,
     text::Name,
+    time::Timestamp,
     violation::{Path, Reason, Violations},
 };
 
@@ -300,6 +303,24 @@ impl Step {
         }
     }
 
+    /// The step as it comes back after its deletion, with a version that it never had. The tasks that it
+    /// managed were unlinked.
+    pub fn restored(mut self, context: &WriteContext) -> Self {
+        if let Some(question) = self.kind.observation_feedback_mut() {
+            question.linked = false;
+            question
+                .values
+                .iter_mut()
+                .for_each(|value| value.link = None);
+        }
+        let next = self.row_version.next(context.now);
+        self.row_version = RowVersion {
+            version: next.version.max(context.now.0),
+            ..next
+        };
+        self
+    }
+
     /// Sets the next version if the step differs from `before`. Returns whether it does.
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
@@ -326,4 +347,30 @@ pub enum Placement {
     AfterPrevstep,
     /// At the end, as the requested step is not in the task.
     AppendedPrevstepUnknown,
+    First,
+}
+
+/// A deleted step that can be restored.
+#[derive(Clone, Debug)]
+pub struct DeletedStep {
+    pub step: Step,
+    pub deleted: DeletedBy,
+    /// The step before it; none if it was the first.
+    pub previous: Option<StepId>,
+}
+
+/// A place in the list of a task's deleted steps, the latest deletion first.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct DeletedStepCursor {
+    pub deleted: Timestamp,
+    pub step: StepId,
+}
+
+impl DeletedStep {
+    pub fn cursor(&self) -> DeletedStepCursor {
+        DeletedStepCursor {
+            deleted: self.deleted.at,
+            step: self.step.guid,
+        }
+    }
 }

@@ -26,8 +26,9 @@ use crate::{
     },
     proto::v1::{
         self, CreateStepRequest, CreateStepResponse, DeleteStepRequest, DeleteStepResponse,
-        GetStepRequest, GetStepResponse, ListStepsRequest, ListStepsResponse, UpdateStepRequest,
-        UpdateStepResponse, step_service_server::StepService,
+        GetStepRequest, GetStepResponse, ListDeletedStepsRequest, ListDeletedStepsResponse,
+        ListStepsRequest, ListStepsResponse, RestoreStepRequest, RestoreStepResponse,
+        UpdateStepRequest, UpdateStepResponse, step_service_server::StepService,
     },
     store::WriteOutcome,
 };
@@ -125,6 +126,38 @@ impl StepService for Services {
         let (id, expected) = decode::guid_and_etag(&request.guid, StepId::parse, &request.etag)?;
         call.account.delete_step(id, expected).await?;
         Ok(Response::new(DeleteStepResponse::default()))
+    }
+
+    async fn list_deleted_steps(
+        &self,
+        request: Request<ListDeletedStepsRequest>,
+    ) -> Answer<ListDeletedStepsResponse> {
+        let (call, request) = self.call(request)?;
+        let tokens = call.page_tokens("ListDeletedSteps", &request);
+        let (task, (after, size)) = decode::all(|violations| {
+            let task = field::guid(&request.task, TaskId::parse, violations.at("task"));
+            task.zip(tokens.start(request.page_size, &request.page_token, violations))
+        })?;
+        let page = call.account.list_deleted_steps(task, after, size).await?;
+        let (steps, next_page_token) =
+            tokens.page(page, |step| step.cursor(), encode::deleted_step);
+        Ok(Response::new(ListDeletedStepsResponse {
+            steps,
+            next_page_token,
+        }))
+    }
+
+    async fn restore_step(
+        &self,
+        request: Request<RestoreStepRequest>,
+    ) -> Answer<RestoreStepResponse> {
+        let (call, request) = self.call(request)?;
+        let id = decode::only_guid("guid", &request.guid, StepId::parse)?;
+        let (step, placement) = call.account.restore_step(id).await?;
+        Ok(Response::new(RestoreStepResponse {
+            step: Some(encode::step(step)),
+            placement: encode::placement(placement).into(),
+        }))
     }
 }
 

@@ -22,7 +22,7 @@ pub use document::document;
 pub use finding::{finding, finding_counts, rule};
 pub use reference::reference;
 pub use revision::{deleted_task, paths, step_differences, task_revision};
-pub use step::{step, step_without_bodies};
+pub use step::{deleted_step, step, step_without_bodies};
 pub use task::task;
 
 pub fn role(role: Role) -> v1::Role {
@@ -47,6 +47,7 @@ pub fn placement(placement: Placement) -> v1::Placement {
         Placement::Appended => v1::Placement::Appended,
         Placement::AfterPrevstep => v1::Placement::AfterPrevstep,
         Placement::AppendedPrevstepUnknown => v1::Placement::AppendedPrevstepUnknown,
+        Placement::First => v1::Placement::First,
     }
 }
 

@@ -3,6 +3,8 @@
 pub mod account;
 pub mod change;
 pub mod change_feed;
+pub mod deleted_step;
+pub mod deleted_step_translation;
 pub mod index_deletion;
 pub mod name_use;
 pub mod request_outcome;
@@ -45,6 +47,8 @@ account_entities![
     account,
     change,
     change_feed,
+    deleted_step,
+    deleted_step_translation,
     index_deletion,
     name_use,
     request_outcome,

@@ -4,6 +4,7 @@
 //! first.
 
 mod change_feed;
+pub mod deleted_steps;
 mod guide;
 mod index_work;
 mod name_users;

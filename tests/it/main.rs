@@ -23,6 +23,7 @@ mod changes;
 mod cli;
 mod concurrent_writes;
 mod contended_rows;
+mod deleted_steps;
 mod dependencies;
 mod dependency_shorthand;
 mod document_limits;

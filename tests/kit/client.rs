@@ -202,6 +202,8 @@ calls! {
     send_update_step: steps.update_step(UpdateStepRequest) -> UpdateStepResponse;
     send_delete_step: steps.delete_step(DeleteStepRequest) -> DeleteStepResponse;
     list_steps: steps.list_steps(ListStepsRequest) -> ListStepsResponse;
+    list_deleted_steps: steps.list_deleted_steps(ListDeletedStepsRequest) -> ListDeletedStepsResponse;
+    send_restore_step: steps.restore_step(RestoreStepRequest) -> RestoreStepResponse;
     create_revision: revisions.create_revision(CreateRevisionRequest) -> CreateRevisionResponse;
     send_get_revision: revisions.get_revision(GetRevisionRequest) -> GetRevisionResponse;
     list_revisions: revisions.list_revisions(ListRevisionsRequest) -> ListRevisionsResponse;
@@ -242,6 +244,7 @@ lists! {
     list_all_tasks: list_tasks(ListTasksRequest).tasks -> Task;
     list_all_steps: list_steps(ListStepsRequest).steps -> Step;
     list_all_revisions: list_revisions(ListRevisionsRequest).revisions -> TaskRevision;
+    list_all_deleted_steps: list_deleted_steps(ListDeletedStepsRequest).steps -> DeletedStep;
     list_all_deleted_tasks: list_deleted_tasks(ListDeletedTasksRequest).tasks -> DeletedTask;
     list_all_index_work: list_index_work(ListIndexWorkRequest).work -> IndexWork;
     references: list_references(ListReferencesRequest).references -> Reference;
@@ -316,6 +319,23 @@ impl Client {
             ..ListTasksRequest::default()
         })
         .await
+    }
+}
+
+/// Deleted steps.
+impl Client {
+    /// The deleted steps of a task; panics on an error.
+    pub async fn deleted_steps(&self, task: &str) -> Vec<DeletedStep> {
+        self.list_all_deleted_steps(ListDeletedStepsRequest {
+            task: task.to_owned(),
+            ..ListDeletedStepsRequest::default()
+        })
+        .await
+    }
+
+    pub async fn restore_step(&self, guid: &str) -> Result<RestoreStepResponse, Status> {
+        let guid = guid.to_owned();
+        self.send_restore_step(RestoreStepRequest { guid }).await
     }
 }
 

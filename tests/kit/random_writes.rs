@@ -63,6 +63,8 @@ pub enum Write {
     DropTranslations(Index),
     Unlink(Index),
     DeleteStep(Index),
+    /// A step that was deleted comes back.
+    RestoreStep(Index),
     /// A guide whose question manages a task with such a step.
     ImportGuide(usize, Conditions),
     /// An exported guide without its step at the index and with another one.
@@ -113,13 +115,14 @@ pub fn write() -> impl Strategy<Value = Write> {
         1 => index().prop_map(Write::DropTranslations),
         1 => index().prop_map(Write::Unlink),
         3 => index().prop_map(Write::DeleteStep),
+        2 => index().prop_map(Write::RestoreStep),
     ];
     let of_the_account = prop_oneof![
         Just(Write::TranslateAutomatically),
         Just(Write::CreateRole),
         (1..3_i64).prop_map(Write::DeleteRole),
     ];
-    prop_oneof![15 => of_tasks, 13 => new_steps, 17 => of_steps, 3 => of_the_account]
+    prop_oneof![15 => of_tasks, 13 => new_steps, 19 => of_steps, 3 => of_the_account]
 }
 
 /// Random writes, one after the other.
@@ -200,6 +203,7 @@ calls! {
     CreateStep(CreateStepRequest): steps, create_step;
     UpdateStep(UpdateStepRequest): steps, update_step;
     DeleteStep(DeleteStepRequest): steps, delete_step;
+    RestoreStep(RestoreStepRequest): steps, restore_step;
     CreateRole(CreateRoleRequest): roles, create_role;
     DeleteRole(DeleteRoleRequest): roles, delete_role;
     WriteTranslations(WriteTranslationsRequest): translations, write_translations;
@@ -444,6 +448,21 @@ impl Write {
                 guid: some!(any_step(step)).guid,
                 ..DeleteStepRequest::default()
             }),
+            Self::RestoreStep(step) => {
+                let mut deleted = Vec::new();
+                for task in &tasks {
+                    let page = client.list_deleted_steps(ListDeletedStepsRequest {
+                        task: task.guid.clone(),
+                        ..ListDeletedStepsRequest::default()
+                    });
+                    deleted.extend(page.await?.steps.into_iter().filter_map(|it| it.step));
+                }
+                if deleted.is_empty() {
+                    return Ok(None);
+                }
+                let guid = step.get(&deleted).guid.clone();
+                Call::RestoreStep(RestoreStepRequest { guid })
+            }
             Self::ImportGuide(own, conditions) => {
                 let reads = || reading(conditions, document_step(StepType::Information, "reads"));
                 let values = vec![

@@ -2,9 +2,10 @@
 
 use crate::domain::{
     Error, Precondition, Result,
-    changes::{Changes, StepDeletion, StepListChange},
+    changes::{Changes, KeptStep, StepDeletion, StepListChange},
     etag::ExpectedEtag,
     external_id::ClaimedId,
+    history::TranslatedFrom,
     ids::{StepId, TaskId},
     nesting::limits_of_step,
     order::{Insertion, Place},
@@ -46,13 +47,6 @@ impl CreateStep {
             insertion,
             target,
         } = stored;
-        if parent.step_count >= stored_count(MAX_TASK_STEPS) {
-            return Err(Error::invalid(
-                &STEP.field("task"),
-                Reason::TooManyElements,
-                format!("has {MAX_TASK_STEPS} steps, and a task may have no more"),
-            ));
-        }
         let mut step = Step::create(self.new, context);
         match (step.kind.subtask(), target) {
             (Some(sent), Some(target)) => {
@@ -65,6 +59,43 @@ impl CreateStep {
                 return Err(Error::task_not_found(sent.task, "step.subtask_id"));
             }
             (None, _) => {}
+        }
+        let added = AddedStep {
+            step,
+            parent,
+            insertion,
+        };
+        added.into_changes(&STEP.field("task"), EXTERNAL_ID, context)
+    }
+}
+
+/// A new or restored step of a task.
+struct AddedStep {
+    step: Step,
+    parent: LockedTask,
+    insertion: Insertion,
+}
+
+impl AddedStep {
+    /// `task_field` and `external_id_field` are the fields of the request that stand for the task and
+    /// for the external id of the step.
+    fn into_changes(
+        self,
+        task_field: &Path<'_>,
+        external_id_field: &'static str,
+        context: &WriteContext,
+    ) -> Result<(Changes, (Step, Placement))> {
+        let Self {
+            step,
+            parent,
+            insertion,
+        } = self;
+        if parent.step_count >= stored_count(MAX_TASK_STEPS) {
+            return Err(Error::invalid(
+                task_field,
+                Reason::TooManyElements,
+                format!("has {MAX_TASK_STEPS} steps, and a task may have no more"),
+            ));
         }
         check_step_list(&parent, parent.step_count + 1, context.max_message_bytes)?;
         let Insertion {
@@ -83,10 +114,73 @@ impl CreateStep {
             numbering: (numbering != parent.numbering).then_some(numbering),
         });
         changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
-        let claimed = ClaimedId::of_step(None, &step, EXTERNAL_ID);
+        let claimed = ClaimedId::of_step(None, &step, external_id_field);
         changes.claimed_ids.extend(claimed);
         changes.put_step(None, step.clone(), place, context)?;
         Ok((changes, (step, placement)))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct RestoreStep {
+    pub guid: StepId,
+}
+
+/// What the restore of a deleted step reads.
+#[derive(Debug)]
+pub struct StepToRestore {
+    pub step: Step,
+    /// What its translations were made from.
+    pub translated_from: TranslatedFrom,
+    pub parent: LockedTask,
+    pub insertion: Insertion,
+    /// The task that a subtask step refers to.
+    pub target: Option<ReferencedTask>,
+}
+
+impl RestoreStep {
+    /// The request has no field for what is refused but the step.
+    const FIELD: &'static str = "guid";
+
+    pub fn not_found(&self) -> Error {
+        Error::step_not_found(self.guid, Self::FIELD)
+    }
+
+    pub fn changes(
+        &self,
+        stored: StepToRestore,
+        context: &WriteContext,
+    ) -> Result<(Changes, (Step, Placement))> {
+        let StepToRestore {
+            step,
+            translated_from,
+            parent,
+            insertion,
+            target,
+        } = stored;
+        let mut step = step.restored(context);
+        match (step.kind.subtask(), target) {
+            (Some(_), Some(target)) => step.refer_to(target),
+            (Some(subtask), None) => {
+                let (step, task) = (step.guid, subtask.task);
+                return Err(Precondition::MissingSubtask { step, task }.into());
+            }
+            (None, _) => {}
+        }
+        let added = AddedStep {
+            step,
+            parent,
+            insertion,
+        };
+        let (mut changes, answer) =
+            added.into_changes(&Path::root(Self::FIELD), Self::FIELD, context)?;
+        changes.translated_from = translated_from;
+        for (_, limit) in &mut changes.depth_limits {
+            let violation = &mut limit.violation;
+            violation.description = format!("{} {}", violation.path, violation.description);
+            violation.path = Self::FIELD.to_owned();
+        }
+        Ok((changes, answer))
     }
 }
 
@@ -222,8 +316,11 @@ impl DeleteStep {
         context: &WriteContext,
     ) -> Result<(Changes, ())> {
         let Self { guid, expected } = self;
-        let StepSnapshot { step, managed, .. } =
-            stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
+        let StepSnapshot {
+            step,
+            place,
+            managed,
+        } = stored.ok_or_else(|| Error::step_not_found(guid, "guid"))?;
         expected.check(&step.etag(), ResourceId::Step(guid))?;
         if let Some(task) = step.link {
             return Err(Precondition::StepManaged { step: guid, task }.into());
@@ -235,7 +332,14 @@ impl DeleteStep {
             added: -1,
             numbering: None,
         });
-        changes.deleted_steps.push(StepDeletion::of(&step));
+        let kept = context.keeps_deleted_tasks.then(|| KeptStep {
+            place,
+            is_translated: !step.content.translations.is_empty(),
+        });
+        changes.deleted_steps.push(StepDeletion {
+            kept,
+            ..StepDeletion::of(&step)
+        });
         Ok((changes, ()))
     }
 }

@@ -49,7 +49,7 @@ pub enum HistoryEdit {
     },
     RemoveAlias(RevisionAlias),
     Delete(i64),
-    /// Deletes all of the history.
+    /// Deletes all of the history, and the deleted steps of the task.
     Purge,
 }
 

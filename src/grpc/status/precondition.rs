@@ -68,6 +68,11 @@ pub fn status(precondition: Precondition) -> Status {
             let message = missing_subtasks_message(steps.len());
             (ErrorReason::RevisionUnrestorable, texts(&steps), message)
         }
+        Precondition::MissingSubtask { step, task } => (
+            ErrorReason::RevisionUnrestorable,
+            vec![step.to_string()],
+            format!("step {step} goes to task {task}, which is gone: restore that task first"),
+        ),
         Precondition::CursorExpired => (
             ErrorReason::CursorExpired,
             vec!["cursor".to_owned()],

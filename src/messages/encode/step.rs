@@ -5,12 +5,28 @@ use crate::{
     domain::{
         external_id::ExternalId,
         feedback::{Feedback, FeedbackValue, TYPE_ENUM},
-        step::{Looping, Step},
+        history::DeletedBy,
+        step::{DeletedStep, Looping, Step},
         text::Tag,
         translation::StepTranslation,
     },
     proto::v1,
 };
+
+/// A deleted step that can be restored.
+pub fn deleted_step(deleted: DeletedStep) -> v1::DeletedStep {
+    let DeletedStep {
+        step,
+        deleted: DeletedBy { at, subject },
+        previous,
+    } = deleted;
+    v1::DeletedStep {
+        step: Some(self::step(step)),
+        deleted_ts: Some(timestamp(at)),
+        subject,
+        previous_step: previous.map_or_else(String::new, |step| step.to_string()),
+    }
+}
 
 pub fn step(step: Step) -> v1::Step {
     let etag = step.etag().into_string();

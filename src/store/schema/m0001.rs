@@ -12,7 +12,7 @@ pub struct Migration;
 /// differ between the databases. `{seq}` is an increasing number that the database draws. `{seq_key}` is
 /// the primary key that contains it; on SQLite `{seq}` alone is the key. `{by_key}` makes SQLite store
 /// rows only in the primary key.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 17] = [
     "CREATE TABLE accounts (
         account_id {text} NOT NULL PRIMARY KEY,
         last_role_id bigint NOT NULL
@@ -132,6 +132,51 @@ const TABLES: [&str; 15] = [
         guid {uuid} NOT NULL,
         PRIMARY KEY (account_id, name, name_use, guid)
     ){by_key}",
+    // The columns of a step or translation, and of the step's deletion. It outlives its task, and what it
+    // refers to, so it has no foreign keys.
+    "CREATE TABLE deleted_steps (
+        account_id {text} NOT NULL,
+        guid {uuid} NOT NULL,
+        task {uuid} NOT NULL,
+        position bigint NOT NULL,
+        kind integer NOT NULL,
+        product_id bigint NOT NULL,
+        title text NOT NULL,
+        external_id {text},
+        published integer NOT NULL,
+        subtask_id {uuid},
+        subtask_pid bigint,
+        is_link boolean NOT NULL,
+        size bigint NOT NULL,
+        body_size bigint NOT NULL,
+        rest_digest {bytes} NOT NULL,
+        language_count bigint NOT NULL,
+        version bigint NOT NULL,
+        dirty_record boolean NOT NULL,
+        listed boolean NOT NULL,
+        indexed boolean NOT NULL,
+        created_ts bigint NOT NULL,
+        modified_ts bigint NOT NULL,
+        content text NOT NULL,
+        deleted_ts bigint NOT NULL,
+        deleted_by text NOT NULL,
+        previous_step {uuid},
+        body text,
+        PRIMARY KEY (account_id, guid)
+    )",
+    "CREATE TABLE deleted_step_translations (
+        account_id {text} NOT NULL,
+        step {uuid} NOT NULL,
+        language {text} NOT NULL,
+        locked boolean NOT NULL,
+        content text NOT NULL,
+        translated_from_title text NOT NULL,
+        translated_from_rest {bytes} NOT NULL,
+        body text,
+        PRIMARY KEY (account_id, step, language),
+        CONSTRAINT deleted_step_translations_step_fkey FOREIGN KEY (account_id, step)
+            REFERENCES deleted_steps (account_id, guid) ON DELETE CASCADE
+    )",
     // The history of a task outlives it, so these have no foreign keys.
     "CREATE TABLE task_histories (
         account_id {text} NOT NULL,
@@ -206,7 +251,7 @@ const TABLES: [&str; 15] = [
 /// Without statistics, PostgreSQL prefers a newer index that begins with `account_id` to
 /// the primary key, even to find a row by its id. It uses a partial index only for queries
 /// that compare the index's column.
-const INDEXES: [&str; 14] = [
+const INDEXES: [&str; 16] = [
     "CREATE INDEX tasks_product ON tasks (account_id, product_id, guid)
      WHERE product_id IS NOT NULL",
     "CREATE UNIQUE INDEX tasks_external_id ON tasks (account_id, external_id)
@@ -227,6 +272,10 @@ const INDEXES: [&str; 14] = [
     "CREATE INDEX name_uses_guid ON name_uses (account_id, guid)
      WHERE guid IS NOT NULL",
     "CREATE INDEX task_histories_deleted_ts ON task_histories (account_id, deleted_ts, task)
+     WHERE deleted_ts IS NOT NULL",
+    "CREATE INDEX deleted_steps_task ON deleted_steps (account_id, task, deleted_ts, guid)
+     WHERE task IS NOT NULL",
+    "CREATE INDEX deleted_steps_deleted_ts ON deleted_steps (account_id, deleted_ts)
      WHERE deleted_ts IS NOT NULL",
     "CREATE INDEX tasks_dirty ON tasks (account_id, guid) WHERE dirty_record",
     "CREATE INDEX steps_dirty ON steps (account_id, guid) WHERE dirty_record",

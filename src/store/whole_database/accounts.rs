@@ -12,9 +12,9 @@ use crate::{
     store::{
         account::Scope,
         entity::{
-            AccountEntity, account, change, change_feed, index_deletion, name_use, request_outcome,
-            revision_alias, role, step, step_translation, task, task_history, task_revision,
-            task_translation,
+            AccountEntity, account, change, change_feed, deleted_step, deleted_step_translation,
+            index_deletion, name_use, request_outcome, revision_alias, role, step,
+            step_translation, task, task_history, task_revision, task_translation,
         },
         schema::{self, SchemaTable},
     },
@@ -48,7 +48,8 @@ pub(super) async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<Account
     summaries.collect()
 }
 
-/// A row for each account: tasks, steps, bytes of both and of revisions, and the last change. It is
+/// A row for each account: tasks, steps, bytes of both, of deleted steps and of revisions,
+/// and the last change. It is
 /// written in SQL because it is a union over all tables, whose names come from the schema. It looks
 /// across accounts.
 fn list_sql() -> String {
@@ -57,6 +58,7 @@ fn list_sql() -> String {
         let [tasks, steps, bytes, ts] = match name {
             "tasks" => ["count(*)", "0", "sum(size)", "max(modified_ts)"],
             "steps" => ["0", "count(*)", "sum(size + body_size)", "max(modified_ts)"],
+            "deleted_steps" => ["0", "0", "sum(size + body_size)", "max(deleted_ts)"],
             "task_revisions" => ["0", "0", "sum(size)", "max(created_ts)"],
             "task_histories" => ["0", "0", "0", "max(deleted_ts)"],
             _ => ["0", "0", "0", "CAST(NULL AS bigint)"],
@@ -91,6 +93,8 @@ pub async fn delete_account(
 /// Deletes the rows of all tables. A table comes before those that it refers to.
 async fn delete_all(scope: Scope<'_, DatabaseConnection>) -> Result<u64, DbErr> {
     Ok(delete_table::<index_deletion::Entity>(scope).await?
+        + delete_table::<deleted_step_translation::Entity>(scope).await?
+        + delete_table::<deleted_step::Entity>(scope).await?
         + delete_table::<change_feed::Entity>(scope).await?
         + delete_table::<change::Entity>(scope).await?
         + delete_table::<revision_alias::Entity>(scope).await?

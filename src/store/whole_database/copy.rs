@@ -20,9 +20,9 @@ use crate::{
         account::begin_snapshot,
         connect::{Connections, mark_unfinished_copy},
         entity::{
-            account, change, change_feed, index_deletion, name_use, request_outcome,
-            revision_alias, role, server_key, step, step_translation, task, task_history,
-            task_revision, task_translation,
+            account, change, change_feed, deleted_step, deleted_step_translation, index_deletion,
+            name_use, request_outcome, revision_alias, role, server_key, step, step_translation,
+            task, task_history, task_revision, task_translation,
         },
         schema::CHANGES_SEQUENCE,
     },
@@ -108,6 +108,8 @@ async fn copy_tables(
         copy.table::<change::Entity>().await?,
         copy.table::<change_feed::Entity>().await?,
         copy.table::<index_deletion::Entity>().await?,
+        copy.table::<deleted_step::Entity>().await?,
+        copy.table::<deleted_step_translation::Entity>().await?,
         copy.sequence_and_server_keys().await?,
     ])
 }

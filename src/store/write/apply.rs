@@ -3,6 +3,7 @@
 //! Most writes change one step or task. Their statements do not depend on each other, and go out as one
 //! stage of a [`Batch`]. What depends on other changes of the same write follows, stage by stage.
 
+mod deleted_steps;
 mod feed;
 mod history;
 mod index;
@@ -56,6 +57,7 @@ impl Tx<'_> {
         if !came_back.is_empty() {
             batch.begin_stage();
             batch.forget_index_deletions(&came_back);
+            batch.forget_deleted_steps(&came_back);
         }
         if entries.count() > 0 {
             let rpc = rpc.ok_or_else(|| internal("a write of tasks or steps names no rpc"))?;
@@ -93,6 +95,9 @@ impl Batch<'_> {
             self.begin_stage();
         }
         if !deleted_steps.is_empty() {
+            deleted_steps
+                .iter()
+                .for_each(|deleted| self.keep_step(deleted));
             let ids = deleted_steps.iter().map(|deleted| deleted.step.0);
             self.delete_steps(step::Column::Guid, ids);
             if !steps.is_empty() {

@@ -122,6 +122,17 @@ impl Tx<'_> {
         }))
     }
 
+    /// The place of the first step of a task.
+    pub async fn first_place(&self, task: TaskId) -> Result<Option<Place>, StoreError> {
+        let first = self
+            .find::<step::Entity>()
+            .filter(Column::Task.eq(task.0))
+            .order_by_asc(Column::Position)
+            .limit(1);
+        let first: Vec<i64> = self.read_column(first, Column::Position).await?;
+        Ok(first.first().copied().map(Place))
+    }
+
     /// The steps of a task in their order.
     pub async fn step_order(&self, task: TaskId) -> Result<Vec<StepId>, StoreError> {
         let steps = self.find::<step::Entity>();

@@ -1,8 +1,8 @@
-//! Deletes the history of tasks that were deleted long ago.
+//! Deletes the history of tasks, and steps, that were deleted long ago.
 
 use std::time::Duration;
 
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
 use tokio::time::sleep;
 use tracing::warn;
 use uuid::Uuid;
@@ -18,7 +18,10 @@ use crate::{
     },
     store::{
         Account, Store, WriteMode,
-        entity::task_history::{Column, Entity},
+        entity::{
+            AccountEntity, deleted_step,
+            task_history::{Column, Entity},
+        },
         error::StoreError,
     },
 };
@@ -31,6 +34,8 @@ const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const MAX_FIRST_DELAY: Duration = Duration::from_secs(60);
 /// The maximum number of tasks of an account that one statement finds.
 const MAX_TASKS: u64 = 100;
+/// The maximum number of steps that one transaction removes.
+const MAX_STEPS: u64 = 500;
 
 impl Store {
     /// Deletes histories whose retention has passed, at intervals, until it is dropped. Several
@@ -46,9 +51,12 @@ impl Store {
         loop {
             let retention = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
             let before = Timestamp(now().0.saturating_sub(retention));
+            // After an error, the next search tries again.
             if let Err(error) = self.delete_histories(before).await {
-                // The next search tries again.
                 warn!(%error, "the histories of deleted tasks were not deleted");
+            }
+            if let Err(error) = self.delete_old_steps(before).await {
+                warn!(%error, "steps that were deleted long ago were not removed");
             }
             sleep(interval).await;
         }
@@ -57,7 +65,10 @@ impl Store {
     /// Deletes the histories of tasks that were deleted before a time, each in its own transaction.
     async fn delete_histories(&self, before: Timestamp) -> Result<()> {
         let mut last = String::new();
-        while let Some(account) = self.find_next_account(&last, before).await? {
+        while let Some(account) = self
+            .find_next_account::<Entity>(Column::DeletedTs, &last, before)
+            .await?
+        {
             let handle = self.account(&account);
             if let Err(error) = handle.delete_histories(before).await {
                 // The next search tries again, and other accounts must not wait for this one.
@@ -68,20 +79,40 @@ impl Store {
         Ok(())
     }
 
-    /// The next account with a history of a task that was deleted before a time. No other statement of
-    /// a server looks across accounts. It reads only the index.
+    /// Removes steps that were deleted before a time.
+    async fn delete_old_steps(&self, before: Timestamp) -> Result<()> {
+        use deleted_step::{Column, Entity};
+        let mut last = String::new();
+        while let Some(account) = self
+            .find_next_account::<Entity>(Column::DeletedTs, &last, before)
+            .await?
+        {
+            let handle = self.account(&account);
+            while handle
+                .write(DeleteOldSteps { before }, WriteMode::Store)
+                .await?
+                > 0
+            {}
+            last = account.into_string();
+        }
+        Ok(())
+    }
+
+    /// The next account with a history of a task, or a step, that was deleted before a time. No other
+    /// statement of a server looks across accounts. It reads only the index.
     #[allow(clippy::disallowed_methods)]
-    async fn find_next_account(
+    async fn find_next_account<E: AccountEntity>(
         &self,
+        deleted_ts: E::Column,
         after: &str,
         before: Timestamp,
     ) -> Result<Option<AccountId>, StoreError> {
-        let found: Vec<String> = Entity::find()
+        let found: Vec<String> = E::find()
             .select_only()
-            .column(Column::AccountId)
-            .filter(Column::AccountId.gt(after))
-            .filter(Column::DeletedTs.lt(before.0))
-            .order_by_asc(Column::AccountId)
+            .column(E::ACCOUNT)
+            .filter(E::ACCOUNT.gt(after))
+            .filter(deleted_ts.lt(before.0))
+            .order_by_asc(E::ACCOUNT)
             .limit(1)
             .into_tuple()
             .all(&self.inner.connections.pools.reader)
@@ -144,5 +175,29 @@ impl Operation for DeleteHistory {
             changes.edit_history(self.task, vec![HistoryEdit::Purge]);
         }
         Ok((changes, ()))
+    }
+}
+
+/// Removes some of an account's steps that were deleted before a time, and returns how many.
+struct DeleteOldSteps {
+    before: Timestamp,
+}
+
+impl Operation for DeleteOldSteps {
+    type Answer = u64;
+
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, u64), StoreError> {
+        use deleted_step::{Column, Entity};
+        let old = tx
+            .find::<Entity>()
+            .select_only()
+            .column(Column::Guid)
+            .filter(Column::DeletedTs.lt(self.before.0))
+            .order_by_asc(Column::DeletedTs)
+            .limit(MAX_STEPS);
+        let delete = tx.scope().delete::<Entity>();
+        let delete = delete.filter(Column::Guid.in_subquery(old.into_query()));
+        let deleted = delete.exec(tx.db()).await?;
+        Ok((Changes::default(), deleted.rows_affected))
     }
 }

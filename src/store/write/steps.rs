@@ -8,14 +8,21 @@ use crate::{
         Error, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{CreateStep, DeleteStep, NewStepSnapshot, StepSnapshot, UpdateStep},
+        decide::{
+            CreateStep, DeleteStep, NewStepSnapshot, RestoreStep, StepSnapshot, StepToRestore,
+            UpdateStep,
+        },
         etag::ExpectedEtag,
         ids::StepId,
-        order::Insertion,
+        order::{Insertion, Neighbors},
         step::{NewStep, Placement, Step},
         task::LockedTask,
     },
-    store::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::steps::Bodies},
+    store::{
+        Account, RetryKey, WriteMode, WriteOutcome,
+        error::StoreError,
+        read::{deleted_steps, steps::Bodies},
+    },
 };
 
 impl Account {
@@ -38,6 +45,11 @@ impl Account {
     pub async fn delete_step(&self, guid: StepId, expected: ExpectedEtag) -> Result<()> {
         self.write(DeleteStep { guid, expected }, WriteMode::Store)
             .await
+    }
+
+    /// Brings back a step that [`Self::delete_step`] has deleted.
+    pub async fn restore_step(&self, guid: StepId) -> Result<(Step, Placement)> {
+        self.write(RestoreStep { guid }, WriteMode::Store).await
     }
 }
 
@@ -76,6 +88,17 @@ async fn insertion(
         (Some(_), None) => Placement::AppendedPrevstepUnknown,
         (Some(_), Some(_)) => Placement::AfterPrevstep,
     };
+    insert(tx, parent, placement, neighbors, prevstep).await
+}
+
+/// Inserts between neighbors, or appends. Renumbers the steps of the task if there is no room.
+async fn insert(
+    tx: &Tx<'_>,
+    parent: &LockedTask,
+    placement: Placement,
+    neighbors: Option<Neighbors>,
+    prevstep: Option<StepId>,
+) -> Result<Insertion, StoreError> {
     if let Some(found) = Insertion::new(placement, neighbors, parent.numbering) {
         return Ok(found);
     }
@@ -130,5 +153,48 @@ impl Operation for DeleteStep {
             stored = tx.lock_step(self.guid, managed, Bodies::Skip).await?;
         }
         Ok(self.clone().into_changes(stored, &tx.context)?)
+    }
+}
+
+impl Operation for RestoreStep {
+    type Answer = (Step, Placement);
+    const RPC: Option<WriteRpc> = Some(WriteRpc::RestoreStep);
+
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
+        let references = deleted_steps::find_references(tx.scope(), self.guid).await?;
+        let (task, subtask) = references.ok_or_else(|| self.not_found())?;
+        let mut locked_tasks = tx.lock_tasks(subtask.into_iter().chain([task])).await?;
+        // Two restores of the step wait for the lock of its task.
+        let deleted = deleted_steps::find(tx.scope(), self.guid, tx.max_bytes).await?;
+        let target = subtask.and_then(|task| Some(locked_tasks.get(&task)?.referenced()));
+        let parent = locked_tasks.remove(&task);
+        let ((deleted, translated_from), parent) =
+            deleted.zip(parent).ok_or_else(|| self.not_found())?;
+        let stored = StepToRestore {
+            step: deleted.step,
+            translated_from,
+            insertion: restored_insertion(tx, &parent, deleted.previous).await?,
+            target,
+            parent,
+        };
+        Ok(self.changes(stored, &tx.context)?)
+    }
+}
+
+/// Where a restored step goes in a locked task.
+async fn restored_insertion(
+    tx: &Tx<'_>,
+    parent: &LockedTask,
+    previous: Option<StepId>,
+) -> Result<Insertion, StoreError> {
+    if previous.is_some() {
+        return insertion(tx, parent, previous).await;
+    }
+    match tx.first_place(parent.guid).await? {
+        Some(first) => {
+            let neighbors = Some(Neighbors::before_first(first));
+            insert(tx, parent, Placement::First, neighbors, None).await
+        }
+        None => insert(tx, parent, Placement::AppendedPrevstepUnknown, None, None).await,
     }
 }

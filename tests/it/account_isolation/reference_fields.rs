@@ -206,6 +206,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
             "ListChangesRequest.page_size",
             "ListChangesRequest.wait",
             "ListIndexWorkRequest.page_size",
+            "ListDeletedStepsRequest.page_size",
             "ListDeletedTasksRequest.page_size",
             "ListReferencesRequest.page_size",
             "ListRevisionsRequest.page_size",
@@ -257,6 +258,7 @@ pub const PLAIN_FIELDS: &[(&str, &[&str])] = &[
         "a token, which is that of its account alone: see `paging::every_listing`",
         &[
             "CompareRevisionsRequest.page_token",
+            "ListDeletedStepsRequest.page_token",
             "ListDeletedTasksRequest.page_token",
             "ListFindingsRequest.page_token",
             "ListIndexWorkRequest.page_token",
@@ -398,6 +400,13 @@ pub fn cases() -> Vec<Case> {
         "step.translations.feedback_config.values.task_json.*" Task changed_step INVALID INVALID;
     }
     "StepService/DeleteStep" {
+        "guid" Step nothing NO_STEP INVALID;
+    }
+    "StepService/ListDeletedSteps" {
+        "task" Task nothing NO_TASK INVALID;
+        "task" Managed nothing NO_TASK INVALID;
+    }
+    "StepService/RestoreStep" {
         "guid" Step nothing NO_STEP INVALID;
     }
     "RoleService/CreateRole" {

@@ -34,6 +34,11 @@ fn listings(guide: &str, kept: &str) -> Vec<Listing> {
     vec![
         listing("TaskService/ListTasks", json!({}), "tasks"),
         listing("StepService/ListSteps", json!({ "task": guide }), "steps"),
+        listing(
+            "StepService/ListDeletedSteps",
+            json!({ "task": kept }),
+            "steps",
+        ),
         listing("RoleService/ListRoles", json!({}), "roles"),
         listing(
             "TranslationService/ListTranslationWork",
@@ -116,6 +121,11 @@ async fn fill(client: &Client, count: usize) -> [String; 2] {
         .import(document_of(&kept.guid, steps))
         .await
         .accepted();
+    for n in 0..=count {
+        let step = information_step(&kept, &format!("Deleted {n}"));
+        let step = client.given_step(step).await;
+        client.delete_step(&step.guid).await.accepted();
+    }
     [guide.guid, kept.guid]
 }
 

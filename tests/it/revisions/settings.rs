@@ -61,6 +61,49 @@ async fn deleted_histories_go(client: Client) {
 }
 
 #[test]
+fn deleted_steps_go_after_the_retention_on_sqlite() {
+    on("sqlite::memory:", DELETED_AT_ONCE, deleted_steps_go);
+}
+
+#[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+fn deleted_steps_go_after_the_retention_on_postgres() {
+    on(
+        &postgres("step_retention"),
+        DELETED_AT_ONCE,
+        deleted_steps_go,
+    );
+}
+
+async fn deleted_steps_go(client: Client) {
+    for client in [client.other_account(), client] {
+        let guide = client.given_task(task("Guide")).await;
+        for _ in 0..2 {
+            let step = client.given_step(information_step(&guide, "Step")).await;
+            client.delete_step(&step.guid).await.accepted();
+            until("the step is no longer kept", async || {
+                client.restore_step(&step.guid).await.err()
+            })
+            .await;
+        }
+        assert_eq!(client.deleted_steps(&guide.guid).await, []);
+    }
+}
+
+#[test]
+fn no_step_is_kept_without_retention() {
+    let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "0s")];
+    on("sqlite::memory:", &settings, async |client| {
+        let guide = client.given_task(task("Guide")).await;
+        let step = client.given_step(information_step(&guide, "Step")).await;
+        client.delete_step(&step.guid).await.accepted();
+        assert_eq!(client.deleted_steps(&guide.guid).await, []);
+        let failure = client.restore_step(&step.guid).await.refused();
+        failure.is(Code::NotFound, "STEP_NOT_FOUND");
+    });
+}
+
+#[test]
 fn the_history_of_a_deleted_task_stays_until_the_retention_has_passed() {
     let retention = Duration::from_secs(2);
     let settings = [("EXPERTISE_DELETED_TASK_RETENTION", "2s")];

@@ -18,6 +18,7 @@ pub struct Resources {
     role: i64,
     /// The id of a task that was deleted.
     deleted: String,
+    deleted_step: String,
     work: TranslationWork,
 }
 
@@ -29,6 +30,13 @@ impl Resources {
         let task = made.task.expect("the task");
         let create = create_step_request(marked_step(&task));
         let made: CreateStepResponse = caller.call("StepService/CreateStep", &create).await;
+        let create = create_step_request(marked_step(&task));
+        let deleted: CreateStepResponse = caller.call("StepService/CreateStep", &create).await;
+        let delete_step = DeleteStepRequest {
+            guid: deleted.step.expect("the step").guid,
+            ..DeleteStepRequest::default()
+        };
+        let _: DeleteStepResponse = caller.call("StepService/DeleteStep", &delete_step).await;
         let role = Some(Role {
             id: 0,
             name: TEXT.to_owned(),
@@ -57,6 +65,7 @@ impl Resources {
             caller.call("RevisionService/CreateRevision", &create).await;
         Self {
             deleted,
+            deleted_step: delete_step.guid,
             task,
             step: made.step.expect("the step"),
             role: role.role.expect("the role").id,
@@ -145,6 +154,14 @@ const CALLS: &[(&str, Make)] = &[
     ),
     ("StepService/DeleteStep", |of| json!({"guid": of.step.guid})),
     ("StepService/GetStep", |of| json!({"guid": of.step.guid})),
+    (
+        "StepService/ListDeletedSteps",
+        |of| json!({"task": of.task.guid}),
+    ),
+    (
+        "StepService/RestoreStep",
+        |of| json!({"guid": of.deleted_step}),
+    ),
     (
         "StepService/ListSteps",
         |of| json!({"task": of.task.guid, "expand": ["body"]}),

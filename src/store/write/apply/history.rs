@@ -16,7 +16,7 @@ use crate::{
     },
     store::{
         entity::{
-            revision_alias, task_history,
+            deleted_step, revision_alias, task_history,
             task_revision::{self, Column, Entity},
         },
         error::StoreError,
@@ -128,6 +128,8 @@ impl Batch<'_> {
             }
             HistoryEdit::Purge => {
                 self.add(scope.delete::<Entity>().filter(of_task));
+                let steps = scope.delete::<deleted_step::Entity>();
+                self.add(steps.filter(deleted_step::Column::Task.eq(task)));
                 let aliases = scope.delete::<revision_alias::Entity>();
                 self.add(aliases.filter(revision_alias::Column::Task.eq(task)));
                 let history = scope.delete::<task_history::Entity>();

@@ -1,0 +1,351 @@
+//! Deleted steps: what is kept of them, and how they come back.
+
+use proptest::{collection::vec, prelude::*, sample::Index};
+
+use crate::kit::prelude::*;
+
+async fn restored(client: &Client, guid: &str) -> (Step, Placement) {
+    let restored = client.restore_step(guid).await.accepted();
+    let placement = restored.placement();
+    (restored.step.expect("the step"), placement)
+}
+
+async fn not_restored(client: &Client, guid: &str) {
+    let failure = client.restore_step(guid).await.refused();
+    failure.is_step_not_found(guid);
+}
+
+async fn deleted_ids(client: &Client, task: &str) -> Vec<String> {
+    let steps = client.deleted_steps(task).await.into_iter();
+    let ids = steps.map(|deleted| deleted.step.expect("the step").guid);
+    ids.collect()
+}
+
+/// The step without what a restore renews.
+fn content(step: &Step) -> Step {
+    Step {
+        etag: String::new(),
+        modified_ts: None,
+        ..step.clone()
+    }
+}
+
+fn without_bodies(mut step: Step) -> Step {
+    step.body = None;
+    for translation in step.translations.values_mut() {
+        translation.body = None;
+    }
+    step
+}
+
+#[apply(on_both_databases)]
+async fn a_step_comes_back_as_it_was(client: Client) {
+    let client = client.with_metadata("x-subject", "jane");
+    let guide = client.given_task(task("Guide")).await;
+    let first = client.given_step(information_step(&guide, "First")).await;
+    let step = client.given_step(full_step(&guide)).await;
+    client.given_step(information_step(&guide, "Last")).await;
+    let locked = step_translation("Gesperrt").with_lock(true);
+    let update = step_of(&step.guid).translated("nl", locked);
+    client.updated_step(update, &["translations.nl"]).await;
+    // Made from a text that has changed since.
+    let work = client.translation_work(&["fr"]).await;
+    for work in work.iter().filter(|work| work.guid == step.guid) {
+        client.written(automatic(work, "Français")).await;
+    }
+    let before = client
+        .updated_step(step_of(&step.guid).titled("Changed"), &["title"])
+        .await;
+    let order = client.step_order(&guide.guid).await;
+    let languages = ["de", "fr", "nl"];
+    let work = client.translation_work(&languages).await;
+    let cursor = client.cursor_now().await;
+    client.delete_step(&step.guid).await.accepted();
+
+    let deleted = client.deleted_steps(&guide.guid).await;
+    let [deleted] = deleted.as_slice() else {
+        panic!("one deleted step: {deleted:?}");
+    };
+    let shown = deleted.step.clone().expect("the step");
+    assert_eq!(shown, without_bodies(before.clone()));
+    assert_eq!(deleted.previous_step, first.guid);
+    assert_eq!(deleted.subject, "jane");
+    assert!(deleted.deleted_ts.is_some());
+
+    let (after, placement) = restored(&client, &step.guid.to_uppercase()).await;
+    assert_eq!(placement, Placement::AfterPrevstep);
+    assert_eq!(content(&after), content(&before));
+    assert_ne!(after.etag, before.etag);
+    assert_eq!(after, client.get_step(&step.guid).await.accepted());
+    assert_eq!(client.step_order(&guide.guid).await, order);
+    assert_eq!(client.translation_work(&languages).await, work);
+    assert_eq!(client.deleted_steps(&guide.guid).await, []);
+    let changes = client.changes_after(&cursor).await.0;
+    let told: Vec<_> = changes
+        .iter()
+        .map(|change| (change.kind(), &*change.step, &*change.rpc))
+        .collect();
+    let expected = [
+        (ChangeKind::StepDeleted, &*step.guid, "DeleteStep"),
+        (ChangeKind::StepCreated, &*step.guid, "RestoreStep"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(changes[1].etag, after.etag);
+
+    not_restored(&client, &step.guid).await;
+    // It can be deleted again, with its new etag alone.
+    let delete = |etag: &str| {
+        let (guid, etag) = (step.guid.clone(), etag.to_owned());
+        client.send_delete_step(DeleteStepRequest { guid, etag })
+    };
+    delete(&before.etag).await.refused();
+    delete(&after.etag).await.accepted();
+    restored(&client, &step.guid).await;
+}
+
+#[apply(on_both_databases)]
+async fn a_step_comes_back_after_the_one_before_it(client: Client) {
+    use Placement::{AfterPrevstep, AppendedPrevstepUnknown, First};
+    let guide = client.given_task(task("Guide")).await;
+    let steps = client.given_steps(&guide, &["a", "b", "c", "d"]).await;
+    let order = async |expected: &[&String]| {
+        let stored = client.step_order(&guide.guid).await;
+        assert_eq!(stored.iter().collect::<Vec<_>>(), expected);
+    };
+    let [a, b, c, d] = &steps[..] else {
+        panic!("four steps");
+    };
+    let delete = async |guid: &str| client.delete_step(guid).await.accepted();
+    let back = async |guid: &str| restored(&client, guid).await.1;
+    // Something new is at its place.
+    delete(c).await;
+    let new = client.create_step_after(information_step(&guide, "new"), b);
+    let new = new.await.accepted().step.expect("the step").guid;
+    assert_eq!(back(c).await, AfterPrevstep);
+    order(&[a, b, c, &new, d]).await;
+    delete(&new).await;
+    delete(b).await;
+    delete(c).await;
+    let listed = client.deleted_steps(&guide.guid).await;
+    let previous: Vec<&str> = listed.iter().map(|it| &*it.previous_step).collect();
+    assert_eq!(previous, [&**a, &**a, &**c]);
+    assert_eq!(deleted_ids(&client, &guide.guid).await, [&**c, &**b, &*new]);
+    // The step before `new` is gone.
+    assert_eq!(back(&new).await, AppendedPrevstepUnknown);
+    assert_eq!(back(b).await, AfterPrevstep);
+    assert_eq!(back(c).await, AfterPrevstep);
+    order(&[a, c, b, d, &new]).await;
+    // The first one, until there is no room left before the others.
+    for _ in 0..80 {
+        delete(a).await;
+        assert_eq!(back(a).await, First);
+        delete(c).await;
+        assert_eq!(back(c).await, AfterPrevstep);
+    }
+    order(&[a, c, b, d, &new]).await;
+    for step in [a, c, b, d, &new] {
+        delete(step).await;
+    }
+    assert_eq!(back(d).await, AppendedPrevstepUnknown);
+    order(&[d]).await;
+}
+
+#[apply(on_both_databases)]
+async fn a_linked_observation_comes_back_unlinked(client: Client) {
+    let linked = linked_observation(&[("a", "A"), ("b", "B")]);
+    let guide = client.imported(document("Guide", vec![linked])).await;
+    let before = client.get_step(&guide.steps[0]).await.accepted();
+    client.delete_step(&before.guid).await.accepted();
+    let (after, placement) = restored(&client, &before.guid).await;
+    assert_eq!(placement, Placement::First);
+    let mut expected = content(&before);
+    expected.feedback_config[0].linked = Some(false);
+    for value in &mut expected.feedback_config[0].values {
+        value.link = String::new();
+    }
+    assert_eq!(content(&after), expected);
+    for value in answers_of(&before) {
+        let managed = client.get_task(&value.link).await.accepted();
+        assert_eq!(managed.r#type(), TaskType::Standard);
+    }
+}
+
+#[apply(on_both_databases)]
+async fn a_subtask_step_needs_its_task_and_has_its_name(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let other = client.given_task(task("Other")).await;
+    let step = client.given_step(subtask(&guide, &other)).await;
+    client.delete_step(&step.guid).await.accepted();
+    client
+        .updated_task(task_of(&other.guid).named("Renamed"), &["name"])
+        .await;
+    let (after, _) = restored(&client, &step.guid).await;
+    assert_eq!(after.title, "Renamed");
+    client.delete_step(&step.guid).await.accepted();
+    let deleted = client.delete_task(&other.guid).await.accepted();
+    let failure = client.restore_step(&step.guid).await.refused();
+    failure.is_precondition("REVISION_UNRESTORABLE");
+    assert_eq!(
+        failure.preconditions(),
+        [("REVISION_UNRESTORABLE", &*step.guid)]
+    );
+    client
+        .restored(&other.guid, deleted.previous_revision)
+        .await;
+    restored(&client, &step.guid).await;
+}
+
+#[apply(on_both_databases)]
+async fn what_is_not_kept_is_not_found(client: Client) {
+    let steps = document_steps(&["a", "b", "c"]);
+    let guide = client.imported(document("Guide", steps)).await;
+    let [a, b, c] = &guide.steps[..] else {
+        panic!("three steps");
+    };
+    not_restored(&client, &unknown_guid()).await;
+    not_restored(&client, a).await;
+    client.kept_revision(&guide.guid).await;
+    client.delete_step(a).await.accepted();
+    let other = client.other_account();
+    not_restored(&other, a).await;
+    let failure = other.list_deleted_steps(ListDeletedStepsRequest {
+        task: guide.guid.clone(),
+        ..ListDeletedStepsRequest::default()
+    });
+    failure.await.refused().is_task_not_found(&guide.guid);
+    // An import keeps no single steps.
+    let rest = document_of(&guide.guid, vec![step_of(c)]);
+    client
+        .import_with(AbsentSteps::Delete, rest)
+        .await
+        .accepted();
+    not_restored(&client, b).await;
+    assert_eq!(deleted_ids(&client, &guide.guid).await, [&**a]);
+
+    // Not while its task is deleted.
+    let deleted = client.force_delete_task(&guide.guid).await.accepted();
+    not_restored(&client, a).await;
+    client
+        .restored(&guide.guid, deleted.previous_revision)
+        .await;
+    assert_eq!(deleted_ids(&client, &guide.guid).await, [&**a]);
+    // A revision brings it back, too.
+    client.restored(&guide.guid, 1).await;
+    assert_eq!(client.deleted_steps(&guide.guid).await, []);
+    not_restored(&client, a).await;
+    client.delete_step(a).await.accepted();
+    client.kept_revision(&guide.guid).await;
+    let purge = DeleteTaskRequest {
+        guid: guide.guid.clone(),
+        force: true,
+        purge_history: true,
+        ..DeleteTaskRequest::default()
+    };
+    client.send_delete_task(purge).await.accepted();
+    not_restored(&client, a).await;
+}
+
+#[apply(on_both_databases)]
+async fn another_step_may_have_taken_its_external_id(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let named = || Step {
+        external_id: Some("one".to_owned()),
+        ..information_step(&guide, "Step")
+    };
+    let step = client.given_step(named()).await;
+    client.delete_step(&step.guid).await.accepted();
+    let taker = client.given_step(named()).await;
+    let failure = client.restore_step(&step.guid).await.refused();
+    failure.is(Code::AlreadyExists, "EXTERNAL_ID_TAKEN");
+    client.delete_step(&taker.guid).await.accepted();
+    assert_eq!(
+        content(&restored(&client, &step.guid).await.0),
+        content(&step)
+    );
+}
+
+#[apply(on_both_databases)]
+async fn a_large_step_comes_back(client: Client) {
+    let guide = client.given_task(task("Guide")).await;
+    let step = information_step(&guide, "Large").with_body("ä".repeat(1_500_000));
+    let step = client.given_step(step).await;
+    client.delete_step(&step.guid).await.accepted();
+    assert_eq!(deleted_ids(&client, &guide.guid).await, [&*step.guid]);
+    assert_eq!(
+        content(&restored(&client, &step.guid).await.0),
+        content(&step)
+    );
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Create(Index),
+    Delete(Index),
+    Restore(Index),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        3 => any::<Index>().prop_map(Act::Create),
+        4 => any::<Index>().prop_map(Act::Delete),
+        4 => any::<Index>().prop_map(Act::Restore),
+    ]
+}
+
+/// The order of a task's steps and its deleted steps, against a model.
+#[apply(property_on_both_databases)]
+#[cases(24, vec(act(), 1..60))]
+async fn places_are_those_of_a_model(client: Client, acts: Vec<Act>) {
+    let guide = client.given_task(task("Guide")).await;
+    let mut order: Vec<String> = Vec::new();
+    // The latest deletion first, each with the step before it.
+    let mut deleted: Vec<(String, Option<String>)> = Vec::new();
+    for act in acts {
+        match act {
+            Act::Create(after) if order.is_empty() => {
+                let _ = after;
+                let step = client.given_step(information_step(&guide, "Step")).await;
+                order.push(step.guid);
+            }
+            Act::Create(after) => {
+                let at = after.index(order.len());
+                let new = information_step(&guide, "Step");
+                let created = client.create_step_after(new, &order[at]).await.accepted();
+                order.insert(at + 1, created.step.expect("the step").guid);
+            }
+            Act::Delete(step) if !order.is_empty() => {
+                let at = step.index(order.len());
+                let previous = at.checked_sub(1).map(|at| order[at].clone());
+                let step = order.remove(at);
+                client.delete_step(&step).await.accepted();
+                deleted.insert(0, (step, previous));
+            }
+            Act::Restore(step) if !deleted.is_empty() => {
+                let (step, previous) = deleted.remove(step.index(deleted.len()));
+                let found = previous
+                    .as_ref()
+                    .and_then(|previous| order.iter().position(|it| it == previous));
+                let (at, expected) = match (&previous, found) {
+                    (_, Some(at)) => (at + 1, Placement::AfterPrevstep),
+                    (None, None) if !order.is_empty() => (0, Placement::First),
+                    (_, None) => (order.len(), Placement::AppendedPrevstepUnknown),
+                };
+                assert_eq!(restored(&client, &step).await.1, expected);
+                order.insert(at, step);
+            }
+            Act::Delete(_) | Act::Restore(_) => {}
+        }
+    }
+    assert_eq!(client.step_order(&guide.guid).await, order);
+    let request = ListDeletedStepsRequest {
+        task: guide.guid.clone(),
+        page_size: 2,
+        ..ListDeletedStepsRequest::default()
+    };
+    let listed = client.list_all_deleted_steps(request).await;
+    let listed = listed.into_iter().map(|it| {
+        let previous = Some(it.previous_step).filter(|step| !step.is_empty());
+        (it.step.expect("the step").guid, previous)
+    });
+    assert_eq!(listed.collect::<Vec<_>>(), deleted);
+}
