@@ -326,6 +326,7 @@ async fn open_store(config: &Config) -> Result<Store, OpenError> {
         max_message_bytes: config.limits.max_message_bytes,
         history: store::HistoryOptions {
             automatic_revisions: config.history.automatic_revisions,
+            checkpoint_interval: config.history.checkpoint_interval,
             deleted_task_retention: config.history.deleted_task_retention,
             codec: grpc::GUIDE_CODEC,
         },

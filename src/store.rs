@@ -64,6 +64,8 @@ pub struct Options {
 pub struct HistoryOptions {
     /// The maximum number of automatic revisions of a task; 0 disables them.
     pub automatic_revisions: usize,
+    /// How old the newest revision of a guide is when a change keeps the guide as it was; zero keeps none.
+    pub checkpoint_interval: Duration,
     /// How long the history of a deleted task is kept; zero keeps none.
     pub deleted_task_retention: Duration,
     pub codec: GuideCodec,

@@ -160,7 +160,16 @@ pub struct HistoryConfig {
         value_parser = value::number::<usize>(0..=1_000)
     )]
     pub automatic_revisions: usize,
-    /// How long the history of a deleted guide is kept, at most 3650days; 0s keeps none
+    /// How old the newest revision of a guide is when a change first keeps the guide as it was, 1m to 30days; 0 keeps none
+    #[arg(
+        long,
+        env = "EXPERTISE_CHECKPOINT_INTERVAL",
+        value_name = "DURATION",
+        default_value = "1h",
+        value_parser = value::interval
+    )]
+    pub checkpoint_interval: Duration,
+    /// How long the history of a deleted guide, and a deleted step, are kept, at most 3650days; 0s keeps none
     #[arg(
         long,
         env = "EXPERTISE_DELETED_TASK_RETENTION",

@@ -83,6 +83,13 @@ pub(super) fn retention(
     }
 }
 
+/// How often something is done; zero for never.
+pub(super) fn interval(text: &str) -> Result<Duration, &'static str> {
+    duration_to(Duration::ZERO, DAY * 30, text)
+        .filter(|interval| interval.is_zero() || *interval >= Duration::from_secs(60))
+        .ok_or("0, or a duration with its unit from 1m to 30days, such as 1h or 30m")
+}
+
 fn duration_to(shortest: Duration, longest: Duration, text: &str) -> Option<Duration> {
     let duration = humantime::parse_duration(text).ok()?;
     (shortest..=longest).contains(&duration).then_some(duration)

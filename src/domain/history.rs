@@ -92,15 +92,18 @@ pub enum RevisionCause {
     /// The task was deleted afterwards.
     BeforeDelete = 4,
     Published = 5,
+    /// A change of the guide followed, and the newest revision was old.
+    Checkpoint = 6,
 }
 
 impl RevisionCause {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Requested,
         Self::BeforeImport,
         Self::BeforeRestore,
         Self::BeforeDelete,
         Self::Published,
+        Self::Checkpoint,
     ];
 
     pub fn from_number(number: i32) -> Option<Self> {

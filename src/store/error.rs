@@ -12,7 +12,7 @@ use sqlx::error::DatabaseError;
 use tracing::{debug, warn};
 
 use super::connect::refusal;
-use crate::domain::{self, Outage};
+use crate::domain::{self, Outage, ids::TaskId};
 
 /// How often the log repeats a lasting outage.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -36,6 +36,12 @@ pub enum StoreError {
     /// The call would read this many bytes of large rows and has no permit for that. It waits for one
     /// and is retried. See [`LARGE_BYTES`](super::read::LARGE_BYTES).
     NeedsLargeReadPermit(usize),
+    /// The write is to keep checkpoints of the guides of these tasks, and has not locked them. It is
+    /// retried, and locks them first, with the other tasks that it has locked.
+    NeedsCheckpoints {
+        guides: Vec<TaskId>,
+        others: Vec<TaskId>,
+    },
 }
 
 impl From<DbErr> for StoreError {
@@ -100,6 +106,10 @@ impl From<StoreError> for domain::Error {
             // A call with a permit never fails with this.
             StoreError::NeedsLargeReadPermit(_) => {
                 Self::Internal("large texts were read without a permit".to_owned())
+            }
+            // Only writes that are retried fail with this.
+            StoreError::NeedsCheckpoints { .. } => {
+                Self::Internal("a checkpoint was not kept".to_owned())
             }
         }
     }

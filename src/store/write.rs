@@ -12,6 +12,7 @@
 mod apply;
 mod batch;
 mod change_feed;
+mod checkpoints;
 mod depths;
 mod external_ids;
 mod guide;
@@ -32,13 +33,14 @@ mod writers;
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use futures_util::future::BoxFuture;
 
 use super::{Account, RetryKey, WriteMode, WriteOutcome, error::StoreError, read::MaxBytes};
 use crate::domain::{Error, Result, change_feed::WriteRpc, changes::Changes, size::stored_count};
+use checkpoints::Checkpoints;
 use tx::Tx;
 
 pub use imports::{Import, RestoreRequest};
@@ -51,6 +53,8 @@ trait Operation: Send + Sync + 'static {
     type Answer: Send + 'static;
     /// The rpc that it serves, if it changes tasks or steps.
     const RPC: Option<WriteRpc> = None;
+    /// Whether a change is preceded by a checkpoint of the guide, if its newest revision is old.
+    const KEEPS_CHECKPOINTS: bool = false;
 
     /// Locks what is about to change, reads what the decision needs, and decides. A retry of the write
     /// calls it again.
@@ -66,11 +70,14 @@ struct Write<O: Operation> {
     mode: WriteMode,
     retry: Option<RetryKey<O::Answer>>,
     outcome: Mutex<Option<WriteOutcome<O::Answer>>>,
+    checkpoints: Mutex<Checkpoints>,
 }
 
 /// A write of any kind.
 trait AnyWrite: Send + Sync {
     fn mode(&self) -> WriteMode;
+
+    fn checkpoints(&self) -> &Mutex<Checkpoints>;
 
     /// Runs it in a transaction, and keeps its outcome, which counts if the transaction is committed.
     fn run<'a>(&'a self, tx: &'a Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -81,10 +88,14 @@ impl<O: Operation> AnyWrite for Write<O> {
         self.mode
     }
 
+    fn checkpoints(&self) -> &Mutex<Checkpoints> {
+        &self.checkpoints
+    }
+
     fn run<'a>(&'a self, tx: &'a Tx<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let outcome = self.run_or_replay(tx).await?;
-            *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            *lock(&self.outcome) = Some(outcome);
             Ok(())
         })
     }
@@ -112,11 +123,17 @@ impl<O: Operation> Write<O> {
     }
 
     async fn decide_and_apply(&self, tx: &Tx<'_>) -> Result<WriteOutcome<O::Answer>, StoreError> {
+        let checkpoints = lock(&self.checkpoints).clone();
+        tx.lock_for_checkpoints(&checkpoints).await?;
         let (mut changes, answer) = self.operation.decide(tx).await?;
         tx.check_claimed_ids(&changes).await?;
         changes.retitle(tx.lock_referring_steps(&changes.renamed).await?);
         tx.check_depths(&changes).await?;
         tx.encode_revision(&mut changes).await?;
+        if O::KEEPS_CHECKPOINTS {
+            // After all checks: a write that is refused has written nothing.
+            tx.keep_checkpoints(&mut changes, &checkpoints).await?;
+        }
         let outcome = match self.mode {
             WriteMode::Store => {
                 let retry = self.retry.as_ref();
@@ -152,14 +169,12 @@ impl Account {
             mode,
             retry,
             outcome: Mutex::default(),
+            checkpoints: Mutex::default(),
         });
         self.metrics()
             .measure_write(self.run_write(write.clone()))
             .await?;
-        let outcome = write
-            .outcome
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let outcome = lock(&write.outcome)
             .take()
             .ok_or_else(|| Error::Internal("a write has no outcome".to_owned()))?;
         if O::RPC.is_some() && mode == WriteMode::Store && matches!(outcome, WriteOutcome::Done(_))
@@ -177,11 +192,29 @@ impl Account {
             match outcome.await {
                 // A call that waits for a permit holds none, and no transaction.
                 Err(StoreError::NeedsLargeReadPermit(bytes)) => {
-                    permit = Some(self.large_read_permit(bytes).await?);
-                    max_bytes = MaxBytes::permitted(stored_count(bytes));
+                    match self.large_read_permit(bytes).await {
+                        Ok(granted) => {
+                            permit = Some(granted);
+                            max_bytes = MaxBytes::permitted(stored_count(bytes));
+                        }
+                        // A change is not refused for want of memory for a checkpoint.
+                        Err(_) if lock(write.checkpoints()).are_kept() => {
+                            *lock(write.checkpoints()) = Checkpoints::Skip;
+                            max_bytes = MaxBytes::SMALL;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(StoreError::NeedsCheckpoints { guides, others }) => {
+                    *lock(write.checkpoints()) = Checkpoints::Keep { guides, others };
+                    max_bytes = MaxBytes::SMALL;
                 }
                 outcome => return Ok(outcome?),
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@ use crate::kit::prelude::*;
 
 mod aliases;
 mod automatic;
+mod checkpoints;
 mod compare;
 mod laws;
 mod races;

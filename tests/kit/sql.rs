@@ -66,6 +66,14 @@ impl SqlConnection {
         self.execute(&format!("{lock}; {age}; COMMIT")).await;
     }
 
+    /// Makes every revision and task older.
+    pub async fn age_revisions(&mut self, by: Duration) {
+        let micros = by.as_micros();
+        let age = format!("SET created_ts = created_ts - {micros}");
+        self.execute(&format!("UPDATE task_revisions {age}; UPDATE tasks {age}"))
+            .await;
+    }
+
     /// Makes every stored outcome of a request older.
     pub async fn age_outcomes(&mut self, by: Duration) {
         let micros = by.as_micros();

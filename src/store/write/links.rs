@@ -1,6 +1,6 @@
 //! Steps with the tasks that they manage, as they are read and locked for a write.
 
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
+use sea_orm::{ColumnTrait, FromQueryResult, QueryFilter, QuerySelect, sea_query::ExprTrait};
 
 use super::tx::Tx;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
         ids::{StepId, TaskId},
     },
     store::{
-        entity::step::{Column, Entity},
+        entity::step::{self, Column, Entity},
         error::StoreError,
         read::{
             LARGE_BYTES,
@@ -19,6 +19,13 @@ use crate::{
         rows::{StepRows, read_step},
     },
 };
+
+#[derive(FromQueryResult)]
+struct StepWithKeptTs {
+    #[sea_orm(nested)]
+    step: step::Model,
+    kept_ts: Option<i64>,
+}
 
 /// A step without the tasks that it manages.
 fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
@@ -37,7 +44,13 @@ impl Tx<'_> {
             .find::<Entity>()
             .filter(Column::Guid.eq(guid.0))
             .filter(steps::step_bytes().lte(LARGE_BYTES));
-        let rows = self.locked(small, Column::Guid).all(self.db()).await?;
+        let small = self.locked(self.select_step_kept_ts(small), Column::Guid);
+        let rows: Vec<StepWithKeptTs> = small.into_model().all(self.db()).await?;
+        let rows = rows.into_iter().map(|row| {
+            self.note_kept_ts(TaskId(row.step.task), row.kept_ts);
+            row.step
+        });
+        let rows = Vec::from_iter(rows);
         let rows = steps::with_translations(self.scope(), rows, Bodies::Read).await?;
         rows.into_iter().next().map(unmanaged).transpose()
     }

@@ -56,6 +56,7 @@ impl Account {
 impl Operation for CreateStep {
     type Answer = (Step, Placement);
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateStep);
+    const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, (Step, Placement)), StoreError> {
         let task = self.new.task;
@@ -113,6 +114,7 @@ async fn insert(
 impl Operation for Arc<UpdateStep> {
     type Answer = Step;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
+    const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Step), StoreError> {
         let (mut stored, mut locked_tasks) = (None, BTreeMap::new());
@@ -141,6 +143,7 @@ impl Operation for Arc<UpdateStep> {
 impl Operation for DeleteStep {
     type Answer = ();
     const RPC: Option<WriteRpc> = Some(WriteRpc::DeleteStep);
+    const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
         let mut stored = tx.find_step(self.guid, Bodies::Skip).await?;

@@ -57,6 +57,7 @@ impl Operation for CreateTask {
 impl Operation for Arc<UpdateTask> {
     type Answer = Task;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
+    const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let guid = self.guid;

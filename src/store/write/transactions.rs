@@ -77,7 +77,9 @@ impl Transactions {
             let outcome = job.run_in(&transaction).await;
             match &outcome {
                 // A write that is refused has written nothing.
-                Ok(()) | Err(StoreError::NeedsLargeReadPermit(_)) => {}
+                Ok(())
+                | Err(StoreError::NeedsLargeReadPermit(_) | StoreError::NeedsCheckpoints { .. }) => {
+                }
                 Err(StoreError::Domain(error)) if !matches!(error, Error::Internal(_)) => {}
                 Err(error @ StoreError::Unavailable(Outage::Unreachable)) => {
                     return Err(error.clone());

@@ -53,6 +53,7 @@ struct WriteTranslations(Vec<AutomaticTranslation>);
 impl Operation for WriteTranslations {
     type Answer = Vec<TranslationOutcome>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::WriteTranslations);
+    const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let ids: Vec<Uuid> = self.0.iter().map(|item| item.guid).collect();

@@ -1,6 +1,10 @@
 //! A write in progress: its transaction, its account, and what decisions need.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    sync::Mutex,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait, QueryOrder,
@@ -9,7 +13,7 @@ use sea_orm::{
 use uuid::Uuid;
 
 use crate::{
-    domain::{decide::WriteContext, history::GuideCodec, time::Timestamp},
+    domain::{decide::WriteContext, history::GuideCodec, ids::TaskId, time::Timestamp},
     store::{
         Account, WriteMode,
         account::Scope,
@@ -31,6 +35,10 @@ pub struct Tx<'t> {
     pub guide_codec: GuideCodec,
     /// Whether Citus distributes the tables.
     pub is_distributed: bool,
+    pub checkpoint_interval: Duration,
+    /// When the newest revisions of locked tasks, and of the tasks of locked steps, were made. None for a
+    /// managed task.
+    pub kept_ts: Mutex<BTreeMap<TaskId, Option<i64>>>,
 }
 
 impl Account {
@@ -62,6 +70,8 @@ impl<'t> Tx<'t> {
             max_bytes,
             guide_codec: account.history().codec,
             is_distributed: account.store.inner.connections.is_distributed,
+            checkpoint_interval: account.history().checkpoint_interval,
+            kept_ts: Mutex::default(),
         }
     }
 

@@ -106,7 +106,7 @@ fn jwt_takes_keys_from_one_place_and_serves_everywhere() {
 }
 
 /// Settings with values at their bounds, and with values beyond them.
-const BOUNDS: [(&str, &str, &str); 9] = [
+const BOUNDS: [(&str, &str, &str); 10] = [
     ("DATABASE_MAX_CONNECTIONS", "1 1000", "0 1001"),
     ("MAX_MESSAGE_BYTES", "65536 2147483647", "65535 2147483648"),
     (
@@ -118,6 +118,7 @@ const BOUNDS: [(&str, &str, &str); 9] = [
     ("SHUTDOWN_GRACE", "0 0s 1day", "1day1ms"),
     ("CHANGES_RETENTION", "1h 365days", "59m59s 365days1s"),
     ("AUTOMATIC_REVISIONS", "0 1000", "1001"),
+    ("CHECKPOINT_INTERVAL", "0 0s 1m 30days", "59s 30days1s"),
     ("DELETED_TASK_RETENTION", "0s 3650days", "3650days1s"),
     (
         "JWT_SECRET",

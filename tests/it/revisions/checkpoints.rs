@@ -1,0 +1,250 @@
+//! Revisions that a guide gets before a change, if its newest revision is old.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
+
+use super::{exported, given_guide, publish, retitle};
+use crate::kit::{
+    databases::{self, runtime},
+    prelude::*,
+    random_writes,
+    scratch::Scratch,
+    server::{Settings, TestServer},
+    sql::SqlConnection,
+};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// A server with its database.
+struct Aging {
+    server: TestServer,
+    client: Client,
+    database: SqlConnection,
+}
+
+impl Aging {
+    async fn start(url: &str) -> Self {
+        let server = TestServer::start(Settings::new(url)).await;
+        Self {
+            client: server.client(),
+            server,
+            database: SqlConnection::open(url).await,
+        }
+    }
+
+    async fn age(&mut self, by: Duration) {
+        self.database.age_revisions(by).await;
+    }
+
+    /// The causes of a guide's revisions, the newest first.
+    async fn causes(&self, guide: &str) -> Vec<RevisionCause> {
+        let revisions = self.client.all_revisions(guide).await;
+        revisions.iter().map(TaskRevision::cause).collect()
+    }
+
+    /// Ages the guide, changes it, and asserts that it was kept as it was before.
+    async fn keeps<T>(&mut self, guide: &str, change: impl AsyncFnOnce(&Client) -> T) -> T {
+        self.age(HOUR).await;
+        let before = exported(&self.client, guide).await;
+        let kept = self.causes(guide).await.len();
+        let changed = change(&self.client.with_metadata("x-subject", "eve")).await;
+        let revisions = self.client.all_revisions(guide).await;
+        assert_eq!(revisions.len(), kept + 1);
+        let newest = &revisions[0];
+        assert_eq!(newest.cause(), RevisionCause::Checkpoint);
+        assert_eq!(newest.subject, "eve");
+        assert_eq!(newest.guide_etag, before.guide_etag);
+        let found = self.client.get_revision(guide, newest.revision).await;
+        assert_eq!(found.accepted().document, before.document);
+        changed
+    }
+}
+
+#[apply(on_own_databases)]
+async fn a_change_keeps_the_guide_if_its_newest_revision_is_old(url: String) {
+    let mut aging = Aging::start(&url).await;
+    let guide = given_guide(&aging.client).await;
+    let guid = guide.guid.as_str();
+    retitle(&aging.client, guid, "New").await;
+    assert_eq!(aging.causes(guid).await, [], "it is new");
+    let new = information_step(&guide, "New");
+    let step = aging
+        .keeps(guid, async |client| client.given_step(new.clone()).await)
+        .await;
+    // A burst of changes makes one.
+    retitle(&aging.client, guid, "Newer").await;
+    assert_eq!(aging.causes(guid).await.len(), 1);
+    aging
+        .keeps(guid, async |client| retitle(client, guid, "Newest").await)
+        .await;
+    let observation = aging.client.get_step(&guide.steps[0]).await.accepted();
+    let managed = answers_of(&observation)[0].link.clone();
+    let below = information_step(&task_of(&managed), "Below");
+    let below = aging
+        .keeps(guid, async |client| client.given_step(below.clone()).await)
+        .await;
+    aging
+        .keeps(guid, async |client| {
+            let update = step_of(&below.guid).titled("Far below");
+            client.updated_step(update, &["title"]).await
+        })
+        .await;
+    aging
+        .keeps(guid, async |client| {
+            let update = task_of(&managed).with_published(0);
+            client.updated_task(update, &["published"]).await
+        })
+        .await;
+    assert_eq!(aging.causes(&managed).await, []);
+    aging
+        .keeps(guid, async |client| {
+            let update = task_of(guid).named("Renamed");
+            client.updated_task(update, &["name"]).await
+        })
+        .await;
+    aging
+        .keeps(guid, async |client| {
+            let work = client.translation_work(&["fr"]).await;
+            let work = work.iter().find(|work| work.guid == step.guid);
+            let work = work.expect("work");
+            client.written(automatic(work, "Français")).await
+        })
+        .await;
+    aging
+        .keeps(guid, async |client| {
+            client.delete_step(&step.guid).await.accepted()
+        })
+        .await;
+    // Unlinks what it manages.
+    aging
+        .keeps(guid, async |client| {
+            client.delete_step(&observation.guid).await.accepted()
+        })
+        .await;
+    aging.server.shut_down().await;
+}
+
+#[apply(on_own_databases)]
+async fn what_changes_nothing_keeps_nothing(url: String) {
+    let mut aging = Aging::start(&url).await;
+    let guide = given_guide(&aging.client).await;
+    let guid = guide.guid.as_str();
+    retitle(&aging.client, guid, "Same").await;
+    aging.age(2 * HOUR).await;
+    retitle(&aging.client, guid, "Same").await;
+    let create = CreateStepRequest {
+        validate_only: true,
+        ..create_step_request(information_step(&guide, "Dry"))
+    };
+    aging.client.send_create_step(create).await.accepted();
+    let wrong = step_of(&guide.steps[0]).with_etag("old").titled("Wrong");
+    aging.client.update_step(wrong, &["title"]).await.refused();
+    assert_eq!(aging.causes(guid).await, []);
+    // The state that the newest revision has is not kept again.
+    aging.client.kept_revision(guid).await;
+    aging.age(HOUR).await;
+    retitle(&aging.client, guid, "Changed").await;
+    assert_eq!(aging.causes(guid).await, [RevisionCause::Requested]);
+    aging
+        .keeps(guid, async |client| retitle(client, guid, "Again").await)
+        .await;
+    // Before and after an update that publishes.
+    aging.age(HOUR).await;
+    publish(&aging.client, guid).await;
+    let revisions = aging.client.all_revisions(guid).await;
+    let kept = revisions.iter().map(|it| (it.revision, it.cause()));
+    use RevisionCause::{Checkpoint, Published, Requested};
+    let numbers: Vec<i64> = revisions.iter().map(|it| it.revision).collect();
+    assert_eq!(kept.clone().next(), Some((numbers[0], Published)));
+    assert!(numbers.is_sorted_by(|a, b| a > b), "{numbers:?}");
+    assert_eq!(kept.clone().nth(1).map(|it| it.1), Some(Checkpoint));
+    assert_eq!(kept.last(), Some((1, Requested)));
+    aging.server.shut_down().await;
+}
+
+#[test]
+fn no_checkpoint_is_made_without_an_interval() {
+    runtime().block_on(async {
+        let url = Scratch::of_this_run().sqlite_url("no_checkpoints");
+        let settings = Settings::new(&url).set("EXPERTISE_CHECKPOINT_INTERVAL", "0");
+        let server = TestServer::start(settings).await;
+        let client = server.client();
+        let guide = given_guide(&client).await;
+        let mut database = SqlConnection::open(&url).await;
+        database.age_revisions(2 * HOUR).await;
+        retitle(&client, &guide.guid, "Changed").await;
+        assert_eq!(client.all_revisions(&guide.guid).await, []);
+        server.shut_down().await;
+    });
+}
+
+/// Writes, each with the minutes that pass before it.
+type History = Vec<(random_writes::Write, u64)>;
+
+/// Every checkpoint is of a state that an export showed, and none is made within the interval.
+async fn laws_hold(url: String, histories: Vec<History>) {
+    let mut aging = Aging::start(&url).await;
+    let mut checkpoints = 0;
+    for (account, history) in histories.into_iter().enumerate() {
+        let account = format!("account-{account}");
+        aging.client = aging.server.client().with_account(&account);
+        let mut now = Duration::ZERO;
+        // When the revisions of each guide were made.
+        let mut made: BTreeMap<(String, i64), Duration> = BTreeMap::new();
+        for (number, (write, minutes)) in history.iter().enumerate() {
+            let by = Duration::from_secs(60 * minutes);
+            aging.age(by).await;
+            now += by;
+            let mut before = BTreeMap::new();
+            for task in aging.client.all_tasks().await {
+                let state = exported(&aging.client, &task.guid).await;
+                before.insert(task.guid, state);
+            }
+            random_writes::apply(&aging.client, write, number).await;
+            for task in aging.client.all_tasks().await {
+                let revisions = aging.client.all_revisions(&task.guid).await;
+                for revision in revisions.iter().rev() {
+                    let key = |number| (task.guid.clone(), number);
+                    if made.contains_key(&key(revision.revision)) {
+                        continue;
+                    }
+                    made.insert(key(revision.revision), now);
+                    if revision.cause() != RevisionCause::Checkpoint {
+                        continue;
+                    }
+                    checkpoints += 1;
+                    let before = &before[&task.guid];
+                    assert_eq!(revision.guide_etag, before.guide_etag);
+                    let number = revision.revision;
+                    let found = aging.client.get_revision(&task.guid, number).await;
+                    assert_eq!(found.accepted().document, before.document);
+                    if let Some(previous) = made.get(&key(number - 1)) {
+                        assert!(now - *previous >= HOUR, "{now:?} {previous:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(checkpoints > 0);
+    aging.server.shut_down().await;
+}
+
+fn laws_hold_on(url: String) {
+    let histories = vec(vec((random_writes::write(), 0..50_u64), 10..24), 6);
+    let histories = histories.new_tree(&mut TestRunner::default());
+    let histories = histories.expect("histories").current();
+    println!("{histories:?}");
+    runtime().block_on(laws_hold(url, histories));
+}
+
+#[test]
+fn checkpoints_are_states_that_were_shown_on_sqlite() {
+    laws_hold_on(Scratch::of_this_run().sqlite_url("checkpoint_laws"));
+}
+
+#[test]
+#[cfg_attr(no_postgres, ignore = "no PostgreSQL here")]
+fn checkpoints_are_states_that_were_shown_on_postgres() {
+    laws_hold_on(databases::postgres("checkpoint_laws"));
+}
