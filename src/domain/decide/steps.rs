@@ -332,7 +332,7 @@ impl DeleteStep {
             added: -1,
             numbering: None,
         });
-        let kept = context.keeps_deleted_tasks.then(|| KeptStep {
+        let kept = context.keeps_deleted_tasks.then_some(KeptStep {
             place,
             is_translated: !step.content.translations.is_empty(),
         });
