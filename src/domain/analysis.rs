@@ -5,6 +5,7 @@
 //! conditions are compiled: each names its variable by index, and its truth for a value that
 //! is not known is computed once.
 
+mod budget;
 mod condition;
 mod evaluation;
 mod fingerprint;
@@ -12,12 +13,12 @@ mod guide;
 mod names;
 pub mod preview;
 mod references;
-mod stop_signal;
 mod truth;
 mod value;
 mod variable;
 
-pub use condition::{CompiledCondition, CompiledGroup, CompiledNode, Logic, TraceReason};
+pub use budget::{Allowance, Budget, DECISION_WORK, StopSignal};
+pub use condition::{CompiledCondition, Dependencies, Logic, TraceReason};
 pub use evaluation::{Evaluation, Evaluator, TaskVisit, Visit, evaluate};
 pub use fingerprint::Fingerprint;
 pub use guide::{
@@ -30,7 +31,6 @@ pub use references::{
     AnswerFilter, Reference, ReferenceCursor, ReferenceFilter, ReferenceKind, ReferencePage,
     ReferencePlace, VariableFilter,
 };
-pub use stop_signal::StopSignal;
 pub use truth::Truth;
 pub use value::{TargetSet, ValueSet, VariableValue, numeric_text};
 pub use variable::{OutsideSetter, OutsideSetters, PossibleValues, Variable, VariableId};

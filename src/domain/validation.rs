@@ -7,7 +7,6 @@
 
 mod all_guides;
 mod alone;
-mod budget;
 mod conditions;
 mod conflict;
 mod content;
@@ -16,7 +15,6 @@ mod formula;
 mod linked;
 mod observations;
 mod options;
-mod order;
 mod reach;
 mod report;
 mod rules;
@@ -29,9 +27,7 @@ mod walkthrough;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{
-        GuideLimit, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS, MAX_SUBTASK_LEVELS, MAX_VARIABLE_KEYS,
-    },
+    analysis::{Budget, GuideLimit, MAX_SUBTASK_LEVELS},
     ids::TaskId,
 };
 
@@ -40,19 +36,20 @@ pub use alone::{FindingsAlone, UncheckedVariable, validate_alone};
 pub use finding::{Finding, FindingPlace};
 pub use options::{
     MAX_RULE_SETTINGS, MAX_SUPPRESSED_PATH_CHARS, MAX_SUPPRESSIONS, RuleSetting, Suppression,
-    ValidationOptions,
+    Unpublished, ValidationOptions,
 };
 pub use report::{FindingCounts, OtherGuides, OutsideReader, OutsideReaders, ValidationSubject};
 pub use rules::{RULES_VERSION, Rule, RuleText, Severity};
-pub use walkthrough::Unpublished;
 
-use budget::Budget;
 use report::Report;
+
+/// Most bytes of all findings. More are only counted.
+const MAX_FINDING_BYTES: usize = 32 * 1024 * 1024;
 
 /// The findings of a guide in order, and how many there are; `None` if nobody waits for
 /// them any more.
 pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, FindingCounts)> {
-    let budget = Budget::new(subject.stop);
+    let budget = Budget::new(MAX_FINDING_BYTES, subject.stop);
     let mut report = Report::new(subject, &budget);
     conditions::check(&mut report);
     observations::check(&mut report);
@@ -86,15 +83,11 @@ pub fn validate(subject: ValidationSubject<'_>) -> Option<(Vec<Finding>, Finding
 /// Reports the steps below which subtasks are too deep. Returns the name and the value of the
 /// limit that the guide exceeds, if any.
 fn check_limits(report: &mut Report<'_>) -> Option<(&'static str, usize)> {
-    match report.subject.guide.limit {
-        Some(GuideLimit::Steps) => Some(("steps", MAX_GUIDE_STEPS)),
-        Some(GuideLimit::Conditions) => Some(("conditions", MAX_GUIDE_CONDITIONS)),
-        Some(GuideLimit::Keys) => Some(("keys", MAX_VARIABLE_KEYS)),
-        None => {
-            let too_deep = subtasks::check_depth(report);
-            too_deep.then_some(("subtask_levels", MAX_SUBTASK_LEVELS))
-        }
-    }
+    let limit = report.subject.guide.limit;
+    limit.map(GuideLimit::most).or_else(|| {
+        let is_too_deep = subtasks::check_depth(report);
+        is_too_deep.then_some(("subtask_levels", MAX_SUBTASK_LEVELS))
+    })
 }
 
 /// The finding of a guide that is not read, as it has more than so many bytes; `None` if the
@@ -112,12 +105,8 @@ pub fn too_large(task: TaskId, most: usize, options: &ValidationOptions) -> Opti
 }
 
 fn report_too_large(report: &mut Report<'_>, limit: &str, most: usize) {
-    if let Some(root) = report.root() {
-        let facts = [("limit", json!(limit)), ("most", json!(most))];
-        let message = format!(
-            "The guide has more than {most} {}.",
-            limit.replace('_', " ")
-        );
-        report.add(root.finding(Rule::TooLarge, "", facts, message));
-    }
+    let facts = [("limit", json!(limit)), ("most", json!(most))];
+    let limit = limit.replace('_', " ");
+    let message = format!("The guide has more than {most} {limit}.");
+    report.add(report.root().finding(Rule::TooLarge, "", facts, message));
 }

@@ -1,6 +1,8 @@
 //! Compiled conditions: they name variables by index, and store their truth for an unknown
 //! value.
 
+use std::slice;
+
 use crate::domain::dependency::{Comparison, Group, LogicalOperator, Node, PlacedCondition};
 
 use super::{
@@ -26,25 +28,19 @@ pub enum TraceReason {
     UnknownValue,
 }
 
-/// A compiled group. Its nodes are in the order of the group that it was compiled from.
-#[derive(Clone, Debug)]
-pub struct CompiledGroup {
-    pub operator: LogicalOperator,
-    pub nodes: Vec<CompiledNode>,
-}
-
-#[derive(Clone, Debug)]
-pub enum CompiledNode {
-    Condition(CompiledCondition),
-    Group(CompiledGroup),
-}
-
 #[derive(Clone, Debug)]
 pub struct CompiledCondition {
     pub variable: VariableId,
     pub operator: Comparison,
     pub targets: TargetSet,
-    pub truth_if_unknown: Truth,
+    truth_if_unknown: Truth,
+}
+
+/// The dependencies of a task or step: a group, and its conditions in order, compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Dependencies<'a> {
+    pub group: &'a Group,
+    pub conditions: &'a [CompiledCondition],
 }
 
 /// What groups are evaluated to: truths, or literals of a formula.
@@ -62,78 +58,56 @@ pub trait Logic {
     }
 
     /// Whether dependencies hold. Without dependencies they do.
-    fn holds(&mut self, dependencies: Option<&CompiledGroup>) -> Self::Value {
+    fn holds(&mut self, dependencies: Option<Dependencies<'_>>) -> Self::Value {
         match dependencies {
             None => self.all([]),
-            Some(group) => group.evaluate(self),
+            Some(Dependencies { group, conditions }) => {
+                evaluate(group, &mut conditions.iter(), self)
+            }
         }
     }
 }
 
-impl CompiledGroup {
-    /// Compiles a group. `variable` returns the variable of a name, and adds it if needed.
-    pub(super) fn compile(group: &Group, variable: &mut impl FnMut(String) -> VariableId) -> Self {
-        let nodes = group.nodes.iter().map(|node| match node {
-            Node::Group(inner) => CompiledNode::Group(Self::compile(inner, variable)),
-            Node::Condition(condition) => CompiledNode::Condition(CompiledCondition {
-                variable: variable(full_name(condition)),
-                operator: condition.operator,
-                targets: TargetSet::new(&condition.targets),
-                // Computed when the possible values are known.
-                truth_if_unknown: Truth::Unknown,
-            }),
+fn evaluate<L: Logic + ?Sized>(
+    group: &Group,
+    conditions: &mut slice::Iter<'_, CompiledCondition>,
+    logic: &mut L,
+) -> L::Value {
+    let nodes = group.nodes.iter().filter_map(|node| match node {
+        Node::Group(group) => Some(evaluate(group, conditions, logic)),
+        Node::Condition(_) => Some(logic.condition(conditions.next()?)),
+    });
+    let nodes: Vec<L::Value> = nodes.collect();
+    match group.operator {
+        LogicalOperator::And => logic.all(nodes),
+        LogicalOperator::Or => logic.any(nodes),
+    }
+}
+
+impl<'a> Dependencies<'a> {
+    /// The conditions, each with the one that it was compiled from.
+    pub fn placed(self) -> impl Iterator<Item = (PlacedCondition<'a>, &'a CompiledCondition)> {
+        let placed = self.group.placed_conditions().into_iter();
+        placed.zip(self.conditions)
+    }
+}
+
+/// Compiles the conditions of a group. `variable` returns the variable of a name, and adds it if
+/// needed.
+pub fn compile(
+    group: &Group,
+    variable: &mut impl FnMut(String) -> VariableId,
+) -> Vec<CompiledCondition> {
+    let mut compiled = Vec::new();
+    group.for_each_condition(&mut |condition| {
+        compiled.push(CompiledCondition {
+            variable: variable(full_name(condition)),
+            operator: condition.operator,
+            targets: TargetSet::new(&condition.targets),
+            truth_if_unknown: Truth::Unknown,
         });
-        Self {
-            operator: group.operator,
-            nodes: nodes.collect(),
-        }
-    }
-
-    /// Computes the truth of each condition for a value that is not known.
-    pub(super) fn compute_truth_of_unknown_values(&mut self, variables: &[Variable]) {
-        for node in &mut self.nodes {
-            match node {
-                CompiledNode::Group(group) => group.compute_truth_of_unknown_values(variables),
-                CompiledNode::Condition(condition) => {
-                    let variable = variables.get(condition.variable.0);
-                    condition.truth_if_unknown =
-                        condition.truth_of(variable.map(|variable| &variable.possible));
-                }
-            }
-        }
-    }
-
-    pub fn evaluate<L: Logic + ?Sized>(&self, logic: &mut L) -> L::Value {
-        let nodes = self.nodes.iter().map(|node| match node {
-            CompiledNode::Group(group) => group.evaluate(logic),
-            CompiledNode::Condition(condition) => logic.condition(condition),
-        });
-        let nodes: Vec<L::Value> = nodes.collect();
-        match self.operator {
-            LogicalOperator::And => logic.all(nodes),
-            LogicalOperator::Or => logic.any(nodes),
-        }
-    }
-
-    /// The conditions in order, each with the one in `source` that it was compiled from.
-    pub fn with_sources<'a>(
-        &'a self,
-        source: &'a Group,
-    ) -> impl Iterator<Item = (PlacedCondition<'a>, &'a CompiledCondition)> {
-        source
-            .placed_conditions()
-            .into_iter()
-            .zip(self.conditions())
-    }
-
-    /// The conditions, those of nested groups included, in order.
-    pub fn conditions(&self) -> Vec<&CompiledCondition> {
-        let conditions = self.nodes.iter().flat_map(|node| match node {
-            CompiledNode::Group(group) => group.conditions(),
-            CompiledNode::Condition(condition) => vec![condition],
-        });
-        conditions.collect()
-    }
+    });
+    compiled
 }
 
 impl CompiledCondition {
@@ -164,21 +138,21 @@ impl CompiledCondition {
         }
     }
 
-    /// The truth for a variable that may have these values, or be unanswered. If it may have any,
-    /// `=` and `!=` hold for some of them; `>` and `<` hold for none without a numeric target, or
-    /// beyond the last finite number.
-    fn truth_of(&self, possible: Option<&PossibleValues>) -> Truth {
-        let is_distinguished = match (possible, self.operator) {
-            (Some(PossibleValues::Keys(keys)), operator) => !keys
-                .distinguished_from_unanswered(operator, &self.targets)
-                .is_empty(),
+    /// Computes the truth for a value that is not known, now that the possible ones are. If any is
+    /// possible, `=` and `!=` hold for some of them; `>` and `<` hold for none without a numeric
+    /// target, or beyond the last finite number.
+    pub(super) fn know_possible_values(&mut self, variables: &[Variable]) {
+        let possible = variables.get(self.variable.0).map(|it| &it.possible);
+        let is_told_apart = match (possible, self.operator) {
+            (Some(PossibleValues::Keys(keys)), operator) => {
+                keys.told_apart(operator, &self.targets).next().is_some()
+            }
             (_, Comparison::Equal | Comparison::NotEqual) => true,
             (_, Comparison::Greater) => self.targets.least().is_some_and(|it| it < f64::MAX),
             (_, Comparison::Less) => self.targets.greatest().is_some_and(|it| it > f64::MIN),
         };
-        match is_distinguished {
-            true => Truth::Unknown,
-            false => self.holds(&VariableValue::Unanswered).into(),
+        if !is_told_apart {
+            self.truth_if_unknown = self.holds(&VariableValue::Unanswered).into();
         }
     }
 }

@@ -72,7 +72,7 @@ pub struct Evaluation<V> {
 
 /// Walks through a guide; `None` if it was stopped.
 pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evaluation<E::Value>> {
-    let root = guide.root().and_then(|root| root.dependencies.as_ref());
+    let root = guide.root().dependencies();
     let task_is_open = evaluator.task_is_open(0);
     let task_holds = evaluator.holds(root);
     let root_visible = evaluator.all([task_is_open, task_holds]);
@@ -92,16 +92,17 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
             None => Some(root_visible),
             Some(parent) => seen.get(parent).copied().flatten(),
         };
-        let step = guide.step(stop.position);
-        let step = step.and_then(|step| Some((step, evaluator.step_is_published(step)?)));
-        let (Some(entered), Some((step, published)), Some(before_end)) =
-            (entered, step, before_ends.last_mut())
-        else {
+        let step = &guide[stop.position];
+        let (Some(entered), Some(published), Some(before_end)) = (
+            entered,
+            evaluator.step_is_published(step),
+            before_ends.last_mut(),
+        ) else {
             seen.push(None);
             continue;
         };
         let reached = evaluator.all([entered, *before_end]);
-        let condition = evaluator.holds(step.dependencies.as_ref());
+        let condition = evaluator.holds(step.dependencies());
         let mut visible = evaluator.all([reached, published, condition]);
         let subtask = guide.subtask(step).zip(step.subtask).map(|(task, index)| {
             let is_open = evaluator.task_is_open(index);
@@ -109,13 +110,13 @@ pub fn evaluate<E: Evaluator>(guide: &Guide, evaluator: &mut E) -> Option<Evalua
                 task: index,
                 is_open,
                 reached: evaluator.all([is_open, visible]),
-                condition: evaluator.holds(task.dependencies.as_ref()),
+                condition: evaluator.holds(task.dependencies()),
             }
         });
         if let Some(subtask) = subtask {
             visible = evaluator.all([subtask.reached, subtask.condition]);
         }
-        if let SubtaskEntry::Cycle(_) = stop.entry {
+        if stop.entry == SubtaskEntry::Cycle {
             let cycle_visible = evaluator.cycle_is_visible();
             visible = evaluator.all([visible, cycle_visible]);
         }

@@ -28,11 +28,8 @@ impl Fingerprint {
         hash.update(document.unwrap_or_default());
         for task in &guide.tasks {
             if task.source.origin.is_none() {
-                add_row_version(
-                    &mut hash,
-                    task.source.task.guid.0,
-                    &task.source.task.row_version,
-                );
+                let task = &task.source.task;
+                add_row_version(&mut hash, task.guid.0, &task.row_version);
             }
             for step in task.steps.iter().flatten() {
                 if let Some(subtask) = step.subtask {

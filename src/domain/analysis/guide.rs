@@ -4,7 +4,10 @@
 //! Each task is stored once, however many subtask steps refer to it. A walk over the guide
 //! calls [`Guide::subtask_entry`] at each subtask step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Index,
+};
 
 use crate::domain::{
     ids::{StepId, TaskId},
@@ -15,7 +18,7 @@ use crate::domain::{
 };
 
 use super::{
-    condition::CompiledGroup,
+    condition::{CompiledCondition, Dependencies},
     variable::{Variable, VariableId},
 };
 
@@ -39,6 +42,17 @@ pub enum GuideLimit {
     Steps,
     Conditions,
     Keys,
+}
+
+impl GuideLimit {
+    /// What there may be at most so many of.
+    pub fn most(self) -> (&'static str, usize) {
+        match self {
+            Self::Steps => ("steps", MAX_GUIDE_STEPS),
+            Self::Conditions => ("conditions", MAX_GUIDE_CONDITIONS),
+            Self::Keys => ("keys", MAX_VARIABLE_KEYS),
+        }
+    }
 }
 
 /// Facts about a translation that its texts do not tell.
@@ -74,6 +88,30 @@ pub struct SourceStep {
     pub origin: Option<Origin<StepId>>,
 }
 
+impl From<Task> for SourceTask {
+    /// A stored task without translations.
+    fn from(task: Task) -> Self {
+        Self {
+            task,
+            translations: BTreeMap::new(),
+            origin: None,
+        }
+    }
+}
+
+impl From<Step> for SourceStep {
+    /// A stored step without bodies and translations.
+    fn from(step: Step) -> Self {
+        Self {
+            step,
+            has_body: false,
+            body_bytes: 0,
+            translations: BTreeMap::new(),
+            origin: None,
+        }
+    }
+}
+
 /// The tasks that were read for a guide, each with its steps in order. The steps are
 /// `None` if they are too deep or too many to read.
 pub type SourceTasks = BTreeMap<TaskId, (SourceTask, Option<Vec<SourceStep>>)>;
@@ -97,7 +135,8 @@ pub struct GuideTask {
     /// The fewest subtask steps that lead to it, 0 for the root. At one more than
     /// [`MAX_SUBTASK_LEVELS`] its steps are no part of the guide.
     pub depth: usize,
-    pub dependencies: Option<CompiledGroup>,
+    /// The conditions of its dependencies, in order.
+    pub conditions: Vec<CompiledCondition>,
     /// Its steps in order; `None` if they are too deep or beyond a limit.
     pub steps: Option<Vec<GuideStep>>,
 }
@@ -105,7 +144,8 @@ pub struct GuideTask {
 #[derive(Clone, Debug)]
 pub struct GuideStep {
     pub source: SourceStep,
-    pub dependencies: Option<CompiledGroup>,
+    /// The conditions of its dependencies, in order.
+    pub conditions: Vec<CompiledCondition>,
     /// The variables that it sets, if it is an observation: the account-wide one first.
     pub sets: Vec<VariableId>,
     /// The task that it refers to, if it is a subtask step: an index of [`Guide::tasks`].
@@ -121,46 +161,72 @@ pub struct StepPosition {
     pub step: usize,
 }
 
+impl Index<StepPosition> for Guide {
+    type Output = GuideStep;
+
+    #[expect(clippy::indexing_slicing, reason = "positions are those of the guide")]
+    fn index(&self, StepPosition { task, step }: StepPosition) -> &GuideStep {
+        &self.steps(task)[step]
+    }
+}
+
+impl Index<VariableId> for Guide {
+    type Output = Variable;
+
+    #[expect(clippy::indexing_slicing, reason = "ids are those of the guide")]
+    fn index(&self, VariableId(index): VariableId) -> &Variable {
+        &self.variables[index]
+    }
+}
+
 impl Guide {
-    pub fn root(&self) -> Option<&GuideTask> {
-        self.tasks.first()
+    #[expect(clippy::indexing_slicing, reason = "indexes are those of the guide")]
+    pub fn task(&self, index: usize) -> &GuideTask {
+        &self.tasks[index]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "indexes are those of the route")]
+    pub fn stop(&self, index: usize) -> &GuideStop {
+        &self.route[index]
+    }
+
+    pub fn root(&self) -> &GuideTask {
+        self.task(0)
     }
 
     /// The steps of a task; none if they are no part of the guide.
     pub fn steps(&self, task: usize) -> &[GuideStep] {
-        let steps = self.tasks.get(task).and_then(|task| task.steps.as_ref());
-        steps.map_or(&[], Vec::as_slice)
-    }
-
-    pub fn step(&self, position: StepPosition) -> Option<&GuideStep> {
-        self.steps(position.task).get(position.step)
+        self.task(task).steps.as_deref().unwrap_or_default()
     }
 
     /// The task of a subtask step.
     pub fn subtask(&self, step: &GuideStep) -> Option<&GuideTask> {
-        self.tasks.get(step.subtask?)
+        Some(self.task(step.subtask?))
     }
 
-    /// The dependencies of all tasks and steps.
-    pub fn groups(&self) -> impl Iterator<Item = &CompiledGroup> {
+    pub fn conditions(&self) -> impl Iterator<Item = &CompiledCondition> {
         self.tasks.iter().flat_map(|task| {
             let steps = task.steps.iter().flatten();
-            let of_steps = steps.filter_map(|step| step.dependencies.as_ref());
-            of_steps.chain(&task.dependencies)
+            let of_steps = steps.flat_map(|step| &step.conditions);
+            of_steps.chain(&task.conditions)
         })
     }
 
     /// The id of a task in responses: its own if it is stored, else the one in the document.
     pub fn guid_of(&self, task: TaskId) -> Option<TaskId> {
-        let held = self.indexes.get(&task);
-        match held.and_then(|index| self.tasks.get(*index)) {
-            Some(held) => held.guid(),
-            None => Some(task),
-        }
+        let index = self.indexes.get(&task);
+        index.map_or(Some(task), |index| self.task(*index).guid())
     }
 }
 
 impl GuideTask {
+    pub fn dependencies(&self) -> Option<Dependencies<'_>> {
+        Some(Dependencies {
+            group: self.source.task.content.dependencies.as_ref()?,
+            conditions: &self.conditions,
+        })
+    }
+
     /// The task's id in responses; for a task of a document, the id in the document.
     pub fn guid(&self) -> Option<TaskId> {
         match &self.source.origin {
@@ -171,6 +237,13 @@ impl GuideTask {
 }
 
 impl GuideStep {
+    pub fn dependencies(&self) -> Option<Dependencies<'_>> {
+        Some(Dependencies {
+            group: self.source.step.content.dependencies.as_ref()?,
+            conditions: &self.conditions,
+        })
+    }
+
     /// The step's id in responses; for a step of a document, the id in the document.
     pub fn guid(&self) -> Option<StepId> {
         match &self.source.origin {

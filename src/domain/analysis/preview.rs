@@ -9,10 +9,7 @@ use crate::domain::{
     violation::{Path, Reason},
 };
 
-use super::{
-    Guide, GuideLimit, GuideStep, GuideTask, MAX_GUIDE_CONDITIONS, MAX_GUIDE_STEPS,
-    MAX_VARIABLE_KEYS, StepPosition, StopSignal, Truth, VariableValue,
-};
+use super::{Guide, GuideLimit, StepPosition, StopSignal, Truth, VariableValue, budget::Budget};
 
 mod open;
 mod state;
@@ -30,6 +27,8 @@ pub const MAX_VARIABLE_NAMES: usize = 1_000;
 pub const MAX_FULL_NAME_CHARS: usize = 2_001;
 /// Longest text of an answer, in code points: that of a key.
 pub const MAX_ANSWER_CHARS: usize = 1_000;
+/// Most bytes of the names and keys of open variables.
+const MAX_OPEN_BYTES: usize = 1024 * 1024;
 /// Most fallback languages.
 pub const MAX_FALLBACK_LANGUAGES: usize = 10;
 
@@ -79,13 +78,14 @@ impl Preview {
             return Err(too_large(limit, source));
         }
         let mut state = GuideState::of_answers(&guide, &options.answers)?;
-        let evaluation = visibility::resolve_visibility(&guide, &mut state, &options, stop);
+        let budget = Budget::new(MAX_OPEN_BYTES, stop);
+        let evaluation = visibility::resolve_visibility(&guide, &mut state, &options, &budget);
         let Some(evaluation) = evaluation else {
             return Ok(None);
         };
         let listed = || {
             let visits = evaluation.visits.iter();
-            visits.filter(|visit| guide.level(visit.stop) <= options.subtask_depth)
+            visits.filter(|visit| guide.stop(visit.stop).level <= options.subtask_depth)
         };
         let steps = listed().map(|visit| ListedStep::new(&guide, visit));
         Ok(Some(Self {
@@ -93,7 +93,7 @@ impl Preview {
             reasons: visibility::task_reasons(&guide, &evaluation, &options),
             steps: steps.collect(),
             next_observation: visibility::next_observation(&guide, &evaluation, &state),
-            open_variables: open::open_variables(&guide, &state, &evaluation, listed()),
+            open_variables: open::open_variables(&guide, &state, &evaluation, listed(), &budget),
             unused_answers: state::unused_answers(&guide, &options.answers),
             hidden_answers: visibility::hidden_answers(&guide, &evaluation, &options.answers),
             texts: options.texts,
@@ -109,27 +109,19 @@ impl Preview {
         let mut bytes = 0_usize;
         let fits = |listed: &&ListedStep| {
             let fits = bytes < PAGE_BYTES;
-            if bodies && let Some(step) = self.guide.step(listed.position) {
-                bytes = bytes.saturating_add(step.source.body_bytes);
+            if bodies {
+                let step = &self.guide[listed.position].source;
+                bytes = bytes.saturating_add(step.body_bytes);
             }
             fits
         };
         let count = rest.iter().take(size).take_while(fits).count();
         rest.get(..count).unwrap_or_default()
     }
-
-    pub fn step(&self, position: StepPosition) -> Option<(&GuideTask, &GuideStep)> {
-        let task = self.guide.tasks.get(position.task)?;
-        Some((task, task.steps.as_ref()?.get(position.step)?))
-    }
 }
 
 fn too_large(limit: GuideLimit, source: &Path<'_>) -> Error {
-    let (max, what) = match limit {
-        GuideLimit::Steps => (MAX_GUIDE_STEPS, "steps"),
-        GuideLimit::Conditions => (MAX_GUIDE_CONDITIONS, "conditions"),
-        GuideLimit::Keys => (MAX_VARIABLE_KEYS, "keys of variables"),
-    };
+    let (what, max) = limit.most();
     let description = format!("has more than {max} {what}, those of its subtasks included");
     Error::invalid(source, Reason::TooManyElements, description)
 }

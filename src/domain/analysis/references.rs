@@ -102,14 +102,10 @@ impl ReferenceCursor {
 
     /// Whether a reference stands behind the cursor.
     pub fn is_before(&self, reference: &Reference) -> bool {
-        let place = &reference.place;
-        match (reference.kind, reference.id()).cmp(&(self.kind, self.id)) {
-            std::cmp::Ordering::Less => false,
-            std::cmp::Ordering::Greater => true,
-            std::cmp::Ordering::Equal => {
-                (self.path.as_ref()).is_some_and(|path| place.path > *path)
-            }
-        }
+        let at = (reference.kind, reference.id());
+        let is_later = |path: &String| reference.place.path > *path;
+        at > (self.kind, self.id)
+            || at == (self.kind, self.id) && self.path.as_ref().is_some_and(is_later)
     }
 }
 
@@ -153,15 +149,15 @@ impl VariableFilter {
     pub fn conditions_reading(&self, group: &Group) -> Vec<(String, Condition)> {
         let answer = self.answer.as_ref();
         let answer = answer.map(|AnswerFilter(key)| VariableValue::Text(key.clone()));
+        let reads = |condition: &Condition| {
+            let depends = |answer| may_depend_on(condition, answer);
+            full_name(condition) == self.name && answer.as_ref().is_none_or(depends)
+        };
         let placed = group.placed_conditions().into_iter();
-        let found = placed.filter(|placed| {
-            full_name(placed.condition) == self.name
-                && answer
-                    .as_ref()
-                    .is_none_or(|answer| may_depend_on(placed.condition, answer))
-        });
-        let found = found.map(|placed| (placed.path, placed.condition.clone()));
-        let mut found: Vec<(String, Condition)> = found.collect();
+        let mut found: Vec<(String, Condition)> = placed
+            .filter(|placed| reads(placed.condition))
+            .map(|placed| (placed.path, placed.condition.clone()))
+            .collect();
         found.sort_by(|(one, _), (other, _)| one.cmp(other));
         found
     }
@@ -171,7 +167,7 @@ impl VariableFilter {
 fn may_depend_on(condition: &Condition, answer: &VariableValue) -> bool {
     match condition.operator {
         Comparison::Equal | Comparison::NotEqual => {
-            TargetSet::new(&condition.targets).contains(answer)
+            TargetSet::new(&condition.targets).satisfied_by(Comparison::Equal, answer)
         }
         Comparison::Greater | Comparison::Less => true,
     }

@@ -1,6 +1,11 @@
 //! Values of variables, and the sets of values and targets that conditions compare.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    ops::Bound,
+    sync::Arc,
+};
 
 use crate::domain::dependency::{Comparison, ConditionTarget};
 
@@ -16,23 +21,81 @@ pub enum VariableValue {
 }
 
 /// A comparable form of a value or target. A value and a target are equal if one form matches.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Text(Arc<str>),
-    /// The bits of a number, or of the number that a text value spells.
-    Number(u64),
-    /// The bits of a number, or of the number that a text target spells. It differs from
-    /// [`Self::Number`], as two spellings of a number are different texts.
-    SpelledNumber(u64),
+    /// A number, or the number that a text value spells.
+    Number(Ordered),
+    /// A number, or the number that a text target spells. It differs from [`Self::Number`], as two
+    /// spellings of a number are different texts.
+    SpelledNumber(Ordered),
     Bool(bool),
 }
 
+/// The bits of a finite number, so that they are in the order of the numbers. 0 and -0 are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ordered(u64);
+
+impl Ordered {
+    const SIGN: u64 = 1 << 63;
+
+    fn new(number: f64) -> Self {
+        // Adding 0.0 turns -0 into 0.
+        let bits = (number + 0.0).to_bits();
+        Self(if bits < Self::SIGN {
+            bits | Self::SIGN
+        } else {
+            !bits
+        })
+    }
+
+    fn number(self) -> f64 {
+        let Self(bits) = self;
+        f64::from_bits(if bits < Self::SIGN {
+            !bits
+        } else {
+            bits ^ Self::SIGN
+        })
+    }
+}
+
 impl Form {
-    fn number(&self) -> Option<f64> {
+    fn text(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+
+    fn number(&self) -> Option<Ordered> {
         match self {
-            Self::Number(bits) | Self::SpelledNumber(bits) => Some(f64::from_bits(*bits)),
+            Self::Number(number) | Self::SpelledNumber(number) => Some(*number),
             Self::Text(_) | Self::Bool(_) => None,
         }
+    }
+}
+
+fn text_forms(text: Arc<str>) -> Vec<Form> {
+    let number = numeric_text(&text).map(|number| Form::Number(Ordered::new(number)));
+    let bool = text.parse().ok().map(Form::Bool);
+    let text = Some(Form::Text(text));
+    [text, number, bool].into_iter().flatten().collect()
+}
+
+fn number_forms(number: Ordered) -> Vec<Form> {
+    vec![Form::Number(number), Form::SpelledNumber(number)]
+}
+
+fn bool_forms(value: bool) -> Vec<Form> {
+    vec![Form::Bool(value), Form::text(&value.to_string())]
+}
+
+fn target_forms(target: &ConditionTarget) -> Vec<Form> {
+    match target {
+        ConditionTarget::Text(text) => {
+            let number = numeric_text(text).map(Ordered::new);
+            let number = number.map(Form::SpelledNumber);
+            iter::once(Form::text(text)).chain(number).collect()
+        }
+        ConditionTarget::Number(number) => vec![Form::Number(Ordered::new(*number))],
+        ConditionTarget::Bool(value) => vec![Form::Bool(*value)],
     }
 }
 
@@ -46,114 +109,82 @@ impl VariableValue {
         }
     }
 
-    /// Its forms. The first one is the value itself.
     fn forms(&self) -> Vec<Form> {
         match self {
             Self::Unanswered => Vec::new(),
-            Self::Text(text) => [Form::Text(text.as_str().into())]
-                .into_iter()
-                .chain(numeric_text(text).map(|number| Form::Number(bits(number))))
-                .chain(bool_of_text(text).map(Form::Bool))
-                .collect(),
-            Self::Number(number) => vec![
-                Form::Number(bits(*number)),
-                Form::SpelledNumber(bits(*number)),
-            ],
-            Self::Bool(value) => vec![Form::Bool(*value), Form::Text(bool_text(*value).into())],
+            Self::Text(text) => text_forms(text.as_str().into()),
+            Self::Number(number) => number_forms(Ordered::new(*number)),
+            Self::Bool(value) => bool_forms(*value),
         }
     }
 }
 
-fn target_forms(target: &ConditionTarget) -> Vec<Form> {
-    match target {
-        ConditionTarget::Text(text) => [Form::Text(text.as_str().into())]
-            .into_iter()
-            .chain(numeric_text(text).map(|number| Form::SpelledNumber(bits(number))))
-            .collect(),
-        ConditionTarget::Number(number) => vec![Form::Number(bits(*number))],
-        ConditionTarget::Bool(value) => vec![Form::Bool(*value)],
-    }
-}
-
-/// The bits of a number. Adding 0.0 turns -0 into 0.
-fn bits(number: f64) -> u64 {
-    (number + 0.0).to_bits()
-}
-
-/// The targets of one or more conditions.
+/// The targets of one or more conditions: their forms, sorted, each once.
 #[derive(Clone, Debug, Default)]
-pub struct TargetSet {
-    /// Sorted, each once.
-    forms: Vec<Form>,
-    /// The least and the greatest target that is a number or numeric.
-    bounds: Option<(f64, f64)>,
-}
+pub struct TargetSet(Vec<Form>);
 
 impl TargetSet {
     pub fn new<'a>(targets: impl IntoIterator<Item = &'a ConditionTarget>) -> Self {
-        Self::from_forms(targets.into_iter().flat_map(target_forms).collect())
+        Self::from_forms(targets.into_iter().flat_map(target_forms))
     }
 
     /// All targets of several sets.
     pub fn union<'a>(sets: impl IntoIterator<Item = &'a Self>) -> Self {
-        let forms = sets.into_iter().flat_map(|set| set.forms.iter().cloned());
-        Self::from_forms(forms.collect())
+        Self::from_forms(sets.into_iter().flat_map(|set| set.0.iter().cloned()))
     }
 
-    fn from_forms(mut forms: Vec<Form>) -> Self {
+    fn from_forms(forms: impl Iterator<Item = Form>) -> Self {
+        let mut forms: Vec<Form> = forms.collect();
         forms.sort_unstable();
         forms.dedup();
-        let bounds = forms
-            .iter()
-            .filter_map(Form::number)
-            .fold(None, |bounds, number| {
-                let (least, greatest) = bounds.unwrap_or((number, number));
-                Some((f64::min(least, number), f64::max(greatest, number)))
-            });
-        Self { forms, bounds }
-    }
-
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.forms.iter().filter_map(|form| match form {
-            Form::Text(text) => Some(text.as_ref()),
-            Form::Number(_) | Form::SpelledNumber(_) | Form::Bool(_) => None,
-        })
-    }
-
-    /// The targets that are numbers or numeric.
-    pub fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.forms.iter().filter_map(Form::number)
+        Self(forms)
     }
 
     /// How many targets there are; a numeric text counts twice.
     pub fn count(&self) -> usize {
-        self.forms.len()
+        self.0.len()
     }
 
-    /// Whether a value equals one of the targets.
-    pub fn contains(&self, value: &VariableValue) -> bool {
-        let mut forms = value.forms().into_iter();
-        forms.any(|form| self.forms.binary_search(&form).is_ok())
-    }
-
+    /// The least target that is a number or numeric.
     pub fn least(&self) -> Option<f64> {
-        self.bounds.map(|(least, _)| least)
+        let numbers = self.0.iter().filter_map(Form::number);
+        numbers.min().map(Ordered::number)
     }
 
     pub fn greatest(&self) -> Option<f64> {
-        self.bounds.map(|(_, greatest)| greatest)
+        let numbers = self.0.iter().filter_map(Form::number);
+        numbers.max().map(Ordered::number)
     }
 
     /// Whether a condition with these targets holds for a value. `=`, `>` and `<` need one
     /// target for which they hold; `!=` needs all.
     pub fn satisfied_by(&self, operator: Comparison, value: &VariableValue) -> bool {
+        let equals_one = || {
+            let mut forms = value.forms().into_iter();
+            forms.any(|form| self.0.binary_search(&form).is_ok())
+        };
         let number = || value.numeric();
         match operator {
-            Comparison::Equal => self.contains(value),
-            Comparison::NotEqual => !self.contains(value),
-            Comparison::Greater => self.least().zip(number()).is_some_and(|(it, n)| n > it),
-            Comparison::Less => self.greatest().zip(number()).is_some_and(|(it, n)| n < it),
+            Comparison::Equal => equals_one(),
+            Comparison::NotEqual => !equals_one(),
+            Comparison::Greater => number().zip(self.least()).is_some_and(|(n, it)| n > it),
+            Comparison::Less => number().zip(self.greatest()).is_some_and(|(n, it)| n < it),
         }
+    }
+
+    /// The values for which `>` or `<` holds; `None` if it holds for none.
+    fn range(&self, operator: Comparison) -> Option<(Bound<Form>, Bound<Form>)> {
+        let number = |number| Form::Number(Ordered::new(number));
+        Some(match operator {
+            Comparison::Less => (
+                Bound::Included(number(f64::MIN)),
+                Bound::Excluded(number(self.greatest()?)),
+            ),
+            _ => (
+                Bound::Excluded(number(self.least()?)),
+                Bound::Included(Form::Number(Ordered(u64::MAX))),
+            ),
+        })
     }
 }
 
@@ -161,101 +192,103 @@ impl TargetSet {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValueSet {
     count: usize,
-    /// The values that are texts, in the order in which they were given.
-    texts: Vec<Arc<str>>,
-    /// The forms of the values, sorted, each with the index of its value.
-    forms: Vec<(Form, usize)>,
-    /// The numeric values by their numbers, with their indexes.
-    numbers: Vec<(f64, usize)>,
+    /// The keys among them, in the order in which they were given.
+    keys: Vec<Arc<str>>,
+    /// The values that have each form.
+    forms: BTreeMap<Form, Vec<usize>>,
 }
 
 impl ValueSet {
-    pub fn new(values: impl IntoIterator<Item = VariableValue>) -> Self {
+    pub fn from_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         let mut set = Self::default();
-        let mut known: HashSet<Form> = HashSet::new();
-        for value in values {
-            let forms = value.forms();
-            let Some(first) = forms.first().filter(|first| known.insert((*first).clone())) else {
-                continue;
-            };
-            if let Form::Text(text) = first {
-                set.texts.push(Arc::clone(text));
+        for key in keys.into_iter().map(Arc::from) {
+            if !set.forms.contains_key(&Form::Text(Arc::clone(&key))) {
+                set.keys.push(Arc::clone(&key));
+                set.add(text_forms(key));
             }
-            let index = set.count;
-            set.count += 1;
-            set.forms
-                .extend(forms.into_iter().map(|form| (form, index)));
-            set.numbers
-                .extend(value.numeric().map(|number| (number, index)));
         }
-        set.forms.sort_unstable();
-        set.numbers
-            .sort_by(|(one, _), (other, _)| one.total_cmp(other));
         set
+    }
+
+    /// Keys, and values of every kind that conditions with these targets can tell apart. Conditions
+    /// tell any other value from none of these, or not from an unanswered variable.
+    pub fn told_apart_by<'a>(
+        targets: impl IntoIterator<Item = &'a TargetSet>,
+        keys: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let mut set = Self::from_keys(keys);
+        let mut numbers = BTreeSet::new();
+        let targets = targets.into_iter().flat_map(|targets| &targets.0);
+        for form in targets.collect::<BTreeSet<&Form>>() {
+            if let Form::Text(text) = form {
+                set.add(text_forms(Arc::clone(text)));
+            }
+            if let Some(number) = form.number().map(Ordered::number) {
+                let near = [number.next_down(), number, number.next_up()].into_iter();
+                numbers.extend(near.filter(|it| it.is_finite()).map(Ordered::new));
+            }
+        }
+        for number in numbers {
+            set.add(number_forms(number));
+            // A text that spells it as no target does.
+            set.add(vec![Form::Number(number)]);
+        }
+        set.add(bool_forms(true));
+        set.add(bool_forms(false));
+        set
+    }
+
+    fn add(&mut self, forms: Vec<Form>) {
+        for form in forms {
+            self.forms.entry(form).or_default().push(self.count);
+        }
+        self.count += 1;
     }
 
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The values that are texts, in the order in which they were given.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.texts.iter().map(AsRef::as_ref)
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.keys.iter().map(AsRef::as_ref)
     }
 
-    pub fn index_of_text(&self, text: &str) -> Option<usize> {
-        self.with_form(&Form::Text(text.into()))
-            .first()
-            .map(|(_, index)| *index)
+    pub fn index_of_key(&self, key: &str) -> Option<usize> {
+        self.forms.get(&Form::text(key))?.first().copied()
     }
 
     /// Whether one of the values is a number or a numeric text.
     pub fn has_numeric(&self) -> bool {
-        !self.numbers.is_empty()
+        let mut numbers = self.forms.range(Form::Number(Ordered(0))..);
+        numbers
+            .next()
+            .is_some_and(|(form, _)| form.number().is_some())
     }
 
     /// Whether one of the values equals a target.
     pub fn has_equal(&self, target: &ConditionTarget) -> bool {
         let mut forms = target_forms(target).into_iter();
-        forms.any(|form| !self.with_form(&form).is_empty())
+        forms.any(|form| self.forms.contains_key(&form))
     }
 
     /// The values for which a condition has another outcome than for no answer: for which `=`, `>`
-    /// or `<` holds, or `!=` does not. Their indexes are sorted.
-    pub fn distinguished_from_unanswered(
-        &self,
+    /// or `<` holds, or `!=` does not. One may be listed twice.
+    pub fn told_apart<'a>(
+        &'a self,
         operator: Comparison,
-        targets: &TargetSet,
-    ) -> Vec<usize> {
-        let numbers = || self.numbers.iter();
-        let mut indexes: Vec<usize> = match operator {
+        targets: &'a TargetSet,
+    ) -> Box<dyn Iterator<Item = usize> + 'a> {
+        match operator {
             Comparison::Equal | Comparison::NotEqual => {
-                let forms = targets.forms.iter().flat_map(|form| self.with_form(form));
-                forms.map(|(_, index)| *index).collect()
+                let values = targets.0.iter().filter_map(|form| self.forms.get(form));
+                Box::new(values.flatten().copied())
             }
-            Comparison::Greater => {
-                let is_greater = |number: f64| targets.least().is_some_and(|it| number > it);
-                let greater = numbers()
-                    .rev()
-                    .take_while(|(number, _)| is_greater(*number));
-                greater.map(|(_, index)| *index).collect()
+            Comparison::Greater | Comparison::Less => {
+                let range = targets.range(operator).into_iter();
+                let values = range.flat_map(|range| self.forms.range(range));
+                Box::new(values.flat_map(|(_, values)| values).copied())
             }
-            Comparison::Less => {
-                let is_less = |number: f64| targets.greatest().is_some_and(|it| number < it);
-                let less = numbers().take_while(|(number, _)| is_less(*number));
-                less.map(|(_, index)| *index).collect()
-            }
-        };
-        indexes.sort_unstable();
-        indexes.dedup();
-        indexes
-    }
-
-    /// The forms that equal a form, each with the index of its value.
-    fn with_form(&self, form: &Form) -> &[(Form, usize)] {
-        let first = self.forms.partition_point(|(one, _)| one < form);
-        let after = self.forms.partition_point(|(one, _)| one <= form);
-        self.forms.get(first..after).unwrap_or_default()
+        }
     }
 }
 
@@ -270,16 +303,6 @@ pub fn numeric_text(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-fn bool_text(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
-}
-
-fn bool_of_text(text: &str) -> Option<bool> {
-    [true, false]
-        .into_iter()
-        .find(|value| text == bool_text(*value))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -287,7 +310,7 @@ mod tests {
     use super::*;
 
     fn equals(value: &VariableValue, target: &ConditionTarget) -> bool {
-        TargetSet::new([target]).contains(value)
+        TargetSet::new([target]).satisfied_by(Comparison::Equal, value)
     }
 
     #[test]
@@ -313,43 +336,42 @@ mod tests {
 
     #[test]
     fn values_equal_targets_across_types_only_as_number_text_and_bool_text() {
-        let text = |text: &str| VariableValue::Text(text.to_owned());
-        let target = |text: &str| ConditionTarget::Text(text.to_owned());
-        assert!(equals(&text("5.0"), &ConditionTarget::Number(5.0)));
-        assert!(equals(&VariableValue::Number(5.0), &target("5.0")));
-        assert!(!equals(&text("5.0"), &target("5")));
-        assert!(equals(
-            &VariableValue::Number(0.0),
-            &ConditionTarget::Number(-0.0)
-        ));
-        assert!(equals(&VariableValue::Bool(true), &target("true")));
-        assert!(!equals(&VariableValue::Bool(true), &target("True")));
-        assert!(equals(&text("false"), &ConditionTarget::Bool(false)));
-        assert!(!equals(
-            &VariableValue::Number(1.0),
-            &ConditionTarget::Bool(true)
-        ));
-        assert!(!equals(&VariableValue::Unanswered, &target("")));
+        use ConditionTarget as Target;
+        use VariableValue::{Bool, Number, Text, Unanswered};
+        for (value, target, equal) in [
+            (Text("5.0".to_owned()), Target::Number(5.0), true),
+            (Number(5.0), Target::Text("5.0".to_owned()), true),
+            (Text("5.0".to_owned()), Target::Text("5".to_owned()), false),
+            (Number(0.0), Target::Number(-0.0), true),
+            (Bool(true), Target::Text("true".to_owned()), true),
+            (Bool(true), Target::Text("True".to_owned()), false),
+            (Text("false".to_owned()), Target::Bool(false), true),
+            (Number(1.0), Target::Bool(true), false),
+            (Unanswered, Target::Text(String::new()), false),
+        ] {
+            assert_eq!(equals(&value, &target), equal, "{value:?} {target:?}");
+        }
     }
 
     #[test]
-    fn of_several_bounds_one_suffices() {
+    fn of_several_bounds_one_suffices_and_an_unanswered_variable_satisfies_not_equal_alone() {
         let text = |text: &str| ConditionTarget::Text(text.to_owned());
         let bounds = TargetSet::new(&[text("10"), ConditionTarget::Number(20.0), text("x")]);
-        let value = VariableValue::Number(15.0);
-        assert!(bounds.satisfied_by(Comparison::Greater, &value));
-        assert!(bounds.satisfied_by(Comparison::Less, &value));
-        assert!(!bounds.satisfied_by(Comparison::Greater, &VariableValue::Number(10.0)));
-        assert!(!bounds.satisfied_by(Comparison::Less, &VariableValue::Bool(true)));
-    }
-
-    #[test]
-    fn an_unanswered_variable_satisfies_not_equal_alone() {
-        let targets = [ConditionTarget::Number(0.0)];
-        for operator in Comparison::ALL {
-            let holds = TargetSet::new(&targets).satisfied_by(operator, &VariableValue::Unanswered);
-            assert_eq!(holds, operator == Comparison::NotEqual, "{operator:?}");
-        }
+        let holding = |value| {
+            let holds = |operator: &Comparison| bounds.satisfied_by(*operator, &value);
+            Comparison::ALL
+                .into_iter()
+                .filter(holds)
+                .collect::<Vec<_>>()
+        };
+        use Comparison::{Equal, Greater, Less, NotEqual};
+        assert_eq!(
+            holding(VariableValue::Number(15.0)),
+            [NotEqual, Greater, Less]
+        );
+        assert_eq!(holding(VariableValue::Number(10.0)), [Equal, Less]);
+        assert_eq!(holding(VariableValue::Bool(true)), [NotEqual]);
+        assert_eq!(holding(VariableValue::Unanswered), [NotEqual]);
     }
 
     fn texts() -> impl Strategy<Value = String> {
@@ -360,7 +382,7 @@ mod tests {
     }
 
     fn numbers() -> impl Strategy<Value = f64> {
-        proptest::sample::select(&[-0.0, 0.0, 1.0, 2.0, f64::MAX, f64::MIN][..])
+        proptest::sample::select(&[-0.0, 0.0, 1.0, 1.5, 2.0, f64::MAX, f64::MIN][..])
     }
 
     fn values() -> impl Strategy<Value = VariableValue> {
@@ -382,32 +404,55 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_finds_the_values_that_each_comparison_tells_apart(
-            given in proptest::collection::vec(values(), 0..8),
+        fn a_set_finds_the_keys_that_each_comparison_tells_apart(
+            given in proptest::collection::vec(texts(), 0..8),
             targets in targets(),
         ) {
-            let mut values: Vec<VariableValue> = Vec::new();
-            for value in &given {
-                if !values.contains(value) {
-                    values.push(value.clone());
-                }
-            }
-            let set = ValueSet::new(given);
-            prop_assert_eq!(set.count(), values.len());
+            let set = ValueSet::from_keys(given.iter().map(String::as_str));
+            let keys: Vec<VariableValue> =
+                set.keys().map(|key| VariableValue::Text(key.to_owned())).collect();
+            prop_assert!(given.iter().all(|key| set.index_of_key(key).is_some()));
+            prop_assert_eq!(set.count(), keys.len());
             let compared = TargetSet::new(&targets);
             for operator in Comparison::ALL {
                 let holds = |value: &VariableValue| compared.satisfied_by(operator, value);
                 let unanswered = holds(&VariableValue::Unanswered);
-                let expected = values.iter().enumerate();
-                let expected = expected.filter(|(_, value)| holds(value) != unanswered);
-                let expected: Vec<usize> = expected.map(|(index, _)| index).collect();
-                let found = set.distinguished_from_unanswered(operator, &compared);
+                let expected: BTreeSet<usize> = (0..keys.len())
+                    .filter(|index| holds(&keys[*index]) != unanswered)
+                    .collect();
+                let found: BTreeSet<usize> = set.told_apart(operator, &compared).collect();
                 prop_assert_eq!(found, expected, "{:?} {:?}", operator, targets);
             }
             for target in &targets {
-                let equal = values.iter().any(|value| equals(value, target));
+                let equal = keys.iter().any(|value| equals(value, target));
                 prop_assert_eq!(set.has_equal(target), equal);
             }
+        }
+
+        #[test]
+        fn any_value_is_like_one_of_those_that_targets_tell_apart(
+            value in values(),
+            targets in proptest::collection::vec(targets(), 1..4),
+        ) {
+            let targets: Vec<TargetSet> = targets.iter().map(TargetSet::new).collect();
+            let set = ValueSet::told_apart_by(&targets, []);
+            let conditions: Vec<_> = Comparison::ALL
+                .into_iter()
+                .flat_map(|operator| targets.iter().map(move |targets| (operator, targets)))
+                .collect();
+            let outcomes = |holds: &dyn Fn(Comparison, &TargetSet) -> bool| -> Vec<bool> {
+                conditions.iter().map(|(operator, targets)| holds(*operator, targets)).collect()
+            };
+            let expected = outcomes(&|operator, targets| {
+                let holds = |value| targets.satisfied_by(operator, value);
+                holds(&value) != holds(&VariableValue::Unanswered)
+            });
+            // No value of the set has the last index, and is like an unanswered variable.
+            let alike = (0..=set.count()).any(|index| {
+                outcomes(&|operator, targets| set.told_apart(operator, targets).any(|it| it == index))
+                    == expected
+            });
+            prop_assert!(alike, "{:?} {:?}", value, targets);
         }
     }
 }

@@ -92,14 +92,11 @@ impl Variable {
 
     /// The keys of all observations that set it, equal ones included.
     pub(super) fn keys<'a>(&'a self, tasks: &'a [GuideTask]) -> impl Iterator<Item = &'a str> {
-        let setters = self.setters.iter().filter_map(|setter| {
-            let task = tasks.get(setter.task)?;
-            task.steps.as_ref()?.get(setter.step)
-        });
+        let step = |at: &StepPosition| tasks.get(at.task)?.steps.as_ref()?.get(at.step);
         let outside = self.outside.list().iter().flat_map(|setter| &setter.keys);
-        setters
-            .flat_map(GuideStep::answer_keys)
-            .chain(outside.map(String::as_str))
+        let inside = self.setters.iter().filter_map(step);
+        let inside = inside.flat_map(GuideStep::answer_keys);
+        inside.chain(outside.map(String::as_str))
     }
 
     /// A variable of a loop, a declared and an unknown one can have any value, and so can one with
@@ -109,8 +106,7 @@ impl Variable {
         if !is_complete || self.is_loop || self.is_declared || self.is_unknown() {
             return PossibleValues::Anything;
         }
-        let keys = self.keys(tasks).map(str::to_owned);
-        PossibleValues::Keys(ValueSet::new(keys.map(VariableValue::Text)))
+        PossibleValues::Keys(ValueSet::from_keys(self.keys(tasks)))
     }
 
     /// Whether only observations of the guide give it a value.
@@ -123,14 +119,15 @@ impl Variable {
 impl PossibleValues {
     /// Whether a variable can have the value.
     pub fn may_be(&self, value: &VariableValue) -> bool {
-        let Self::Keys(keys) = self else {
-            return true;
+        let target = match value {
+            VariableValue::Unanswered => return true,
+            VariableValue::Text(text) => ConditionTarget::Text(text.clone()),
+            VariableValue::Number(number) => ConditionTarget::Number(*number),
+            VariableValue::Bool(value) => ConditionTarget::Bool(*value),
         };
-        match value {
-            VariableValue::Unanswered => true,
-            VariableValue::Text(text) => keys.has_equal(&ConditionTarget::Text(text.clone())),
-            VariableValue::Number(number) => keys.has_equal(&ConditionTarget::Number(*number)),
-            VariableValue::Bool(value) => keys.has_equal(&ConditionTarget::Bool(*value)),
+        match self {
+            Self::Keys(keys) => keys.has_equal(&target),
+            Self::Anything => true,
         }
     }
 }

@@ -55,14 +55,12 @@ impl OneOfAllGuides<'_> {
         OutsideSetters::All(elsewhere.map(|(_, setter)| setter.clone()).collect())
     }
 
-    /// Adds a violation for each subtask step of its document whose task no guide has.
-    pub(super) fn check_subtasks(&self, document: &Document, violations: &mut Violations) {
+    /// Refuses subtask steps of its document whose tasks no guide has.
+    pub(super) fn check_subtasks(&self, document: &Document) -> Result<(), Violations> {
+        let mut violations = Violations::new();
         for step in document.all_steps() {
-            let is_subtask = step.step_type == Some(StepType::Subtask);
-            if is_subtask
-                && step
-                    .subtask_id
-                    .is_some_and(|task| !self.all.tasks.contains_key(&task))
+            let is_missing = |task: TaskId| !self.all.tasks.contains_key(&task);
+            if step.step_type == Some(StepType::Subtask) && step.subtask_id.is_some_and(is_missing)
             {
                 violations.add(
                     &Path::root(&step.path).field("subtask_id"),
@@ -71,6 +69,7 @@ impl OneOfAllGuides<'_> {
                 );
             }
         }
+        violations.into_result()
     }
 }
 

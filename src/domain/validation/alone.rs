@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use crate::domain::{
     Error, Result,
     analysis::{
-        Guide, GuideDraft, SourceStep, SourceTask, SourceTasks, StopSignal, TranslationState,
-        of_document, parse_account_name,
+        Budget, Guide, GuideDraft, SourceStep, SourceTask, SourceTasks, StopSignal, of_document,
+        parse_account_name,
     },
     decide::WriteContext,
     ids::TaskId,
@@ -16,13 +16,11 @@ use crate::domain::{
     step::{Cost, NewStep, ReferencedTask, Step, StepContent, StepKind, StepType, SubtaskRef},
     task::{NewTask, Task, TaskContent},
     text::Name,
-    translation::Language,
-    violation::Violations,
 };
 
 use super::{
     Finding, FindingCounts, OneOfAllGuides, OtherGuides, Rule, RuleSetting, ValidationOptions,
-    ValidationSubject, budget::Budget, suggestion::closest, validate,
+    ValidationSubject, suggestion::closest, validate,
 };
 
 #[derive(Debug)]
@@ -51,11 +49,7 @@ pub fn validate_alone(
     write: &WriteContext,
 ) -> Result<FindingsAlone> {
     if let Some(among) = among {
-        let mut violations = Violations::new();
-        among.check_subtasks(&document, &mut violations);
-        if !violations.is_empty() {
-            return Err(Error::Invalid(violations));
-        }
+        among.check_subtasks(&document)?;
     }
     let subtasks = document.new_subtasks().into_iter();
     let stand_ins = subtasks.filter_map(|(task, subtask)| {
@@ -118,21 +112,16 @@ fn unchecked_variables(guide: &Guide, options: &ValidationOptions) -> Vec<Unchec
     if options.severity(rule, rule.text().severity).is_none() {
         return Vec::new();
     }
-    let is_of_account = |name: &str| parse_account_name(name).is_some();
-    let known = guide.variables.iter().filter(|it| !it.is_unknown());
-    let known: Vec<&str> = known
-        .map(|variable| variable.name.as_str())
-        .filter(|name| is_of_account(name))
-        .collect();
-    let budget = Budget::new(StopSignal::NEVER);
-    let read = guide.variables.iter();
-    let read = read.filter(|it| it.is_read && it.is_unknown() && is_of_account(&it.name));
+    let of_account = guide.variables.iter();
+    let of_account = of_account.filter(|it| parse_account_name(&it.name).is_some());
+    let (unknown, known): (Vec<_>, Vec<_>) = of_account.partition(|it| it.is_unknown());
+    let budget = Budget::new(0, StopSignal::NEVER);
+    let read = unknown.into_iter().filter(|variable| variable.is_read);
     let unchecked = read.filter_map(|variable| {
-        let candidates = known.iter().copied();
-        let suggestion = closest(&variable.name, candidates, &budget)?;
+        let known = known.iter().map(|known| known.name.as_str());
         Some(UncheckedVariable {
             name: variable.name.clone(),
-            suggestion: suggestion.to_owned(),
+            suggestion: closest(&variable.name, known, &budget.hints)?.to_owned(),
         })
     });
     unchecked.collect()
@@ -163,18 +152,5 @@ fn stand_in(
         kind: StepKind::new(StepType::Solution, Cost::default(), None, None)?,
         content: StepContent::default(),
     };
-    let no_translations = BTreeMap::<Language, TranslationState>::new;
-    let step = SourceStep {
-        step: Step::create(new, write),
-        has_body: false,
-        body_bytes: 0,
-        translations: no_translations(),
-        origin: None,
-    };
-    let source = SourceTask {
-        task,
-        translations: no_translations(),
-        origin: None,
-    };
-    Some((source, Some(vec![step])))
+    Some((task.into(), Some(vec![Step::create(new, write).into()])))
 }

@@ -6,16 +6,15 @@ use serde_json::{Value, json};
 
 use crate::domain::{
     analysis::{
-        CompiledGroup, Guide, PossibleValues, StepPosition, ValueSet, Variable, numeric_text,
+        Dependencies, Guide, PossibleValues, StepPosition, ValueSet, Variable, numeric_text,
         parse_account_name,
     },
-    dependency::{Comparison, Condition, ConditionTarget, Group},
+    dependency::{Comparison, Condition, ConditionTarget},
     json::number,
 };
 
 use super::{
-    finding::{Finding, FindingPlace, shortened},
-    order::GuideOrder,
+    finding::{Finding, FindingPlace, list_of_keys},
     report::{OtherGuides, Own, Report},
     rules::Rule,
 };
@@ -37,72 +36,68 @@ struct ReadCondition<'a> {
 /// Checks all conditions of the own tasks and their steps.
 pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
-    let order = GuideOrder::new(guide);
+    let walk = WalkOrder::new(guide);
     let names = KnownNames::new(guide);
-    let setters = guide.variables.iter().map(|variable| {
-        let setters = variable.setters.iter();
-        let places = setters.filter_map(|setter| order.first_of_step(*setter));
-        places.min()
+    let tasks = report.own_tasks().into_iter().map(|own| {
+        let last = walk.tasks.get(&own.index).copied();
+        (own, own.task.dependencies(), last)
     });
-    let first_setters: Vec<Option<usize>> = setters.collect();
-    for own in report.own_tasks() {
-        let source = &own.task.source.task.content.dependencies;
-        let last = order.last_of_task(own.index);
-        let conditions = (source, &own.task.dependencies);
-        check_group(
-            report,
-            own,
-            conditions,
-            last.zip(Some(&first_setters)),
-            &names,
-        );
-    }
-    for (own, step) in report.own_steps() {
-        let source = &step.source.step.content.dependencies;
-        let last = own.position().and_then(|step| order.last_of_step(step));
-        let conditions = (source, &step.dependencies);
-        check_group(
-            report,
-            own,
-            conditions,
-            last.zip(Some(&first_setters)),
-            &names,
-        );
+    let steps = report.own_steps().into_iter().map(|(own, position, step)| {
+        let last = walk.steps.get(&position).map(|(_, last)| *last);
+        (own, step.dependencies(), last)
+    });
+    for (reader, dependencies, last) in tasks.chain(steps) {
+        for (placed, compiled) in dependencies.into_iter().flat_map(Dependencies::placed) {
+            if report.is_stopped() {
+                return;
+            }
+            let setter = walk.first_setters.get(compiled.variable.0).copied();
+            let setter = setter.flatten();
+            let condition = ReadCondition {
+                reader,
+                path: placed.path,
+                source: placed.condition,
+                variable: &guide[compiled.variable],
+                is_before_setters: last.zip(setter).is_some_and(|(last, it)| last < it),
+            };
+            condition.check(report, &names);
+        }
     }
 }
 
-/// `places` are where a walk last comes to the reader, and where it first comes to an observation
-/// that sets each variable.
-fn check_group<'a>(
-    report: &mut Report<'a>,
-    reader: Own<'a>,
-    (source, compiled): (&'a Option<Group>, &'a Option<CompiledGroup>),
-    places: Option<(usize, &Vec<Option<usize>>)>,
-    names: &KnownNames<'a>,
-) {
-    let Some((source, compiled)) = source.as_ref().zip(compiled.as_ref()) else {
-        return;
-    };
-    let guide = report.subject.guide;
-    for (placed, compiled) in compiled.with_sources(source) {
-        let Some(variable) = guide.variables.get(compiled.variable.0) else {
-            continue;
-        };
-        if report.is_stopped() {
-            return;
+/// Where a walk comes to the steps of a guide, counted in steps, unpublished ones included. A task
+/// that several subtask steps enter is visited several times, and so are its steps. Empty if the
+/// guide exceeds a limit.
+struct WalkOrder {
+    /// When a walk comes to each step first and last.
+    steps: HashMap<StepPosition, (usize, usize)>,
+    /// When it last reads the dependencies of each task.
+    tasks: HashMap<usize, usize>,
+    /// When it first comes to an observation that sets each variable.
+    first_setters: Vec<Option<usize>>,
+}
+
+impl WalkOrder {
+    fn new(guide: &Guide) -> Self {
+        let mut steps: HashMap<StepPosition, (usize, usize)> = HashMap::new();
+        let mut tasks = HashMap::from([(0, 0)]);
+        for (stop, place) in guide.route.iter().zip(1..) {
+            steps.entry(stop.position).or_insert((place, place)).1 = place;
+            if let Some(subtask) = guide[stop.position].subtask {
+                tasks.insert(subtask, place);
+            }
         }
-        let is_before_setters = places.is_some_and(|(last, first_setters)| {
-            let setter = first_setters.get(compiled.variable.0).copied().flatten();
-            setter.is_some_and(|setter| last < setter)
+        let first_setters = guide.variables.iter().map(|variable| {
+            let setters = variable.setters.iter();
+            setters
+                .filter_map(|setter| Some(steps.get(setter)?.0))
+                .min()
         });
-        let condition = ReadCondition {
-            reader,
-            path: placed.path,
-            source: placed.condition,
-            variable,
-            is_before_setters,
-        };
-        condition.check(report, names);
+        Self {
+            first_setters: first_setters.collect(),
+            steps,
+            tasks,
+        }
     }
 }
 
@@ -117,7 +112,8 @@ impl ReadCondition<'_> {
             let name = &variable.name;
             let message = format!("No observation of the account sets `{name}`.");
             let finding = self.about_variable(Rule::UnknownVariable, message);
-            report.add(report.suggest(finding, name, names.readable_in(self.reader.index)));
+            let names = names.readable_in(self.reader.index);
+            report.add(finding.suggesting(name, names, &report.budget.hints));
         }
         // The finding names observations, so it needs one that was read.
         if variable.setters.is_empty() && !variable.outside.list().is_empty() {
@@ -148,8 +144,8 @@ impl ReadCondition<'_> {
 
     /// Whether the condition belongs to the only observation that sets its variable.
     fn is_read_by_its_only_setter(&self) -> bool {
-        let reader: Vec<StepPosition> = self.reader.position().into_iter().collect();
-        !reader.is_empty() && self.variable.setters == reader
+        let reader = self.reader.position();
+        reader.is_some_and(|reader| self.variable.setters == [reader])
     }
 
     fn finding<const N: usize>(
@@ -171,28 +167,24 @@ impl ReadCondition<'_> {
     fn set_elsewhere(&self) -> Finding {
         let name = &self.variable.name;
         let message = format!("Only observations of other guides set `{name}`.");
-        let setters = self.variable.outside.list().iter().take(MAX_RELATED);
+        let setters = self.variable.outside.list().iter();
         let related = setters.map(|setter| FindingPlace {
             task: setter.task.to_string(),
             step: setter.step.to_string(),
             path: String::new(),
             title: setter.title.clone(),
         });
-        Finding {
-            related: related.collect(),
-            ..self.about_variable(Rule::SetElsewhere, message)
-        }
+        let finding = self.about_variable(Rule::SetElsewhere, message);
+        finding.with_related(related.take(MAX_RELATED))
     }
 
     fn answered_later(&self, guide: &Guide) -> Finding {
         let name = &self.variable.name;
         let message = format!("Every observation that sets `{name}` comes after this condition.");
-        let setters = self.variable.setters.iter().take(MAX_RELATED);
-        let related = setters.filter_map(|setter| FindingPlace::at(guide, *setter, ""));
-        Finding {
-            related: related.collect(),
-            ..self.about_variable(Rule::AnsweredLater, message)
-        }
+        let setters = self.variable.setters.iter();
+        let related = setters.map(|setter| FindingPlace::at(guide, *setter, ""));
+        let finding = self.about_variable(Rule::AnsweredLater, message);
+        finding.with_related(related.take(MAX_RELATED))
     }
 
     /// Reports targets of `=` and `!=` that the variable never has.
@@ -218,7 +210,7 @@ impl ReadCondition<'_> {
             let finding = self.finding(Rule::UnknownAnswer, &below, facts, message);
             let mut finding = finding.listing_keys(keys);
             if let ConditionTarget::Text(text) = target {
-                finding = report.suggest(finding, text, keys.texts());
+                finding = finding.suggesting(text, keys.keys(), &report.budget.hints);
             }
             report.add(finding.hint_at_operator_in_value(target));
         }
@@ -261,25 +253,12 @@ impl ReadCondition<'_> {
 /// Operators that a shorthand does not know: it takes them as text of the value.
 const JOINS: [&str; 3] = [" AND ", " OR ", "|"];
 
-/// The most keys that a hint lists.
-const MAX_HINTED_KEYS: usize = 10;
-/// The most characters of each.
-const MAX_HINTED_CHARS: usize = 100;
-
 impl Finding {
     /// Lists the first keys that a target may be.
     fn listing_keys(mut self, keys: &ValueSet) -> Self {
-        let listed = keys.texts().take(MAX_HINTED_KEYS);
-        let listed: Vec<String> = listed
-            .map(|key| format!("`{}`", shortened(key, MAX_HINTED_CHARS)))
-            .collect();
-        let more = match keys.count().saturating_sub(listed.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        if !listed.is_empty() {
+        if keys.count() > 0 {
             let hint = self.hint.trim_end_matches('.');
-            self.hint = format!("{hint}: {}{more}.", listed.join(", "));
+            self.hint = format!("{hint}: {}.", list_of_keys(keys.keys()));
         }
         self
     }

@@ -13,6 +13,7 @@ use crate::domain::{
 };
 
 use super::{
+    finding::list_of_keys,
     report::{OtherGuides, Own, Report},
     report_too_large,
     rules::Rule,
@@ -25,15 +26,15 @@ pub fn check(report: &mut Report<'_>) {
         report_too_large(report, "languages", MAX_LANGUAGES);
         languages.truncate(MAX_LANGUAGES);
     }
-    let own_indexes: HashSet<usize> = report.own_tasks().iter().map(|own| own.index).collect();
     let languages: Vec<CheckedLanguage> = languages.into_iter().map(CheckedLanguage::new).collect();
+    let own_indexes: HashSet<usize> = report.own_tasks().iter().map(|own| own.index).collect();
     for own in report.own_tasks() {
         check_steps(report, own);
         for language in &languages {
             check_task_translation(report, own, language);
         }
     }
-    for (own, step) in report.own_steps() {
+    for (own, _, step) in report.own_steps() {
         if report.is_stopped() {
             return;
         }
@@ -245,41 +246,23 @@ fn missing_fields(
     needs_title: bool,
 ) -> Vec<&'static str> {
     let source = &step.source;
-    let content = &source.step.content;
-    // Each field is named, so that a new text is not forgotten.
-    let has_texts = translation.map(|translation| {
-        let StepTranslation {
-            title,
-            body: _,
-            instructions,
-            feedback,
-            locked: _,
-        } = translation;
-        (
-            title.is_some(),
-            !instructions.is_empty(),
-            feedback.is_some(),
-        )
-    });
-    let (has_title, has_instructions, has_feedback) = has_texts.unwrap_or_default();
+    let has_instructions = !source.step.content.instructions.is_empty();
+    let has_question = source.step.kind.feedback().is_some();
+    let lacks = |has: fn(&StepTranslation) -> bool| !translation.is_some_and(has);
     let fields = [
-        ("title", needs_title, has_title),
-        ("body", source.has_body, state.has_body),
+        ("title", needs_title && lacks(|it| it.title.is_some())),
+        ("body", source.has_body && !state.has_body),
         (
             "instructions",
-            !content.instructions.is_empty(),
-            has_instructions,
+            has_instructions && lacks(|it| !it.instructions.is_empty()),
         ),
         (
             "feedback_config",
-            source.step.kind.feedback().is_some(),
-            has_feedback,
+            has_question && lacks(|it| it.feedback.is_some()),
         ),
     ];
-    let missing = fields
-        .into_iter()
-        .filter(|(_, source, translated)| *source && !translated);
-    missing.map(|(field, _, _)| field).collect()
+    let missing = fields.into_iter().filter(|(_, is_missing)| *is_missing);
+    missing.map(|(field, _)| field).collect()
 }
 
 fn check_keys(
@@ -297,32 +280,21 @@ fn check_keys(
     }
     let missing: Vec<&str> = of_source.difference(&of_translation).copied().collect();
     let others: Vec<&str> = of_translation.difference(&of_source).copied().collect();
+    let keys = |keys: &[&str]| {
+        let word = if keys.len() == 1 { "key" } else { "keys" };
+        format!("the {word} {}", list_of_keys(keys.iter().copied()))
+    };
     let differences = match (missing.as_slice(), others.as_slice()) {
-        (missing, []) => format!("lacks {} of the source", keys_text(missing)),
-        ([], others) => format!("has {}, not in the source", keys_text(others)),
+        (missing, []) => format!("lacks {} of the source", keys(missing)),
+        ([], others) => format!("has {}, not in the source", keys(others)),
         (missing, others) => format!(
             "lacks {} of the source and has {} instead",
-            keys_text(missing),
-            keys_text(others)
+            keys(missing),
+            keys(others)
         ),
     };
     let message = format!("The question in {} {differences}.", checked.language);
     let facts = [("missing", json!(missing)), ("others", json!(others))];
     let field = ".feedback_config[0].values";
     checked.report(report, own, Rule::TranslationAnswers, field, facts, message);
-}
-
-/// Most keys that a message lists.
-const MAX_SHOWN_KEYS: usize = 10;
-
-/// Keys in a message.
-fn keys_text(keys: &[&str]) -> String {
-    let word = if keys.len() == 1 { "key" } else { "keys" };
-    let shown = keys.iter().take(MAX_SHOWN_KEYS);
-    let shown: Vec<String> = shown.map(|key| format!("`{key}`")).collect();
-    let more = match keys.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("the {word} {}{more}", shown.join(", "))
 }

@@ -57,13 +57,10 @@ impl FindingPlace {
     /// document, and a wiring step that the document does not have, are not in the request: their
     /// place is the value that manages the task.
     pub fn new(task: &GuideTask, step: Option<&GuideStep>, path: &str) -> Self {
-        let task_origin = task.source.origin.as_ref().map(|origin| &origin.path);
-        let (origin, unlisted) = match step {
-            None => (task_origin, "document.task"),
-            Some(step) => {
-                let origin = step.source.origin.as_ref();
-                (origin.map(|origin| &origin.path), "document.steps")
-            }
+        let of_task = task.source.origin.as_ref().map(|origin| &origin.path);
+        let (origin, unlisted) = match step.map(|step| step.source.origin.as_ref()) {
+            None => (of_task, "document.task"),
+            Some(origin) => (origin.map(|origin| &origin.path), "document.steps"),
         };
         let path = match origin {
             None => path.to_owned(),
@@ -84,13 +81,8 @@ impl FindingPlace {
     }
 
     /// A field of a step by its indexes.
-    pub fn at(guide: &Guide, position: StepPosition, path: &str) -> Option<Self> {
-        let task = guide.tasks.get(position.task)?;
-        Some(Self::new(task, Some(guide.step(position)?), path))
-    }
-
-    fn text_bytes(&self) -> usize {
-        self.task.len() + self.step.len() + self.path.len() + self.title.len()
+    pub fn at(guide: &Guide, position: StepPosition, path: &str) -> Self {
+        Self::new(guide.task(position.task), Some(&guide[position]), path)
     }
 }
 
@@ -107,14 +99,14 @@ fn full_path(above: &str, path: &str) -> String {
     }
 }
 
-/// About what an entry of a map of facts takes, beside its texts.
-const FACT_BYTES: usize = 128;
 /// Most characters of a text in a finding. Names of variables have 2,001 at most.
 const MAX_TEXT_CHARS: usize = 2_048;
 /// Most texts of a list in facts, and most places.
 const MAX_LISTED: usize = 100;
 /// Most bytes of an example. A longer one is left out, as a part of it would show nothing.
 const MAX_EXAMPLE_BYTES: usize = 256 * 1024;
+/// About what a finding takes beside its texts.
+const FINDING_BYTES: usize = 1_024;
 
 /// A text, cut to so many characters with a sign that it was cut.
 pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
@@ -124,17 +116,36 @@ pub fn shortened(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
+/// Most keys that a message or hint lists, and most characters of each.
+const MAX_SHOWN_KEYS: usize = 10;
+const MAX_SHOWN_KEY_CHARS: usize = 100;
+
+/// The first keys for a message or hint, and how many more there are.
+pub fn list_of_keys<'k>(keys: impl ExactSizeIterator<Item = &'k str>) -> String {
+    let more = keys.len().saturating_sub(MAX_SHOWN_KEYS);
+    let shown = keys.take(MAX_SHOWN_KEYS);
+    let shown = shown.map(|key| format!("`{}`", shortened(key, MAX_SHOWN_KEY_CHARS)));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match more {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 fn shorten(text: &mut String) {
     if let Cow::Owned(short) = shortened(text, MAX_TEXT_CHARS) {
         *text = short;
     }
 }
 
-fn texts_of(fact: &mut Value) -> Vec<&mut String> {
+fn shorten_fact(fact: &mut Value) {
     match fact {
-        Value::String(text) => vec![text],
-        Value::Array(list) => list.iter_mut().flat_map(texts_of).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+        Value::String(text) => shorten(text),
+        Value::Array(list) => {
+            list.truncate(MAX_LISTED);
+            list.iter_mut().for_each(shorten_fact);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
     }
 }
 
@@ -164,6 +175,13 @@ impl Finding {
         }
     }
 
+    pub fn with_related(self, related: impl Iterator<Item = FindingPlace>) -> Self {
+        Self {
+            related: related.collect(),
+            ..self
+        }
+    }
+
     pub fn in_language(mut self, language: Option<&Language>) -> Self {
         self.language = language.cloned();
         self
@@ -173,39 +191,25 @@ impl Finding {
     pub fn shorten(&mut self) {
         shorten(&mut self.message);
         shorten(&mut self.hint);
-        for fact in self.facts.values_mut() {
-            if let Value::Array(list) = fact {
-                list.truncate(MAX_LISTED);
-            }
-            texts_of(fact).into_iter().for_each(shorten);
-        }
+        self.facts.values_mut().for_each(shorten_fact);
         self.related.truncate(MAX_LISTED);
-        let example = self.example.iter();
-        let bytes: usize = example.map(|(name, key)| name.len() + key.len()).sum();
-        if bytes > MAX_EXAMPLE_BYTES {
+        if self.example_bytes() > MAX_EXAMPLE_BYTES {
             self.example.clear();
         }
     }
 
+    fn example_bytes(&self) -> usize {
+        let example = self.example.iter();
+        example.map(|(name, key)| name.len() + key.len()).sum()
+    }
+
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
-        fn fact_bytes(fact: &Value) -> usize {
-            let bytes = match fact {
-                Value::String(text) => text.len(),
-                Value::Array(list) => list.iter().map(fact_bytes).sum(),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => 0,
-            };
-            size_of::<Value>() + bytes
-        }
-        let facts = self.facts.iter();
-        let facts = facts.map(|(name, fact)| FACT_BYTES + name.len() + fact_bytes(fact));
-        let related = self.related.iter();
-        let related = related.map(|place| size_of_val(place) + place.text_bytes());
-        let example = self.example.iter();
-        let example = example.map(|answer| size_of_val(answer) + answer.0.len() + answer.1.len());
-        let texts = self.message.len() + self.hint.len() + self.place.text_bytes();
-        let lists = facts.chain(related).chain(example);
-        size_of::<Self>() + texts + lists.sum::<usize>()
+        let places = self.related.iter().chain([&self.place]);
+        let places = places.map(|place| FINDING_BYTES / 4 + place.path.len() + place.title.len());
+        let facts = self.facts.values().map(|fact| fact.to_string().len());
+        let texts = self.message.len() + self.hint.len() + self.example_bytes();
+        FINDING_BYTES + texts + places.chain(facts).sum::<usize>()
     }
 
     /// The id of the finding: the same for the same rule, task, step, path and facts.

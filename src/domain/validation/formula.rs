@@ -1,4 +1,5 @@
-//! Boolean formulas: AND gates over free inputs, equal gates shared.
+//! Boolean formulas: AND gates over free inputs, equal gates shared. Each node has its values in a
+//! few random assignments, so that most literals that can be true are known to.
 
 use std::{collections::HashMap, ops::Not};
 
@@ -35,21 +36,20 @@ impl Not for Literal {
     }
 }
 
-#[derive(Clone, Debug)]
-enum FormulaNode {
-    /// Either true or false: an assignment chooses.
-    Input,
-    /// True when all literals are; the constant [`Literal::TRUE`] has none.
-    And(Box<[Literal]>),
-}
+/// The assignments that are tried: 64 in each number, one for each bit.
+type Samples = [u64; 4];
 
 /// A set of gates over inputs. Every assignment of its inputs is allowed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Formula {
-    nodes: Vec<FormulaNode>,
+    /// The operands of each AND gate; `None` for an input. The constant [`Literal::TRUE`] is a gate
+    /// without operands.
+    nodes: Vec<Option<Box<[Literal]>>>,
+    samples: Vec<Samples>,
+    random: u64,
     /// How many operands all gates have.
     operands: usize,
-    known: HashMap<Box<[Literal]>, Literal>,
+    gates: HashMap<Box<[Literal]>, Literal>,
 }
 
 /// Most nodes of a formula.
@@ -61,9 +61,11 @@ impl Formula {
     /// A formula of the constants alone.
     pub fn new() -> Self {
         Self {
-            nodes: vec![FormulaNode::And(Box::default())],
+            nodes: vec![Some(Box::default())],
+            samples: vec![[u64::MAX; 4]],
+            random: 0x9E37_79B9_7F4A_7C15,
             operands: 0,
-            known: HashMap::new(),
+            gates: HashMap::new(),
         }
     }
 
@@ -79,22 +81,50 @@ impl Formula {
 
     /// The literals of an AND gate; `None` for an input.
     pub fn operands(&self, node: usize) -> Option<&[Literal]> {
-        match self.nodes.get(node)? {
-            FormulaNode::Input => None,
-            FormulaNode::And(operands) => Some(operands),
+        self.nodes.get(node)?.as_deref()
+    }
+
+    /// Whether the literal is true in one of the random assignments.
+    pub fn is_sampled(&self, literal: Literal) -> bool {
+        self.samples(literal) != [0; 4]
+    }
+
+    fn samples(&self, literal: Literal) -> Samples {
+        let samples = self.samples.get(literal.node()).copied();
+        let samples = samples.unwrap_or_default();
+        match literal.negated() {
+            true => samples.map(Not::not),
+            false => samples,
         }
     }
 
-    fn add(&mut self, node: FormulaNode) -> Literal {
+    fn add(&mut self, node: Option<Box<[Literal]>>) -> Literal {
         if self.is_full() {
             return Literal::FALSE;
         }
+        let samples = match &node {
+            None => Samples::default().map(|_| self.next_random()),
+            Some(operands) => operands.iter().fold([u64::MAX; 4], |all, operand| {
+                let [a, b, c, d] = all;
+                let [e, f, g, h] = self.samples(*operand);
+                [a & e, b & f, c & g, d & h]
+            }),
+        };
+        self.samples.push(samples);
         self.nodes.push(node);
         Literal::of(self.nodes.len() - 1)
     }
 
+    /// Xorshift: the same sequence everywhere.
+    fn next_random(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
     pub fn input(&mut self) -> Literal {
-        self.add(FormulaNode::Input)
+        self.add(None)
     }
 
     /// Whether all of the literals are true.
@@ -107,20 +137,17 @@ impl Formula {
         if operands.contains(&Literal::FALSE) || pairs.any(|(one, next)| *one == !*next) {
             return Literal::FALSE;
         }
-        match operands.as_slice() {
-            [] => Literal::TRUE,
-            [one] => *one,
-            _ => self.gate(operands.into()),
-        }
-    }
-
-    fn gate(&mut self, operands: Box<[Literal]>) -> Literal {
-        if let Some(gate) = self.known.get(&operands) {
+        let operands: Box<[Literal]> = match operands.as_slice() {
+            [] => return Literal::TRUE,
+            [one] => return *one,
+            _ => operands.into(),
+        };
+        if let Some(gate) = self.gates.get(&operands) {
             return *gate;
         }
-        self.operands = self.operands.saturating_add(operands.len());
-        let gate = self.add(FormulaNode::And(operands.clone()));
-        self.known.insert(operands, gate);
+        self.operands += operands.len();
+        let gate = self.add(Some(operands.clone()));
+        self.gates.insert(operands, gate);
         gate
     }
 
@@ -158,37 +185,6 @@ impl Formula {
             self.split(side, count, literals);
         }
     }
-
-    /// The value of each node in 64 assignments at once, one for each bit.
-    pub fn evaluate(&self, input: impl Fn(usize) -> u64) -> NodeValues {
-        let mut values = NodeValues(Vec::with_capacity(self.nodes.len()));
-        for (index, node) in self.nodes.iter().enumerate() {
-            let value = match node {
-                FormulaNode::Input => input(index),
-                FormulaNode::And(operands) => operands
-                    .iter()
-                    .fold(u64::MAX, |all, operand| all & values.of(*operand)),
-            };
-            values.0.push(value);
-        }
-        values
-    }
-}
-
-/// The values of a formula's nodes in 64 assignments.
-#[derive(Clone, Debug)]
-pub struct NodeValues(Vec<u64>);
-
-impl NodeValues {
-    /// The value of a literal, one bit for each assignment.
-    pub fn of(&self, literal: Literal) -> u64 {
-        let value = self.at(literal.node());
-        if literal.negated() { !value } else { value }
-    }
-
-    pub fn at(&self, node: usize) -> u64 {
-        self.0.get(node).copied().unwrap_or_default()
-    }
 }
 
 #[cfg(test)]
@@ -225,21 +221,15 @@ mod tests {
         for count in 1..9 {
             let mut formula = Formula::new();
             let literals = formula.one_of(count);
-            let inputs: Vec<usize> = (0..formula.len())
-                .filter(|node| formula.operands(*node).is_none())
-                .collect();
-            let mut chosen = 0_u64;
-            for assignment in 0..1_u64 << inputs.len() {
-                let values = formula.evaluate(|node| {
-                    let input = inputs.iter().position(|input| *input == node);
-                    input.map_or(0, |input| assignment >> input & 1)
-                });
-                let holds = |literal: &Literal| values.of(*literal) & 1 == 1;
-                assert_eq!(literals.iter().filter(|one| holds(one)).count(), 1);
-                let index = literals.iter().position(holds).unwrap_or_default();
-                chosen |= 1 << index;
+            let mut chosen = [0; 4];
+            for literal in literals {
+                assert!(formula.is_sampled(literal));
+                for (chosen, here) in chosen.iter_mut().zip(formula.samples(literal)) {
+                    assert_eq!(*chosen & here, 0);
+                    *chosen |= here;
+                }
             }
-            assert_eq!(chosen.count_ones() as usize, count);
+            assert_eq!(chosen, [u64::MAX; 4]);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{CompiledGroup, GuideStep, VariableId},
+    analysis::{CompiledCondition, GuideStep},
     dependency::{Comparison, Condition, ConditionTarget, Group, LogicalOperator, Node},
     shorthand,
     text::{Label, Tag},
@@ -17,12 +17,11 @@ use super::{report::Report, rules::Rule};
 pub fn check(report: &mut Report<'_>) {
     let guide = report.subject.guide;
     let own_steps = report.own_steps();
-    let wiring = own_steps.iter().filter_map(|(own, step)| {
-        let link = step.source.step.link?;
-        Some(((own.index, link), *step))
-    });
-    let wiring: HashMap<_, &GuideStep> = wiring.collect();
-    for (own, step) in &own_steps {
+    let wiring: HashMap<_, &GuideStep> = own_steps
+        .iter()
+        .filter_map(|(own, _, step)| Some(((own.index, step.source.step.link?), *step)))
+        .collect();
+    for (own, _, step) in &own_steps {
         let Some(feedback) = step.source.step.kind.observation_feedback() else {
             continue;
         };
@@ -37,10 +36,10 @@ pub fn check(report: &mut Report<'_>) {
             };
             // The dependencies of a task beyond a limit are not known.
             let is_beyond_limit = guide.limit.is_some() && managed.steps.is_none();
-            let reads = |group: &Option<CompiledGroup>| reads(group.as_ref(), &step.sets);
+            let reads = |it: &CompiledCondition| step.sets.contains(&it.variable);
             if is_beyond_limit
-                || reads(&wiring.dependencies)
-                || reads(&managed.dependencies)
+                || wiring.conditions.iter().any(reads)
+                || managed.conditions.iter().any(reads)
                 || report.skips(Rule::AlwaysShown)
             {
                 continue;
@@ -54,7 +53,7 @@ pub fn check(report: &mut Report<'_>) {
                     "The task of the answer `{key}` is shown whatever the answer to `{name}` is."
                 ),
             );
-            if let Some(condition) = own_condition(step, &feedback.name, key) {
+            if let Some(condition) = condition_on(step, &feedback.name, key) {
                 finding.hint = format!(
                     "Add the condition `{condition}` to the task of the answer, as its `dependency_shorthand` or in its `dependencies`."
                 );
@@ -64,13 +63,8 @@ pub fn check(report: &mut Report<'_>) {
     }
 }
 
-fn reads(group: Option<&CompiledGroup>, variables: &[VariableId]) -> bool {
-    let conditions = group.map_or_else(Vec::new, CompiledGroup::conditions);
-    conditions.iter().any(|it| variables.contains(&it.variable))
-}
-
 /// The shorthand that holds for one answer of an observation; `None` if the name has no shorthand.
-fn own_condition(step: &GuideStep, name: &Label, key: &str) -> Option<String> {
+fn condition_on(step: &GuideStep, name: &Label, key: &str) -> Option<String> {
     let condition = Condition {
         variable: name.clone(),
         operator: Comparison::Equal,

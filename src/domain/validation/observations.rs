@@ -5,26 +5,27 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use crate::domain::{
-    analysis::{
-        CompiledCondition, CompiledGroup, Guide, GuideStep, StepPosition, TargetSet, VariableId,
-        VariableValue,
-    },
+    analysis::{CompiledCondition, GuideStep, StepPosition, TargetSet, VariableId, VariableValue},
     dependency::Comparison,
     feedback::Feedback,
 };
 
 use super::{
-    finding::{Finding, FindingPlace},
+    finding::FindingPlace,
     report::{OutsideReader, OutsideReaders, Own, Report},
     rules::Rule,
 };
 
 /// Checks the observations of the own tasks.
 pub fn check(report: &mut Report<'_>) {
-    let readers = conditions_by_variable(report.subject.guide);
+    let mut readers: HashMap<VariableId, Vec<&CompiledCondition>> = HashMap::new();
+    for condition in report.subject.guide.conditions() {
+        let readers = readers.entry(condition.variable);
+        readers.or_default().push(condition);
+    }
     // Many observations may set the same variable.
-    let mut usages: HashMap<VariableId, Usage> = HashMap::new();
-    for (own, step) in report.own_steps() {
+    let mut uses: HashMap<VariableId, Option<VariableUse>> = HashMap::new();
+    for (own, _, step) in report.own_steps() {
         let Some(feedback) = observed(step) else {
             continue;
         };
@@ -34,26 +35,16 @@ pub fn check(report: &mut Report<'_>) {
         check_answers(report, own, feedback);
         check_texts(report, own, step, feedback);
         for id in &step.sets {
-            let usage = usages.entry(*id);
-            usage.or_insert_with(|| {
+            uses.entry(*id).or_insert_with(|| {
                 let inside = readers.get(id).map_or(&[][..], Vec::as_slice);
-                Usage::new(inside, outside_readers(report, *id))
+                Some(VariableUse::new(inside, outside_readers(report, *id)?))
             });
         }
-        let usages = step.sets.iter().filter_map(|id| usages.get(id));
-        check_use(report, own, feedback, &usages.collect::<Vec<_>>());
+        let uses = step.sets.iter().filter_map(|id| uses.get(id));
+        if let Some(uses) = uses.map(Option::as_ref).collect::<Option<Vec<_>>>() {
+            check_use(report, own, feedback, &uses);
+        }
     }
-}
-
-fn conditions_by_variable(guide: &Guide) -> HashMap<VariableId, Vec<&CompiledCondition>> {
-    let mut readers: HashMap<VariableId, Vec<&CompiledCondition>> = HashMap::new();
-    for condition in guide.groups().flat_map(CompiledGroup::conditions) {
-        readers
-            .entry(condition.variable)
-            .or_default()
-            .push(condition);
-    }
-    readers
 }
 
 /// The question of an observation; `None` for other steps.
@@ -81,36 +72,31 @@ fn check_texts(report: &mut Report<'_>, own: Own<'_>, step: &GuideStep, feedback
     });
     let source = (None, String::new(), feedback);
     for (language, prefix, feedback) in [source].into_iter().chain(translated) {
-        for (index, text, keys) in duplicate_texts(feedback) {
-            if report.skips(Rule::DuplicateText) {
+        // The first answer that shows each text.
+        let mut first: HashMap<&str, &str> = HashMap::new();
+        for (index, value) in feedback.values.iter().enumerate() {
+            let (key, text) = (value.key.as_str(), value.value.as_str());
+            let earlier = *first.entry(text).or_insert(key);
+            if earlier == key || report.skips(Rule::DuplicateText) {
                 continue;
             }
-            let [first, second] = keys;
             let finding = own.finding(
                 Rule::DuplicateText,
                 &format!("{prefix}feedback_config[0].values[{index}]"),
-                [("text", json!(text)), ("answers", json!(keys))],
-                format!("The answers `{first}` and `{second}` both show \"{text}\"."),
+                [("text", json!(text)), ("answers", json!([earlier, key]))],
+                format!("The answers `{earlier}` and `{key}` both show \"{text}\"."),
             );
             report.add(finding.in_language(language));
         }
     }
 }
 
-/// `usages` are those of the variables that the observation sets.
-fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, usages: &[&Usage]) {
+/// `uses` are those of the variables that the observation sets.
+fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, uses: &[&VariableUse]) {
     let name = feedback.name.as_str();
-    let mut answers: Vec<&ReadAnswers> = Vec::new();
-    for usage in usages {
-        match usage {
-            Usage::Unknown => return,
-            Usage::Read(read) => answers.push(read),
-            Usage::Unread => {}
-        }
-    }
-    if answers.is_empty() {
-        let manages = feedback.values.iter().any(|value| value.link.is_some());
-        if !manages && !feedback.linked {
+    let manages = feedback.linked || feedback.values.iter().any(|value| value.link.is_some());
+    if !uses.iter().any(|it| it.is_read) {
+        if !manages {
             report.add(own.finding(
                 Rule::Unused,
                 "feedback_config[0].name",
@@ -120,9 +106,10 @@ fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, usages:
         }
         return;
     }
-    let is_read = |key: &str| answers.iter().any(|answers| answers.has(key));
-    let values = feedback.values.iter();
-    let read: Vec<bool> = values.map(|value| is_read(value.key.as_str())).collect();
+    let keys = feedback.values.iter().map(|value| value.key.as_str());
+    let read: Vec<bool> = keys
+        .map(|key| uses.iter().any(|it| it.tells_apart(key)))
+        .collect();
     if !read.contains(&true) {
         return;
     }
@@ -141,71 +128,46 @@ fn check_use(report: &mut Report<'_>, own: Own<'_>, feedback: &Feedback, usages:
     }
 }
 
-/// Which answers of an observation the conditions of the account distinguish.
-enum Usage {
-    /// There are too many conditions to know.
-    Unknown,
-    /// No condition reads it.
-    Unread,
-    /// Conditions read it.
-    Read(ReadAnswers),
+/// What the conditions of the account compare a variable with.
+struct VariableUse {
+    is_read: bool,
+    equal: TargetSet,
+    above: TargetSet,
+    below: TargetSet,
 }
 
-impl Usage {
-    fn new(inside: &[&CompiledCondition], outside: Option<&[OutsideReader]>) -> Self {
-        let Some(outside) = outside else {
-            return Self::Unknown;
-        };
+impl VariableUse {
+    fn new(inside: &[&CompiledCondition], outside: &[OutsideReader]) -> Self {
         let inside = inside.iter().map(|one| (one.operator, &one.targets));
         let outside = outside.iter().map(|one| (one.operator, &one.targets));
-        let conditions: Vec<_> = inside.chain(outside).collect();
-        match conditions.is_empty() {
-            true => Self::Unread,
-            false => Self::Read(ReadAnswers::new(&conditions)),
-        }
-    }
-}
-
-/// The answers for which some condition has another truth than for no answer.
-struct ReadAnswers {
-    /// The targets of `=` and `!=`.
-    equal: TargetSet,
-    /// The least target of `>`.
-    above: Option<f64>,
-    /// The greatest target of `<`.
-    below: Option<f64>,
-}
-
-impl ReadAnswers {
-    fn new(conditions: &[(Comparison, &TargetSet)]) -> Self {
-        let targets_of = |wanted: &'static [Comparison]| {
-            let wanted = conditions.iter().filter(|one| wanted.contains(&one.0));
-            TargetSet::union(wanted.map(|(_, targets)| *targets))
+        let conditions = inside.chain(outside);
+        let targets = |operators: &[Comparison]| {
+            let compared = conditions.clone().filter(|one| operators.contains(&one.0));
+            TargetSet::union(compared.map(|(_, targets)| targets))
         };
         Self {
-            equal: targets_of(&[Comparison::Equal, Comparison::NotEqual]),
-            above: targets_of(&[Comparison::Greater]).least(),
-            below: targets_of(&[Comparison::Less]).greatest(),
+            equal: targets(&[Comparison::Equal, Comparison::NotEqual]),
+            above: targets(&[Comparison::Greater]),
+            below: targets(&[Comparison::Less]),
+            is_read: conditions.clone().next().is_some(),
         }
     }
 
-    fn has(&self, key: &str) -> bool {
+    /// Whether some condition has another truth for an answer than for none.
+    fn tells_apart(&self, key: &str) -> bool {
         let answer = VariableValue::Text(key.to_owned());
-        let number = answer.numeric();
-        let above = number.zip(self.above);
-        let below = number.zip(self.below);
-        self.equal.contains(&answer)
-            || above.is_some_and(|(number, least)| number > least)
-            || below.is_some_and(|(number, greatest)| number < greatest)
+        self.equal.satisfied_by(Comparison::Equal, &answer)
+            || self.above.satisfied_by(Comparison::Greater, &answer)
+            || self.below.satisfied_by(Comparison::Less, &answer)
     }
 }
 
 /// The conditions outside the guide that read a variable; `None` if there are too many to
 /// read.
 fn outside_readers<'a>(report: &Report<'a>, id: VariableId) -> Option<&'a [OutsideReader]> {
-    let variable = report.subject.guide.variables.get(id.0);
-    let account_wide = variable.filter(|variable| variable.task.is_none());
-    match account_wide.and_then(|variable| report.subject.readers.get(&variable.name)) {
+    let variable = &report.subject.guide[id];
+    let readers = report.subject.readers.get(&variable.name);
+    match readers.filter(|_| variable.task.is_none()) {
         None => Some(&[]),
         Some(OutsideReaders::All(readers)) => Some(readers),
         Some(OutsideReaders::TooMany) => None,
@@ -229,8 +191,8 @@ pub struct DuplicateName<'a> {
 pub fn duplicate_names<'a>(report: &Report<'a>) -> Vec<DuplicateName<'a>> {
     let mut known: HashMap<(usize, &str), Vec<StepPosition>> = HashMap::new();
     let mut duplicates = Vec::new();
-    for (own, step) in report.own_steps() {
-        let Some((feedback, position)) = observed(step).zip(own.position()) else {
+    for (own, position, step) in report.own_steps() {
+        let Some(feedback) = observed(step) else {
             continue;
         };
         let name = feedback.name.as_str();
@@ -258,36 +220,16 @@ pub fn report_duplicate(
     together: Option<bool>,
 ) {
     const NAME: &str = "feedback_config[0].name";
-    let name = duplicate.name;
-    let facts = [("name", json!(name))];
+    let DuplicateName {
+        own, name, earlier, ..
+    } = duplicate;
     let message = format!("Another observation of the task is named `{name}`, too.");
-    let mut finding = duplicate
-        .own
-        .finding(Rule::DuplicateName, NAME, facts, message);
+    let mut finding = own.finding(Rule::DuplicateName, NAME, [("name", json!(name))], message);
     if let Some(together) = together {
         finding.facts.insert("together".to_owned(), json!(together));
     }
     let guide = report.subject.guide;
-    let earlier = duplicate.earlier.iter();
-    let related = earlier.filter_map(|earlier| FindingPlace::at(guide, *earlier, NAME));
-    report.add(Finding {
-        related: related.collect(),
-        ..finding
-    });
-}
-
-/// Answers that show the text of an earlier one: index, text and both keys.
-fn duplicate_texts(feedback: &Feedback) -> Vec<(usize, &str, [&str; 2])> {
-    let mut first: HashMap<&str, &str> = HashMap::new();
-    let mut duplicates = Vec::new();
-    for (index, value) in feedback.values.iter().enumerate() {
-        let (key, text) = (value.key.as_str(), value.value.as_str());
-        match first.get(text) {
-            Some(earlier) => duplicates.push((index, text, [*earlier, key])),
-            None => {
-                first.insert(text, key);
-            }
-        }
-    }
-    duplicates
+    let places = earlier.iter();
+    let places = places.map(|earlier| FindingPlace::at(guide, *earlier, NAME));
+    report.add(finding.with_related(places));
 }

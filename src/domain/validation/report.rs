@@ -1,21 +1,22 @@
 //! Collects the findings of a guide, as the options of the caller filter them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::domain::{
-    analysis::{Guide, GuideStep, GuideTask, StepPosition, StopSignal, TargetSet},
+    analysis::{Budget, Guide, GuideStep, GuideTask, StepPosition, StopSignal, TargetSet},
     dependency::Comparison,
 };
 
 use super::{
-    budget::{Budget, Work},
     finding::{Finding, FindingPlace},
     options::ValidationOptions,
     rules::{Rule, Severity},
-    suggestion::closest,
 };
+
+/// Most findings that are made, those that the caller suppresses included. More are only counted.
+const MAX_FINDINGS: usize = 300_000;
 
 /// How many findings there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,11 +76,14 @@ pub struct Own<'a> {
     step: Option<(usize, &'a GuideStep)>,
 }
 
+/// A step of an own task.
+pub type OwnStep<'a> = (Own<'a>, StepPosition, &'a GuideStep);
+
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The guide and its options.
     pub subject: ValidationSubject<'a>,
-    budget: &'a Budget<'a>,
+    pub budget: &'a Budget<'a>,
     own: Vec<Own<'a>>,
     /// The first findings that the options do not leave out, as many as have room.
     pub findings: Vec<Finding>,
@@ -98,48 +102,44 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds to a finding the candidate that was probably meant.
-    pub fn suggest<'c>(
-        &self,
-        finding: Finding,
-        name: &str,
-        candidates: impl IntoIterator<Item = &'c str>,
-    ) -> Finding {
-        match closest(name, candidates, self.budget) {
-            Some(meant) => finding.suggesting(meant),
-            None => finding,
-        }
-    }
-
     /// The task and the tasks that it manages, in the order of the guide.
     pub fn own_tasks(&self) -> Vec<Own<'a>> {
         self.own.clone()
     }
 
-    /// The task that is validated; `None` if the guide has no task.
-    pub fn root(&self) -> Option<Own<'a>> {
-        self.own.first().copied()
+    /// The task that is validated.
+    pub fn root(&self) -> Own<'a> {
+        Own {
+            order: 0,
+            index: 0,
+            task: self.subject.guide.root(),
+            step: None,
+        }
     }
 
-    pub fn own_steps(&self) -> Vec<(Own<'a>, &'a GuideStep)> {
+    pub fn own_steps(&self) -> Vec<OwnStep<'a>> {
         let guide = self.subject.guide;
         let steps = self.own.iter().flat_map(|own| {
             let steps = guide.steps(own.index).iter().enumerate();
             steps.map(|(index, step)| {
+                let position = StepPosition {
+                    task: own.index,
+                    step: index,
+                };
                 let step_of_own = Own {
                     step: Some((index, step)),
                     ..*own
                 };
-                (step_of_own, step)
+                (step_of_own, position, step)
             })
         });
         steps.collect()
     }
 
     /// The steps of the own tasks that walkthroughs can see, as far as `published` decides it.
-    pub fn shown_steps(&self) -> Vec<(Own<'a>, &'a GuideStep)> {
+    pub fn shown_steps(&self) -> Vec<OwnStep<'a>> {
         let mut steps = self.own_steps();
-        steps.retain(|(_, step)| self.subject.options.unpublished.shows_step(step));
+        steps.retain(|(_, _, step)| self.subject.options.unpublished.shows_step(step));
         steps
     }
 
@@ -150,15 +150,13 @@ impl<'a> Report<'a> {
             return;
         };
         finding.severity = severity;
-        self.budget.spend(Work::Findings, 1);
         if options.suppresses(&finding) {
             self.counts.suppressed += 1;
             return;
         }
         *self.counts.of(severity) += 1;
         finding.shorten();
-        let is_full = self.budget.is_spent(Work::FindingBytes);
-        if !is_full && self.budget.spend(Work::FindingBytes, finding.bytes()) {
+        if self.budget.bytes.spend(finding.bytes()) {
             self.findings.push(finding);
         }
     }
@@ -170,8 +168,8 @@ impl<'a> Report<'a> {
         let Some(severity) = options.severity(rule, rule.text().severity) else {
             return true;
         };
-        let is_full = self.budget.is_spent(Work::FindingBytes) && options.suppress.is_empty();
-        let has_no_room = is_full || self.budget.is_spent(Work::Findings);
+        let is_full = self.budget.bytes.left() == 0 && options.suppress.is_empty();
+        let has_no_room = is_full || self.counts.made() >= MAX_FINDINGS;
         if has_no_room {
             *self.counts.of(severity) += 1;
         }
@@ -192,6 +190,10 @@ impl FindingCounts {
             Severity::Warning => &mut self.warnings,
             Severity::Info => &mut self.infos,
         }
+    }
+
+    fn made(&self) -> usize {
+        self.errors + self.warnings + self.infos + self.suppressed
     }
 }
 
@@ -217,46 +219,32 @@ impl Own<'_> {
     }
 }
 
-/// The root and the tasks that it manages, in the order of the guide. A guide beyond a limit has no
-/// route, so its tasks are added level by level.
+/// The root and the tasks that it manages, in the order of the guide.
 fn own_tasks(guide: &Guide) -> Vec<Own<'_>> {
-    let mut own: Vec<usize> = Vec::from_iter(guide.root().map(|_| 0));
-    let mut is_own = vec![false; guide.tasks.len()];
-    let mut add = |own: &mut Vec<usize>, parent: usize, step: &GuideStep| {
-        let managed = guide
-            .subtask(step)
-            .and_then(|task| task.source.task.managed);
-        let parent_guid = guide.tasks.get(parent).map(|task| task.source.task.guid);
-        let is_managed = managed.is_some_and(|managed| Some(managed.parent) == parent_guid);
-        let parent_is_own = parent == 0 || is_own.get(parent).is_some_and(|is_own| *is_own);
-        if let Some(index) = step.subtask.filter(|index| *index > 0)
-            && is_managed
-            && parent_is_own
-            && let Some(is_own) = is_own.get_mut(index)
-            && !std::mem::replace(is_own, true)
-        {
-            own.push(index);
+    fn add<'a>(
+        guide: &'a Guide,
+        index: usize,
+        known: &mut BTreeSet<usize>,
+        own: &mut Vec<Own<'a>>,
+    ) {
+        if !known.insert(index) {
+            return;
         }
-    };
-    for stop in &guide.route {
-        if let Some(step) = guide.step(stop.position) {
-            add(&mut own, stop.position.task, step);
-        }
-    }
-    let mut next = 0;
-    while let Some(parent) = own.get(next).copied() {
-        for step in guide.steps(parent) {
-            add(&mut own, parent, step);
-        }
-        next += 1;
-    }
-    let own = own.into_iter().enumerate().filter_map(|(order, index)| {
-        Some(Own {
-            order,
+        let task = guide.task(index);
+        own.push(Own {
+            order: own.len(),
             index,
-            task: guide.tasks.get(index)?,
+            task,
             step: None,
-        })
-    });
-    own.collect()
+        });
+        for subtask in guide.steps(index).iter().filter_map(|step| step.subtask) {
+            let managed = guide.task(subtask).source.task.managed;
+            if managed.is_some_and(|managed| managed.parent == task.source.task.guid) {
+                add(guide, subtask, known, own);
+            }
+        }
+    }
+    let mut own = Vec::new();
+    add(guide, 0, &mut BTreeSet::new(), &mut own);
+    own
 }

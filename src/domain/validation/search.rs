@@ -1,5 +1,6 @@
-//! Decides whether a literal of a formula can be true: first with random assignments, then
-//! with a SAT solver.
+//! Decides whether a literal of a formula can be true, if random assignments do not show it, by a
+//! SAT solver. The solver gets a variable for each node that the literal depends on. A gate's
+//! clauses say that it implies each of its operands, and that all of them together imply it.
 
 use std::{
     cell::Cell,
@@ -8,202 +9,156 @@ use std::{
 
 use batsat::{Callbacks, Lit, Solver, SolverInterface, SolverOpts, Var, lbool};
 
-use super::{
-    budget::{Budget, Work},
-    formula::{Formula, Literal, NodeValues},
-};
+use super::formula::{Formula, Literal};
+use crate::domain::analysis::{Budget, DECISION_WORK};
 
-/// Most decisions of one question, so that a hard one leaves some for the others.
-const MAX_DECISIONS_PER_QUESTION: usize = 20_000;
-/// A decision counts as 1, and as 1 more for each full set of this many nodes and operands that
-/// the question depends on.
-const SIZE_PER_DECISION: usize = 768;
-/// How often 64 random assignments are tried before the first question.
-const RANDOM_ROUNDS: usize = 4;
+/// The most work of one question, so that a hard one leaves some for the others.
+const MAX_QUESTION_WORK: usize = 20_000 * DECISION_WORK;
 
-/// Whether a literal can be true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Possibility {
-    /// In some assignment of the inputs.
-    Possible,
-    /// In no assignment.
-    Impossible,
-    /// The budget was spent before that was decided.
-    Undecided,
-}
-
-/// An assignment: the values of the inputs that a question depends on. Other inputs do not matter;
-/// [`Self::values`] takes them as false.
+/// The values of a formula's nodes, as they follow from those of its inputs.
 #[derive(Clone, Debug)]
-pub struct Assignment(HashMap<usize, bool>);
+pub struct Assignment(Vec<bool>);
 
 impl Assignment {
-    /// The values of the formula's literals.
-    pub fn values(&self, formula: &Formula) -> NodeValues {
-        formula.evaluate(|node| match self.0.get(&node) {
-            Some(true) => u64::MAX,
-            Some(false) | None => 0,
-        })
+    fn new(formula: &Formula, input: impl Fn(usize) -> bool) -> Self {
+        let mut values = Self(Vec::with_capacity(formula.len()));
+        for node in 0..formula.len() {
+            values.0.push(match formula.operands(node) {
+                None => input(node),
+                Some(operands) => operands.iter().all(|operand| values.of(*operand)),
+            });
+        }
+        values
+    }
+
+    /// Whether the literal is true.
+    pub fn of(&self, literal: Literal) -> bool {
+        self.0.get(literal.node()).copied().unwrap_or_default() != literal.negated()
     }
 
     /// The same assignment, except that this literal, one of several [choices], is true.
     ///
     /// [choices]: Formula::one_of
     pub fn with(&self, formula: &Formula, choice: Literal) -> Self {
-        let mut inputs = self.0.clone();
+        let mut inputs: HashMap<usize, bool> = HashMap::new();
         let mut open = vec![choice];
         while let Some(literal) = open.pop() {
             match formula.operands(literal.node()) {
                 Some(operands) => open.extend(operands),
-                None => {
-                    inputs.insert(literal.node(), !literal.negated());
-                }
+                None => drop(inputs.insert(literal.node(), !literal.negated())),
             }
         }
-        Self(inputs)
+        let unchanged = |node| self.of(Literal::of(node));
+        Self::new(formula, |node| {
+            inputs
+                .get(&node)
+                .copied()
+                .unwrap_or_else(|| unchanged(node))
+        })
     }
 }
 
-/// Answers questions about a formula.
+/// Answers questions about a formula, which may grow meanwhile.
 #[derive(Debug)]
 pub struct Search<'a> {
-    formula: &'a Formula,
+    pub formula: Formula,
     budget: &'a Budget<'a>,
-    /// Literals that were true in some assignment: for each node, whether it was false, and whether
-    /// it was true.
-    seen: Vec<[bool; 2]>,
+    /// Literals that were true in an assignment of the solver.
+    seen: HashSet<Literal>,
     impossible: HashSet<Literal>,
     /// For each node that the current question depends on, its variable in the solver.
     variables: Vec<Option<Var>>,
 }
 
 impl<'a> Search<'a> {
-    /// A search that has tried a few random assignments.
-    pub fn new(formula: &'a Formula, budget: &'a Budget<'a>) -> Self {
-        let mut search = Self::without_random_assignments(formula, budget);
-        let state = Cell::new(0x9E37_79B9_7F4A_7C15_u64);
-        // Xorshift: the same sequence everywhere.
-        let random = |_| {
-            let mut next = state.get();
-            next ^= next << 13;
-            next ^= next >> 7;
-            next ^= next << 17;
-            state.replace(next)
-        };
-        for _ in 0..RANDOM_ROUNDS {
-            let values = formula.evaluate(random);
-            for (node, [seen_false, seen_true]) in search.seen.iter_mut().enumerate() {
-                *seen_true |= values.at(node) != 0;
-                *seen_false |= values.at(node) != u64::MAX;
-            }
-        }
-        search
-    }
-
-    fn without_random_assignments(formula: &'a Formula, budget: &'a Budget<'a>) -> Self {
+    pub fn new(formula: Formula, budget: &'a Budget<'a>) -> Self {
         Self {
             formula,
             budget,
-            seen: vec![[false; 2]; formula.len()],
+            seen: HashSet::new(),
             impossible: HashSet::new(),
-            variables: vec![None; formula.len()],
+            variables: Vec::new(),
         }
     }
 
-    /// Whether the literal can be true.
-    pub fn decide(&mut self, literal: Literal) -> Possibility {
-        let [was_false, was_true] = self.seen.get(literal.node()).copied().unwrap_or_default();
-        let was_seen = if literal.negated() {
-            was_false
-        } else {
-            was_true
-        };
-        match was_seen {
-            true => Possibility::Possible,
-            false => self.example(literal).0,
+    /// Whether the literal can be true; `None` if the budget was spent before that was decided.
+    pub fn is_possible(&mut self, literal: Literal) -> Option<bool> {
+        let is_known = |it: Literal| self.formula.is_sampled(it) || self.seen.contains(&it);
+        // A negated gate is true if one of its operands is false.
+        let operands = self.formula.operands(literal.node()).unwrap_or_default();
+        let has_known = literal.negated() && operands.iter().any(|operand| is_known(!*operand));
+        if has_known || is_known(literal) {
+            return Some(true);
         }
+        Some(self.example(literal)?.is_some())
     }
 
-    /// An assignment in which the literal is true, where there is one.
-    pub fn example(&mut self, literal: Literal) -> (Possibility, Option<Assignment>) {
-        if self.is_impossible(literal) {
-            return (Possibility::Impossible, None);
+    /// An assignment in which the literal is true, or `Some(None)` if there is none; `None` if the
+    /// budget was spent before that was decided.
+    pub fn example(&mut self, literal: Literal) -> Option<Option<Assignment>> {
+        let operands = self.formula.operands(literal.node()).unwrap_or_default();
+        let needs_impossible = operands.iter().any(|one| self.impossible.contains(one));
+        if literal == Literal::FALSE
+            || self.impossible.contains(&literal)
+            || (!literal.negated() && needs_impossible)
+        {
+            return Some(None);
         }
-        let (possibility, example) = self.solve(literal);
-        if possibility == Possibility::Impossible {
+        let example = self.solve(literal);
+        if let Some(None) = example {
             self.impossible.insert(literal);
         }
-        (possibility, example)
+        example
     }
 
-    /// Whether it, or a literal that it needs, is known to be impossible.
-    fn is_impossible(&self, literal: Literal) -> bool {
-        let operands = self.formula.operands(literal.node()).unwrap_or_default();
-        literal == Literal::FALSE
-            || self.impossible.contains(&literal)
-            || (!literal.negated() && operands.iter().any(|one| self.impossible.contains(one)))
-    }
-
-    /// Asks the solver whether the literal can be true.
-    fn solve(&mut self, literal: Literal) -> (Possibility, Option<Assignment>) {
-        if self.budget.is_spent(Work::Nodes) {
-            return (Possibility::Undecided, None);
-        }
-        let cone = self.cone(literal);
-        let operands = |node: &usize| self.formula.operands(*node);
-        let size = |node| 1 + operands(node).map_or(0, <[Literal]>::len);
-        let question = QuestionBudget::new(cone.iter().map(size).sum(), self.budget);
+    /// Makes a variable for each node that the literal depends on, and asks.
+    fn solve(&mut self, literal: Literal) -> Option<Option<Assignment>> {
+        let question = QuestionBudget {
+            budget: self.budget,
+            decision: DECISION_WORK,
+            left: Cell::new(MAX_QUESTION_WORK),
+        };
         let mut solver = Solver::new(SolverOpts::default(), question);
-        for node in &cone {
-            let variable = solver.new_var(lbool::UNDEF, operands(node).is_none());
-            if let Some(known) = self.variables.get_mut(*node) {
-                *known = Some(variable);
-            }
+        let mut nodes = Vec::new();
+        let mut open = vec![literal.node()];
+        self.variables.resize(self.formula.len(), None);
+        while let Some(node) = open.pop() {
+            let Some(variable @ None) = self.variables.get_mut(node) else {
+                continue;
+            };
+            let operands = self.formula.operands(node);
+            *variable = Some(solver.new_var(lbool::UNDEF, operands.is_none()));
+            let operands = operands.unwrap_or_default();
+            open.extend(operands.iter().map(|operand| operand.node()));
+            solver.cb_mut().decision += 1 + operands.len();
+            nodes.push(node);
         }
-        let found = self.ask(&mut solver, &cone, literal);
-        for node in &cone {
-            if let Some(variable) = self.variables.get_mut(*node) {
+        let example = self.ask(&mut solver, &nodes, literal);
+        for node in nodes {
+            if let Some(variable) = self.variables.get_mut(node) {
                 *variable = None;
             }
         }
-        found
+        example
     }
 
-    /// The nodes that a literal depends on, and its own.
-    fn cone(&self, literal: Literal) -> Vec<usize> {
-        let mut known = HashSet::from([literal.node()]);
-        let mut cone = vec![literal.node()];
-        let mut next = 0;
-        while let Some(node) = cone.get(next) {
-            let operands = self.formula.operands(*node).unwrap_or_default();
-            let nodes = operands.iter().map(|operand| operand.node());
-            cone.extend(nodes.filter(|node| known.insert(*node)));
-            next += 1;
-        }
-        cone
-    }
-
-    /// Gives the solver the clauses of the nodes: a gate implies each of its operands, and all of
-    /// them together imply it. Then asks whether the literal can be true.
+    /// Gives the solver the clauses of the nodes, and asks whether the literal can be true.
     fn ask(
         &mut self,
         solver: &mut Solver<QuestionBudget<'_>>,
-        cone: &[usize],
+        nodes: &[usize],
         literal: Literal,
-    ) -> (Possibility, Option<Assignment>) {
+    ) -> Option<Option<Assignment>> {
         let lit = |literal: Literal| {
             let variable = self.variables.get(literal.node()).copied().flatten();
             Lit::new(variable.unwrap_or(Var::UNDEF), !literal.negated())
         };
         let mut clause = Vec::new();
-        for node in cone {
-            if self.budget.is_stopped() {
-                return (Possibility::Undecided, None);
-            }
-            let gate = Literal::of(*node);
+        for node in nodes {
             let Some(operands) = self.formula.operands(*node) else {
                 continue;
             };
+            let gate = Literal::of(*node);
             for operand in operands {
                 clause.clear();
                 clause.extend([lit(!gate), lit(*operand)]);
@@ -217,62 +172,121 @@ impl<'a> Search<'a> {
         clause.clear();
         clause.push(lit(literal));
         solver.add_clause_reuse(&mut clause);
+        if solver.cb().stop() {
+            return None;
+        }
         let result = solver.solve_limited(&[]);
         if result != lbool::TRUE {
-            let is_impossible = result == lbool::FALSE;
-            let possibility = match is_impossible {
-                true => Possibility::Impossible,
-                false => Possibility::Undecided,
-            };
-            return (possibility, None);
+            return (result == lbool::FALSE).then_some(None);
         }
-        let is_true = |node: usize| solver.value_lit(lit(Literal::of(node))) == lbool::TRUE;
-        let values: Vec<(usize, bool)> = cone.iter().map(|node| (*node, is_true(*node))).collect();
-        for (node, is_true) in &values {
-            if let Some([seen_false, seen_true]) = self.seen.get_mut(*node) {
-                *if *is_true { seen_true } else { seen_false } = true;
+        let mut inputs = HashSet::new();
+        for literal in nodes.iter().copied().map(Literal::of) {
+            let is_true = solver.value_lit(lit(literal)) == lbool::TRUE;
+            self.seen.insert(if is_true { literal } else { !literal });
+            if is_true {
+                inputs.insert(literal.node());
             }
         }
-        let inputs = values.into_iter();
-        let inputs = inputs.filter(|(node, _)| self.formula.operands(*node).is_none());
-        (Possibility::Possible, Some(Assignment(inputs.collect())))
+        // Inputs that the literal does not depend on are false.
+        let input = |node| inputs.contains(&node);
+        Some(Some(Assignment::new(&self.formula, input)))
     }
 }
 
-/// Counts the decisions of a question and ends it when there are too many.
+/// Ends a question that takes too many decisions.
 #[derive(Debug)]
 struct QuestionBudget<'a> {
     budget: &'a Budget<'a>,
-    weight: usize,
-    spent: Cell<usize>,
-}
-
-impl<'a> QuestionBudget<'a> {
-    /// For a question with so many nodes and operands, which counts like a decision.
-    fn new(size: usize, budget: &'a Budget<'a>) -> Self {
-        budget.spend(Work::Nodes, size);
-        let question = Self {
-            budget,
-            weight: 1 + size / SIZE_PER_DECISION,
-            spent: Cell::new(0),
-        };
-        question.spend();
-        question
-    }
-
-    fn spend(&self) -> bool {
-        self.spent.set(self.spent.get() + self.weight);
-        self.budget.spend(Work::Decisions, self.weight)
-            && self.spent.get() <= MAX_DECISIONS_PER_QUESTION
-    }
+    /// The work of a decision: more, the more nodes and operands the question depends on.
+    decision: usize,
+    left: Cell<usize>,
 }
 
 impl Callbacks for QuestionBudget<'_> {
     /// The solver asks before each decision.
     fn stop(&self) -> bool {
-        !self.spend() || self.budget.is_stopped()
+        let left = self.left.get().checked_sub(self.decision);
+        self.left.set(left.unwrap_or_default());
+        left.is_none() || !self.budget.work.spend(self.decision) || self.budget.is_stopped()
     }
 }
 
 #[cfg(test)]
-mod tests;
+#[allow(clippy::expect_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::analysis::StopSignal;
+
+    fn budget() -> Budget<'static> {
+        Budget::new(0, StopSignal::NEVER)
+    }
+
+    /// A random formula: each gate has operands among the nodes before it.
+    fn formulas() -> impl Strategy<Value = Vec<Vec<(prop::sample::Index, bool)>>> {
+        let operand = (any::<prop::sample::Index>(), any::<bool>());
+        prop::collection::vec(prop::collection::vec(operand, 2..4), 1..24)
+    }
+
+    proptest! {
+        #[test]
+        fn the_search_agrees_with_trying_every_assignment(gates in formulas()) {
+            const INPUTS: usize = 6;
+            let mut formula = Formula::new();
+            let mut literals: Vec<Literal> = (0..INPUTS).map(|_| formula.input()).collect();
+            for operands in gates {
+                let operands: Vec<Literal> = operands
+                    .iter()
+                    .map(|(index, negated)| {
+                        let literal = *index.get(&literals);
+                        if *negated { !literal } else { literal }
+                    })
+                    .collect();
+                literals.push(formula.and(operands));
+            }
+            let all: Vec<Assignment> = (0..1_usize << INPUTS)
+                .map(|inputs| Assignment::new(&formula, |node| inputs >> (node - 1) & 1 == 1))
+                .collect();
+            let budget = budget();
+            let mut search = Search::new(formula, &budget);
+            for literal in literals.into_iter().flat_map(|literal| [literal, !literal]) {
+                let possible = all.iter().any(|values| values.of(literal));
+                prop_assert_eq!(search.is_possible(literal), Some(possible));
+                let example = search.example(literal).expect("a decision");
+                prop_assert_eq!(example.is_some(), possible);
+                if let Some(example) = example {
+                    prop_assert!(example.of(literal));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_hard_question_is_undecided_and_later_ones_are_answered() {
+        // More pigeons than holes: no solver of this kind proves it quickly.
+        const HOLES: usize = 11;
+        let mut formula = Formula::new();
+        let holes: Vec<Vec<Literal>> = (0..=HOLES).map(|_| formula.one_of(HOLES)).collect();
+        let mut apart = Vec::new();
+        for (index, one) in holes.iter().enumerate() {
+            for other in holes.iter().skip(index + 1) {
+                for (here, there) in one.iter().zip(other) {
+                    apart.push(!formula.and([*here, *there]));
+                }
+            }
+        }
+        let hard = formula.and(apart);
+        let twelve: Vec<Literal> = (0..12).map(|_| formula.input()).collect();
+        let easy = [formula.and(twelve.clone()), formula.or(twelve)];
+        let budget = budget();
+        let mut search = Search::new(formula, &budget);
+        let before = budget.work.left();
+        assert_eq!(search.is_possible(hard), None);
+        let spent = before - budget.work.left();
+        assert!((MAX_QUESTION_WORK / 2..=MAX_QUESTION_WORK).contains(&spent));
+        assert_eq!(search.is_possible(easy[0]), Some(true));
+        budget.work.spend(usize::MAX);
+        assert_eq!(search.is_possible(!easy[1]), None);
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::domain::{
     analysis::{Guide, GuideStep, GuideTask, MAX_SUBTASK_LEVELS, StepPosition, SubtaskEntry},
@@ -11,9 +11,9 @@ use crate::domain::{
 
 use super::{
     finding::{Finding, FindingPlace},
+    options::Unpublished,
     report::{Own, Report},
     rules::{Rule, Severity},
-    walkthrough::Unpublished,
 };
 
 /// The path of the field of a step that refers to the subtask.
@@ -21,7 +21,7 @@ const SUBTASK: &str = "subtask_id";
 
 /// Checks the subtask steps of the own tasks.
 pub fn check(report: &mut Report<'_>) {
-    for (own, step) in report.shown_steps() {
+    for (own, _, step) in report.shown_steps() {
         if let Some(subtask) = report.subject.guide.subtask(step) {
             check_published(report, own, step, subtask);
             check_levels(report, own, subtask);
@@ -91,23 +91,20 @@ pub fn level_name(level: AccessLevel) -> &'static str {
 pub fn check_depth(report: &mut Report<'_>) -> bool {
     let guide = report.subject.guide;
     let unpublished = report.subject.options.unpublished;
-    let own_steps = report.own_steps().into_iter();
-    let own_steps = own_steps.filter_map(|(own, _)| Some((own.position()?, own)));
-    let own_steps: HashMap<StepPosition, Own<'_>> = own_steps.collect();
-    let stops = guide.shown_stops(|step| unpublished.shows_step(step));
-    let too_deep = stops.filter_map(|(index, _)| {
-        let stop = guide.route.get(index)?;
-        let is_too_deep = matches!(stop.entry, SubtaskEntry::TooDeep(_));
-        let mut above = guide.stops_up_from(index).map(|stop| stop.position);
-        let nearest = above.find_map(|position| own_steps.get_key_value(&position));
-        let (position, own) = nearest.filter(|_| is_too_deep)?;
-        Some((own.order, *position))
-    });
-    let too_deep: BTreeSet<(usize, StepPosition)> = too_deep.collect();
-    for own in too_deep
-        .iter()
-        .filter_map(|(_, position)| own_steps.get(position))
-    {
+    let own_steps: HashMap<StepPosition, Own<'_>> = report
+        .own_steps()
+        .into_iter()
+        .map(|(own, position, _)| (position, own))
+        .collect();
+    let mut too_deep = BTreeSet::new();
+    for (index, _) in guide.shown_stops(|step| unpublished.shows_step(step)) {
+        if guide.stop(index).entry == SubtaskEntry::TooDeep {
+            let mut above = guide.stops_up_from(index);
+            let own = above.find_map(|stop| own_steps.get_key_value(&stop.position));
+            too_deep.extend(own.map(|(position, own)| (own.order, *position)));
+        }
+    }
+    for own in too_deep.iter().filter_map(|(_, at)| own_steps.get(at)) {
         let message = format!("More than {MAX_SUBTASK_LEVELS} levels of subtasks.");
         let facts = [("levels", json!(MAX_SUBTASK_LEVELS))];
         report.add(own.finding(Rule::TooDeep, SUBTASK, facts, message));
@@ -168,29 +165,21 @@ fn check_cycles(report: &mut Report<'_>) {
     let entering = entering_steps(guide, report.subject.options.unpublished);
     let on_cycles: BTreeSet<StepPosition> = entering.values().flatten().copied().collect();
     let mut known: BTreeSet<Vec<usize>> = BTreeSet::new();
-    let mut ways: Option<(usize, HashMap<usize, StepPosition>)> = None;
-    for (own, step) in report.own_steps() {
+    let mut ways = (usize::MAX, HashMap::new());
+    for (own, position, step) in report.own_steps() {
         if report.is_stopped() || known.len() >= MAX_CYCLES {
             return;
         }
-        let position = own
-            .position()
-            .filter(|position| on_cycles.contains(position));
-        let Some((position, subtask)) = position.zip(step.subtask) else {
+        let Some(mut task) = step.subtask.filter(|_| on_cycles.contains(&position)) else {
             continue;
         };
-        let ways = match &mut ways {
-            Some((to, ways)) if *to == own.index => &*ways,
-            other => &other.insert((own.index, ways_to(own.index, &entering))).1,
-        };
+        if ways.0 != own.index {
+            ways = (own.index, ways_to(own.index, &entering));
+        }
         let mut cycle = vec![position];
-        let mut task = subtask;
-        while let Some(step) = ways.get(&task).filter(|_| task != own.index) {
+        while let Some(step) = ways.1.get(&task).filter(|_| task != own.index) {
             cycle.push(*step);
-            task = guide
-                .step(*step)
-                .and_then(|step| step.subtask)
-                .unwrap_or(own.index);
+            task = guide[*step].subtask.unwrap_or(own.index);
         }
         let tasks = cycle.iter().map(|step| step.task).collect();
         if task == own.index && known.insert(rotate_to_least(tasks)) {
@@ -200,22 +189,17 @@ fn check_cycles(report: &mut Report<'_>) {
 }
 
 fn cycle_finding(guide: &Guide, own: Own<'_>, cycle: &[StepPosition]) -> Finding {
-    let tasks = cycle.iter().filter_map(|step| guide.tasks.get(step.task));
-    let names = tasks.map(|task| json!(task.source.task.name.as_str()));
+    let tasks = cycle.iter().map(|step| guide.task(step.task));
+    let names: Vec<&str> = tasks.map(|task| task.source.task.name.as_str()).collect();
     let message = match cycle.len() {
         1 => "Following the subtask step leads back to the task.".to_owned(),
         steps => format!("Following {steps} subtask steps leads back to the task."),
     };
-    let facts = [
-        ("tasks", Value::Array(names.collect())),
-        ("steps", json!(cycle.len())),
-    ];
+    let facts = [("tasks", json!(names)), ("steps", json!(cycle.len()))];
     let places = cycle.iter();
-    let places = places.filter_map(|step| FindingPlace::at(guide, *step, SUBTASK));
-    Finding {
-        related: places.collect(),
-        ..own.finding(Rule::Cycle, SUBTASK, facts, message)
-    }
+    let places = places.map(|step| FindingPlace::at(guide, *step, SUBTASK));
+    let finding = own.finding(Rule::Cycle, SUBTASK, facts, message);
+    finding.with_related(places)
 }
 
 /// Rotates a cycle so that its least task is first, to recognize it wherever it starts.

@@ -1,11 +1,9 @@
 //! Names that were probably meant.
 
-use serde_json::Value;
+use serde_json::json;
 
-use super::{
-    budget::{Budget, Work},
-    finding::{Finding, shortened},
-};
+use super::finding::{Finding, shortened};
+use crate::domain::analysis::Allowance;
 
 /// What a candidate costs that is looked at, in pairs of characters.
 const CANDIDATE_COST: usize = 16;
@@ -13,12 +11,18 @@ const CANDIDATE_COST: usize = 16;
 const MAX_SUGGESTED_CHARS: usize = 200;
 
 impl Finding {
-    /// Adds the name that the caller probably meant.
-    pub fn suggesting(mut self, name: &str) -> Self {
-        let shown = shortened(name, MAX_SUGGESTED_CHARS);
-        self.hint = format!("Is `{shown}` meant? {}", self.hint);
-        let name = Value::String(name.to_owned());
-        self.facts.insert("suggestion".to_owned(), name);
+    /// Adds the candidate that the caller probably meant, if there is one.
+    pub fn suggesting<'c>(
+        mut self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+        allowance: &Allowance,
+    ) -> Self {
+        if let Some(meant) = closest(name, candidates, allowance) {
+            let shown = shortened(meant, MAX_SUGGESTED_CHARS);
+            self.hint = format!("Is `{shown}` meant? {}", self.hint);
+            self.facts.insert("suggestion".to_owned(), json!(meant));
+        }
         self
     }
 }
@@ -30,11 +34,11 @@ impl Finding {
 pub fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
-    budget: &Budget<'_>,
+    allowance: &Allowance,
 ) -> Option<&'c str> {
     let mut closest: Option<(usize, &str)> = None;
     for candidate in candidates {
-        if !budget.spend(Work::Suggestions, CANDIDATE_COST) {
+        if !allowance.spend(CANDIDATE_COST) {
             return None;
         }
         let (rest, other) = without_common_groups(name, candidate);
@@ -49,7 +53,7 @@ pub fn closest<'c>(
         if other_length.abs_diff(length) > max_distance {
             continue;
         }
-        if !budget.spend(Work::Suggestions, length * other_length) {
+        if !allowance.spend(length * other_length) {
             return None;
         }
         let distance = strsim::levenshtein(rest, other);
@@ -80,60 +84,63 @@ fn without_common_groups<'n>(name: &'n str, other: &'n str) -> (&'n str, &'n str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::analysis::StopSignal;
 
     #[test]
-    fn the_closest_name_differs_by_two_or_a_third_of_the_length() {
+    fn the_closest_name_is_near_and_has_something_in_common_that_not_every_name_has() {
         let names = ["charge_light", "charge_light_after", "power"];
-        for (name, found) in [
-            ("charge_ligth", Some("charge_light")),
-            ("powr", Some("power")),
-            ("pwr", Some("power")),
-            ("pow", Some("power")),
-            ("po", None),
-            ("power", None),
-            ("charge", None),
-            ("charge_light_af", Some("charge_light")),
+        for (name, candidates, found) in [
+            ("charge_ligth", &names[..], Some("charge_light")),
+            ("powr", &names, Some("power")),
+            ("pwr", &names, Some("power")),
+            ("pow", &names, Some("power")),
+            ("po", &names, None),
+            ("power", &names, None),
+            ("charge", &names, None),
+            ("charge_light_af", &names, Some("charge_light")),
+            (
+                "voltage",
+                &["voltbges", "voltagee", "voltagea"],
+                Some("voltagea"),
+            ),
+            (
+                "voltage",
+                &["voltagea", "voltbges", "voltagee"],
+                Some("voltagea"),
+            ),
+            (
+                "components.7.powr",
+                &["components.7.power"],
+                Some("components.7.power"),
+            ),
+            ("components.7.display", &["components.7.power"], None),
+            ("components.7.zz", &["components.7.ab"], None),
+            (
+                "components.71.power",
+                &["components.7.power"],
+                Some("components.7.power"),
+            ),
+            (
+                "component.7.power",
+                &["components.7.power"],
+                Some("components.7.power"),
+            ),
+            ("ja", &["no"], None),
+            ("jo", &["no"], Some("no")),
+            ("é.a.x", &["é.a.y.z"], None),
         ] {
-            let budget = Budget::new(StopSignal::NEVER);
-            assert_eq!(closest(name, names, &budget), found, "{name}");
-        }
-    }
-
-    #[test]
-    fn of_several_similar_names_the_closest_is_found_or_the_first_in_order() {
-        for names in [
-            ["voltbges", "voltagee", "voltagea"],
-            ["voltagea", "voltbges", "voltagee"],
-        ] {
-            let budget = Budget::new(StopSignal::NEVER);
-            assert_eq!(closest("voltage", names, &budget), Some("voltagea"));
-        }
-    }
-
-    #[test]
-    fn the_closest_name_has_something_in_common_that_not_every_name_has() {
-        for (name, candidate, is_closest) in [
-            ("components.7.powr", "components.7.power", true),
-            ("components.7.display", "components.7.power", false),
-            ("components.7.zz", "components.7.ab", false),
-            ("components.71.power", "components.7.power", true),
-            ("component.7.power", "components.7.power", true),
-            ("ja", "no", false),
-            ("jo", "no", true),
-            ("é.a.x", "é.a.y.z", false),
-        ] {
-            let budget = Budget::new(StopSignal::NEVER);
-            let found = is_closest.then_some(candidate);
-            assert_eq!(closest(name, [candidate], &budget), found, "{name}");
+            let candidates = candidates.iter().copied();
+            assert_eq!(
+                closest(name, candidates, &Allowance::new(1_000)),
+                found,
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn the_closest_name_is_looked_for_as_long_as_comparisons_are_left() {
         for (left, found) in [(41, Some("power")), (40, None)] {
-            let budget = Budget::new(StopSignal::NEVER).with(Work::Suggestions, left);
-            assert_eq!(closest("powre", ["power"], &budget), found);
+            assert_eq!(closest("powre", ["power"], &Allowance::new(left)), found);
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
     let preview = &page.preview;
     let next_observation = preview.next_observation.iter();
     let mut response = v1::PreviewTaskResponse {
-        task: task(page, explain),
+        task: Some(task(page, explain)),
         steps: Vec::new(),
         next_page_token: String::new(),
         next_observation: next_observation.map(|at| numbered_id(page, *at)).collect(),
@@ -53,29 +53,30 @@ pub fn preview(page: &PreviewPage, tokens: &PageTokens, explain: bool) -> v1::Pr
     response
 }
 
-fn task(page: &PreviewPage, explain: bool) -> Option<v1::PreviewedTask> {
+fn task(page: &PreviewPage, explain: bool) -> v1::PreviewedTask {
     let preview = &page.preview;
-    let task = preview.guide.root()?;
+    let task = preview.guide.root();
     let is_stored = task.source.origin.is_none();
-    Some(v1::PreviewedTask {
+    v1::PreviewedTask {
         guid: id(task.guid()),
         visibility: visibility(preview.visible).into(),
         reasons: reasons(&preview.reasons),
         name: preview.texts.name(task).map(text),
         trace: explain.then(|| trace::of_task(preview, task)).flatten(),
         etag: id(is_stored.then(|| task.source.task.etag())),
-    })
+    }
 }
 
 fn step(page: &PreviewPage, index: usize, explain: bool) -> Option<v1::PreviewedStep> {
     let preview = &page.preview;
     let listed: &ListedStep = preview.steps.get(index)?;
-    let (task, step) = preview.step(listed.position)?;
+    let step = &preview.guide[listed.position];
+    let task = preview.guide.task(listed.position.task);
     let source = &step.source.step;
     let is_stored = step.source.origin.is_none();
     let via = listed.via.iter();
     let instructions = preview.texts.instructions(step);
-    let subtask = step.subtask.and_then(|task| preview.guide.tasks.get(task));
+    let subtask = preview.guide.subtask(step);
     let language = instructions.as_ref().and_then(|chosen| chosen.language);
     Some(v1::PreviewedStep {
         guid: id(step.guid()),
@@ -141,7 +142,7 @@ fn answer<'a>(
     let link = value.link.and_then(|task| page.preview.guide.guid_of(task));
     v1::PreviewAnswer {
         key: value.key.as_str().to_owned(),
-        value: Some(text(texts.of(value))),
+        value: texts.of(value).map(text),
         link: id(link),
     }
 }
@@ -199,25 +200,26 @@ fn reasons(list: &[VisibilityReason]) -> Vec<i32> {
 }
 
 fn step_id(page: &PreviewPage, at: StepPosition) -> String {
-    id(page.preview.guide.step(at).and_then(GuideStep::guid))
+    id(page.preview.guide[at].guid())
 }
 
-/// The id of a step, or its index in a document where it has none: `#3`.
+/// The id of a step. A step of a document without an id is named by its index: `#3`. A subtask step
+/// that an import adds for a value is named by the observation and the value: `#3.values[1]`.
 fn numbered_id(page: &PreviewPage, at: StepPosition) -> String {
-    let step = page.preview.guide.step(at);
-    let origin = step.and_then(|step| step.source.origin.as_ref());
-    let index = origin.filter(|origin| origin.guid.is_none());
-    let index = index.and_then(|origin| match &origin.path {
-        DocumentPath::Listed(path) => {
-            let (_, index) = path.rsplit_once('[')?;
-            index.strip_suffix(']')
-        }
-        DocumentPath::OfValue(_) | DocumentPath::Unlisted => None,
+    let origin = page.preview.guide[at].source.origin.as_ref();
+    let unnamed = origin.filter(|origin| origin.guid.is_none());
+    let number = unnamed.and_then(|origin| {
+        let (DocumentPath::Listed(path) | DocumentPath::OfValue(path)) = &origin.path else {
+            return None;
+        };
+        let (_, path) = path.rsplit_once("steps[")?;
+        let (index, value) = path.split_once(']')?;
+        Some(format!(
+            "#{index}{}",
+            value.replace(".feedback_config[0]", "")
+        ))
     });
-    match index {
-        Some(index) => format!("#{index}"),
-        None => step_id(page, at),
-    }
+    number.unwrap_or_else(|| step_id(page, at))
 }
 
 /// An id or etag; empty if there is none.

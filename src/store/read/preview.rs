@@ -131,7 +131,7 @@ async fn read_bodies(
     let (mut sources, mut translations) = (Vec::new(), Vec::new());
     let mut bytes = 0_usize;
     let listed = page.preview.steps.iter().skip(page.start).take(page.count);
-    for step in listed.filter_map(|listed| page.preview.guide.step(listed.position)) {
+    for step in listed.map(|listed| &page.preview.guide[listed.position]) {
         let shown = page.preview.texts.body(step);
         let Some(shown) = shown.filter(|_| step.source.origin.is_none()) else {
             continue;

@@ -128,6 +128,8 @@ async fn a_suppressed_path_matches_exactly_or_before_its_star(client: Client) {
         ("document.steps[2]", 0),
         ("document.steps[1]", 1),
         ("document.*", 3),
+        ("document.step.*", 0),
+        (".*", 3),
         ("document", 0),
         ("*", 0),
     ] {

@@ -19,17 +19,15 @@ pub struct GuideStop {
 pub enum SubtaskEntry {
     /// The step refers to no task, or to one that a limit cut off.
     NoTask,
-    Enter(usize),
-    /// It does not enter this task, as it is inside it already.
-    Cycle(usize),
-    /// It does not enter this task, as it is more than [`MAX_SUBTASK_LEVELS`] levels deep.
-    TooDeep(usize),
+    Enter,
+    /// It does not enter the task, as it is inside it already.
+    Cycle,
+    /// It does not enter the task, as it is more than [`MAX_SUBTASK_LEVELS`] levels deep.
+    TooDeep,
 }
 
 struct Walk<'a> {
     guide: &'a Guide,
-    /// How many conditions each task has, those of its steps included.
-    conditions: Vec<usize>,
     /// The tasks that it is inside of: the root first.
     entered: Vec<usize>,
     size: GuideSize,
@@ -43,7 +41,6 @@ impl Guide {
     pub(super) fn find_route(&self) -> Result<Vec<GuideStop>, GuideLimit> {
         let mut walk = Walk {
             guide: self,
-            conditions: self.tasks.iter().map(|task| task.conditions()).collect(),
             entered: Vec::new(),
             size: GuideSize::default(),
             route: Vec::new(),
@@ -64,10 +61,10 @@ impl Guide {
             .filter_map(move |(index, stop)| {
                 let parent = stop.parent.and_then(|parent| is_shown.get(parent));
                 let parent_is_shown = parent.is_none_or(|is_shown| *is_shown);
-                let step = self.step(stop.position);
-                let step = step.filter(|step| parent_is_shown && shows(step));
-                is_shown.push(step.is_some());
-                Some((index, step?))
+                let step = &self[stop.position];
+                let step_is_shown = parent_is_shown && shows(step);
+                is_shown.push(step_is_shown);
+                step_is_shown.then_some((index, step))
             })
     }
 
@@ -80,8 +77,9 @@ impl Guide {
 impl Walk<'_> {
     fn enter(&mut self, task: usize, parent: Option<usize>) -> Result<(), GuideLimit> {
         let guide = self.guide;
-        let conditions = self.conditions.get(task).copied().unwrap_or_default();
         let steps = guide.steps(task);
+        let of_steps = steps.iter().map(|step| step.conditions.len());
+        let conditions = of_steps.sum::<usize>() + guide.task(task).conditions.len();
         self.size = self.size.plus(steps.len(), conditions)?;
         let level = self.entered.len();
         self.entered.push(task);
@@ -93,18 +91,15 @@ impl Walk<'_> {
                 level,
                 entry,
             });
-            match entry {
-                SubtaskEntry::Enter(subtask) => self.enter(subtask, Some(self.route.len() - 1))?,
-                // The conditions of the task are read where it is not entered, too.
-                SubtaskEntry::Cycle(task) | SubtaskEntry::TooDeep(task) => {
-                    let dependencies = guide
-                        .tasks
-                        .get(task)
-                        .and_then(|it| it.dependencies.as_ref());
-                    let conditions = dependencies.map_or(0, |group| group.conditions().len());
-                    self.size = self.size.plus(0, conditions)?;
+            match (entry, guide_step.subtask) {
+                (_, None) => {}
+                (SubtaskEntry::Enter, Some(subtask)) => {
+                    self.enter(subtask, Some(self.route.len() - 1))?;
                 }
-                SubtaskEntry::NoTask => {}
+                // The conditions of the task are read where it is not entered, too.
+                (_, Some(subtask)) => {
+                    self.size = self.size.plus(0, guide.task(subtask).conditions.len())?;
+                }
             }
         }
         self.entered.pop();
@@ -114,9 +109,9 @@ impl Walk<'_> {
     fn entry(&self, step: &GuideStep) -> SubtaskEntry {
         match step.subtask {
             None => SubtaskEntry::NoTask,
-            Some(task) if self.entered.contains(&task) => SubtaskEntry::Cycle(task),
-            Some(task) if self.entered.len() > MAX_SUBTASK_LEVELS => SubtaskEntry::TooDeep(task),
-            Some(task) => SubtaskEntry::Enter(task),
+            Some(task) if self.entered.contains(&task) => SubtaskEntry::Cycle,
+            Some(_) if self.entered.len() > MAX_SUBTASK_LEVELS => SubtaskEntry::TooDeep,
+            Some(_) => SubtaskEntry::Enter,
         }
     }
 }

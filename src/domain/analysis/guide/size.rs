@@ -1,6 +1,6 @@
 //! The size of a guide: its steps and conditions, and the work to compile it.
 
-use super::{GuideLimit, GuideTask, SourceStep, SourceTask, SourceTasks};
+use super::{GuideLimit, SourceStep, SourceTask, SourceTasks};
 use crate::domain::dependency::Group;
 
 /// Most steps of an analysed guide. Those of a task that several subtask steps refer to
@@ -30,35 +30,26 @@ impl GuideSize {
     }
 }
 
-impl GuideTask {
-    /// How many conditions it has, those of its steps included.
-    pub(super) fn conditions(&self) -> usize {
-        let steps = self.steps.iter().flatten().map(|step| &step.source);
-        groups(&self.source, steps).map(Group::conditions).sum()
-    }
-}
-
-fn groups<'a>(
+pub(super) fn groups<'a>(
     task: &'a SourceTask,
-    steps: impl Iterator<Item = &'a SourceStep>,
+    steps: &'a [SourceStep],
 ) -> impl Iterator<Item = &'a Group> {
-    let of_steps = steps.filter_map(|step| step.step.content.dependencies.as_ref());
+    let of_steps = steps
+        .iter()
+        .filter_map(|step| step.step.content.dependencies.as_ref());
     of_steps.chain(&task.task.content.dependencies)
 }
 
 /// How much work it is to compile a guide: its steps, conditions, targets and keys.
 pub fn weight_of(tasks: &SourceTasks) -> usize {
-    let weights = tasks.values();
-    weights
-        .map(|(task, steps)| weight_of_task(task, steps.iter().flatten()))
+    let tasks = tasks.values();
+    tasks
+        .map(|(task, steps)| weight_of_task(task, steps.as_deref().unwrap_or_default()))
         .sum()
 }
 
-pub(super) fn weight_of_task<'a>(
-    task: &'a SourceTask,
-    steps: impl Iterator<Item = &'a SourceStep> + Clone,
-) -> usize {
-    let of_steps = steps.clone().map(|source| {
+pub(super) fn weight_of_task(task: &SourceTask, steps: &[SourceStep]) -> usize {
+    let of_steps = steps.iter().map(|source| {
         let feedback = source.step.kind.feedback();
         let keys = feedback.map_or(0, |feedback| feedback.values.len());
         let languages = source.translations.len();

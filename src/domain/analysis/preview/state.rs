@@ -63,7 +63,7 @@ fn by_other_name<'a>(
         return answers.get(own);
     }
     let mut values = variable.setters.iter().map(|setter| {
-        let account_wide = account_wide_variable(guide, guide.step(*setter)?)?;
+        let account_wide = account_wide_variable(guide, &guide[*setter])?;
         let value = answers.get(&account_wide.name)?;
         let of_other_task = !variable.possible.may_be(value) && account_wide.possible.may_be(value);
         (!of_other_task).then_some(value)
@@ -73,7 +73,7 @@ fn by_other_name<'a>(
 }
 
 fn account_wide_variable<'a>(guide: &'a Guide, step: &GuideStep) -> Option<&'a Variable> {
-    guide.variables.get(step.sets.first()?.0)
+    Some(&guide[*step.sets.first()?])
 }
 
 /// Violations for observations whose two names have different values in the answers.

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::domain::{
-    analysis::{GuideDraft, KnownVariables, SourceStep, SourceTask, SourceTasks},
+    analysis::{GuideDraft, KnownVariables, SourceStep, SourceTasks},
     decide::WriteContext,
     ids::{AccountId, ProductId},
     step::{Cost, NewStep, Step, StepContent, StepKind, StepType},
@@ -33,31 +33,16 @@ fn draft() -> GuideDraft {
     };
     let task = Task::create(new, None, &write);
     let root = task.guid;
-    let step = |_| {
-        let kind = StepKind::new(StepType::Information, Cost::default(), None, None);
-        let new = NewStep {
-            task: root,
-            product,
-            title: "Step".to_owned(),
-            kind: kind.expect("a kind"),
-            content: StepContent::default(),
-        };
-        SourceStep {
-            step: Step::create(new, &write),
-            has_body: false,
-            body_bytes: 0,
-            translations: BTreeMap::new(),
-            origin: None,
-        }
+    let new = NewStep {
+        task: root,
+        product,
+        title: "Step".to_owned(),
+        kind: StepKind::new(StepType::Information, Cost::default(), None, None).expect("a kind"),
+        content: StepContent::default(),
     };
-    let source = SourceTask {
-        task,
-        translations: BTreeMap::new(),
-        origin: None,
-    };
-    let steps = (0..STEPS).map(step).collect();
-    let tasks = SourceTasks::from([(root, (source, Some(steps)))]);
-    GuideDraft::new(root, tasks, &KnownVariables::new([])).expect("a guide")
+    let step = SourceStep::from(Step::create(new, &write));
+    let tasks = SourceTasks::from([(root, (task.into(), Some(vec![step; STEPS])))]);
+    GuideDraft::new(root, tasks, &KnownVariables::default()).expect("a guide")
 }
 
 fn preview(stop: StopSignal<'_>) -> Option<Preview> {

@@ -24,40 +24,26 @@ pub struct ChosenText<'a, T> {
     pub outdated: bool,
 }
 
-pub struct AnswerTexts<'a> {
-    /// In the order of preference.
-    translated: Vec<TranslatedAnswers<'a>>,
-    is_language_wanted: bool,
-}
+/// A text in a language, and whether it is outdated.
+type Translated<'a, T> = (&'a Language, T, bool);
 
-struct TranslatedAnswers<'a> {
-    language: &'a Language,
-    is_fallback: bool,
-    is_outdated: bool,
-    texts: HashMap<&'a str, &'a str>,
+/// The texts of the answers of an observation.
+pub struct AnswerTexts<'a> {
+    languages: &'a TextLanguages,
+    /// By key.
+    translated: BTreeMap<&'a Language, Translated<'a, HashMap<&'a str, &'a str>>>,
 }
 
 impl<'a> AnswerTexts<'a> {
     /// The text of one of the answers: from the most preferred language that has its key,
     /// else that of the source.
-    pub fn of(&self, answer: &'a FeedbackValue) -> ChosenText<'a, &'a str> {
-        let key = answer.key.as_str();
-        let translated = self.translated.iter();
-        let mut found = translated.filter_map(|one| Some((one, *one.texts.get(key)?)));
-        match found.next() {
-            Some((one, text)) => ChosenText {
-                text,
-                language: Some(one.language),
-                fallback: one.is_fallback,
-                outdated: one.is_outdated,
-            },
-            None => ChosenText {
-                text: answer.value.as_str(),
-                language: None,
-                fallback: self.is_language_wanted,
-                outdated: false,
-            },
-        }
+    pub fn of(&self, answer: &'a FeedbackValue) -> Option<ChosenText<'a, &'a str>> {
+        let translated = |wanted: &Language| {
+            let (language, texts, outdated) = self.translated.get(wanted)?;
+            Some((*language, *texts.get(answer.key.as_str())?, *outdated))
+        };
+        self.languages
+            .choose(translated, Some(answer.value.as_str()))
     }
 }
 
@@ -85,14 +71,14 @@ impl TextLanguages {
 
     pub fn name<'a>(&self, task: &'a GuideTask) -> Option<ChosenText<'a, &'a str>> {
         let source = &task.source;
-        let translations = &source.task.content.translations;
-        self.choose(
-            translations,
-            &source.translations,
-            |state| state.outdated_title,
-            |_, translation| translation.name.as_ref().map(|name| name.as_str()),
-            Some(source.task.name.as_str()),
-        )
+        let translated = |wanted: &Language| {
+            let translations = &source.task.content.translations;
+            let (language, translation) = translations.get_key_value(wanted)?;
+            let state = source.translations.get(language);
+            let outdated = state.is_some_and(|state| state.outdated_title);
+            Some((language, translation.name.as_ref()?.as_str(), outdated))
+        };
+        self.choose(translated, Some(source.task.name.as_str()))
     }
 
     /// The title of a step. In each language, a subtask step that has none of its own has the
@@ -104,20 +90,18 @@ impl TextLanguages {
     ) -> Option<ChosenText<'a, &'a str>> {
         let own = self.of_step(
             step,
-            |state| state.outdated_title,
-            |_, translation| translation.title.as_ref().map(|title| title.as_str()),
+            |translation, state| Some((translation.title.as_ref()?.as_str(), state.outdated_title)),
             Some(step.source.step.title.as_str()),
         )?;
-        let subtask = step.subtask.and_then(|task| guide.tasks.get(task));
-        let name = subtask.and_then(|task| self.name(task));
+        let name = guide.subtask(step).and_then(|task| self.name(task));
         let is_preferred = |name: &ChosenText<'_, _>| self.rank(name) < self.rank(&own);
         Some(name.filter(is_preferred).unwrap_or(own))
     }
 
     /// The place of a text's language in the order of preference; the source is last.
     fn rank<T>(&self, text: &ChosenText<'_, T>) -> usize {
-        let language = text.language;
-        let place = language.and_then(|language| self.0.iter().position(|one| one == language));
+        let mut wanted = self.0.iter();
+        let place = wanted.position(|wanted| Some(wanted) == text.language);
         place.unwrap_or(self.0.len())
     }
 
@@ -125,8 +109,7 @@ impl TextLanguages {
     pub fn body<'a>(&self, step: &'a GuideStep) -> Option<ChosenText<'a, ()>> {
         self.of_step(
             step,
-            |state| state.outdated_rest,
-            |state, _| state?.has_body.then_some(()),
+            |_, state| state.has_body.then_some(((), state.outdated_rest)),
             step.source.has_body.then_some(()),
         )
     }
@@ -138,75 +121,63 @@ impl TextLanguages {
         let non_empty = |list: &'a [Instruction]| (!list.is_empty()).then_some(list);
         self.of_step(
             step,
-            |state| state.outdated_rest,
-            |_, translation| non_empty(&translation.instructions),
+            |translation, state| Some((non_empty(&translation.instructions)?, state.outdated_rest)),
             non_empty(&step.source.step.content.instructions),
         )
     }
 
-    pub fn answers<'a>(&self, step: &'a GuideStep) -> AnswerTexts<'a> {
-        let source = &step.source;
-        let translations = &source.step.content.translations;
-        let wanted = self.0.iter().filter_map(|wanted| {
-            let (language, translation) = translations.get_key_value(wanted)?;
+    pub fn answers<'a>(&'a self, step: &'a GuideStep) -> AnswerTexts<'a> {
+        let translated = self.0.iter().filter_map(|wanted| {
+            let (language, translation, state) = translation_of(step, wanted)?;
             let values = translation.feedback.as_ref()?.values.iter();
-            let state = source.translations.get(language);
-            Some(TranslatedAnswers {
-                language,
-                is_fallback: self.0.first() != Some(language),
-                is_outdated: state.is_some_and(|state| state.outdated_rest),
-                texts: values
-                    .map(|value| (value.key.as_str(), value.value.as_str()))
-                    .collect(),
-            })
+            let texts = values.map(|value| (value.key.as_str(), value.value.as_str()));
+            Some((language, (language, texts.collect(), state.outdated_rest)))
         });
         AnswerTexts {
-            translated: wanted.collect(),
-            is_language_wanted: !self.0.is_empty(),
+            languages: self,
+            translated: translated.collect(),
         }
     }
 
     fn of_step<'a, T>(
         &self,
         step: &'a GuideStep,
-        is_outdated: impl Fn(&TranslationState) -> bool,
-        pick: impl Fn(Option<&TranslationState>, &'a StepTranslation) -> Option<T>,
+        pick: impl Fn(&'a StepTranslation, TranslationState) -> Option<(T, bool)>,
         source: Option<T>,
     ) -> Option<ChosenText<'a, T>> {
-        let translations = &step.source.step.content.translations;
-        let states = &step.source.translations;
-        self.choose(translations, states, is_outdated, pick, source)
+        let translated = |wanted: &Language| {
+            let (language, translation, state) = translation_of(step, wanted)?;
+            let (text, outdated) = pick(translation, state)?;
+            Some((language, text, outdated))
+        };
+        self.choose(translated, source)
     }
 
     /// The text in the most preferred language that has one, else that of the source.
-    fn choose<'a, O, T>(
+    fn choose<'a, T>(
         &self,
-        translations: &'a BTreeMap<Language, O>,
-        states: &'a BTreeMap<Language, TranslationState>,
-        is_outdated: impl Fn(&TranslationState) -> bool,
-        pick: impl Fn(Option<&TranslationState>, &'a O) -> Option<T>,
+        translated: impl FnMut(&Language) -> Option<Translated<'a, T>>,
         source: Option<T>,
     ) -> Option<ChosenText<'a, T>> {
-        let asked = self.0.first();
-        for wanted in &self.0 {
-            let Some((language, translation)) = translations.get_key_value(wanted) else {
-                continue;
-            };
-            let state = states.get(language);
-            if let Some(text) = pick(state, translation) {
-                return Some(ChosenText {
-                    text,
-                    language: Some(language),
-                    fallback: asked != Some(language),
-                    outdated: state.is_some_and(&is_outdated),
-                });
-            }
-        }
-        source.map(|text| ChosenText {
+        let (language, text, outdated) = match self.0.iter().find_map(translated) {
+            Some((language, text, outdated)) => (Some(language), text, outdated),
+            None => (None, source?, false),
+        };
+        Some(ChosenText {
             text,
-            language: None,
-            fallback: asked.is_some(),
-            outdated: false,
+            language,
+            fallback: self.0.first() != language,
+            outdated,
         })
     }
+}
+
+fn translation_of<'a>(
+    step: &'a GuideStep,
+    wanted: &Language,
+) -> Option<(&'a Language, &'a StepTranslation, TranslationState)> {
+    let translations = &step.source.step.content.translations;
+    let (language, translation) = translations.get_key_value(wanted)?;
+    let state = step.source.translations.get(language);
+    Some((language, translation, state.copied().unwrap_or_default()))
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::{
     analysis::{
         CompiledCondition, Evaluation, Evaluator, Guide, GuideStep, Logic, StepPosition,
-        StopSignal, SubtaskEntry, Truth, VariableId, VariableValue, Visit, evaluate,
+        SubtaskEntry, Truth, VariableId, VariableValue, Visit, budget::Budget, evaluate,
     },
-    task::Published,
+    task::{AccessLevel, Published},
 };
 
 use super::{GuideState, PreviewOptions};
@@ -40,16 +40,16 @@ pub struct ListedStep {
     pub reasons: Vec<VisibilityReason>,
 }
 
-/// Maximum step visits per preview. Beyond it, variables that later walks would find unanswered stay
-/// unknown.
-const MAX_VISITS: usize = 2_000_000;
+/// The work of a step in a walk. A preview has enough for about 2,000,000 of them. Variables that
+/// later walks would find unanswered stay unknown.
+const VISIT_WORK: usize = 38;
 
 /// The truth of everything in one state.
 struct PreviewEvaluator<'a> {
     guide: &'a Guide,
     state: &'a GuideState,
     options: &'a PreviewOptions,
-    stop: StopSignal<'a>,
+    budget: &'a Budget<'a>,
 }
 
 impl Logic for PreviewEvaluator<'_> {
@@ -75,14 +75,9 @@ impl Evaluator for PreviewEvaluator<'_> {
     }
 
     fn task_is_open(&mut self, task: usize) -> Truth {
-        let task = self.guide.tasks.get(task);
-        let content = task.map(|task| &task.source.task.content);
-        let is_open = content.is_none_or(|content| {
-            let level = self.options.level;
-            self.options.shows(content.published)
-                && level.is_none_or(|level| content.roles.contains(&level))
-        });
-        is_open.into()
+        let content = &self.guide.task(task).source.task.content;
+        let is_published = self.options.shows(content.published);
+        (is_published && self.options.has_level(&content.roles)).into()
     }
 
     fn cycle_is_visible(&mut self) -> Truth {
@@ -92,13 +87,17 @@ impl Evaluator for PreviewEvaluator<'_> {
     fn leave(&mut self, _: &GuideStep, _: &Visit<Truth>) {}
 
     fn is_stopped(&self) -> bool {
-        self.stop.is_given()
+        self.budget.is_stopped()
     }
 }
 
 impl PreviewOptions {
     fn shows(&self, published: Published) -> bool {
         self.include_unpublished || published == Published::default()
+    }
+
+    fn has_level(&self, roles: &[AccessLevel]) -> bool {
+        self.level.is_none_or(|level| roles.contains(&level))
     }
 }
 
@@ -110,35 +109,23 @@ pub fn resolve_visibility(
     guide: &Guide,
     state: &mut GuideState,
     options: &PreviewOptions,
-    stop: StopSignal<'_>,
+    budget: &Budget<'_>,
 ) -> Option<Evaluation<Truth>> {
-    let mut visits_left = MAX_VISITS;
     loop {
         let mut evaluator = PreviewEvaluator {
             guide,
             state,
             options,
-            stop,
+            budget,
         };
         let evaluation = evaluate(guide, &mut evaluator)?;
-        let variables = guide.variables.iter().enumerate();
-        let open = variables
-            .filter(|(_, variable)| variable.is_set_in_guide_only())
-            .map(|(index, _)| VariableId(index))
-            .filter(|id| state.value(*id).is_none());
-        let mut open: BTreeSet<VariableId> = open.collect();
-        let hidden: BTreeSet<VariableId> = open
-            .difference(&shown_variables(guide, &evaluation))
-            .copied()
-            .collect();
-        let can_repeat = visits_left >= guide.route.len();
-        if can_repeat && !hidden.is_empty() {
-            visits_left -= guide.route.len();
-            open = hidden;
-        } else if !next_observation(guide, &evaluation, state).is_empty() {
-            return Some(evaluation);
-        }
-        if open.is_empty() {
+        let shown = shown_variables(guide, &evaluation);
+        let mut open: Vec<VariableId> = (0..guide.variables.len()).map(VariableId).collect();
+        open.retain(|id| guide[*id].is_set_in_guide_only() && state.value(*id).is_none());
+        let has_hidden = open.iter().any(|id| !shown.contains(id));
+        if has_hidden && budget.work.spend(VISIT_WORK * guide.route.len()) {
+            open.retain(|id| !shown.contains(id));
+        } else if open.is_empty() || !next_observation(guide, &evaluation, state).is_empty() {
             return Some(evaluation);
         }
         open.into_iter().for_each(|id| state.set_unanswered(id));
@@ -149,8 +136,8 @@ pub fn resolve_visibility(
 fn shown_variables(guide: &Guide, evaluation: &Evaluation<Truth>) -> BTreeSet<VariableId> {
     let visits = evaluation.visits.iter();
     let shown = visits.filter(|visit| visit.visible != Truth::False);
-    let steps = shown.filter_map(|visit| guide.step(visit.position));
-    steps.flat_map(|step| &step.sets).copied().collect()
+    let variables = shown.flat_map(|visit| &guide[visit.position].sets);
+    variables.copied().collect()
 }
 
 /// The names in the answers whose observations are all in the guide and all hidden.
@@ -166,11 +153,14 @@ pub fn hidden_answers(
         let is_shown = variable.outside.may_exist() || shown.contains(&VariableId(index));
         *is_hidden.entry(&variable.name).or_insert(true) &= !is_shown;
     }
-    let answers = answers.iter().filter(|(name, value)| {
-        let is_hidden = is_hidden.get(name.as_str()).copied().unwrap_or_default();
-        is_hidden && **value != VariableValue::Unanswered
-    });
-    answers.map(|(name, _)| name.clone()).collect()
+    let answered = answers
+        .iter()
+        .filter(|(_, value)| **value != VariableValue::Unanswered);
+    answered
+        .map(|(name, _)| name)
+        .filter(|name| is_hidden.get(name.as_str()) == Some(&true))
+        .cloned()
+        .collect()
 }
 
 impl ListedStep {
@@ -196,8 +186,8 @@ pub fn next_observation(
         .iter()
         .filter(|visit| visit.visible == Truth::True);
     let next = visible.find(|visit| {
-        let step = guide.step(visit.position);
-        step.is_some_and(|step| !step.sets.is_empty() && state.answer(step).is_none())
+        let step = &guide[visit.position];
+        !step.sets.is_empty() && state.answer(step).is_none()
     });
     next.map_or(Vec::new(), |visit| {
         let via = guide.via(visit.stop).into_iter();
@@ -206,11 +196,6 @@ pub fn next_observation(
 }
 
 impl Guide {
-    /// How many subtask steps lead to a stop.
-    pub(super) fn level(&self, stop: usize) -> usize {
-        self.route.get(stop).map_or(0, |stop| stop.level)
-    }
-
     /// The subtask steps that lead to a stop, the outermost first.
     fn via(&self, stop: usize) -> Vec<StepPosition> {
         let stops = self.stops_up_from(stop).skip(1);
@@ -226,21 +211,13 @@ pub fn task_reasons(
     evaluation: &Evaluation<Truth>,
     options: &PreviewOptions,
 ) -> Vec<VisibilityReason> {
-    let content = guide.root().map(|root| &root.source.task.content);
-    let is_published = content.is_none_or(|content| options.shows(content.published));
-    let has_level = content.zip(options.level);
-    let has_level = has_level.is_none_or(|(content, level)| content.roles.contains(&level));
+    use VisibilityReason::{Condition, Level, NotPublished, UnknownValue};
+    let content = &guide.root().source.task.content;
     applying([
-        (!is_published, VisibilityReason::NotPublished),
-        (!has_level, VisibilityReason::Level),
-        (
-            evaluation.task_holds == Truth::False,
-            VisibilityReason::Condition,
-        ),
-        (
-            evaluation.task_holds == Truth::Unknown,
-            VisibilityReason::UnknownValue,
-        ),
+        (!options.shows(content.published), NotPublished),
+        (!options.has_level(&content.roles), Level),
+        (evaluation.task_holds == Truth::False, Condition),
+        (evaluation.task_holds == Truth::Unknown, UnknownValue),
     ])
 }
 
@@ -248,23 +225,19 @@ fn step_reasons(guide: &Guide, visit: &Visit<Truth>) -> Vec<VisibilityReason> {
     let subtask = visit.subtask.map_or(Truth::True, |subtask| {
         Truth::all([subtask.is_open, subtask.condition])
     });
-    let stop = guide.route.get(visit.stop);
-    let is_cycle = stop.is_some_and(|stop| matches!(stop.entry, SubtaskEntry::Cycle(_)));
+    let is_cycle = guide.stop(visit.stop).entry == SubtaskEntry::Cycle;
     let parts = [visit.condition, visit.before_end, subtask, visit.entered];
+    use VisibilityReason::{
+        AfterEnd, Condition, NotPublished, SubtaskCycle, SubtaskHidden, TaskHidden, UnknownValue,
+    };
     applying([
-        (
-            visit.published == Truth::False,
-            VisibilityReason::NotPublished,
-        ),
-        (visit.condition == Truth::False, VisibilityReason::Condition),
-        (visit.before_end == Truth::False, VisibilityReason::AfterEnd),
-        (subtask != Truth::True, VisibilityReason::SubtaskHidden),
-        (is_cycle, VisibilityReason::SubtaskCycle),
-        (visit.entered != Truth::True, VisibilityReason::TaskHidden),
-        (
-            parts.contains(&Truth::Unknown),
-            VisibilityReason::UnknownValue,
-        ),
+        (visit.published == Truth::False, NotPublished),
+        (visit.condition == Truth::False, Condition),
+        (visit.before_end == Truth::False, AfterEnd),
+        (subtask != Truth::True, SubtaskHidden),
+        (is_cycle, SubtaskCycle),
+        (visit.entered != Truth::True, TaskHidden),
+        (parts.contains(&Truth::Unknown), UnknownValue),
     ])
 }
 

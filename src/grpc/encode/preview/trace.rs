@@ -1,10 +1,12 @@
 //! Traces: conditions with the truth of each node.
 
+use std::slice;
+
 use crate::{
     domain::{
         analysis::{
-            CompiledCondition, CompiledGroup, CompiledNode, GuideStep, GuideTask, TraceReason,
-            Truth, full_name, preview::Preview,
+            CompiledCondition, Dependencies, GuideStep, GuideTask, TraceReason, Truth, full_name,
+            preview::Preview,
         },
         dependency::{Condition, Group, LogicalOperator, Node},
     },
@@ -19,37 +21,36 @@ const DEPENDENCIES: &str = "dependencies";
 
 /// The trace of a task's dependencies, if it has any.
 pub fn of_task(preview: &Preview, task: &GuideTask) -> Option<v1::ConditionTrace> {
-    let group = task.source.task.content.dependencies.as_ref()?;
-    let compiled = task.dependencies.as_ref()?;
-    Some(of_group(preview, group, compiled, DEPENDENCIES).1)
+    Some(of_dependencies(preview, task.dependencies()?))
 }
 
 /// The trace of a step's dependencies, if it has any.
 pub fn of_step(preview: &Preview, step: &GuideStep) -> Option<v1::ConditionTrace> {
-    let group = step.source.step.content.dependencies.as_ref()?;
-    let compiled = step.dependencies.as_ref()?;
-    Some(of_group(preview, group, compiled, DEPENDENCIES).1)
+    Some(of_dependencies(preview, step.dependencies()?))
 }
 
+fn of_dependencies(preview: &Preview, dependencies: Dependencies<'_>) -> v1::ConditionTrace {
+    let Dependencies { group, conditions } = dependencies;
+    of_group(preview, group, &mut conditions.iter(), DEPENDENCIES).1
+}
+
+/// `conditions` are those of the group and what follows it.
 fn of_group(
     preview: &Preview,
     group: &Group,
-    compiled: &CompiledGroup,
+    conditions: &mut slice::Iter<'_, CompiledCondition>,
     path: &str,
 ) -> (Truth, v1::ConditionTrace) {
-    let nodes = group.nodes.iter().zip(&compiled.nodes).enumerate();
-    let nodes = nodes.filter_map(|(index, pair)| match pair {
-        (Node::Group(group), CompiledNode::Group(compiled)) => {
+    let nodes = group.nodes.iter().enumerate();
+    let nodes = nodes.filter_map(|(index, node)| match node {
+        Node::Group(group) => {
             let path = format!("{path}.nodes[{index}].group");
-            Some(of_group(preview, group, compiled, &path))
+            Some(of_group(preview, group, conditions, &path))
         }
-        (Node::Condition(condition), CompiledNode::Condition(compiled)) => {
+        Node::Condition(condition) => {
             let path = format!("{path}.nodes[{index}].condition");
-            Some(of_condition(preview, condition, compiled, path))
+            Some(of_condition(preview, condition, conditions.next()?, path))
         }
-        // A group is compiled to a group, and a condition to a condition.
-        (Node::Group(_), CompiledNode::Condition(_))
-        | (Node::Condition(_), CompiledNode::Group(_)) => None,
     });
     let (truths, nodes): (Vec<Truth>, Vec<v1::ConditionTrace>) = nodes.unzip();
     let result = match group.operator {

@@ -167,3 +167,25 @@ async fn the_next_observation_without_an_id_is_named_by_its_index(client: Client
     let preview = client.previewed(preview_of_document(guide)).await;
     assert_eq!(preview.next_observation, [id]);
 }
+
+#[apply(on_one_database)]
+async fn questions_of_linked_answers_without_ids_have_names_of_their_own(client: Client) {
+    let inner = || document("ignored", vec![observation("inner", &["x"])]);
+    let values = vec![
+        answer_with("a", "First", inner()),
+        answer_with("b", "Second", inner()),
+    ];
+    let mut steps = document_steps(&["before"]);
+    steps.push(observation_asking(linked_question(values)));
+    let guide = document("Linked", steps);
+    for (hidden, named) in [("b", "#1.values[0]"), ("a", "#1.values[1]")] {
+        let mut guide = guide.clone();
+        let question = &mut guide.steps[1].feedback_config[0];
+        let managed = question.values.iter_mut().find(|value| value.key == hidden);
+        let document = managed.and_then(|value| value.task_json.as_mut());
+        document.expect("a document").steps.clear();
+        let request = preview_of_document(guide).answering("it", text("a"));
+        let preview = client.previewed(request).await;
+        assert_eq!(preview.next_observation, [named, "#0"]);
+    }
+}
