@@ -6,6 +6,7 @@ use std::{
 };
 
 use futures_util::stream;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::sync::oneshot;
 
 use super::begin_get_task;
@@ -150,4 +151,47 @@ async fn until_ready_code(at: std::net::SocketAddr, code: u16) -> String {
         (now == code).then_some(body)
     })
     .await
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres_programs, ignore = "no PostgreSQL programs here")]
+async fn a_new_password_is_read_from_its_file_without_a_restart() {
+    let mut cluster = Cluster::start("new_password.cluster", &["fsync=off"]);
+    let admin = async |url: String, sql: &str| {
+        let mut admin = PgConnection::connect(&url).await.expect("a superuser");
+        admin
+            .execute(AssertSqlSafe(sql.to_owned()))
+            .await
+            .expect(sql);
+    };
+    admin(cluster.url(), "CREATE ROLE ann LOGIN PASSWORD 'former'").await;
+    admin(cluster.url(), "CREATE DATABASE guides OWNER ann").await;
+    let rules = cluster.data().join("pg_hba.conf");
+    let trusting = fs::read_to_string(&rules).expect("the rules");
+    fs::write(
+        &rules,
+        format!("host all ann all scram-sha-256\n{trusting}"),
+    )
+    .expect("a file");
+    cluster.stop(Stop::Fast);
+    cluster.start_again();
+
+    let file = tempfile::NamedTempFile::new().expect("a file of mode 600");
+    let set_password = |password| {
+        fs::write(file.path(), format!("*:*:*:ann:{password}\n")).expect("a file");
+    };
+    set_password("former");
+    let url = cluster.url_of("guides").replace("postgres@", "ann@");
+    let settings = with_metrics(&url).set("PGPASSFILE", file.path().display());
+    let server = TestServer::start(settings).await;
+    let client = server.client();
+    client.given_task(task("Pump")).await;
+
+    admin(cluster.url(), "ALTER ROLE ann PASSWORD 'new'").await;
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ann'";
+    admin(cluster.url(), end).await;
+    until_ready_code(server.metrics_address(), 503).await;
+    set_password("new");
+    until_ready_code(server.metrics_address(), 200).await;
+    client.given_task(task("Valve")).await;
 }
