@@ -16,6 +16,7 @@ mod checkpoints;
 mod depths;
 mod external_ids;
 mod guide;
+mod ids;
 mod imports;
 mod index;
 mod links;

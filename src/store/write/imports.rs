@@ -185,6 +185,7 @@ impl StoredGuide {
         subtasks: BTreeSet<TaskId>,
         other_bytes: usize,
     ) -> Result<Self, StoreError> {
+        tx.begin_ids_after_newest_task().await?;
         let roots = Vec::from_iter(managed.into_iter().chain(root));
         let guides = tx.lock_guides(&roots, subtasks).await?;
         let bytes = tx.lock_guide_steps(&guides).await?;

@@ -50,6 +50,7 @@ impl Operation for CreateTask {
     const RPC: Option<WriteRpc> = Some(WriteRpc::CreateTask);
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Task), StoreError> {
+        tx.begin_ids_after_newest_task().await?;
         Ok(create_task(self.0.clone(), &tx.context)?)
     }
 }

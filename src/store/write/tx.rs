@@ -10,8 +10,8 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, DatabaseTransaction, DbBackend, EntityTrait, QueryOrder,
     QuerySelect, Select, TryGetable,
 };
-use uuid::Uuid;
 
+use super::ids::new_id;
 use crate::{
     domain::{decide::WriteContext, history::GuideCodec, ids::TaskId, time::Timestamp},
     store::{
@@ -48,7 +48,7 @@ impl Account {
             account: self.id.clone(),
             subject: self.subject.clone(),
             now: now(),
-            new_id: Uuid::now_v7,
+            new_id,
             max_message_bytes: self.max_message_bytes(),
             automatic_revisions: self.history().automatic_revisions,
             keeps_deleted_tasks: !self.history().deleted_task_retention.is_zero(),
