@@ -193,7 +193,8 @@ impl Changes {
                 TaskChange::Create(Box::new(after))
             }
             Some(before) => {
-                if !after.revise(&before, context) {
+                let is_revised = after.row_version != before.row_version;
+                if !is_revised && !after.revise(&before, context) {
                     return Ok(());
                 }
                 size::check_task(&after, context.max_message_bytes)?;
@@ -220,11 +221,11 @@ impl Changes {
         context: &WriteContext,
     ) -> Result<()> {
         let mut after = after.into();
-        if before
-            .as_ref()
-            .is_some_and(|before| !after.revise(before, context))
-        {
-            return Ok(());
+        if let Some(before) = &before {
+            let is_revised = after.row_version != before.row_version;
+            if !is_revised && !after.revise(before, context) {
+                return Ok(());
+            }
         }
         StepSize::of(&after).check(context.max_message_bytes)?;
         self.steps.push(StepChange {

@@ -17,8 +17,8 @@ use super::{
 
 /// The version of a resource as an opaque text.
 ///
-/// It is a hash of id, version and time of the last update. The time makes sure that an
-/// etag from a dry run matches no later write with the same version.
+/// It is a hash of id, version and time of the last update. Neither dry runs nor deletions make a
+/// version come back, even if the clock stands still.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Etag(String);
 

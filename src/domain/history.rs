@@ -229,7 +229,7 @@ impl KeptGuide {
                     outdated.entry(key).or_insert_with(own);
                 }
                 task.name.as_str().clone_into(&mut step.title);
-                step.row_version = step.row_version.next(context.now);
+                step.row_version = step.row_version.next(context);
             }
             trees.extend(tree.managed.values_mut());
         }

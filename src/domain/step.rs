@@ -325,7 +325,7 @@ impl Step {
     pub fn revise(&mut self, before: &Self, context: &WriteContext) -> bool {
         let changed = self != before;
         if changed {
-            self.row_version = before.row_version.next(context.now);
+            self.row_version = before.row_version.next(context);
         }
         changed
     }

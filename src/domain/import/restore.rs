@@ -233,7 +233,7 @@ impl<'a> RevisionReader<'a> {
             {
                 let stored = self.stored_sources.tasks.get(&key);
                 if source != stored.map_or(before.name.as_str(), String::as_str) {
-                    after.row_version = before.row_version.next(self.context.write.now);
+                    after.row_version = before.row_version.next(self.context.write);
                 }
             }
             let key = (after.guid, language.clone());
@@ -271,7 +271,7 @@ impl<'a> RevisionReader<'a> {
             if let Some(before) = before.filter(|it| it.content.translations.contains_key(language))
                 && stored != Some(source)
             {
-                after.row_version = before.row_version.next(self.context.write.now);
+                after.row_version = before.row_version.next(self.context.write);
             }
             let key = (after.guid, language.clone());
             self.translated_from.steps.insert(key, source.clone());
@@ -296,18 +296,12 @@ impl<'a> RevisionReader<'a> {
         }
     }
 
-    /// The version of a task or step that is not stored. The number of one that comes back is the
-    /// present time in microseconds: larger than any number of writes.
+    /// The version of a task or step that is not stored.
     fn row_version(&self, created: Timestamp, target: Target<'a>) -> RowVersion {
-        let now = self.context.write.now;
-        let first = RowVersion::first(now);
+        let context = self.context.write;
         match target {
-            Target::Replaced => first,
-            Target::Stored(_) | Target::Undeleted => RowVersion {
-                version: now.0,
-                created,
-                ..first
-            },
+            Target::Replaced => RowVersion::first(context.now),
+            Target::Stored(_) | Target::Undeleted => RowVersion::after_deletion(created, context),
         }
     }
 
