@@ -20,7 +20,6 @@ pub mod ids;
 pub mod import;
 pub mod index_work;
 pub mod json;
-pub mod link;
 pub mod misspelling;
 pub mod nesting;
 pub mod order;

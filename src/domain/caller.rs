@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use strum_macros::IntoStaticStr;
+
 /// A permission of a caller. Each rpc needs exactly one; none implies another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Scope {
     Read,
     Write,
@@ -22,13 +25,7 @@ impl Scope {
     ];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Translate => "translate",
-            Self::Admin => "admin",
-            Self::Index => "index",
-        }
+        self.into()
     }
 
     /// The scopes of a list that is separated by spaces alone (RFC 6749, section 3.3). Unknown

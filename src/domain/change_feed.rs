@@ -1,16 +1,20 @@
 //! The change feed: one entry for each task or step that a write changes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    cell::LazyCell,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+};
 
 use serde::{Deserialize, Serialize};
+use strum_macros::{FromRepr, IntoStaticStr};
 use uuid::Uuid;
 
 use super::{
-    changes::{Changes, StepChange, TaskChange},
+    changes::{Changes, StepChange, StepDeletion, TaskChange, TranslatedStep, TranslatedTask},
     etag::Etag,
     ids::{StepId, TaskId},
-    step::{Step, StepContent},
-    task::{Task, TaskContent},
+    step::Step,
+    task::Task,
     time::Timestamp,
     translation::Language,
 };
@@ -21,7 +25,8 @@ const MAX_FIELD_BYTES: usize = 1_000;
 const FIELD_SEPARATOR: char = ',';
 
 /// What happened to a task or step, with the numbers of the contract, which are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
+#[repr(i16)]
 pub enum ChangeKind {
     TaskCreated = 1,
     TaskUpdated = 2,
@@ -31,27 +36,9 @@ pub enum ChangeKind {
     StepDeleted = 6,
 }
 
-impl ChangeKind {
-    const ALL: [Self; 6] = [
-        Self::TaskCreated,
-        Self::TaskUpdated,
-        Self::TaskDeleted,
-        Self::StepCreated,
-        Self::StepUpdated,
-        Self::StepDeleted,
-    ];
-
-    pub fn from_number(number: i16) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.number() == number)
-    }
-
-    pub fn number(self) -> i16 {
-        self as i16
-    }
-}
-
 /// The rpcs that change tasks and steps, with the numbers that are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, IntoStaticStr)]
+#[repr(i16)]
 pub enum WriteRpc {
     CreateTask = 1,
     UpdateTask = 2,
@@ -63,31 +50,6 @@ pub enum WriteRpc {
     WriteTranslations = 8,
     RestoreRevision = 9,
     RestoreStep = 10,
-}
-
-impl WriteRpc {
-    const ALL: [(Self, &'static str); 10] = [
-        (Self::CreateTask, "CreateTask"),
-        (Self::UpdateTask, "UpdateTask"),
-        (Self::DeleteTask, "DeleteTask"),
-        (Self::ImportTask, "ImportTask"),
-        (Self::CreateStep, "CreateStep"),
-        (Self::UpdateStep, "UpdateStep"),
-        (Self::DeleteStep, "DeleteStep"),
-        (Self::WriteTranslations, "WriteTranslations"),
-        (Self::RestoreRevision, "RestoreRevision"),
-        (Self::RestoreStep, "RestoreStep"),
-    ];
-
-    pub fn number(self) -> i16 {
-        self as i16
-    }
-
-    pub fn name_of(number: i16) -> Option<&'static str> {
-        let mut all = Self::ALL.into_iter();
-        let found = all.find(|(rpc, _)| rpc.number() == number);
-        found.map(|(_, name)| name)
-    }
 }
 
 /// A position in the feed of an account: behind the entry with this number.
@@ -161,59 +123,118 @@ pub fn split_fields(fields: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+impl NewEntry {
+    pub fn for_task(kind: ChangeKind, task: TaskId, version: Option<i64>) -> Self {
+        Self {
+            kind,
+            task,
+            step: None,
+            version,
+            fields: String::new(),
+            step_count: 0,
+        }
+    }
+
+    pub fn for_step(kind: ChangeKind, task: TaskId, step: StepId, version: Option<i64>) -> Self {
+        Self {
+            step: Some(step),
+            ..Self::for_task(kind, task, version)
+        }
+    }
+}
+
 impl NewEntries {
     pub fn count(&self) -> usize {
         self.known.len() + self.followers.values().map(Vec::len).sum::<usize>()
     }
+}
 
-    /// The entries of a write. Renumbered steps have none, as no caller sees that.
-    pub fn of(changes: &Changes) -> Self {
+/// The entries of a write. Renumbered steps have none, as no caller sees that.
+impl From<&Changes> for NewEntries {
+    fn from(changes: &Changes) -> Self {
         let created = changes.tasks.iter().filter_map(|change| match change {
             TaskChange::Create(task) => Some((task.guid, 0)),
             TaskChange::Update { .. } | TaskChange::Delete { .. } => None,
         });
-        let mut created: HashMap<TaskId, usize> = created.collect();
+        // Steps of created tasks have no entries of their own.
+        let mut step_counts: HashMap<TaskId, usize> = created.collect();
         let mut steps = Vec::new();
-        for step in &changes.steps {
-            match created.get_mut(&step.after.task) {
-                Some(count) => *count += 1,
-                None => steps.push(of_step(step)),
+        for StepChange { before, after, .. } in &changes.steps {
+            if let Some(count) = step_counts.get_mut(&after.task) {
+                *count += 1;
+                continue;
             }
+            let (kind, fields) = match before {
+                None => (ChangeKind::StepCreated, String::new()),
+                Some(before) => (ChangeKind::StepUpdated, changed_step_fields(before, after)),
+            };
+            let version = Some(after.row_version.version);
+            steps.push(NewEntry {
+                fields,
+                ..NewEntry::for_step(kind, after.task, after.guid, version)
+            });
         }
-        let listed = ListChanges::of(changes);
-        let tasks = changes.tasks.iter();
-        let tasks = tasks.filter_map(|task| of_task(task, &created, &listed));
-        let mut known: Vec<NewEntry> = tasks.chain(steps).collect();
-        known.extend(changes.deleted_steps.iter().map(|deleted| NewEntry {
-            kind: ChangeKind::StepDeleted,
-            task: deleted.task,
-            step: Some(deleted.step),
-            version: None,
-            fields: String::new(),
-            step_count: 0,
-        }));
-        let translated = changes.translated_tasks.iter().map(|translated| NewEntry {
-            kind: ChangeKind::TaskUpdated,
-            task: translated.task,
-            step: None,
-            version: Some(translated.version),
-            fields: languages(translated.by_language.iter().map(|(language, _)| language)),
-            step_count: 0,
-        });
-        known.extend(translated);
-        let translated = changes.translated_steps.iter().map(|translated| NewEntry {
-            kind: ChangeKind::StepUpdated,
-            task: translated.task,
-            step: Some(translated.step),
-            version: Some(translated.version),
-            fields: languages(translated.by_language.iter().map(|(language, _)| language)),
-            step_count: 0,
-        });
-        known.extend(translated);
-        Self {
-            known,
-            followers: followers(changes),
+        for StepDeletion { step, task } in &changes.deleted_steps {
+            steps.push(NewEntry::for_step(
+                ChangeKind::StepDeleted,
+                *task,
+                *step,
+                None,
+            ));
         }
+        let mut known = Vec::new();
+        let listed = LazyCell::new(|| steps_with_entries(changes));
+        for change in &changes.tasks {
+            known.extend(match change {
+                TaskChange::Create(task) => {
+                    let version = Some(task.row_version.version);
+                    Some(NewEntry {
+                        step_count: step_counts.get(&task.guid).copied().unwrap_or_default(),
+                        ..NewEntry::for_task(ChangeKind::TaskCreated, task.guid, version)
+                    })
+                }
+                TaskChange::Update { before, after } => {
+                    let version = Some(after.row_version.version);
+                    let fields = changed_task_fields(before, after, &listed);
+                    fields.map(|fields| NewEntry {
+                        fields,
+                        ..NewEntry::for_task(ChangeKind::TaskUpdated, after.guid, version)
+                    })
+                }
+                TaskChange::Delete { task, steps } => Some(NewEntry {
+                    step_count: steps.len(),
+                    ..NewEntry::for_task(ChangeKind::TaskDeleted, *task, None)
+                }),
+            });
+        }
+        known.append(&mut steps);
+        for TranslatedTask {
+            task,
+            by_language,
+            version,
+            ..
+        } in &changes.translated_tasks
+        {
+            known.push(NewEntry {
+                fields: languages(by_language),
+                ..NewEntry::for_task(ChangeKind::TaskUpdated, *task, Some(*version))
+            });
+        }
+        for TranslatedStep {
+            step,
+            task,
+            by_language,
+            version,
+            ..
+        } in &changes.translated_steps
+        {
+            known.push(NewEntry {
+                fields: languages(by_language),
+                ..NewEntry::for_step(ChangeKind::StepUpdated, *task, *step, Some(*version))
+            });
+        }
+        let followers = followers(changes);
+        Self { known, followers }
     }
 }
 
@@ -234,195 +255,79 @@ fn followers(changes: &Changes) -> BTreeMap<&'static str, Vec<StepId>> {
     followers
 }
 
-fn of_task(
-    change: &TaskChange,
-    created: &HashMap<TaskId, usize>,
-    listed: &ListChanges,
-) -> Option<NewEntry> {
-    let (kind, task, version, fields, step_count) = match change {
-        TaskChange::Create(task) => (
-            ChangeKind::TaskCreated,
-            task.guid,
-            Some(task.row_version.version),
-            String::new(),
-            created.get(&task.guid).copied().unwrap_or_default(),
-        ),
-        TaskChange::Update { before, after } => (
-            ChangeKind::TaskUpdated,
-            after.guid,
-            Some(after.row_version.version),
-            changed_task_fields(before, after, listed)?,
-            0,
-        ),
-        TaskChange::Delete { task, steps } => (
-            ChangeKind::TaskDeleted,
-            *task,
-            None,
-            String::new(),
-            steps.len(),
-        ),
-    };
-    Some(NewEntry {
-        kind,
-        task,
-        step: None,
-        version,
-        fields,
-        step_count,
-    })
+/// The created and deleted steps.
+fn steps_with_entries(changes: &Changes) -> HashSet<StepId> {
+    let deleted = changes.deleted_steps.iter().map(|deleted| deleted.step);
+    let created = changes.steps.iter().filter(|step| step.before.is_none());
+    deleted.chain(created.map(|step| step.after.guid)).collect()
 }
 
-/// The fields in which two states of a task differ. `None` if the entries of its created and
-/// deleted steps say all of it.
-fn changed_task_fields(before: &Task, after: &Task, listed: &ListChanges) -> Option<String> {
-    let Task {
-        guid: _,
-        account: _,
-        name,
-        product: _,
-        content:
-            TaskContent {
-                dependencies,
-                published,
-                roles,
-                external_id,
-                translations,
-            },
-        managed,
-        steps,
-        // No caller sees it.
-        numbering: _,
-        // A write does not change it.
-        index: _,
-        row_version: _,
-    } = after;
-    let mut fields = ChangedFields::default();
-    fields.add("dependencies", *dependencies == before.content.dependencies);
-    fields.add("external_id", *external_id == before.content.external_id);
-    let parts = |task: &Task| task.managed.map(|managed| (managed.parent, managed.idx));
-    let (was, is) = (parts(before), parts(after));
-    fields.add(
-        "idx",
-        was.map(|it| it.1).unwrap_or(0) == is.map(|it| it.1).unwrap_or(0),
-    );
-    fields.add("name", *name == before.name);
-    fields.add("parent_guid", was.map(|it| it.0) == is.map(|it| it.0));
-    fields.add("published", *published == before.content.published);
-    fields.add("roles", *roles == before.content.roles);
-    fields.add("type", managed.is_some() == before.managed.is_some());
-    fields.add_languages(&before.content.translations, translations);
-    let has_list_changes = *steps != before.steps;
-    if fields.0.is_empty() && has_list_changes && listed.explain(before, after) {
-        return None;
+/// The fields in which two states of a task differ. `None` if they differ in the list of steps alone, and
+/// the entries of created and deleted steps say how: those that stay are in their order.
+fn changed_task_fields(
+    before: &Task,
+    after: &Task,
+    steps_with_entries: &HashSet<StepId>,
+) -> Option<String> {
+    let (was, is) = (&before.content, &after.content);
+    let idx = |task: &Task| task.managed.map_or(0, |by| by.idx);
+    let parent = |task: &Task| task.managed.map(|by| by.parent);
+    let mut fields = ChangedFields::new([
+        ("dependencies", was.dependencies == is.dependencies),
+        ("external_id", was.external_id == is.external_id),
+        ("idx", idx(before) == idx(after)),
+        ("name", before.name == after.name),
+        ("parent_guid", parent(before) == parent(after)),
+        ("published", was.published == is.published),
+        ("roles", was.roles == is.roles),
+        ("type", before.managed.is_some() == after.managed.is_some()),
+    ]);
+    fields.add_languages(&was.translations, &is.translations);
+    if before.steps != after.steps {
+        let stays = |step: &&StepId| !steps_with_entries.contains(*step);
+        let mut stayed = before.steps.iter().filter(stays);
+        if fields.0.is_empty() && stayed.by_ref().eq(after.steps.iter().filter(stays)) {
+            return None;
+        }
+        fields.0.insert("steps".to_owned());
     }
-    fields.add("steps", !has_list_changes);
     Some(fields.into_text())
 }
 
-/// The steps that a write creates or deletes, each with an entry of its own.
-struct ListChanges(HashSet<StepId>);
-
-impl ListChanges {
-    fn of(changes: &Changes) -> Self {
-        let is_update = |change: &TaskChange| matches!(change, TaskChange::Update { .. });
-        if !changes.tasks.iter().any(is_update) {
-            // Nobody asks.
-            return Self(HashSet::new());
-        }
-        let deleted = changes.deleted_steps.iter().map(|deleted| deleted.step);
-        let created = changes.steps.iter().filter(|step| step.before.is_none());
-        let created = created.map(|step| step.after.guid);
-        Self(created.chain(deleted).collect())
-    }
-
-    /// Whether they are all in which the lists of steps differ: those that stay are in their order.
-    fn explain(&self, before: &Task, after: &Task) -> bool {
-        let stays = |step: &&StepId| !self.0.contains(*step);
-        let stayed = before.steps.iter().filter(stays);
-        stayed.eq(after.steps.iter().filter(stays))
-    }
-}
-
-fn of_step(change: &StepChange) -> NewEntry {
-    let StepChange { before, after, .. } = change;
-    NewEntry {
-        kind: match before {
-            None => ChangeKind::StepCreated,
-            Some(_) => ChangeKind::StepUpdated,
-        },
-        task: after.task,
-        step: Some(after.guid),
-        version: Some(after.row_version.version),
-        fields: before
-            .as_ref()
-            .map_or_else(String::new, |before| changed_step_fields(before, after)),
-        step_count: 0,
-    }
-}
-
 fn changed_step_fields(before: &Step, after: &Step) -> String {
-    let Step {
-        guid: _,
-        account: _,
-        task: _,
-        product: _,
-        kind,
-        title,
-        content:
-            StepContent {
-                body,
-                dependencies,
-                external_id,
-                instructions,
-                looping,
-                parts,
-                published,
-                skills,
-                tags,
-                translations,
-            },
-        link,
-        r_data,
-        row_version: _,
-    } = after;
-    let (was, content) = (&before.kind, &before.content);
-    let mut fields = ChangedFields::default();
-    fields.add("body", *body == content.body);
-    fields.add("cost", kind.cost() == was.cost());
-    fields.add("dependencies", *dependencies == content.dependencies);
-    fields.add("external_id", *external_id == content.external_id);
-    fields.add("feedback_config", kind.feedback() == was.feedback());
-    fields.add("instructions", *instructions == content.instructions);
-    fields.add("link", *link == before.link);
-    fields.add("looping", *looping == content.looping);
-    fields.add("parts", *parts == content.parts);
-    fields.add("published", *published == content.published);
-    fields.add("r_data", *r_data == before.r_data);
-    fields.add("skills", *skills == content.skills);
-    let (target, former) = (kind.subtask(), was.subtask());
-    let parts = |subtask: Option<super::step::SubtaskRef>| {
-        subtask.map(|subtask| (subtask.task, subtask.product))
-    };
-    let (target, former) = (parts(target), parts(former));
-    fields.add("subtask_id", target.map(|it| it.0) == former.map(|it| it.0));
-    fields.add(
-        "subtask_pid",
-        target.map(|it| it.1) == former.map(|it| it.1),
-    );
-    fields.add("tags", *tags == content.tags);
-    fields.add("title", *title == before.title);
-    fields.add_languages(&content.translations, translations);
+    let (was, is) = (&before.content, &after.content);
+    let (kind_was, kind_is) = (&before.kind, &after.kind);
+    let subtask = |step: &Step| step.kind.subtask().map(|subtask| subtask.task);
+    let product = |step: &Step| step.kind.subtask().map(|subtask| subtask.product);
+    let mut fields = ChangedFields::new([
+        ("body", was.body == is.body),
+        ("cost", kind_was.cost() == kind_is.cost()),
+        ("dependencies", was.dependencies == is.dependencies),
+        ("external_id", was.external_id == is.external_id),
+        ("feedback_config", kind_was.feedback() == kind_is.feedback()),
+        ("instructions", was.instructions == is.instructions),
+        ("link", before.link == after.link),
+        ("looping", was.looping == is.looping),
+        ("parts", was.parts == is.parts),
+        ("published", was.published == is.published),
+        ("r_data", before.r_data == after.r_data),
+        ("skills", was.skills == is.skills),
+        ("subtask_id", subtask(before) == subtask(after)),
+        ("subtask_pid", product(before) == product(after)),
+        ("tags", was.tags == is.tags),
+        ("title", before.title == after.title),
+    ]);
+    fields.add_languages(&was.translations, &is.translations);
     fields.into_text()
 }
 
-#[derive(Default)]
 struct ChangedFields(BTreeSet<String>);
 
 impl ChangedFields {
-    fn add(&mut self, name: &str, is_same: bool) {
-        if !is_same {
-            self.0.insert(name.to_owned());
-        }
+    /// `fields` are the names of fields, and whether they are the same.
+    fn new<const N: usize>(fields: [(&str, bool); N]) -> Self {
+        let changed = fields.into_iter().filter(|(_, is_same)| !is_same);
+        Self(changed.map(|(name, _)| name.to_owned()).collect())
     }
 
     /// Adds the languages in which translations differ.
@@ -452,7 +357,9 @@ fn translation(language: &Language) -> String {
     format!("{TRANSLATIONS}.{language}")
 }
 
-/// The field of each of these languages.
-fn languages<'l>(languages: impl Iterator<Item = &'l Language>) -> String {
-    ChangedFields(languages.map(translation).collect()).into_text()
+fn languages<T>(by_language: &[(Language, T)]) -> String {
+    let languages = by_language
+        .iter()
+        .map(|(language, _)| translation(language));
+    ChangedFields(languages.collect()).into_text()
 }

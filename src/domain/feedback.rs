@@ -1,5 +1,7 @@
 //! The question of a step and its possible answers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use super::{ids::TaskId, text::Label};
@@ -27,4 +29,39 @@ pub struct FeedbackValue {
     /// The task that it manages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<TaskId>,
+}
+
+/// How an update of a question changes its managed tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkChanges {
+    pub unlinked: Vec<TaskId>,
+    /// Indexes of linked values without a task.
+    pub unmatched: Vec<usize>,
+}
+
+impl Feedback {
+    /// The tasks that its values manage.
+    pub fn linked_tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.values.iter().filter_map(|value| value.link)
+    }
+
+    /// Takes over the links of the question's former state: a value whose key existed before keeps its
+    /// task.
+    pub fn take_links(&mut self, before: &Self) -> LinkChanges {
+        let linked = before.values.iter();
+        let linked = linked.filter_map(|value| Some((&value.key, value.link?)));
+        let by_key: BTreeMap<&Label, TaskId> = linked.collect();
+        let mut changes = LinkChanges::default();
+        for (index, value) in self.values.iter_mut().enumerate() {
+            let former = by_key.get(&value.key).copied();
+            value.link = former.filter(|_| self.linked);
+            if self.linked && value.link.is_none() {
+                changes.unmatched.push(index);
+            }
+        }
+        let kept: BTreeSet<TaskId> = self.linked_tasks().collect();
+        let unlinked = before.linked_tasks().filter(|task| !kept.contains(task));
+        changes.unlinked = unlinked.collect();
+        changes
+    }
 }

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum_macros::FromRepr;
 
 use super::{
     decide::WriteContext,
     etag::Etag,
-    feedback::Feedback,
+    feedback::{Feedback, LinkChanges},
     history::DeletedBy,
     ids::{AccountId, ProductId, StepId, TaskId},
-    link::{self, LinkChanges, linked_tasks},
     row_version::RowVersion,
     task::Task,
     text::Name,
@@ -22,7 +22,8 @@ mod content;
 pub use content::{Looping, StepContent};
 
 /// The type of a step, with the numbers of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
+#[repr(i32)]
 pub enum StepType {
     Solution = 1,
     Observation = 2,
@@ -33,19 +34,6 @@ pub enum StepType {
 }
 
 impl StepType {
-    pub const ALL: [Self; 6] = [
-        Self::Solution,
-        Self::Observation,
-        Self::Information,
-        Self::Subtask,
-        Self::End,
-        Self::Idp,
-    ];
-
-    pub fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.number() == number)
-    }
-
     pub fn number(self) -> i32 {
         self as i32
     }
@@ -284,7 +272,7 @@ impl Step {
         }
         let before = self.kind.observation_feedback();
         let links = match before.zip(step.kind.observation_feedback_mut()) {
-            Some((before, after)) => link::copy_links(before, after),
+            Some((before, after)) => after.take_links(before),
             None => LinkChanges::default(),
         };
         (step, links)
@@ -337,7 +325,7 @@ impl Step {
     /// The tasks that its question manages.
     pub fn managed_tasks(&self) -> Vec<TaskId> {
         let feedback = self.kind.feedback().into_iter();
-        feedback.flat_map(linked_tasks).collect()
+        feedback.flat_map(Feedback::linked_tasks).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tasks.
 
 use serde::{Deserialize, Serialize};
+use strum_macros::FromRepr;
 
 use super::{
     decide::WriteContext,
@@ -8,7 +9,6 @@ use super::{
     etag::Etag,
     external_id::ExternalId,
     ids::{AccountId, ProductId, StepId, TaskId},
-    link::ManagedTaskUpdate,
     order::Numbering,
     row_version::RowVersion,
     step::ReferencedTask,
@@ -21,7 +21,8 @@ use super::{
 /// Most steps of a task, wiring steps included.
 pub const MAX_TASK_STEPS: usize = 10_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, Serialize, Deserialize)]
+#[repr(i32)]
 #[serde(into = "i32", try_from = "i32")]
 pub enum AccessLevel {
     User = 0,
@@ -44,10 +45,6 @@ impl AccessLevel {
         Self::User3,
     ];
 
-    pub fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.number() == number)
-    }
-
     pub fn number(self) -> i32 {
         self as i32
     }
@@ -68,7 +65,7 @@ impl TryFrom<i32> for AccessLevel {
     type Error = &'static str;
 
     fn try_from(number: i32) -> std::result::Result<Self, Self::Error> {
-        Self::from_number(number).ok_or("not an access level")
+        Self::from_repr(number).ok_or("not an access level")
     }
 }
 
@@ -215,13 +212,11 @@ impl Task {
     }
 
     /// Sets the fields that a managed task takes from its value.
-    pub fn apply_value(self, value: ManagedTaskUpdate) -> Self {
-        let ManagedTaskUpdate { task: _, name, idx } = value;
-        Self {
-            name,
-            managed: self.managed.map(|managed| ManagedBy { idx, ..managed }),
-            ..self
-        }
+    pub fn managed(mut self, by: ManagedBy, name: Name) -> Self {
+        self.managed = Some(by);
+        self.name = name;
+        self.content.external_id = None;
+        self
     }
 
     pub fn unmanaged(self) -> Self {

@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use strum_macros::IntoStaticStr;
+
 /// Why a field is invalid. The names are those of the contract's `ErrorReason`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
     /// Missing, empty or only white space.
     FieldRequired,
@@ -28,20 +31,7 @@ pub enum Reason {
 
 impl Reason {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::FieldRequired => "FIELD_REQUIRED",
-            Self::FieldTooLong => "FIELD_TOO_LONG",
-            Self::FieldInvalid => "FIELD_INVALID",
-            Self::FieldOutOfRange => "FIELD_OUT_OF_RANGE",
-            Self::TooManyElements => "TOO_MANY_ELEMENTS",
-            Self::NestingTooDeep => "NESTING_TOO_DEEP",
-            Self::MaskPathUnknown => "MASK_PATH_UNKNOWN",
-            Self::ShorthandInvalid => "SHORTHAND_INVALID",
-            Self::ShorthandConflict => "SHORTHAND_CONFLICT",
-            Self::PageTokenInvalid => "PAGE_TOKEN_INVALID",
-            Self::CursorInvalid => "CURSOR_INVALID",
-            Self::ExternalIdTaken => "EXTERNAL_ID_TAKEN",
-        }
+        self.into()
     }
 }
 

@@ -11,7 +11,8 @@ use crate::domain::{
     order::{Insertion, Place},
     size::{check_step_list, stored_count},
     step::{NewStep, Placement, ReferencedTask, Step, check_subtask_product},
-    task::{LockedTask, MAX_TASK_STEPS, Task},
+    task::{LockedTask, MAX_TASK_STEPS, ManagedBy, Task},
+    text::Name,
     translation_work::ResourceId,
     violation::{Path, Reason, Violations},
 };
@@ -287,11 +288,15 @@ impl UpdateStep {
         if !after.revise(&before, context) {
             return Ok((changes, after));
         }
-        for update in links.still_managed {
-            let task = managed.tasks.iter().find(|task| task.guid == update.task);
-            let task = task.ok_or_else(|| Error::Internal("a link to no task".to_owned()))?;
-            let updated = task.clone().apply_value(update);
-            changes.put_task(Some(task.clone()), updated, context)?;
+        let question = after.kind.observation_feedback();
+        for (value, idx) in question.into_iter().flat_map(|it| &it.values).zip(0..) {
+            let task = managed.tasks.iter().find(|it| Some(it.guid) == value.link);
+            let name = Name::parse(value.value.as_str().to_owned());
+            if let (Some(task), Ok(name)) = (task, name) {
+                let parent = after.task;
+                let updated = task.clone().managed(ManagedBy { parent, idx }, name);
+                changes.put_task(Some(task.clone()), updated, context)?;
+            }
         }
         managed.unlink(&links.unlinked, &mut changes, context)?;
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));

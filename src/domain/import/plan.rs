@@ -136,15 +136,6 @@ struct InheritedFields {
     product: ProductId,
 }
 
-impl InheritedFields {
-    /// Sets all inherited fields except the product, which never changes.
-    fn apply(self, task: &mut Task) {
-        task.name = self.name;
-        task.managed = Some(self.managed);
-        task.content.external_id = None;
-    }
-}
-
 /// A task whose steps are planned.
 struct Parent<'a> {
     id: TaskId,
@@ -190,7 +181,7 @@ impl<'a> Planner<'a> {
             }
         };
         if let Some(inherited) = inherited {
-            inherited.apply(&mut task);
+            task = task.managed(inherited.managed, inherited.name);
         }
         if let Some(before) = before {
             let path = document.map_or(value_path, |document| &document.task.path);

@@ -157,9 +157,7 @@ impl<'a> RevisionReader<'a> {
                     self.limit_depth(DepthLimit::for_managing_task(&at));
                 }
                 let parent = task.guid;
-                tree.task.managed = Some(ManagedBy { parent, idx });
-                tree.task.name = name;
-                tree.task.content.external_id = None;
+                tree.task = tree.task.managed(ManagedBy { parent, idx }, name);
                 value.link = Some(id);
                 managed.insert(id, tree);
             }

@@ -204,7 +204,7 @@ impl DocumentReader<'_> {
             matched_id,
             task: TaskId::parse(&message.task),
             link: TaskId::parse(&message.link),
-            step_type: StepType::from_number(message.r#type),
+            step_type: StepType::from_repr(message.r#type),
             subtask_id: TaskId::parse(&message.subtask_id),
             subtask_pid: message.subtask_pid.and_then(ProductId::new),
             title: title.flatten(),

@@ -137,7 +137,7 @@ fn decode(
 fn step_type(number: i32, mut field: Field<'_>) -> Option<StepType> {
     match field.enum_value(number, "a type of step", "StepType")? {
         v1::StepType::Unspecified => field.required(None),
-        known => StepType::from_number(known.into()),
+        known => StepType::from_repr(known.into()),
     }
 }
 

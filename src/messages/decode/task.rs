@@ -65,5 +65,5 @@ fn roles(numbers: Vec<i32>, mut field: Field<'_>) -> Vec<AccessLevel> {
 
 pub fn access_level(number: i32, mut field: Field<'_>) -> Option<AccessLevel> {
     let level: v1::AccessLevel = field.enum_value(number, "an access level", "AccessLevel")?;
-    AccessLevel::from_number(level.into())
+    AccessLevel::from_repr(level.into())
 }

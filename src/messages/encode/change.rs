@@ -12,7 +12,7 @@ use crate::{
 /// An entry of the change feed, with the text of its cursor.
 pub fn change(entry: FeedEntry, cursor: String) -> v1::Change {
     v1::Change {
-        kind: entry.kind.number().into(),
+        kind: (entry.kind as i16).into(),
         task: entry.task.to_string(),
         step: entry.step.map(|step| step.to_string()).unwrap_or_default(),
         etag: entry.etag.map(|it| it.into_string()).unwrap_or_default(),

@@ -211,14 +211,16 @@ fn read_entry(entry: change::Model, is_last: bool) -> Result<FeedEntry, StoreErr
     let etag = |version| Etag::of_version(resource, version, changed);
     Ok(FeedEntry {
         cursor: entry_cursor(&entry),
-        kind: ChangeKind::from_number(entry.kind).ok_or(StoreError::Corrupt("kind"))?,
+        kind: ChangeKind::from_repr(entry.kind).ok_or(StoreError::Corrupt("kind"))?,
         task: TaskId(entry.task),
         step: entry.step.map(StepId),
         etag: entry.version.map(etag),
         changed,
         step_count: entry.step_count,
         fields: split_fields(&entry.fields),
-        rpc: WriteRpc::name_of(entry.rpc).ok_or(StoreError::Corrupt("rpc"))?,
+        rpc: WriteRpc::from_repr(entry.rpc)
+            .ok_or(StoreError::Corrupt("rpc"))?
+            .into(),
         subject: entry.subject,
         is_last,
     })

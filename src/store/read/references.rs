@@ -14,7 +14,6 @@ use crate::{
         },
         feedback::Feedback,
         ids::{StepId, TaskId},
-        link::linked_tasks,
         page::PageSize,
     },
     store::{
@@ -151,7 +150,7 @@ pub async fn managing_observations(
         .await?;
     let observations = rows.into_iter().filter_map(|(step, title, content)| {
         let question = content.0.question?;
-        let manages = linked_tasks(&question).any(|linked| linked == task);
+        let manages = question.linked_tasks().any(|linked| linked == task);
         manages.then_some((step, title, question))
     });
     let mut observations: Vec<_> = observations.collect();

@@ -56,7 +56,7 @@ pub type StepRows = (step::Model, Vec<step_translation::Model>);
 /// A step, and its place in the task.
 pub fn read_step((row, translations): StepRows) -> Result<(Step, Place), StoreError> {
     let Json(fields) = row.content;
-    let step_type = StepType::from_number(row.kind).ok_or(StoreError::Corrupt("kind"))?;
+    let step_type = StepType::from_repr(row.kind).ok_or(StoreError::Corrupt("kind"))?;
     let cost = Cost::new(fields.cost).ok_or(StoreError::Corrupt("cost"))?;
     let subtask = match row.subtask_id {
         Some(task) => Some(SubtaskRef {

@@ -39,7 +39,7 @@ impl Tx<'_> {
         outcome: Option<request_outcome::ActiveModel>,
         rpc: Option<WriteRpc>,
     ) -> Result<(), StoreError> {
-        let entries = NewEntries::of(&changes);
+        let entries = NewEntries::from(&changes);
         let came_back = changes.undeleted_tasks().map(|task| task.0);
         let came_back = came_back.chain(changes.undeleted_steps().map(|step| step.0));
         let came_back: Vec<Uuid> = came_back.collect();

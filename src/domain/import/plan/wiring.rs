@@ -2,7 +2,7 @@
 //! task has exactly one wiring step, in the task of the observation that manages it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     mem::{replace, take},
 };
 
@@ -87,7 +87,7 @@ impl<'a> Planner<'a> {
             let tree = match (document, stored) {
                 (None, Some(stored)) if self.absent.fields == AbsentFields::Keep => {
                     let mut tree = stored.clone();
-                    inherited.apply(&mut tree.task);
+                    tree.task = tree.task.managed(inherited.managed, inherited.name);
                     tree
                 }
                 _ => self.task(document, &value_path, stored, Some(inherited)),
@@ -118,17 +118,35 @@ impl<'a> Planner<'a> {
         let stored = parent.existing.into_iter().flat_map(|tree| &tree.steps);
         let stored = stored.filter_map(|step| Some((step.link?, step)));
         let stored: BTreeMap<TaskId, &Step> = stored.collect();
-        let mut listed = self.listed_wiring_steps(&steps);
+        let mut linked = BTreeSet::new();
+        let mut candidates = Vec::new();
+        for (index, PlannedStep { step, document, .. }) in steps.iter().enumerate() {
+            let link = document.and_then(|document| document.link);
+            if let Some(task) = step.link {
+                linked.insert(task);
+            } else if let Some(subtask) = step.kind.subtask()
+                // A stored step becomes one only if it is listed as one, as after it was unlinked.
+                && (link.is_some() || !self.stored.steps.contains_key(&step.guid))
+            {
+                let subtask = subtask.task;
+                candidates.push(Candidate {
+                    index,
+                    link,
+                    subtask,
+                });
+            }
+        }
         let mut added: BTreeMap<usize, Vec<PlannedStep<'a>>> = BTreeMap::new();
         let managed = steps.iter_mut().map(|step| take(&mut step.managed));
         let managed: Vec<Vec<ManagedTask>> = managed.collect();
         for (observation, tasks) in managed.into_iter().enumerate() {
             for task in tasks {
-                if listed.linked.contains(&task.id) {
+                if linked.contains(&task.id) {
                     continue;
                 }
                 let stored = stored.get(&task.id).copied();
-                let step = listed.take(&task).and_then(|index| steps.get_mut(index));
+                let index = take_candidate(&mut candidates, &task);
+                let step = index.and_then(|index| steps.get_mut(index));
                 // One stored step does not become another one.
                 let is_free = |step: &&mut PlannedStep<'_>| {
                     stored.is_none() || !self.stored.steps.contains_key(&step.step.guid)
@@ -205,106 +223,24 @@ impl<'a> Planner<'a> {
         self.origins.steps.insert(step.guid, origin);
         step
     }
-
-    fn listed_wiring_steps(&self, steps: &[PlannedStep<'_>]) -> ListedSteps {
-        let mut listed = ListedSteps::default();
-        for (index, PlannedStep { step, document, .. }) in steps.iter().enumerate() {
-            let link = document.and_then(|document| document.link);
-            if let Some(task) = step.link {
-                listed.linked.insert(task);
-            } else if let Some(subtask) = step.kind.subtask()
-                // A stored step becomes one only if it is listed as one, as after it was unlinked.
-                && (link.is_some() || !self.stored.steps.contains_key(&step.guid))
-            {
-                listed.add(index, link, subtask.task);
-            }
-        }
-        listed
-    }
 }
 
-/// How a listed subtask step names the managed task whose wiring step it may become. `Link` goes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Named {
-    Link,
-    Subtask,
+/// A listed subtask step that may become a wiring step.
+struct Candidate {
+    index: usize,
+    /// The document's ids of the task whose wiring step it is, and of the task that it refers to.
+    link: Option<TaskId>,
+    subtask: TaskId,
 }
 
-/// The listed steps of a task that are wiring steps or may become one. They are found by
-/// id, so that no managed task takes a scan of all steps.
-#[derive(Default)]
-struct ListedSteps {
-    /// The managed tasks that have a listed wiring step.
-    linked: BTreeSet<TaskId>,
-    /// The indexes of steps that may become one, in their order, by the document's id of a task that they
-    /// name.
-    named: BTreeMap<(Named, TaskId), VecDeque<usize>>,
-}
-
-impl ListedSteps {
-    /// Adds a step that may become a wiring step. `link` and `subtask` are the document's ids of its tasks.
-    fn add(&mut self, index: usize, link: Option<TaskId>, subtask: TaskId) {
-        let name = match link {
-            Some(task) => (Named::Link, task),
-            None => (Named::Subtask, subtask),
-        };
-        self.named.entry(name).or_default().push_back(index);
-    }
-
-    /// Takes the first step whose `link` names a task, or else the first without `link` that refers
-    /// to it.
-    fn take(&mut self, task: &ManagedTask) -> Option<usize> {
-        [Named::Link, Named::Subtask].into_iter().find_map(|name| {
-            let names = task.in_document.iter().map(|id| (name, *id));
-            let first = names.filter_map(|name| Some((*self.named.get(&name)?.front()?, name)));
-            let (_, name) = first.min()?;
-            self.named.get_mut(&name)?.pop_front()
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::{collection::vec, option, prelude::*};
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn task() -> impl Strategy<Value = TaskId> {
-        (0..6_u128).prop_map(|id| TaskId(Uuid::from_u128(id)))
-    }
-
-    proptest! {
-        #[test]
-        fn the_first_step_that_names_a_task_wires_it(
-            steps in vec((option::of(task()), task()), 0..8),
-            managed in vec(vec(task(), 1..3), 0..8),
-        ) {
-            let mut listed = ListedSteps::default();
-            for (index, (link, subtask)) in steps.iter().enumerate() {
-                listed.add(index, *link, *subtask);
-            }
-            let mut left: Vec<_> = steps.into_iter().map(Some).collect();
-            for in_document in managed {
-                let first = |names: &dyn Fn(Option<TaskId>, TaskId) -> bool| {
-                    let names = |(link, subtask)| names(link, subtask);
-                    left.iter().position(|step| step.is_some_and(names))
-                };
-                let linked = first(&|link, _| link.is_some_and(|link| in_document.contains(&link)));
-                let expected = linked.or_else(|| {
-                    first(&|link, subtask| link.is_none() && in_document.contains(&subtask))
-                });
-                let task = ManagedTask {
-                    id: TaskId(Uuid::nil()),
-                    in_document,
-                    value_path: String::new(),
-                    product: ProductId::new(1).expect("a product"),
-                };
-                prop_assert_eq!(listed.take(&task), expected);
-                if let Some(index) = expected {
-                    left[index] = None;
-                }
-            }
-        }
-    }
+/// Takes the first step whose `link` names a task, or else the first without `link` that refers to
+/// it.
+fn take_candidate(candidates: &mut Vec<Candidate>, task: &ManagedTask) -> Option<usize> {
+    let is_task = |id: TaskId| task.in_document.contains(&id);
+    let is_linked = |it: &Candidate| it.link.is_some_and(is_task);
+    let refers = |it: &Candidate| it.link.is_none() && is_task(it.subtask);
+    let mut steps = candidates.iter();
+    let found = steps.position(is_linked);
+    let found = found.or_else(|| candidates.iter().position(refers))?;
+    Some(candidates.remove(found).index)
 }

@@ -43,12 +43,8 @@ impl Batch<'_> {
                 .lock_by_ids(changed, Column::Guid, Column::Guid, ids);
             let changed: Vec<(StepId, TaskId, i64)> = changed.await?;
             known.extend(changed.into_iter().map(|(step, task, version)| NewEntry {
-                kind: ChangeKind::StepUpdated,
-                task,
-                step: Some(step),
-                version: Some(version),
                 fields: fields.to_owned(),
-                step_count: 0,
+                ..NewEntry::for_step(ChangeKind::StepUpdated, task, step, Some(version))
             }));
         }
         let rows = known.into_iter().map(|entry| change::ActiveModel {
@@ -57,14 +53,14 @@ impl Batch<'_> {
             position: NotSet,
             transaction_id: Set(transaction_id),
             transaction_size: Set(transaction_size),
-            kind: Set(entry.kind.number()),
+            kind: Set(entry.kind as i16),
             task: Set(entry.task.0),
             step: Set(entry.step.map(|step| step.0)),
             version: Set(entry.version),
             changed_ts: Set(context.now.0),
             step_count: Set(i32::try_from(entry.step_count).unwrap_or(i32::MAX)),
             fields: Set(entry.fields),
-            rpc: Set(rpc.number()),
+            rpc: Set(rpc as i16),
             subject: Set(context.subject.clone()),
         });
         self.insert(rows.collect());
