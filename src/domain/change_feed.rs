@@ -10,7 +10,7 @@ use strum_macros::{FromRepr, IntoStaticStr};
 use uuid::Uuid;
 
 use super::{
-    changes::{Changes, StepChange, StepDeletion, TaskChange, TranslatedStep, TranslatedTask},
+    changes::{Changes, StepChange, StepDeletion, TaskChange},
     etag::Etag,
     ids::{StepId, TaskId},
     step::Step,
@@ -208,29 +208,19 @@ impl From<&Changes> for NewEntries {
             });
         }
         known.append(&mut steps);
-        for TranslatedTask {
-            task,
-            by_language,
-            version,
-            ..
-        } in &changes.translated_tasks
-        {
+        for translated in &changes.translated_tasks {
+            let version = Some(translated.version);
             known.push(NewEntry {
-                fields: languages(by_language),
-                ..NewEntry::for_task(ChangeKind::TaskUpdated, *task, Some(*version))
+                fields: languages(&translated.written),
+                ..NewEntry::for_task(ChangeKind::TaskUpdated, translated.task, version)
             });
         }
-        for TranslatedStep {
-            step,
-            task,
-            by_language,
-            version,
-            ..
-        } in &changes.translated_steps
-        {
+        for translated in &changes.translated_steps {
+            let (task, step) = (translated.task, translated.id);
+            let version = Some(translated.version);
             known.push(NewEntry {
-                fields: languages(by_language),
-                ..NewEntry::for_step(ChangeKind::StepUpdated, *task, *step, Some(*version))
+                fields: languages(&translated.written),
+                ..NewEntry::for_step(ChangeKind::StepUpdated, task, step, version)
             });
         }
         let followers = followers(changes);
@@ -357,9 +347,6 @@ fn translation(language: &Language) -> String {
     format!("{TRANSLATIONS}.{language}")
 }
 
-fn languages<T>(by_language: &[(Language, T)]) -> String {
-    let languages = by_language
-        .iter()
-        .map(|(language, _)| translation(language));
-    ChangedFields(languages.collect()).into_text()
+fn languages<T>(by_language: &BTreeMap<Language, T>) -> String {
+    ChangedFields(by_language.keys().map(translation).collect()).into_text()
 }

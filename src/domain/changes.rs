@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    decide::WriteContext,
+    decide::{Translatable, WriteContext},
     error::Result,
     external_id::ClaimedId,
     history::{HistoryChange, HistoryEdit, TranslatedFrom},
@@ -14,9 +14,7 @@ use super::{
     size::{self, StepSize},
     step::Step,
     task::Task,
-    text::Name,
-    translation::{Language, StepTranslation, TaskTranslation},
-    translation_work::SourceDigest,
+    translation::{StepTranslation, TaskTranslation},
 };
 
 /// The changes of a write.
@@ -36,13 +34,12 @@ pub struct Changes {
     /// Locked wiring steps that become ordinary subtask steps. Only their link and their
     /// version change.
     pub unlinked: Vec<StepId>,
-    /// Tasks whose name changes, and with it the title of subtask steps that refer to them.
-    pub renamed: Vec<TaskId>,
     /// The subtask steps of which only the title changes, with a task's name. The store
     /// locks them and adds them after the decision.
     pub retitled: Vec<StepId>,
-    pub translated_tasks: Vec<TranslatedTask>,
-    pub translated_steps: Vec<TranslatedStep>,
+    /// Automatic translations.
+    pub translated_tasks: Vec<Translatable<TaskTranslation>>,
+    pub translated_steps: Vec<Translatable<StepTranslation>>,
     /// What the translations of changed tasks and steps were made from, if it is not the text of
     /// their task or step after the write.
     pub translated_from: TranslatedFrom,
@@ -142,30 +139,6 @@ pub struct StepListChange {
     pub numbering: Option<Numbering>,
 }
 
-#[derive(Debug)]
-pub struct TranslatedTask {
-    pub task: TaskId,
-    pub name: Name,
-    pub by_language: Vec<(Language, TaskTranslation)>,
-    pub languages: usize,
-    /// The task's size after the write, in bytes.
-    pub size: i64,
-    pub version: i64,
-}
-
-#[derive(Debug)]
-pub struct TranslatedStep {
-    pub step: StepId,
-    pub task: TaskId,
-    pub title: String,
-    /// The digest of the other texts that were translated.
-    pub content_digest: SourceDigest,
-    pub by_language: Vec<(Language, StepTranslation)>,
-    pub languages: usize,
-    pub size: StepSize,
-    pub version: i64,
-}
-
 impl Changes {
     /// Adds the changes of a task's history, if there are any.
     pub fn edit_history(&mut self, task: TaskId, edits: Vec<HistoryEdit>) {
@@ -198,9 +171,6 @@ impl Changes {
                     return Ok(());
                 }
                 size::check_task(&after, context.max_message_bytes)?;
-                if after.name != before.name {
-                    self.renamed.push(after.guid);
-                }
                 TaskChange::Update {
                     before: Box::new(before),
                     after: Box::new(after),
@@ -236,6 +206,17 @@ impl Changes {
         Ok(())
     }
 
+    /// The tasks whose name changes, and with it the title of subtask steps that refer to them.
+    pub fn renamed_tasks(&self) -> Vec<TaskId> {
+        let renamed = self.tasks.iter().filter_map(|change| match change {
+            TaskChange::Update { before, after } => {
+                (before.name != after.name).then_some(after.guid)
+            }
+            TaskChange::Create(_) | TaskChange::Delete { .. } => None,
+        });
+        renamed.collect()
+    }
+
     /// Sets [`Self::retitled`], given the subtask steps that refer to the renamed tasks. Steps
     /// that are changed or deleted anyway are left out.
     pub fn retitle(&mut self, mut steps: Vec<StepId>) {
@@ -264,32 +245,15 @@ impl Changes {
 
     /// Whether nothing changes. Limits on depth are no changes.
     pub fn is_empty(&self) -> bool {
-        let Self {
-            tasks,
-            step_lists,
-            steps,
-            deleted_steps,
-            moved,
-            unlinked,
-            renamed,
-            retitled,
-            translated_tasks,
-            translated_steps,
-            translated_from: _,
-            history,
-            claimed_ids: _,
-            depth_limits: _,
-        } = self;
-        tasks.is_empty()
-            && step_lists.is_empty()
-            && steps.is_empty()
-            && deleted_steps.is_empty()
-            && moved.is_empty()
-            && unlinked.is_empty()
-            && renamed.is_empty()
-            && retitled.is_empty()
-            && translated_tasks.is_empty()
-            && translated_steps.is_empty()
-            && history.is_none()
+        self.tasks.is_empty()
+            && self.step_lists.is_empty()
+            && self.steps.is_empty()
+            && self.deleted_steps.is_empty()
+            && self.moved.is_empty()
+            && self.unlinked.is_empty()
+            && self.retitled.is_empty()
+            && self.translated_tasks.is_empty()
+            && self.translated_steps.is_empty()
+            && self.history.is_none()
     }
 }

@@ -17,8 +17,7 @@ pub use steps::{
 };
 pub use tasks::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task};
 pub use translations::{
-    StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot, TranslationSnapshot,
-    write_translations,
+    StoredTranslation, Translatable, TranslatedTexts, TranslationSnapshot, write_translations,
 };
 
 /// The fields of a task or step as they were sent in an update or a document. They are decoded

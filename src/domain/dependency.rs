@@ -1,6 +1,6 @@
 //! Conditions under which a task or step is visible.
 
-use std::{fmt, io};
+use std::fmt;
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -222,22 +222,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
 
 /// How many bytes targets have as a JSON list without white space.
 pub fn target_json_bytes(targets: &[ConditionTarget]) -> usize {
-    struct ByteCount(usize);
-    impl io::Write for ByteCount {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = ByteCount(0);
-    match serde_json::to_writer(&mut count, targets) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
-    }
+    serde_json::to_vec(targets).map_or(usize::MAX, |json| json.len())
 }
 
 impl Condition {

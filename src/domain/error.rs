@@ -91,9 +91,9 @@ pub enum SizedResource {
     /// A task with everything below it.
     Guide,
     /// What an analysis reads of a guide: all texts except bodies.
-    AnalysedGuide,
-    /// What an import holds: its document, the stored guide and the plan.
-    Import,
+    AnalyzedGuide,
+    /// What a call reads and writes.
+    Call,
 }
 
 impl fmt::Display for SizedResource {
@@ -102,8 +102,8 @@ impl fmt::Display for SizedResource {
             Self::Task => "task",
             Self::Step => "step",
             Self::Guide => "guide",
-            Self::AnalysedGuide => "guide without bodies",
-            Self::Import => "import",
+            Self::AnalyzedGuide => "guide without bodies",
+            Self::Call => "call",
         })
     }
 }

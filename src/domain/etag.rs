@@ -24,11 +24,11 @@ pub struct Etag(String);
 
 impl Etag {
     pub fn of(guid: Uuid, row_version: &RowVersion) -> Self {
-        Self::of_version(guid, row_version.version, row_version.modified)
+        Self::for_version(guid, row_version.version, row_version.modified)
     }
 
     /// The etag of the version that a resource got at a time.
-    pub fn of_version(guid: Uuid, version: i64, modified: Timestamp) -> Self {
+    pub fn for_version(guid: Uuid, version: i64, modified: Timestamp) -> Self {
         let hash = Sha256::default()
             .with(guid)
             .with(version.to_be_bytes())

@@ -52,7 +52,7 @@ pub struct ClaimedId {
 }
 
 impl ClaimedId {
-    pub fn of_task(
+    pub fn for_task(
         before: Option<&Task>,
         after: &Task,
         field: impl Into<Cow<'static, str>>,
@@ -61,7 +61,7 @@ impl ClaimedId {
         Self::of(former, after.content.external_id.as_ref(), None, field)
     }
 
-    pub fn of_step(
+    pub fn for_step(
         before: Option<&Step>,
         after: &Step,
         field: impl Into<Cow<'static, str>>,

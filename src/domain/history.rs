@@ -224,7 +224,7 @@ impl KeptGuide {
                     continue;
                 }
                 for language in step.content.translations.keys() {
-                    let own = || (step.title.clone(), SourceDigest::of_step_content(step));
+                    let own = || (step.title.clone(), SourceDigest::for_step_content(step));
                     let key = (step.guid, language.clone());
                     outdated.entry(key).or_insert_with(own);
                 }

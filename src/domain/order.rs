@@ -50,6 +50,16 @@ impl Numbering {
         self.last_position.checked_add(GAP).map(Place)
     }
 
+    /// New places for this many steps.
+    fn renumber(self, count: usize) -> (Vec<Place>, Self) {
+        let places: Vec<Place> = (0..count).map(Place::nth).collect();
+        let numbering = Self {
+            epoch: self.epoch + 1,
+            last_position: places.last().map_or(0, |place| place.0),
+        };
+        (places, numbering)
+    }
+
     /// The numbering after a place is used.
     fn with(self, place: Place) -> Self {
         Self {
@@ -123,16 +133,13 @@ impl Insertion {
             (_, Some(after)) => after + 1,
             (_, None) => order.len(),
         };
-        let place = |at: usize| Place::nth(if at < index { at } else { at + 1 });
-        let moved = order.iter().enumerate();
+        let (mut places, numbering) = numbering.renumber(order.len() + 1);
+        let place = places.remove(index);
         Self {
             placement,
-            place: Place::nth(index),
-            numbering: Numbering {
-                epoch: numbering.epoch + 1,
-                last_position: Place::nth(order.len()).0,
-            },
-            moved: moved.map(|(at, step)| (*step, place(at))).collect(),
+            place,
+            numbering,
+            moved: order.iter().copied().zip(places).collect(),
         }
     }
 }
@@ -140,15 +147,7 @@ impl Insertion {
 /// Places for steps in a new order, and the new numbering. `known` are the places of
 /// existing steps. They are kept if possible; otherwise all steps are renumbered.
 pub fn arrange(known: &[Option<Place>], numbering: Numbering) -> (Vec<Place>, Numbering) {
-    if let Some(kept) = keep_known(known, numbering) {
-        return kept;
-    }
-    let places: Vec<Place> = (0..known.len()).map(Place::nth).collect();
-    let numbering = Numbering {
-        epoch: numbering.epoch + 1,
-        last_position: places.last().map_or(0, |place| place.0),
-    };
-    (places, numbering)
+    keep_known(known, numbering).unwrap_or_else(|| numbering.renumber(known.len()))
 }
 
 /// Places that keep every known one; `None` if the known ones change their order or

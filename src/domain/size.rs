@@ -12,8 +12,9 @@ use super::{
     external_id::ExternalId,
     feedback::Feedback,
     json::{Instruction, Json, WIRE_OVERHEAD, object_wire_bytes, wire_bytes},
-    step::{Step, StepContent},
+    step::Step,
     task::{LockedTask, Task},
+    text::Body,
     translation::{Language, StepTranslation, TaskTranslation},
 };
 
@@ -33,34 +34,11 @@ pub struct StepSize {
 
 impl StepSize {
     pub fn of(step: &Step) -> Self {
-        let Step {
-            title,
-            kind,
-            content,
-            r_data,
-            // Fixed fields.
-            guid: _,
-            account: _,
-            task: _,
-            product: _,
-            link: _,
-            row_version: _,
-        } = step;
-        let StepContent {
-            body,
-            dependencies,
-            external_id,
-            instructions,
-            looping,
-            parts,
-            published: _,
-            skills,
-            tags,
-            translations,
-        } = content;
-        let tags = parts.iter().chain(skills).chain(tags);
+        let content = &step.content;
+        let tags = [&content.parts, &content.skills, &content.tags];
+        let tags = tags.into_iter().flatten();
         let tags: usize = tags.map(|tag| tag.as_str().len() + WIRE_OVERHEAD).sum();
-        let looping = looping.as_ref().map_or(0, |looping| {
+        let looping = content.looping.as_ref().map_or(0, |looping| {
             let values = looping.array.iter().chain(&looping.iterations);
             let values: usize = values.map(|Json(value)| wire_bytes(value)).sum();
             looping.alias.as_str().len() + values + 4 * WIRE_OVERHEAD
@@ -68,40 +46,34 @@ impl StepSize {
         let own = Self {
             listed: stored_count(
                 FIXED_BYTES
-                    + title.len()
-                    + dependencies.as_ref().map_or(0, Group::wire_bytes)
-                    + external_id_bytes(external_id.as_ref())
-                    + feedback_bytes(kind.feedback())
-                    + instruction_bytes(instructions)
+                    + step.title.len()
+                    + content.dependencies.as_ref().map_or(0, Group::wire_bytes)
+                    + external_id_bytes(content.external_id.as_ref())
+                    + feedback_bytes(step.kind.feedback())
+                    + instruction_bytes(&content.instructions)
                     + looping
                     + tags
-                    + object_wire_bytes(r_data),
+                    + object_wire_bytes(&step.r_data),
             ),
-            bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
+            bodies: body_bytes(content.body.as_ref()),
         };
-        let translations = translations.iter();
+        let translations = content.translations.iter();
         translations.fold(own, |sum, (language, translation)| {
-            sum.plus(Self::of_translation(language, translation))
+            sum.plus(Self::for_translation(language, translation))
         })
     }
 
-    pub fn of_translation(language: &Language, translation: &StepTranslation) -> Self {
-        let StepTranslation {
-            title,
-            body,
-            instructions,
-            feedback,
-            locked: _,
-        } = translation;
+    pub fn for_translation(language: &Language, translation: &StepTranslation) -> Self {
+        let title = translation.title.as_ref();
         Self {
             listed: stored_count(
                 language.as_str().len()
-                    + title.as_ref().map_or(0, |title| title.as_str().len())
-                    + instruction_bytes(instructions)
-                    + feedback_bytes(feedback.as_ref())
+                    + title.map_or(0, |title| title.as_str().len())
+                    + instruction_bytes(&translation.instructions)
+                    + feedback_bytes(translation.feedback.as_ref())
                     + 4 * WIRE_OVERHEAD,
             ),
-            bodies: stored_count(body.as_ref().map_or(0, |body| body.as_str().len())),
+            bodies: body_bytes(translation.body.as_ref()),
         }
     }
 
@@ -154,8 +126,8 @@ pub fn exported_bytes<'s>(task: &Task, steps: impl IntoIterator<Item = &'s Step>
 }
 
 pub fn task_translation_size(language: &Language, translation: &TaskTranslation) -> i64 {
-    let TaskTranslation { name, locked: _ } = translation;
-    let name = name.as_ref().map_or(0, |name| name.as_str().len());
+    let name = translation.name.as_ref();
+    let name = name.map_or(0, |name| name.as_str().len());
     stored_count(language.as_str().len() + name + WIRE_OVERHEAD)
 }
 
@@ -177,6 +149,10 @@ fn check(resource: SizedResource, size: i64, limit: usize) -> Result<()> {
         return Err(Error::TooLarge { resource, limit });
     }
     Ok(())
+}
+
+fn body_bytes(body: Option<&Body>) -> i64 {
+    stored_count(body.map_or(0, |body| body.as_str().len()))
 }
 
 fn feedback_bytes(feedback: Option<&Feedback>) -> usize {

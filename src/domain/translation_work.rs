@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{
-    feedback::{Feedback, FeedbackValue},
+    feedback::Feedback,
     ids::{StepId, TaskId},
     json::Instruction,
     sha256::Sha256,
     step::{Step, StepContent},
-    text::{Body, Name, Title},
+    text::Body,
     translation::{Language, StepTranslation, TaskTranslation},
 };
 
@@ -30,13 +30,13 @@ impl SourceDigest {
         Self(hash.finish())
     }
 
-    pub fn of_task(name: &str) -> Self {
+    pub fn for_task(name: &str) -> Self {
         Self::of([Some(b"task".as_slice()), Some(name.as_bytes())])
     }
 
-    /// The digest of a step's texts, from its title and [`SourceDigest::of_content`]. The
+    /// The digest of a step's texts, from its title and [`SourceDigest::for_content`]. The
     /// title of a subtask step changes without its content being read.
-    pub fn of_step(title: &str, content: SourceDigest) -> Self {
+    pub fn for_step(title: &str, content: SourceDigest) -> Self {
         Self::of([
             Some(b"step".as_slice()),
             Some(title.as_bytes()),
@@ -45,45 +45,22 @@ impl SourceDigest {
     }
 
     /// The digest of the texts of a step without its title.
-    pub fn of_step_content(step: &Step) -> Self {
-        Self::of_content(&step.content, step.kind.feedback())
+    pub fn for_step_content(step: &Step) -> Self {
+        Self::for_content(&step.content, step.kind.feedback())
     }
 
     /// The digest of a step's texts without its title.
-    pub fn of_content(content: &StepContent, feedback: Option<&Feedback>) -> Self {
-        // Every field is named, so that a new text cannot be forgotten here.
-        let StepContent {
-            body,
-            instructions,
-            dependencies: _,
-            external_id: _,
-            looping: _,
-            parts: _,
-            published: _,
-            skills: _,
-            tags: _,
-            translations: _,
-        } = content;
-        let body = body.as_ref().map(|body| body.as_str().as_bytes());
-        let instructions: Vec<_> = instructions
+    pub fn for_content(content: &StepContent, feedback: Option<&Feedback>) -> Self {
+        let body = content.body.as_ref().map(|body| body.as_str().as_bytes());
+        let instructions: Vec<Vec<u8>> = content
+            .instructions
             .iter()
             .map(|Instruction(members)| serde_json::to_vec(members).unwrap_or_default())
             .collect();
         let question = feedback.into_iter().flat_map(|feedback| {
-            let Feedback {
-                name,
-                linked: _,
-                values,
-            } = feedback;
-            let texts = values.iter().flat_map(|value| {
-                let FeedbackValue {
-                    key,
-                    value,
-                    link: _,
-                } = value;
-                [key.as_str(), value.as_str()]
-            });
-            std::iter::once(name.as_str()).chain(texts)
+            let values = feedback.values.iter();
+            let texts = values.flat_map(|value| [value.key.as_str(), value.value.as_str()]);
+            std::iter::once(feedback.name.as_str()).chain(texts)
         });
         let parts = [body, None]
             .into_iter()
@@ -164,55 +141,24 @@ pub struct TranslationWorkPage {
 
 #[derive(Clone, Debug)]
 pub struct AutomaticTranslation {
+    /// The task or step.
     pub guid: Uuid,
     pub language: Language,
-    pub name: Option<Name>,
-    pub title: Option<Title>,
-    pub body: Option<Body>,
-    pub instructions: Vec<Instruction>,
-    /// The question, if it is of a step; never linked.
-    pub feedback: Option<Feedback>,
+    /// The texts, if it is of a task.
+    pub task: TaskTranslation,
+    /// The texts, if it is of a step.
+    pub step: StepTranslation,
     /// The digest of the source texts; `None` if the sent one is no digest.
     pub digest: Option<SourceDigest>,
 }
 
 impl AutomaticTranslation {
     pub fn has_task_text(&self) -> bool {
-        self.name.is_some()
+        self.task.name.is_some()
     }
 
     pub fn has_step_text(&self) -> bool {
-        // Each field is named, so that a new text is not forgotten.
-        let Self {
-            guid: _,
-            language: _,
-            name: _,
-            title,
-            body,
-            instructions,
-            feedback,
-            digest: _,
-        } = self;
-        title.is_some() || body.is_some() || !instructions.is_empty() || feedback.is_some()
-    }
-
-    /// The stored form for a task.
-    pub fn task_translation(&self) -> TaskTranslation {
-        TaskTranslation {
-            name: self.name.clone(),
-            locked: false,
-        }
-    }
-
-    /// The stored form for a step.
-    pub fn step_translation(&self) -> StepTranslation {
-        StepTranslation {
-            title: self.title.clone(),
-            body: self.body.clone(),
-            instructions: self.instructions.clone(),
-            feedback: self.feedback.clone(),
-            locked: false,
-        }
+        self.step != StepTranslation::default()
     }
 }
 

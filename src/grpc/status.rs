@@ -350,14 +350,14 @@ fn resource_too_large(resource: SizedResource, limit: usize) -> Status {
             returned.as_str(),
             ": list its steps page by page with ListSteps",
         ),
-        SizedResource::AnalysedGuide => (
+        SizedResource::AnalyzedGuide => (
             "what is read of the guide, all but bodies, is larger than",
             ": split it into several guides, or raise EXPERTISE_MAX_MESSAGE_BYTES of the server \
              (EXPERTISE_MAX_INFLIGHT_BYTES must be five times as large)",
         ),
-        SizedResource::Import => (
+        SizedResource::Call => (
             "the guides that the call reads and writes take more memory than",
-            ": raise EXPERTISE_MAX_INFLIGHT_BYTES of the server, or import in parts",
+            ": raise EXPERTISE_MAX_INFLIGHT_BYTES of the server, or split the guide",
         ),
     };
     too_large(what, limit, remedy)

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     domain::{
         ids::TaskId,
-        translation::{Language, MAX_LANGUAGES},
+        translation::{Language, MAX_LANGUAGES, StepTranslation, TaskTranslation},
         translation_work::{
             AutomaticTranslation, MAX_ITEMS_WRITTEN, ResourceId, SourceDigest, TranslationOutcome,
             TranslationWorkFilter,
@@ -147,11 +147,17 @@ fn decode_item(
     let instructions = json::instructions(instructions, at.field("instructions"));
     let feedback = feedback::translated(feedback_config, at.field("feedback_config"));
     Some(AutomaticTranslation {
-        name: name.and_then(|name| field::translated_text(name, at.field("name"))),
-        title: title.and_then(|title| field::translated_text(title, at.field("title"))),
-        body: body.and_then(|body| field::body(body, at.field("body"))),
-        instructions,
-        feedback,
+        task: TaskTranslation {
+            name: name.and_then(|name| field::translated_text(name, at.field("name"))),
+            locked: false,
+        },
+        step: StepTranslation {
+            title: title.and_then(|title| field::translated_text(title, at.field("title"))),
+            body: body.and_then(|body| field::body(body, at.field("body"))),
+            instructions,
+            feedback,
+            locked: false,
+        },
         digest: read_digest(&source_digest),
         guid: guid?.0,
         language: language?,

@@ -170,7 +170,7 @@ impl Account {
     ) -> domain::Result<OwnedSemaphorePermit> {
         let limit = WorkMemory::of_current_call().limit();
         if bytes > limit {
-            let resource = SizedResource::Import;
+            let resource = SizedResource::Call;
             return Err(Error::TooLarge { resource, limit });
         }
         let kib = u32::try_from(bytes / 1024).unwrap_or(u32::MAX);

@@ -115,7 +115,7 @@ impl AddedStep {
             numbering: (numbering != parent.numbering).then_some(numbering),
         });
         changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
-        let claimed = ClaimedId::of_step(None, &step, external_id_field);
+        let claimed = ClaimedId::for_step(None, &step, external_id_field);
         changes.claimed_ids.extend(claimed);
         changes.put_step(None, step.clone(), place, context)?;
         Ok((changes, (step, placement)))
@@ -300,7 +300,7 @@ impl UpdateStep {
         }
         managed.unlink(&links.unlinked, &mut changes, context)?;
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
-        let claimed = ClaimedId::of_step(Some(&before), &after, EXTERNAL_ID);
+        let claimed = ClaimedId::for_step(Some(&before), &after, EXTERNAL_ID);
         changes.claimed_ids.extend(claimed);
         changes.put_step(Some(before), after.clone(), place, context)?;
         Ok((changes, after))

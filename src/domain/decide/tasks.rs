@@ -19,7 +19,7 @@ const EXTERNAL_ID: &str = "task.external_id";
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
     let mut changes = Changes::default();
-    let claimed = ClaimedId::of_task(None, &task, EXTERNAL_ID);
+    let claimed = ClaimedId::for_task(None, &task, EXTERNAL_ID);
     changes.claimed_ids.extend(claimed);
     changes.put_task(None, task.clone(), context)?;
     Ok((changes, task))
@@ -73,7 +73,7 @@ impl UpdateTask {
         let mut after = before.edited(fields.decode(Some(&before), None)?);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
-            let claimed = ClaimedId::of_task(Some(&before), &after, EXTERNAL_ID);
+            let claimed = ClaimedId::for_task(Some(&before), &after, EXTERNAL_ID);
             changes.claimed_ids.extend(claimed);
             changes.put_task(Some(before), after.clone(), context)?;
         }

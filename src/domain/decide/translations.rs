@@ -1,16 +1,16 @@
 //! Writing automatic translations. A locked translation is never changed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Debug};
 
 use uuid::Uuid;
 
 use crate::domain::{
     Error, Result,
-    changes::{Changes, TranslatedStep, TranslatedTask},
+    changes::Changes,
+    history::StepSource,
     ids::{StepId, TaskId},
-    nesting::{DepthLimit, limits_of_translation},
-    size::{StepSize, stored_count, task_translation_size},
-    task::LockedTask,
+    nesting::limits_of_translation,
+    size::{StepSize, task_translation_size},
     translation::{Language, MAX_LANGUAGES, StepTranslation, TaskTranslation},
     translation_work::{AutomaticTranslation, ResourceId, SourceDigest, TranslationOutcome},
     violation::{Path, Reason, Violations},
@@ -20,39 +20,97 @@ use super::WriteContext;
 
 const TRANSLATIONS: Path<'static> = Path::root("translations");
 
-#[derive(Debug, Default)]
-pub struct TranslationSnapshot {
-    pub tasks: BTreeMap<Uuid, TaskTranslationSnapshot>,
-    pub steps: BTreeMap<Uuid, StepTranslationSnapshot>,
+/// The texts of a task or step in one language.
+pub trait TranslatedTexts: Clone + Debug + PartialEq {
+    type Id: Copy + Debug;
+    /// The texts that they are translated from.
+    type Source: Clone + Debug + PartialEq;
+
+    fn resource(id: Self::Id) -> ResourceId;
+
+    fn digest(source: &Self::Source) -> SourceDigest;
+
+    fn is_locked(&self) -> bool;
+
+    fn size(&self, language: &Language) -> StepSize;
 }
 
-/// A task, and its stored translations in the languages to write.
-#[derive(Debug)]
-pub struct TaskTranslationSnapshot {
-    pub locked_task: LockedTask,
-    pub rows: BTreeMap<Language, StoredTranslation<TaskTranslation, String>>,
+impl TranslatedTexts for TaskTranslation {
+    type Id = TaskId;
+    /// The name of the task.
+    type Source = String;
+
+    fn resource(id: TaskId) -> ResourceId {
+        ResourceId::Task(id)
+    }
+
+    fn digest(name: &String) -> SourceDigest {
+        SourceDigest::for_task(name)
+    }
+
+    fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    fn size(&self, language: &Language) -> StepSize {
+        StepSize {
+            listed: task_translation_size(language, self),
+            bodies: 0,
+        }
+    }
 }
 
-/// A step without its bodies, and its stored translations in the languages to write.
+impl TranslatedTexts for StepTranslation {
+    type Id = StepId;
+    type Source = StepSource;
+
+    fn resource(id: StepId) -> ResourceId {
+        ResourceId::Step(id)
+    }
+
+    fn digest((title, content): &StepSource) -> SourceDigest {
+        SourceDigest::for_step(title, *content)
+    }
+
+    fn is_locked(&self) -> bool {
+        self.locked
+    }
+
+    fn size(&self, language: &Language) -> StepSize {
+        StepSize::for_translation(language, self)
+    }
+}
+
+/// A task, or a step without its bodies, and its stored translations in the languages to write. The write
+/// updates it.
 #[derive(Debug)]
-pub struct StepTranslationSnapshot {
+pub struct Translatable<T: TranslatedTexts> {
+    pub id: T::Id,
+    /// The task, or the task of the step.
     pub task: TaskId,
-    pub title: String,
-    pub content_digest: SourceDigest,
+    pub source: T::Source,
     pub size: StepSize,
+    /// How many languages it is translated into.
     pub languages: usize,
     pub version: i64,
-    /// Its translations, with the title and the digest of the other texts that each was
-    /// translated from.
-    pub rows: BTreeMap<Language, StoredTranslation<StepTranslation, (String, SourceDigest)>>,
+    pub stored: BTreeMap<Language, StoredTranslation<T>>,
+    /// What is written.
+    pub written: BTreeMap<Language, T>,
 }
 
 #[derive(Debug, PartialEq)]
-pub struct StoredTranslation<O, S> {
+pub struct StoredTranslation<T: TranslatedTexts> {
     /// The texts, without a body that is too large to compare.
-    pub translation: O,
+    pub translation: T,
+    /// The size of the body, in bytes.
     pub body_bytes: i64,
-    pub source: S,
+    pub source: T::Source,
+}
+
+#[derive(Debug, Default)]
+pub struct TranslationSnapshot {
+    pub tasks: BTreeMap<Uuid, Translatable<TaskTranslation>>,
+    pub steps: BTreeMap<Uuid, Translatable<StepTranslation>>,
 }
 
 pub fn write_translations(
@@ -60,27 +118,27 @@ pub fn write_translations(
     mut stored: TranslationSnapshot,
     context: &WriteContext,
 ) -> Result<(Changes, Vec<TranslationOutcome>)> {
-    let mut tasks = BTreeMap::new();
-    let mut steps = BTreeMap::new();
-    let mut depth_limits = Vec::new();
-    let mut outcomes = Vec::with_capacity(items.len());
     stored.check_texts(items)?;
+    let mut changes = Changes::default();
+    let mut outcomes = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let outcome = if let Some(task) = stored.tasks.get_mut(&item.guid) {
-            task.write(index, item, &mut tasks)?
+        let at = TRANSLATIONS.index(index);
+        outcomes.push(if let Some(task) = stored.tasks.get_mut(&item.guid) {
+            task.write(item, &item.task, &at)?
         } else if let Some(step) = stored.steps.get_mut(&item.guid) {
-            step.write(index, item, &mut steps, &mut depth_limits, context)?
+            let outcome = step.write(item, &item.step, &at)?;
+            if let TranslationOutcome::Written(_) = outcome {
+                step.size.check(context.max_message_bytes)?;
+                changes.limit_depth(step.task, limits_of_translation(&item.step, &at));
+            }
+            outcome
         } else {
             TranslationOutcome::NotFound
-        };
-        outcomes.push(outcome);
+        });
     }
-    let changes = Changes {
-        translated_tasks: tasks.into_values().collect(),
-        translated_steps: steps.into_values().collect(),
-        depth_limits,
-        ..Changes::default()
-    };
+    let (tasks, steps) = (stored.tasks.into_values(), stored.steps.into_values());
+    changes.translated_tasks = tasks.filter(|it| !it.written.is_empty()).collect();
+    changes.translated_steps = steps.filter(|it| !it.written.is_empty()).collect();
     Ok((changes, outcomes))
 }
 
@@ -105,127 +163,51 @@ impl TranslationSnapshot {
     }
 }
 
-impl TaskTranslationSnapshot {
+impl<T: TranslatedTexts> Translatable<T> {
     fn write(
         &mut self,
-        index: usize,
         item: &AutomaticTranslation,
-        written: &mut BTreeMap<Uuid, TranslatedTask>,
+        texts: &T,
+        at: &Path<'_>,
     ) -> Result<TranslationOutcome> {
-        let Self { locked_task, rows } = self;
-        let known = rows.get(&item.language);
-        if known.is_some_and(|row| row.translation.locked) {
+        let language = &item.language;
+        let known = self.stored.get(language);
+        if known.is_some_and(|known| known.translation.is_locked()) {
             return Ok(TranslationOutcome::Locked);
         }
-        if item.digest != Some(SourceDigest::of_task(locked_task.name.as_str())) {
+        if item.digest != Some(T::digest(&self.source)) {
             return Ok(TranslationOutcome::Stale);
         }
-        let outcome = TranslationOutcome::Written(ResourceId::Task(locked_task.guid));
-        let row = StoredTranslation {
-            translation: item.task_translation(),
-            body_bytes: 0,
-            source: locked_task.name.as_str().to_owned(),
+        let size = texts.size(language);
+        let new = StoredTranslation {
+            translation: texts.clone(),
+            body_bytes: size.bodies,
+            source: self.source.clone(),
         };
-        if known == Some(&row) {
+        let outcome = TranslationOutcome::Written(T::resource(self.id));
+        if known == Some(&new) {
             return Ok(outcome);
         }
-        let language = &item.language;
-        let size =
-            |row: &StoredTranslation<_, _>| task_translation_size(language, &row.translation);
-        let change = written.entry(item.guid).or_insert_with(|| TranslatedTask {
-            task: locked_task.guid,
-            name: locked_task.name.clone(),
-            by_language: Vec::new(),
-            languages: locked_task.languages,
-            size: locked_task.size,
-            version: locked_task.row_version.version + 1,
+        let former = known.map_or(StepSize::default(), |known| StepSize {
+            bodies: known.body_bytes,
+            ..known.translation.size(language)
         });
         if known.is_none() {
-            count_language(&mut change.languages, index)?;
+            if self.languages >= MAX_LANGUAGES {
+                let description = format!(
+                    "is one more than the {MAX_LANGUAGES} languages that a resource may have"
+                );
+                let at = at.field("language");
+                return Err(Error::invalid(&at, Reason::TooManyElements, description));
+            }
+            self.languages += 1;
         }
-        change.size += size(&row) - known.map_or(0, size);
-        put(&mut change.by_language, language, row.translation.clone());
-        rows.insert(language.clone(), row);
+        if self.written.is_empty() {
+            self.version += 1;
+        }
+        self.size = self.size.plus(size).minus(former);
+        self.written.insert(language.clone(), texts.clone());
+        self.stored.insert(language.clone(), new);
         Ok(outcome)
     }
-}
-
-impl StepTranslationSnapshot {
-    fn write(
-        &mut self,
-        index: usize,
-        item: &AutomaticTranslation,
-        written: &mut BTreeMap<Uuid, TranslatedStep>,
-        depth_limits: &mut Vec<(TaskId, DepthLimit)>,
-        context: &WriteContext,
-    ) -> Result<TranslationOutcome> {
-        let known = self.rows.get(&item.language);
-        if known.is_some_and(|row| row.translation.locked) {
-            return Ok(TranslationOutcome::Locked);
-        }
-        if item.digest != Some(SourceDigest::of_step(&self.title, self.content_digest)) {
-            return Ok(TranslationOutcome::Stale);
-        }
-        let step = StepId(item.guid);
-        let outcome = TranslationOutcome::Written(ResourceId::Step(step));
-        let translation = item.step_translation();
-        let row = StoredTranslation {
-            body_bytes: stored_count(
-                translation
-                    .body
-                    .as_ref()
-                    .map_or(0, |body| body.as_str().len()),
-            ),
-            translation,
-            source: (self.title.clone(), self.content_digest),
-        };
-        if known == Some(&row) {
-            return Ok(outcome);
-        }
-        let language = &item.language;
-        let size = |row: &StoredTranslation<StepTranslation, _>| StepSize {
-            bodies: row.body_bytes,
-            ..StepSize::of_translation(language, &row.translation)
-        };
-        let change = written.entry(item.guid).or_insert_with(|| TranslatedStep {
-            step,
-            task: self.task,
-            title: self.title.clone(),
-            content_digest: self.content_digest,
-            by_language: Vec::new(),
-            languages: self.languages,
-            size: self.size,
-            version: self.version + 1,
-        });
-        if known.is_none() {
-            count_language(&mut change.languages, index)?;
-        }
-        let limits = limits_of_translation(&row.translation, &TRANSLATIONS.index(index));
-        depth_limits.extend(limits.into_iter().map(|limit| (self.task, limit)));
-        let growth = size(&row).minus(known.map_or(StepSize::default(), size));
-        change.size = change.size.plus(growth);
-        change.size.check(context.max_message_bytes)?;
-        put(&mut change.by_language, language, row.translation.clone());
-        self.rows.insert(language.clone(), row);
-        Ok(outcome)
-    }
-}
-
-/// Adds a language's texts, or replaces those of an earlier item.
-fn put<O>(rows: &mut Vec<(Language, O)>, language: &Language, translation: O) {
-    rows.retain(|(known, _)| known != language);
-    rows.push((language.clone(), translation));
-}
-
-/// Counts one more language, or refuses it.
-fn count_language(languages: &mut usize, index: usize) -> Result<()> {
-    if *languages >= MAX_LANGUAGES {
-        return Err(Error::invalid(
-            &TRANSLATIONS.index(index).field("language"),
-            Reason::TooManyElements,
-            format!("is one more than the {MAX_LANGUAGES} languages that a resource may have"),
-        ));
-    }
-    *languages += 1;
-    Ok(())
 }

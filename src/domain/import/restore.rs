@@ -260,7 +260,7 @@ impl<'a> RevisionReader<'a> {
         if after.content.translations.is_empty() {
             return after;
         }
-        let source = |step: &Step| (step.title.clone(), SourceDigest::of_step_content(step));
+        let source = |step: &Step| (step.title.clone(), SourceDigest::for_step_content(step));
         let (own, stored_own) = (source(&after), before.map(source));
         for language in after.content.translations.keys() {
             let key = (former, language.clone());

@@ -169,7 +169,7 @@ impl<'a> StoredGuide<'a> {
         if before.is_none_or(|before| before.task.row_version != task.row_version) {
             let before = before.map(|before| before.task.clone());
             let field = external_id_at(origins.tasks.get(&guid));
-            let claimed = ClaimedId::of_task(before.as_ref(), &task, field);
+            let claimed = ClaimedId::for_task(before.as_ref(), &task, field);
             changes.claimed_ids.extend(claimed);
             changes.put_task(before, task, write)?;
         }

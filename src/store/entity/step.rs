@@ -28,7 +28,7 @@ pub struct Model {
     pub size: i64,
     /// [`StepSize::bodies`](crate::domain::size::StepSize::bodies).
     pub body_size: i64,
-    /// [`SourceDigest::of_content`](crate::domain::translation_work::SourceDigest::of_content).
+    /// [`SourceDigest::for_content`](crate::domain::translation_work::SourceDigest::for_content).
     pub rest_digest: Vec<u8>,
     /// The number of its translations.
     pub language_count: i64,

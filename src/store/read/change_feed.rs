@@ -208,7 +208,7 @@ fn entry_cursor(entry: &change::Model) -> FeedCursor {
 fn read_entry(entry: change::Model, is_last: bool) -> Result<FeedEntry, StoreError> {
     let resource = entry.step.unwrap_or(entry.task);
     let changed = Timestamp(entry.changed_ts);
-    let etag = |version| Etag::of_version(resource, version, changed);
+    let etag = |version| Etag::for_version(resource, version, changed);
     Ok(FeedEntry {
         cursor: entry_cursor(&entry),
         kind: ChangeKind::from_repr(entry.kind).ok_or(StoreError::Corrupt("kind"))?,

@@ -218,7 +218,7 @@ impl FoundTasks {
         // The last part is for the fixed size of rows, and for the analysis.
         let limit = max_message_bytes.min(memory.limit() / (MEMORY_PER_BYTE + 1));
         if self.bytes > limit {
-            let resource = SizedResource::AnalysedGuide;
+            let resource = SizedResource::AnalyzedGuide;
             return Err(Error::TooLarge { resource, limit });
         }
         let of_rows = (self.ids.len() + self.step_count) * MEMORY_PER_ROW;

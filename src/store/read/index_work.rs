@@ -161,7 +161,7 @@ async fn list_dirty<E: AccountEntity>(
             true => IndexWorkState::Changed,
             false => IndexWorkState::New,
         },
-        etag: Etag::of_version(guid, version, Timestamp(modified)).into_string(),
+        etag: Etag::for_version(guid, version, Timestamp(modified)).into_string(),
         listed,
     };
     Ok(rows.into_iter().map(work).collect())

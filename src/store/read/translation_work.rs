@@ -286,7 +286,7 @@ async fn read_sources(
         let (resource, (source, digest)) = if found.cursor.steps {
             (ResourceId::Step(StepId(guid)), sources.get(&guid)?.clone())
         } else {
-            let digest = SourceDigest::of_task(&found.title);
+            let digest = SourceDigest::for_task(&found.title);
             let source = SourceTexts::Task { name: found.title };
             (ResourceId::Task(TaskId(guid)), (source, digest))
         };
@@ -304,7 +304,7 @@ async fn read_sources(
 
 fn step_source(row: step::Model) -> Result<(Uuid, (SourceTexts, SourceDigest)), StoreError> {
     let rest = read_digest(row.rest_digest, "rest_digest")?;
-    let digest = SourceDigest::of_step(&row.title, rest);
+    let digest = SourceDigest::for_step(&row.title, rest);
     let source = SourceTexts::Step {
         title: row.title,
         body: valid(row.body.map(Body::parse).transpose(), "body")?,

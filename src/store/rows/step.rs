@@ -109,7 +109,7 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
 /// change.
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
-    let rest_digest = SourceDigest::of_step_content(&step).0.to_vec();
+    let rest_digest = SourceDigest::for_step_content(&step).0.to_vec();
     let (kind, mut content) = (step.kind, step.content);
     let (step_type, cost, subtask) = (kind.step_type(), kind.cost(), kind.subtask());
     if step.link.is_some() && step.link != subtask.map(|subtask| subtask.task) {

@@ -79,7 +79,6 @@ impl Batch<'_> {
             deleted_steps,
             moved,
             unlinked,
-            renamed: _,
             retitled,
             translated_tasks,
             translated_steps,

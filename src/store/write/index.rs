@@ -152,7 +152,7 @@ impl Acknowledge {
         let by_id = step::Column::Guid;
         let steps = tx.lock_by_ids(steps, by_id, by_id, ids.clone()).await?;
         for (guid, version, modified) in steps {
-            let etag = Etag::of_version(guid, version, Timestamp(modified)).into_string();
+            let etag = Etag::for_version(guid, version, Timestamp(modified)).into_string();
             stored.insert(guid, (Some(IndexKind::Step), etag));
         }
         for (guid, mark, _) in tx.lock_index_deletions(ids).await? {

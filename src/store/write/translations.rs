@@ -16,13 +16,11 @@ use crate::{
         Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{
-            StepTranslationSnapshot, StoredTranslation, TaskTranslationSnapshot,
-            TranslationSnapshot, write_translations,
-        },
-        ids::TaskId,
+        decide::{StoredTranslation, Translatable, TranslationSnapshot, write_translations},
+        ids::{StepId, TaskId},
         size::StepSize,
         task::LockedTask,
+        translation::{StepTranslation, TaskTranslation},
         translation_work::{AutomaticTranslation, TranslationOutcome},
     },
     store::{
@@ -117,13 +115,25 @@ impl WriteTranslations {
         &self,
         tx: &Tx<'_>,
         tasks: BTreeMap<TaskId, LockedTask>,
-    ) -> Result<BTreeMap<Uuid, TaskTranslationSnapshot>, StoreError> {
+    ) -> Result<BTreeMap<Uuid, Translatable<TaskTranslation>>, StoreError> {
         use task_translation::{Column, Entity};
-        let snapshot = |(guid, locked_task): (TaskId, LockedTask)| {
-            let rows = BTreeMap::new();
-            (guid.0, TaskTranslationSnapshot { locked_task, rows })
+        let translatable = |(id, task): (TaskId, LockedTask)| {
+            let task = Translatable {
+                id,
+                task: id,
+                source: task.name.into_string(),
+                size: StepSize {
+                    listed: task.size,
+                    bodies: 0,
+                },
+                languages: task.languages,
+                version: task.row_version.version,
+                stored: BTreeMap::new(),
+                written: BTreeMap::new(),
+            };
+            (id.0, task)
         };
-        let mut tasks: BTreeMap<_, _> = tasks.into_iter().map(snapshot).collect();
+        let mut tasks: BTreeMap<_, _> = tasks.into_iter().map(translatable).collect();
         if tasks.is_empty() {
             return Ok(tasks);
         }
@@ -138,7 +148,7 @@ impl WriteTranslations {
                 source,
             };
             if let Some(task) = tasks.get_mut(&guid) {
-                task.rows.insert(language, stored);
+                task.stored.insert(language, stored);
             }
         }
         Ok(tasks)
@@ -148,7 +158,7 @@ impl WriteTranslations {
         &self,
         tx: &Tx<'_>,
         steps: Vec<TranslatedStepRow>,
-    ) -> Result<BTreeMap<Uuid, StepTranslationSnapshot>, StoreError> {
+    ) -> Result<BTreeMap<Uuid, Translatable<StepTranslation>>, StoreError> {
         use step_translation::{Column, Entity};
         let steps = steps.into_iter().map(TranslatedStepRow::read);
         let mut steps: BTreeMap<_, _> = steps.collect::<Result<_, StoreError>>()?;
@@ -183,7 +193,7 @@ impl WriteTranslations {
                 source: (title, read_digest(rest, "translated_from_rest")?),
             };
             if let Some(step) = steps.get_mut(&guid) {
-                step.rows.insert(language, stored);
+                step.stored.insert(language, stored);
             }
         }
         Ok(steps)
@@ -191,18 +201,19 @@ impl WriteTranslations {
 }
 
 impl TranslatedStepRow {
-    fn read(self) -> Result<(Uuid, StepTranslationSnapshot), StoreError> {
-        let step = StepTranslationSnapshot {
+    fn read(self) -> Result<(Uuid, Translatable<StepTranslation>), StoreError> {
+        let step = Translatable {
+            id: StepId(self.guid),
             task: TaskId(self.task),
-            title: self.title,
-            content_digest: read_digest(self.rest_digest, "rest_digest")?,
+            source: (self.title, read_digest(self.rest_digest, "rest_digest")?),
             size: StepSize {
                 listed: self.size,
                 bodies: self.body_size,
             },
             languages: usize::try_from(self.language_count).unwrap_or_default(),
             version: self.version,
-            rows: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            written: BTreeMap::new(),
         };
         Ok((self.guid, step))
     }

@@ -6,12 +6,12 @@ use uuid::Uuid;
 use super::{Batch, Tx};
 use crate::{
     domain::{
-        changes::{TranslatedStep, TranslatedTask},
+        decide::Translatable,
         history::TranslatedFrom,
         size::stored_count,
         step::Step,
         task::Task,
-        translation::{Language, StepTranslation},
+        translation::{Language, StepTranslation, TaskTranslation},
         translation_work::SourceDigest,
     },
     store::{
@@ -89,7 +89,7 @@ impl Translations {
 
     /// The same for a step.
     pub fn add_step(&mut self, before: Option<&Step>, after: &Step, from: &TranslatedFrom) {
-        let digest = LazyCell::new(|| SourceDigest::of_step_content(after));
+        let digest = LazyCell::new(|| SourceDigest::for_step_content(after));
         self.steps.add(
             after.guid.0,
             before.map(|step| &step.content.translations),
@@ -114,23 +114,24 @@ impl Translations {
 
     pub fn add_automatic(
         &mut self,
-        tasks: &[TranslatedTask],
-        steps: &[TranslatedStep],
+        tasks: &[Translatable<TaskTranslation>],
+        steps: &[Translatable<StepTranslation>],
         tx: &Tx<'_>,
     ) {
         let account = &tx.context.account;
         for translated in tasks {
-            let (task, name) = (translated.task, translated.name.as_str());
-            let rows = translated.by_language.iter();
+            let (task, name) = (translated.id, &translated.source);
+            let rows = translated.written.iter();
             self.tasks.texts.extend(rows.map(|(language, translation)| {
                 task_translation_row(account, task, language, translation, name)
             }));
         }
         for translated in steps {
-            let source = (translated.title.as_str(), translated.content_digest);
-            let rows = translated.by_language.iter();
+            let (title, content) = &translated.source;
+            let source = (title.as_str(), *content);
+            let rows = translated.written.iter();
             self.steps.texts.extend(rows.map(|(language, translation)| {
-                step_translation_row(account, translated.step, language, translation, source)
+                step_translation_row(account, translated.id, language, translation, source)
             }));
         }
     }
@@ -159,13 +160,17 @@ impl Batch<'_> {
     }
 
     /// Writes the sizes and versions of tasks and steps with automatic translations.
-    pub fn resize_translated(&mut self, tasks: &[TranslatedTask], steps: &[TranslatedStep]) {
+    pub fn resize_translated(
+        &mut self,
+        tasks: &[Translatable<TaskTranslation>],
+        steps: &[Translatable<StepTranslation>],
+    ) {
         let now = self.tx.context.now.0;
         let tasks = tasks.iter().map(|translated| {
             let row = task::Model {
                 account_id: self.tx.context.account.as_str().to_owned(),
-                guid: translated.task.0,
-                size: translated.size,
+                guid: translated.id.0,
+                size: translated.size.listed,
                 language_count: stored_count(translated.languages),
                 version: translated.version,
                 dirty_record: true,
@@ -183,7 +188,7 @@ impl Batch<'_> {
                 version: translated.version,
                 dirty_record: true,
                 modified_ts: now,
-                ..self.existing_step(translated.step)
+                ..self.existing_step(translated.id)
             };
             row.into_active_model()
         });
