@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{
     decide::{Translatable, WriteContext},
     error::Result,
-    external_id::ClaimedId,
+    external_id::{ClaimedBy, ClaimedId, ExternalId, new_id},
     history::{HistoryChange, HistoryEdit, TranslatedFrom},
     ids::{StepId, TaskId},
     nesting::DepthLimit,
@@ -160,6 +160,14 @@ impl Changes {
         mut after: Task,
         context: &WriteContext,
     ) -> Result<()> {
+        let former = before.as_ref().map(|task| &task.content.external_id);
+        let claimed = ClaimedBy::Task(after.guid);
+        self.claim_id(
+            former,
+            &after.content.external_id,
+            claimed,
+            "task.external_id",
+        );
         let change = match before {
             None => {
                 size::check_task(&after, context.max_message_bytes)?;
@@ -198,12 +206,37 @@ impl Changes {
             }
         }
         StepSize::of(&after).check(context.max_message_bytes)?;
+        let former = before.as_ref().map(|step| &step.content.external_id);
+        let claimed = ClaimedBy::StepOf(after.task);
+        self.claim_id(
+            former,
+            &after.content.external_id,
+            claimed,
+            "step.external_id",
+        );
         self.steps.push(StepChange {
             before: before.map(Box::new),
             after,
             place,
         });
         Ok(())
+    }
+
+    fn claim_id(
+        &mut self,
+        before: Option<&Option<ExternalId>>,
+        after: &Option<ExternalId>,
+        owner: ClaimedBy,
+        field: &'static str,
+    ) {
+        let before = before.and_then(Option::as_ref);
+        if let Some(id) = new_id(before, after.as_ref()) {
+            self.claimed_ids.push(ClaimedId {
+                id: id.clone(),
+                owner,
+                field: field.into(),
+            });
+        }
     }
 
     /// The tasks whose name changes, and with it the title of subtask steps that refer to them.

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use super::{
     ids::TaskId,
-    step::Step,
-    task::Task,
     text::{TextError, check},
     translation_work::ResourceId,
 };
@@ -41,48 +39,20 @@ impl ExternalId {
     }
 }
 
-/// An external id that a write assigns to a task or step. No other may have it.
+/// An external id that a write assigns to a task or step. No other task of the account, or step of the
+/// task, may have it.
 #[derive(Clone, Debug)]
 pub struct ClaimedId {
     pub id: ExternalId,
-    /// The task of the step that gets it, whose other steps must not have it. `None` if a task gets
-    /// it, so that no other task of the account may have it.
-    pub within: Option<TaskId>,
+    pub owner: ClaimedBy,
+    /// The path of the request's field that has it.
     pub field: Cow<'static, str>,
 }
 
-impl ClaimedId {
-    pub fn for_task(
-        before: Option<&Task>,
-        after: &Task,
-        field: impl Into<Cow<'static, str>>,
-    ) -> Option<Self> {
-        let former = before.and_then(|task| task.content.external_id.as_ref());
-        Self::of(former, after.content.external_id.as_ref(), None, field)
-    }
-
-    pub fn for_step(
-        before: Option<&Step>,
-        after: &Step,
-        field: impl Into<Cow<'static, str>>,
-    ) -> Option<Self> {
-        let former = before.and_then(|step| step.content.external_id.as_ref());
-        let within = Some(after.task);
-        Self::of(former, after.content.external_id.as_ref(), within, field)
-    }
-
-    fn of(
-        before: Option<&ExternalId>,
-        after: Option<&ExternalId>,
-        within: Option<TaskId>,
-        field: impl Into<Cow<'static, str>>,
-    ) -> Option<Self> {
-        new_id(before, after).map(|id| Self {
-            id: id.clone(),
-            within,
-            field: field.into(),
-        })
-    }
+#[derive(Clone, Copy, Debug)]
+pub enum ClaimedBy {
+    Task(TaskId),
+    StepOf(TaskId),
 }
 
 /// The id after a write, if it is another one than before.

@@ -51,14 +51,14 @@ pub fn check(text: &str, max: usize) -> Result<(), TextError> {
     Ok(())
 }
 
-/// A text of 1 to `MAX` code points that are not all white space.
+/// A text of at most `MAX` code points. If it is required, they are not all white space.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String")]
-pub struct NonBlankText<const MAX: usize>(String);
+pub struct Text<const MAX: usize, const REQUIRED: bool>(String);
 
-impl<const MAX: usize> NonBlankText<MAX> {
+impl<const MAX: usize, const REQUIRED: bool> Text<MAX, REQUIRED> {
     pub fn parse(text: String) -> Result<Self, TextError> {
-        if text.trim().is_empty() {
+        if REQUIRED && text.trim().is_empty() {
             return Err(TextError::Missing);
         }
         check(&text, MAX)?;
@@ -74,30 +74,31 @@ impl<const MAX: usize> NonBlankText<MAX> {
     }
 }
 
-/// A text of at most `MAX` code points, which may be empty.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct BoundedText<const MAX: usize>(String);
+impl<const MAX: usize, const REQUIRED: bool> TryFrom<String> for Text<MAX, REQUIRED> {
+    type Error = TextError;
 
-impl<const MAX: usize> BoundedText<MAX> {
-    pub fn parse(text: String) -> Result<Self, TextError> {
-        check(&text, MAX)?;
-        Ok(Self(text))
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub fn into_string(self) -> String {
-        self.0
+    fn try_from(text: String) -> Result<Self, TextError> {
+        Self::parse(text)
     }
 }
 
+impl<const MAX: usize> Default for Text<MAX, false> {
+    fn default() -> Self {
+        Self(String::new())
+    }
+}
+
+pub type NonBlankText<const MAX: usize> = Text<MAX, true>;
+pub type BoundedText<const MAX: usize> = Text<MAX, false>;
+pub type Name = NonBlankText<MAX_NAME_CHARS>;
+pub type Title = NonBlankText<MAX_TITLE_CHARS>;
+pub type Label = NonBlankText<MAX_LABEL_CHARS>;
+/// A path, tag or part, which may be empty.
+pub type Tag = BoundedText<MAX_LABEL_CHARS>;
+
 /// The body of a step: at most [`MAX_BODY_CHARS`] code points, which may be empty. Clones share
 /// the text, as it can have megabytes and steps are cloned for every update.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Body(Arc<String>);
 
 impl Body {
@@ -114,33 +115,3 @@ impl Body {
         Arc::unwrap_or_clone(self.0)
     }
 }
-
-impl<const MAX: usize> TryFrom<String> for NonBlankText<MAX> {
-    type Error = TextError;
-
-    fn try_from(text: String) -> Result<Self, TextError> {
-        Self::parse(text)
-    }
-}
-
-impl<const MAX: usize> TryFrom<String> for BoundedText<MAX> {
-    type Error = TextError;
-
-    fn try_from(text: String) -> Result<Self, TextError> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for Body {
-    type Error = TextError;
-
-    fn try_from(text: String) -> Result<Self, TextError> {
-        Self::parse(text)
-    }
-}
-
-pub type Name = NonBlankText<MAX_NAME_CHARS>;
-pub type Title = NonBlankText<MAX_TITLE_CHARS>;
-pub type Label = NonBlankText<MAX_LABEL_CHARS>;
-/// A path, tag or part, which may be empty.
-pub type Tag = BoundedText<MAX_LABEL_CHARS>;

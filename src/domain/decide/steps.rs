@@ -4,7 +4,6 @@ use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, KeptStep, StepDeletion, StepListChange},
     etag::ExpectedEtag,
-    external_id::ClaimedId,
     history::TranslatedFrom,
     ids::{StepId, TaskId},
     nesting::limits_of_step,
@@ -20,7 +19,6 @@ use crate::domain::{
 use super::{SentFields, WriteContext, tasks::violations_or};
 
 const STEP: Path<'static> = Path::root("step");
-const EXTERNAL_ID: &str = "step.external_id";
 
 #[derive(Clone, Debug)]
 pub struct CreateStep {
@@ -66,7 +64,7 @@ impl CreateStep {
             parent,
             insertion,
         };
-        added.into_changes(&STEP.field("task"), EXTERNAL_ID, context)
+        added.into_changes(&STEP.field("task"), "step.external_id", context)
     }
 }
 
@@ -115,9 +113,10 @@ impl AddedStep {
             numbering: (numbering != parent.numbering).then_some(numbering),
         });
         changes.limit_depth(step.task, limits_of_step(&step.content, &STEP));
-        let claimed = ClaimedId::for_step(None, &step, external_id_field);
-        changes.claimed_ids.extend(claimed);
         changes.put_step(None, step.clone(), place, context)?;
+        for claimed in &mut changes.claimed_ids {
+            claimed.field = external_id_field.into();
+        }
         Ok((changes, (step, placement)))
     }
 }
@@ -300,8 +299,6 @@ impl UpdateStep {
         }
         managed.unlink(&links.unlinked, &mut changes, context)?;
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
-        let claimed = ClaimedId::for_step(Some(&before), &after, EXTERNAL_ID);
-        changes.claimed_ids.extend(claimed);
         changes.put_step(Some(before), after.clone(), place, context)?;
         Ok((changes, after))
     }

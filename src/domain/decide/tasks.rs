@@ -4,7 +4,6 @@ use crate::domain::{
     Error, Precondition, Result,
     changes::{Changes, TaskChange},
     etag::{ExpectedEtag, GuideEtag},
-    external_id::ClaimedId,
     history::{HistoryEdit, HistoryState, KeptGuide, RevisionCause},
     ids::{StepId, TaskId},
     task::{LockedTask, NewTask, Published, Task},
@@ -14,13 +13,9 @@ use crate::domain::{
 
 use super::{SentFields, WriteContext};
 
-const EXTERNAL_ID: &str = "task.external_id";
-
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
     let mut changes = Changes::default();
-    let claimed = ClaimedId::for_task(None, &task, EXTERNAL_ID);
-    changes.claimed_ids.extend(claimed);
     changes.put_task(None, task.clone(), context)?;
     Ok((changes, task))
 }
@@ -73,8 +68,6 @@ impl UpdateTask {
         let mut after = before.edited(fields.decode(Some(&before), None)?);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
-            let claimed = ClaimedId::for_task(Some(&before), &after, EXTERNAL_ID);
-            changes.claimed_ids.extend(claimed);
             changes.put_task(Some(before), after.clone(), context)?;
         }
         if let Some((guide, history)) = guide {

@@ -7,7 +7,7 @@ use crate::domain::{
     changes::{Changes, StepDeletion},
     decide::WriteContext,
     etag::GuideEtag,
-    external_id::{ClaimedId, ExternalId, TakenId},
+    external_id::{ClaimedBy, ExternalId, TakenId},
     ids::{StepId, TaskId},
     nesting::DepthLimit,
     order::arrange,
@@ -63,7 +63,17 @@ impl WantedGuide<'_> {
         if context.existing.is_some_and(|it| it.task.managed.is_some()) {
             changes.limit_depth(task.guid, depth_limits);
         }
-        stored.put(tree, &origins, &mut changes, context.write)?;
+        stored.put(tree, &mut changes, context.write)?;
+        changes
+            .claimed_ids
+            .retain_mut(|claimed| match claimed.owner {
+                ClaimedBy::Task(task) => {
+                    claimed.field = external_id_at(origins.tasks.get(&task)).into();
+                    true
+                }
+                // `check_external_ids` has compared them.
+                ClaimedBy::StepOf(_) => false,
+            });
         let imported = Imported {
             outcome: match (context.existing, changes.is_empty()) {
                 (None, _) => ImportOutcome::Created,
@@ -151,13 +161,7 @@ impl<'a> StoredGuide<'a> {
 
     /// Adds what differs in a completed tree. Steps that it no longer has are deleted, and tasks that it
     /// no longer manages become unmanaged.
-    fn put(
-        &self,
-        tree: TaskTree,
-        origins: &Origins,
-        changes: &mut Changes,
-        write: &WriteContext,
-    ) -> Result<()> {
+    fn put(&self, tree: TaskTree, changes: &mut Changes, write: &WriteContext) -> Result<()> {
         let TaskTree {
             task,
             steps,
@@ -168,9 +172,6 @@ impl<'a> StoredGuide<'a> {
         let before = self.tasks.get(&guid);
         if before.is_none_or(|before| before.task.row_version != task.row_version) {
             let before = before.map(|before| before.task.clone());
-            let field = external_id_at(origins.tasks.get(&guid));
-            let claimed = ClaimedId::for_task(before.as_ref(), &task, field);
-            changes.claimed_ids.extend(claimed);
             changes.put_task(before, task, write)?;
         }
         for step in before.into_iter().flat_map(|before| &before.steps) {
@@ -197,7 +198,7 @@ impl<'a> StoredGuide<'a> {
             }
         }
         for tree in managed.into_values() {
-            self.put(tree, origins, changes, write)?;
+            self.put(tree, changes, write)?;
         }
         Ok(())
     }

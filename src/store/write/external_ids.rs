@@ -13,7 +13,7 @@ use crate::{
     domain::{
         Error,
         changes::{Changes, StepChange},
-        external_id::{ClaimedId, ExternalId, TakenId, new_id},
+        external_id::{ClaimedBy, ClaimedId, ExternalId, TakenId, new_id},
         ids::{StepId, TaskId},
         translation_work::ResourceId,
     },
@@ -46,10 +46,12 @@ impl Tx<'_> {
     /// Fails if another task or step has an id that the write assigns. The import planner has already
     /// compared the ids of new steps with each other.
     pub async fn check_claimed_ids(&self, changes: &Changes) -> Result<(), StoreError> {
-        for ClaimedId { within, id, field } in &changes.claimed_ids {
-            let owner = match within {
-                None => self.find_task(id).await?.map(ResourceId::Task),
-                Some(task) => self.find_step_of(*task, id).await?.map(ResourceId::Step),
+        for ClaimedId { id, owner, field } in &changes.claimed_ids {
+            let owner = match owner {
+                ClaimedBy::Task(_) => self.find_task(id).await?.map(ResourceId::Task),
+                ClaimedBy::StepOf(task) => {
+                    self.find_step_of(*task, id).await?.map(ResourceId::Step)
+                }
             };
             if let Some(owner) = owner {
                 let field = field.clone();
