@@ -63,11 +63,9 @@ pub struct FeedCursor {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedStart {
-    /// Behind a cursor.
     After(FeedCursor),
     /// Behind everything that is committed.
     Now,
-    /// At the oldest entry.
     Oldest,
 }
 
@@ -174,7 +172,7 @@ impl From<&Changes> for NewEntries {
                 ..NewEntry::for_step(kind, after.task, after.guid, version)
             });
         }
-        for StepDeletion { step, task } in &changes.deleted_steps {
+        for StepDeletion { step, task, .. } in &changes.deleted_steps {
             steps.push(NewEntry::for_step(
                 ChangeKind::StepDeleted,
                 *task,
@@ -245,7 +243,6 @@ fn followers(changes: &Changes) -> BTreeMap<&'static str, Vec<StepId>> {
     followers
 }
 
-/// The created and deleted steps.
 fn steps_with_entries(changes: &Changes) -> HashSet<StepId> {
     let deleted = changes.deleted_steps.iter().map(|deleted| deleted.step);
     let created = changes.steps.iter().filter(|step| step.before.is_none());

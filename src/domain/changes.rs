@@ -37,7 +37,6 @@ pub struct Changes {
     /// The subtask steps of which only the title changes, with a task's name. The store
     /// locks them and adds them after the decision.
     pub retitled: Vec<StepId>,
-    /// Automatic translations.
     pub translated_tasks: Vec<Translatable<TaskTranslation>>,
     pub translated_steps: Vec<Translatable<StepTranslation>>,
     /// What the translations of changed tasks and steps were made from, if it is not the text of
@@ -120,7 +119,6 @@ pub struct KeptStep {
 }
 
 impl StepDeletion {
-    /// The deletion of a step that was read.
     pub fn of(step: &Step) -> Self {
         Self {
             step: step.guid,
@@ -140,14 +138,12 @@ pub struct StepListChange {
 }
 
 impl Changes {
-    /// Adds the changes of a task's history, if there are any.
     pub fn edit_history(&mut self, task: TaskId, edits: Vec<HistoryEdit>) {
         if !edits.is_empty() {
             self.history = Some(HistoryChange { task, edits });
         }
     }
 
-    /// Requires that the depth of a stored task is within all of these limits.
     pub fn limit_depth(&mut self, task: TaskId, limits: Vec<DepthLimit>) {
         let limits = limits.into_iter().map(|limit| (task, limit));
         self.depth_limits.extend(limits);

@@ -35,10 +35,8 @@ pub enum Error {
     ExternalIdTaken(TakenId),
     #[error("the state of the resource forbids it")]
     Precondition(Precondition),
-    /// The resource has another etag than the one that the caller sent.
     #[error("the resource has changed")]
     EtagMismatch(ResourceId),
-    /// The guide of the task has another etag than the one that the caller sent.
     #[error("the guide has changed")]
     GuideEtagMismatch(TaskId),
     /// The caller sent an etag of the guide of a task that was deleted.
@@ -65,7 +63,6 @@ pub enum Error {
     Internal(String),
 }
 
-/// Why a write that was tried several times was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contention {
     Changed,
@@ -84,15 +81,11 @@ pub struct Missing<Id> {
 /// What is limited by the largest message, or by the memory of all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizedResource {
-    /// A task with its list of steps.
     Task,
-    /// A step with its translations.
     Step,
-    /// A task with everything below it.
     Guide,
     /// What an analysis reads of a guide: all texts except bodies.
     AnalyzedGuide,
-    /// What a call reads and writes.
     Call,
 }
 
@@ -120,9 +113,7 @@ pub enum Outage {
     Locked,
     /// It is a standby, or set to read-only.
     ReadOnly,
-    /// It has no space left.
     Full,
-    /// Its disk has errors.
     Disk,
     /// The connection was lost at COMMIT, so the write may or may not be committed.
     OutcomeUnknown,
@@ -130,11 +121,9 @@ pub enum Outage {
     StatementTimeout,
 }
 
-/// The state of a resource that forbids a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
     LinkedImportOnly {
-        /// The paths of the requested links.
         paths: Vec<String>,
         /// Whether they are new values of a question that is linked already.
         new_values: bool,
@@ -142,7 +131,6 @@ pub enum Precondition {
     TaskHasSteps {
         task: TaskId,
     },
-    /// Subtask steps of other tasks refer to the task.
     TaskReferenced {
         task: TaskId,
         /// The first of the steps, at most [`Precondition::MAX_LISTED_STEPS`].
@@ -199,19 +187,16 @@ impl From<Precondition> for Error {
 }
 
 impl Error {
-    /// The account has no task with the id in this field of the request.
     pub fn task_not_found(id: TaskId, field: impl Into<Cow<'static, str>>) -> Self {
         let field = field.into();
         Self::TaskNotFound(Missing { id, field })
     }
 
-    /// The account has no step with the id in this field of the request.
     pub fn step_not_found(id: StepId, field: impl Into<Cow<'static, str>>) -> Self {
         let field = field.into();
         Self::StepNotFound(Missing { id, field })
     }
 
-    /// The account has no role with the id in this field of the request.
     pub fn role_not_found(id: RoleId, field: impl Into<Cow<'static, str>>) -> Self {
         let field = field.into();
         Self::RoleNotFound(Missing { id, field })

@@ -45,7 +45,6 @@ impl ExternalId {
 pub struct ClaimedId {
     pub id: ExternalId,
     pub owner: ClaimedBy,
-    /// The path of the request's field that has it.
     pub field: Cow<'static, str>,
 }
 

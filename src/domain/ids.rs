@@ -11,7 +11,6 @@ use uuid::Uuid;
 pub struct AccountId(String);
 
 impl AccountId {
-    /// The longest account id, in characters.
     pub const MAX: usize = 64;
     /// Stands for the server itself; no caller has it.
     pub const NONE: Self = Self(String::new());
@@ -56,7 +55,6 @@ macro_rules! guid {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// Parses a hyphenated UUID of either case.
             pub fn parse(text: &str) -> Option<Self> {
                 parse_guid(text).map(Self)
             }

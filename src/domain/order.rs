@@ -60,7 +60,6 @@ impl Numbering {
         (places, numbering)
     }
 
-    /// The numbering after a place is used.
     fn with(self, place: Place) -> Self {
         Self {
             last_position: self.last_position.max(place.0),
@@ -91,9 +90,7 @@ pub struct Insertion {
     /// How the place relates to the requested one.
     pub placement: Placement,
     pub place: Place,
-    /// The numbering of the task after the insertion.
     pub numbering: Numbering,
-    /// Other steps that get a new place.
     pub moved: Vec<(StepId, Place)>,
 }
 

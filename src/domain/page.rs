@@ -9,7 +9,6 @@ pub const PAGE_BYTES: usize = 3 * 1024 * 1024;
 pub struct PageSize(u32);
 
 impl PageSize {
-    /// The size if 0 is requested.
     pub const DEFAULT: u32 = 50;
     /// The largest size; more is reduced to it.
     pub const MAX: u32 = 500;

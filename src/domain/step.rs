@@ -38,7 +38,6 @@ impl StepType {
         self as i32
     }
 
-    /// Whether steps of this type may have a cost.
     pub fn has_cost(self) -> bool {
         match self {
             Self::Solution | Self::Idp => true,
@@ -301,11 +300,7 @@ impl Step {
                 .iter_mut()
                 .for_each(|value| value.link = None);
         }
-        let next = self.row_version.next(context.now);
-        self.row_version = RowVersion {
-            version: next.version.max(context.now.0),
-            ..next
-        };
+        self.row_version = RowVersion::after_deletion(self.row_version.created, context);
         self
     }
 
@@ -322,7 +317,6 @@ impl Step {
         Etag::of(self.guid.0, &self.row_version)
     }
 
-    /// The tasks that its question manages.
     pub fn managed_tasks(&self) -> Vec<TaskId> {
         let feedback = self.kind.feedback().into_iter();
         feedback.flat_map(Feedback::linked_tasks).collect()

@@ -97,7 +97,6 @@ pub struct TaskFilter {
     pub published: Option<Published>,
     /// Only tasks that this access level may see.
     pub role: Option<AccessLevel>,
-    /// Only managed tasks, or only unmanaged ones.
     pub managed: Option<bool>,
     pub external_id: Option<ExternalId>,
     pub name: Option<Name>,
@@ -149,7 +148,6 @@ pub struct ManagedBy {
     pub idx: i32,
 }
 
-/// The state of a task in the external index.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IndexState {
     pub indexed: bool,
@@ -165,7 +163,6 @@ pub struct Task {
     pub name: Name,
     pub product: ProductId,
     pub content: TaskContent,
-    /// The value that manages it, if it is managed.
     pub managed: Option<ManagedBy>,
     pub steps: Vec<StepId>,
     pub numbering: Numbering,
@@ -180,7 +177,6 @@ pub struct LockedTask {
     pub guid: TaskId,
     pub name: Name,
     pub product: ProductId,
-    /// Whether an observation manages it.
     pub managed: bool,
     pub step_count: i64,
     pub numbering: Numbering,
@@ -255,7 +251,6 @@ impl LockedTask {
 }
 
 impl Task {
-    /// The task with the fields of an update.
     pub fn edited(&self, new: NewTask) -> Self {
         let NewTask {
             name,

@@ -13,12 +13,10 @@ pub const MAX_BODY_CHARS: usize = 16_000_000;
 pub const MAX_LABEL_CHARS: usize = 1_000;
 pub const MAX_LIST_ITEMS: usize = 1_000;
 
-/// Why a text is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     #[error("is required")]
     Missing,
-    /// More code points than this.
     #[error("has more than {0} code points")]
     TooLong(usize),
     #[error("contains U+0000")]

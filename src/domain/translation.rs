@@ -83,7 +83,6 @@ pub struct StepTranslation {
     pub title: Option<Title>,
     #[serde(skip)]
     pub body: Option<Body>,
-    /// The instructions; empty if not translated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
     /// The question, if translated; never linked.

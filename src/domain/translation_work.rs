@@ -44,7 +44,6 @@ impl SourceDigest {
         ])
     }
 
-    /// The digest of the texts of a step without its title.
     pub fn for_step_content(step: &Step) -> Self {
         Self::for_content(&step.content, step.kind.feedback())
     }
@@ -141,7 +140,6 @@ pub struct TranslationWorkPage {
 
 #[derive(Clone, Debug)]
 pub struct AutomaticTranslation {
-    /// The task or step.
     pub guid: Uuid,
     pub language: Language,
     /// The texts, if it is of a task.
@@ -162,15 +160,12 @@ impl AutomaticTranslation {
     }
 }
 
-/// The result of writing an automatic translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslationOutcome {
-    /// It is written, and not locked.
     Written(ResourceId),
     /// It is not written, as the stored translation is locked.
     Locked,
     /// It is not written, as the source has changed.
     Stale,
-    /// The account has no such task or step.
     NotFound,
 }

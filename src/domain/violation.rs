@@ -18,7 +18,6 @@ pub enum Reason {
     NestingTooDeep,
     /// An update mask names a field that the message does not have.
     MaskPathUnknown,
-    /// A dependency shorthand that cannot be parsed.
     ShorthandInvalid,
     /// Both a shorthand and dependencies, and they differ.
     ShorthandConflict,
@@ -165,7 +164,6 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// How many violations an error lists at most.
     pub const MAX_VIOLATIONS: usize = 50;
 
     pub fn new() -> Self {
@@ -197,7 +195,6 @@ impl Violations {
         self.total == 0
     }
 
-    /// Fails with the violations unless there are none.
     pub fn into_result(self) -> Result<(), Self> {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }

@@ -27,7 +27,6 @@ pub struct CreateStep {
     pub prevstep: Option<StepId>,
 }
 
-/// What the creation of a step reads.
 #[derive(Debug)]
 pub struct NewStepSnapshot {
     pub parent: LockedTask,
@@ -184,7 +183,6 @@ impl RestoreStep {
     }
 }
 
-/// A step, and what an update of it may change.
 #[derive(Debug)]
 pub struct StepSnapshot {
     pub step: Step,
@@ -346,7 +344,6 @@ impl DeleteStep {
     }
 }
 
-/// The error of a question that is linked outside of an import.
 pub fn linked_import_only() -> Error {
     let question = STEP.field("feedback_config");
     let question = question.index(0);

@@ -29,7 +29,6 @@ pub struct UpdateTask {
     pub fields: Box<dyn SentFields<Task, NewTask>>,
 }
 
-/// What an update of a task reads.
 #[derive(Debug)]
 pub struct TaskToUpdate {
     pub task: Option<Task>,
@@ -98,7 +97,6 @@ pub struct DeleteTask {
     pub purge_history: bool,
 }
 
-/// What the deletion of a task reads.
 #[derive(Debug)]
 pub struct TaskToDelete {
     pub task: LockedTask,
@@ -115,7 +113,6 @@ pub struct TaskToDelete {
 }
 
 impl DeleteTask {
-    /// Fails if the task must not be deleted.
     pub fn check(&self, stored: &TaskToDelete) -> Result<()> {
         let guid = self.guid;
         self.expected

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{
     Error, Precondition, Result,
+    decide::TranslatedTexts,
     ids::{ProductId, StepId, TaskId},
     nesting::DepthLimit,
     step::{ReferencedTask, Step, check_subtask_product},
@@ -187,7 +188,7 @@ impl<'a> Planner<'a> {
             let path = document.map_or(value_path, |document| &document.task.path);
             let translations = &mut task.content.translations;
             let stored = &before.content.translations;
-            self.keep_locked(stored, translations, |it| it.locked, path);
+            self.keep_locked(stored, translations, path);
         }
         let guid = document.and_then(|document| document.task.guid);
         self.task_ids.extend(guid.map(|guid| (guid, task.guid)));
@@ -232,17 +233,16 @@ impl<'a> Planner<'a> {
 
     /// Restores the locked translations of a task or step, if the import keeps them. Lists those that it
     /// would have changed.
-    fn keep_locked<T: Clone + PartialEq>(
+    fn keep_locked<T: TranslatedTexts>(
         &mut self,
         stored: &BTreeMap<Language, T>,
         after: &mut BTreeMap<Language, T>,
-        is_locked: fn(&T) -> bool,
         path: &str,
     ) {
         if !self.absent.keeps_locked {
             return;
         }
-        for (language, translation) in stored.iter().filter(|(_, it)| is_locked(it)) {
+        for (language, translation) in stored.iter().filter(|(_, it)| it.is_locked()) {
             if after.get(language) != Some(translation) {
                 after.insert(language.clone(), translation.clone());
                 self.ignore(path, &format!("translations.{language}"));

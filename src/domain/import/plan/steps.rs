@@ -156,7 +156,7 @@ impl<'a> Planner<'a> {
                 let (mut step, _) = before.edited(new, edits_question);
                 let translations = &mut step.content.translations;
                 let stored = &before.content.translations;
-                self.keep_locked(stored, translations, |it| it.locked, path);
+                self.keep_locked(stored, translations, path);
                 step
             }
             None => {

@@ -180,7 +180,7 @@ impl<'a> Planner<'a> {
         let translations = replace(&mut listed.step.content, sent.content).translations;
         let path = listed.document.map_or("", |document| &document.path);
         let after = &mut listed.step.content.translations;
-        self.keep_locked(&translations, after, |it| it.locked, path);
+        self.keep_locked(&translations, after, path);
         let question = sent.kind.into_feedback();
         if question.is_some() || self.absent.resets_question {
             listed.step.kind.set_feedback(question);
@@ -198,7 +198,7 @@ impl<'a> Planner<'a> {
                     let translations = &mut step.content.translations;
                     let path = &managed.value_path;
                     let stored = &stored.content.translations;
-                    self.keep_locked(stored, translations, |it| it.locked, path);
+                    self.keep_locked(stored, translations, path);
                 }
                 step
             }
