@@ -30,9 +30,13 @@ pub trait SentFields<Stored, New>: Debug + Send + Sync {
     /// that an update sets for a subtask step.
     fn decode(&self, stored: Option<&Stored>, target: Option<&ReferencedTask>) -> Result<New>;
 
-    /// Sent fields whose value was not applied.
-    fn ignored(&self, after: &Stored) -> Vec<&'static str>;
+    /// Sent fields whose value is not applied. `stored` is what is stored before an update, or after the
+    /// import of a document.
+    fn ignored(&self, stored: &Stored) -> Vec<&'static str>;
 }
+
+/// An updated task or step, and the sent fields whose values were not applied.
+pub type Updated<T> = (T, Vec<&'static str>);
 
 /// What a decision needs beside the stored rows and the request.
 #[derive(Clone, Debug)]

@@ -427,9 +427,16 @@ fn with_resource(
 
 /// Another task or step has an external id.
 fn external_id_taken(TakenId { owner, field }: &TakenId) -> Status {
+    let is_import = field.starts_with("document");
+    let match_ids = if is_import {
+        ". To change what has the id, set `match_external_ids`"
+    } else {
+        ""
+    };
     let (kind, id) = kind_and_id(*owner);
     let description = format!(
-        "{} {id} has this external id, which is unique: change or clear it there, or use another one",
+        "{} {id} has this external id, which is unique: change or clear it there, or use another \
+         one{match_ids}",
         kind.to_lowercase()
     );
     let violation = Violation {

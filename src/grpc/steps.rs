@@ -112,9 +112,9 @@ impl StepService for Services {
         let update = decode::all(|violations| {
             sent_fields::updated_step(request.step, request.update_mask, violations, &mut ignored)
         })?;
-        let update = Arc::new(update);
-        let step = call.account.update_step(Arc::clone(&update), mode).await?;
-        ignored.add(update.fields.ignored(&step));
+        let update = call.account.update_step(Arc::new(update), mode);
+        let (step, not_applied) = update.await?;
+        ignored.add(not_applied);
         Ok(Response::new(UpdateStepResponse {
             step: Some(encode::step(step)),
             ignored_paths: ignored.into_paths("step"),

@@ -93,9 +93,9 @@ impl TaskService for Services {
         let update = decode::all(|violations| {
             sent_fields::updated_task(request.task, request.update_mask, violations, &mut ignored)
         })?;
-        let update = Arc::new(update);
-        let task = call.account.update_task(Arc::clone(&update), mode).await?;
-        ignored.add(update.fields.ignored(&task));
+        let update = call.account.update_task(Arc::new(update), mode);
+        let (task, not_applied) = update.await?;
+        ignored.add(not_applied);
         Ok(Response::new(UpdateTaskResponse {
             task: Some(encode::task(task)),
             ignored_paths: ignored.into_paths("task"),

@@ -1,6 +1,9 @@
 //! The fields of tasks and steps, and what becomes of each, as the contract declares it.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
@@ -104,14 +107,58 @@ impl ResourceFields {
 
     /// Lists the fields of an encoded message that the system sets, and those of another use.
     pub fn list_sent(&'static self, message: &[u8], other: FieldUse, ignored: &mut Ignored) {
+        ignored.add(self.sent(message, other).into_iter().map(|(name, _)| name));
+    }
+
+    /// The fields of an encoded message that the system sets, and those of another use, with the numbers
+    /// that lead to them.
+    fn sent(&'static self, message: &[u8], other: FieldUse) -> Vec<(&'static str, Vec<u32>)> {
         let sent = wire::fields(message).unwrap_or_default();
-        let fields = sent.iter().filter_map(|field| self.get(field.number));
-        let is_listed = |field_use| field_use == FieldUse::System || field_use == other;
-        let listed = fields.filter(|(_, field_use)| is_listed(*field_use));
-        ignored.add(listed.map(|(name, _)| name));
+        let numbers: BTreeSet<u32> = sent.iter().map(|field| field.number).collect();
+        let fields = numbers.into_iter().filter_map(|number| {
+            let (name, field_use) = self.get(number)?;
+            let is_listed = field_use == FieldUse::System || field_use == other;
+            is_listed.then_some((name, vec![number]))
+        });
         let nested = self.nested.iter();
         let nested = nested.filter(|(_, numbers)| wire::has(message, numbers));
-        ignored.add(nested.map(|(path, _)| path.as_str()));
+        let nested = nested.map(|(path, numbers)| (path.as_str(), numbers.clone()));
+        fields.chain(nested).collect()
+    }
+
+    /// The fields that an update does not honor and whose sent values are not stored: those that the
+    /// system sets, those that only creates honor, and `not_honored`. `stored` encodes what is stored.
+    pub fn differing(
+        &'static self,
+        message: &[u8],
+        not_honored: &[&'static str],
+        stored: impl FnOnce() -> Vec<u8>,
+    ) -> Vec<&'static str> {
+        let mut sent = self.sent(message, FieldUse::Creation);
+        for (number, (name, _)) in &self.fields {
+            if let Some(name) = not_honored.iter().find(|it| *it == name)
+                && wire::has(message, &[*number])
+            {
+                sent.push((*name, vec![*number]));
+            }
+        }
+        if sent.is_empty() {
+            return Vec::new();
+        }
+        let stored = stored();
+        let differs = |(_, numbers): &(&str, Vec<u32>)| {
+            let (sent, stored) = (
+                wire::contents(message, numbers),
+                wire::contents(&stored, numbers),
+            );
+            match numbers.as_slice() {
+                [_] => sent != stored,
+                // Elements may have been removed.
+                _ => sent.iter().any(|value| !stored.contains(value)),
+            }
+        };
+        sent.retain(differs);
+        sent.into_iter().map(|(name, _)| name).collect()
     }
 }
 

@@ -20,6 +20,9 @@ use crate::domain::{
     violation::{Reason, Violations},
 };
 
+/// The lock of a translation.
+const LOCKED: &str = "locked";
+
 /// Most paths of one mask: every field in every language, with room to spare.
 pub const MAX_MASK_PATHS: usize = 1_000;
 
@@ -29,6 +32,8 @@ pub struct Mask {
     paths: Paths,
     /// Whether a shorthand that was sent replaces the conditions, as in a document.
     honors_shorthand: bool,
+    /// Whether a change to a part of a translation locks it, as a person made it.
+    locks_edited: bool,
 }
 
 #[derive(Debug)]
@@ -89,6 +94,7 @@ impl Mask {
             fields,
             paths,
             honors_shorthand: false,
+            locks_edited: true,
         }
     }
 
@@ -106,6 +112,7 @@ impl Mask {
                 AbsentFields::Reset => Paths::All,
             },
             honors_shorthand: true,
+            locks_edited: false,
         }
     }
 
@@ -125,6 +132,7 @@ impl Mask {
             fields,
             paths: Paths::Named(named),
             honors_shorthand: false,
+            locks_edited: false,
         }
     }
 
@@ -230,7 +238,7 @@ impl Mask {
                 }
                 Some(Some(LanguageMask::Fields(names))) => {
                     let former = stored.remove(&language);
-                    let is_new = former.is_none() && !names.contains("locked");
+                    let is_new = former.is_none() && !names.contains(LOCKED);
                     let former = former.map(|former| former.texts).unwrap_or_default();
                     entry.texts = self.texts(&former, &entry.texts, names)?.into();
                     if is_new && entry.texts.is_empty() && !repeated.contains(&language) {
@@ -257,7 +265,10 @@ impl Mask {
     fn texts(&self, stored: &[u8], sent: &[u8], names: &BTreeSet<&str>) -> Option<Vec<u8>> {
         merge(stored, sent, |number| {
             let name = self.fields.translation.get(&number)?;
-            Some(names.contains(name.as_str()))
+            let is_sent = names.contains(name.as_str());
+            // Without a lock, the decoder locks it.
+            let is_relocked = self.locks_edited && name == LOCKED && !is_sent;
+            (!is_relocked).then_some(is_sent)
         })
     }
 }

@@ -16,7 +16,7 @@ use super::{
     },
     document_masks::DocumentMasks,
     encode,
-    fields::{FieldUse, ResourceFields, STEP, TASK},
+    fields::{ResourceFields, STEP, TASK},
     ignored::Ignored,
     mask::Mask,
 };
@@ -53,7 +53,6 @@ pub fn updated_step(
     let expected = expected_etag(&message.etag, at.field("etag"));
     let subtask = TaskId::parse(&message.subtask_id);
     let mut step = SentStep::new(message, None, "step", mask, Violations::new());
-    STEP.list_sent(&step.sent.message, FieldUse::Creation, ignored);
     let Some(guid) = guid else {
         // It is not known which fields the step honors.
         violations.append(step.sent.check(&[], step::check));
@@ -84,7 +83,6 @@ pub fn updated_task(
     let published = message.published;
     let published = published.map_or(Some(Published::default()), Published::new);
     let mut task = SentTask::new(message, TaskSource::Update, "task", mask, Violations::new());
-    TASK.list_sent(&task.sent.message, FieldUse::Creation, ignored);
     let Some(guid) = guid else {
         violations.append(task.sent.check(&[], task::check));
         return None;
@@ -199,12 +197,17 @@ impl Sent {
         violations
     }
 
-    /// Those of these fields that were sent or named in the mask.
-    fn named(&self, not_honored: &[&'static str]) -> Vec<&'static str> {
-        let fields = not_honored.iter().copied();
-        fields
-            .filter(|field| self.has(field) || self.mask.names(field))
-            .collect()
+    /// The fields that an update does not honor, as far as the mask names them or their sent values are
+    /// not what is stored.
+    fn ignored(
+        &self,
+        not_honored: &[&'static str],
+        stored: impl FnOnce() -> Vec<u8>,
+    ) -> Vec<&'static str> {
+        let mut ignored = self.fields.differing(&self.message, not_honored, stored);
+        let named = not_honored.iter().copied();
+        ignored.extend(named.filter(|field| self.mask.names(field)));
+        ignored
     }
 }
 
@@ -301,9 +304,9 @@ impl SentFields<Task, NewTask> for SentTask {
     fn ignored(&self, after: &Task) -> Vec<&'static str> {
         let is_managed = after.managed.is_some();
         if self.source == TaskSource::Update {
-            return self
-                .sent
-                .named(if is_managed { UNMANAGED_ONLY } else { &[] });
+            let not_honored = if is_managed { UNMANAGED_ONLY } else { &[] };
+            let stored = || encode::task(after.clone()).encode_to_vec();
+            return self.sent.ignored(not_honored, stored);
         }
         let sent: v1::Task = self.sent.message().unwrap_or_default();
         let has_other_name = !sent.name.is_empty() && sent.name != after.name.as_str();
@@ -442,7 +445,8 @@ impl SentFields<Step, NewStep> for SentStep {
 
     fn ignored(&self, after: &Step) -> Vec<&'static str> {
         let Some(document) = &self.document else {
-            return self.sent.named(&self.not_honored_by(after));
+            let stored = || encode::step_without_bodies(after).encode_to_vec();
+            return self.sent.ignored(&self.not_honored_by(after), stored);
         };
         let step_type = after.kind.step_type().number();
         let product = document.product.unwrap_or(after.product.get());

@@ -50,6 +50,21 @@ pub fn has(message: &[u8], numbers: &[u32]) -> bool {
     fields.any(|field| has(field.content, below))
 }
 
+/// The fields of an encoded message below others, given by their numbers, as they are encoded.
+pub fn contents<'m>(message: &'m [u8], numbers: &[u32]) -> Vec<&'m [u8]> {
+    let Some((number, below)) = numbers.split_first() else {
+        return Vec::new();
+    };
+    let fields = fields(message).unwrap_or_default().into_iter();
+    let fields = fields.filter(|field| field.number == *number);
+    match below {
+        [] => fields.map(|field| field.whole).collect(),
+        below => fields
+            .flat_map(|field| contents(field.content, below))
+            .collect(),
+    }
+}
+
 /// Appends a field of messages or text.
 pub fn append(number: u32, content: &[u8], message: &mut Vec<u8>) {
     encode_key(number, WireType::LengthDelimited, message);

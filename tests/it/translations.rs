@@ -41,14 +41,36 @@ async fn an_unlocked_row_that_is_written_again_is_locked(client: Client) {
 }
 
 #[apply(on_both_databases)]
-async fn a_write_to_a_text_leaves_the_lock_as_it_was(client: Client) {
+async fn a_write_to_a_text_locks_the_row_unless_it_names_the_lock(client: Client) {
+    const NAME: &str = "translations.de.name";
+    const LOCK: &str = "translations.de.locked";
     for locked in [true, false] {
         let sent = task("Kept").with_translations(in_language("de", row("x", Some(locked))));
         let guid = client.given_task(sent).await.guid;
-        let update = task_of(&guid).with_translations(in_language("de", row("y", Some(!locked))));
-        let mask = ["translations.de.name"];
-        let updated = client.updated_task(update, &mask).await;
-        assert_eq!(updated.translations["de"], row("y", Some(locked)));
+        let update = |locked| {
+            let rows = in_language("de", row("y", Some(locked)));
+            task_of(&guid).with_translations(rows)
+        };
+        let updated = client.updated_task(update(false), &[NAME]).await;
+        assert_eq!(updated.translations["de"], row("y", Some(true)));
+        for locked in [false, true] {
+            let updated = client.updated_task(update(locked), &[NAME, LOCK]).await;
+            assert_eq!(updated.translations["de"], row("y", Some(locked)));
+        }
+        // The same text again is a decision, too.
+        client.updated_task(update(false), &[LOCK]).await;
+        let updated = client.updated_task(update(false), &[NAME]).await;
+        assert_eq!(updated.translations["de"], row("y", Some(true)));
+        client.updated_task(update(false), &[LOCK]).await;
+        // So is the removal of a text.
+        let updated = client.updated_task(task_of(&guid), &[NAME]).await;
+        assert_eq!(updated.translations["de"].locked, Some(true));
+        // Other languages are not affected.
+        let other = in_language("fr", row("z", Some(false)));
+        let both = task_of(&guid).with_translations(other);
+        client.updated_task(both, &["translations.fr"]).await;
+        let updated = client.updated_task(update(false), &[NAME]).await;
+        assert_eq!(updated.translations["fr"], row("z", Some(false)));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::domain::{
     violation::{Path, Reason, Violations},
 };
 
-use super::{SentFields, WriteContext, tasks::violations_or};
+use super::{SentFields, Updated, WriteContext, tasks::violations_or};
 
 const STEP: Path<'static> = Path::root("step");
 
@@ -238,7 +238,7 @@ impl UpdateStep {
         stored: Option<StepSnapshot>,
         target: Option<ReferencedTask>,
         context: &WriteContext,
-    ) -> Result<(Changes, Step)> {
+    ) -> Result<(Changes, Updated<Step>)> {
         let Self {
             guid,
             expected,
@@ -282,8 +282,9 @@ impl UpdateStep {
             });
         }
         let mut changes = Changes::default();
+        let ignored = fields.ignored(&before);
         if !after.revise(&before, context) {
-            return Ok((changes, after));
+            return Ok((changes, (after, ignored)));
         }
         let question = after.kind.observation_feedback();
         for (value, idx) in question.into_iter().flat_map(|it| &it.values).zip(0..) {
@@ -298,7 +299,7 @@ impl UpdateStep {
         managed.unlink(&links.unlinked, &mut changes, context)?;
         changes.limit_depth(after.task, limits_of_step(&after.content, &STEP));
         changes.put_step(Some(before), after.clone(), place, context)?;
-        Ok((changes, after))
+        Ok((changes, (after, ignored)))
     }
 }
 

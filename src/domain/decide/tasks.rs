@@ -11,7 +11,7 @@ use crate::domain::{
     violation::Violations,
 };
 
-use super::{SentFields, WriteContext};
+use super::{SentFields, Updated, WriteContext};
 
 pub fn create_task(new: NewTask, context: &WriteContext) -> Result<(Changes, Task)> {
     let task = Task::create(new, None, context);
@@ -43,7 +43,11 @@ impl UpdateTask {
         is_set && before.content.published != Published::default()
     }
 
-    pub fn changes(&self, stored: TaskToUpdate, context: &WriteContext) -> Result<(Changes, Task)> {
+    pub fn changes(
+        &self,
+        stored: TaskToUpdate,
+        context: &WriteContext,
+    ) -> Result<(Changes, Updated<Task>)> {
         let TaskToUpdate {
             task: before,
             guide,
@@ -65,6 +69,7 @@ impl UpdateTask {
             return Err(mismatch);
         }
         let mut after = before.edited(fields.decode(Some(&before), None)?);
+        let ignored = fields.ignored(&before);
         let mut changes = Changes::default();
         if after.revise(&before, context) {
             changes.put_task(Some(before), after.clone(), context)?;
@@ -76,7 +81,7 @@ impl UpdateTask {
             let (_, edits) = history.add_automatic(cause, etag, guide, context);
             changes.edit_history(after.guid, edits);
         }
-        Ok((changes, after))
+        Ok((changes, (after, ignored)))
     }
 }
 

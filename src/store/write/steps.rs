@@ -10,7 +10,7 @@ use crate::{
         changes::Changes,
         decide::{
             CreateStep, DeleteStep, NewStepSnapshot, RestoreStep, StepSnapshot, StepToRestore,
-            UpdateStep,
+            UpdateStep, Updated,
         },
         etag::ExpectedEtag,
         ids::StepId,
@@ -38,7 +38,11 @@ impl Account {
             .await
     }
 
-    pub async fn update_step(&self, update: Arc<UpdateStep>, mode: WriteMode) -> Result<Step> {
+    pub async fn update_step(
+        &self,
+        update: Arc<UpdateStep>,
+        mode: WriteMode,
+    ) -> Result<Updated<Step>> {
         self.write(update, mode).await
     }
 
@@ -112,11 +116,11 @@ async fn insert(
 }
 
 impl Operation for Arc<UpdateStep> {
-    type Answer = Step;
+    type Answer = Updated<Step>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateStep);
     const KEEPS_CHECKPOINTS: bool = true;
 
-    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Step), StoreError> {
+    async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let (mut stored, mut locked_tasks) = (None, BTreeMap::new());
         if self.new_subtask.is_none() && !self.edits_question {
             stored = tx.lock_small_step(self.guid).await?;

@@ -10,7 +10,7 @@ use crate::{
         Error, Precondition, Result,
         change_feed::WriteRpc,
         changes::Changes,
-        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, create_task},
+        decide::{DeleteTask, TaskToDelete, TaskToUpdate, UpdateTask, Updated, create_task},
         ids::{StepId, TaskId},
         task::{NewTask, Published, Task},
     },
@@ -32,7 +32,11 @@ impl Account {
         self.write_idempotent(CreateTask(new), mode, retry).await
     }
 
-    pub async fn update_task(&self, update: Arc<UpdateTask>, mode: WriteMode) -> Result<Task> {
+    pub async fn update_task(
+        &self,
+        update: Arc<UpdateTask>,
+        mode: WriteMode,
+    ) -> Result<Updated<Task>> {
         self.write(update, mode).await
     }
 
@@ -56,7 +60,7 @@ impl Operation for CreateTask {
 }
 
 impl Operation for Arc<UpdateTask> {
-    type Answer = Task;
+    type Answer = Updated<Task>;
     const RPC: Option<WriteRpc> = Some(WriteRpc::UpdateTask);
     const KEEPS_CHECKPOINTS: bool = true;
 

@@ -354,11 +354,11 @@ impl Model {
             }
             Row::Text(text) => {
                 let text = TEXTS[*text];
-                let locked = known.map(|known| known.locked);
                 let sent = Some((language, Some(text), None));
                 let mask = format!("{at}.{field}");
                 resource.update(client, None, sent, &[&mask]).await;
-                resource.edit(language, Some(text.to_owned()), locked);
+                // A person's edit locks it.
+                resource.edit(language, Some(text.to_owned()), None);
             }
             Row::Lock(locked) => {
                 let text = known.and_then(|known| known.text.clone());

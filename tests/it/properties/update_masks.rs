@@ -215,6 +215,22 @@ impl Model {
         self.set_row(&language, row);
     }
 
+    /// A change to a part of a row locks it, unless the mask also names its lock.
+    fn lock_edited(&mut self, path: &str, mask: &[String]) {
+        let Some((language, field)) = split_row_path(path) else {
+            return;
+        };
+        let lock = (language.clone(), "locked".to_owned());
+        let mut named = mask.iter().filter_map(|path| split_row_path(path));
+        if !field.is_empty()
+            && !named.any(|named| (named.0.to_string(), named.1.to_string()) == lock)
+            && let Some(mut row) = self.row(&language)
+        {
+            row.set_field_by_name("locked", Value::Bool(true));
+            self.set_row(&language, row);
+        }
+    }
+
     fn merge_rows(&mut self, sent: &Self) {
         for language in LANGUAGES {
             if let Some(row) = sent.row(language) {
@@ -239,7 +255,10 @@ impl Model {
                     after.write_path(field, &sent);
                 }
             }
-            paths => paths.iter().for_each(|path| after.write_path(path, &sent)),
+            paths => {
+                paths.iter().for_each(|path| after.write_path(path, &sent));
+                paths.iter().for_each(|path| after.lock_edited(path, paths));
+            }
         }
         let resource: T = after.resource();
         resource.is_valid().then_some(resource)
