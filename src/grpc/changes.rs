@@ -46,7 +46,7 @@ impl ChangeService for Services {
         })?;
         // The start at the present has nothing to wait for.
         let waits = !wait.is_zero() && start != FeedStart::Now && CallContext::may_wait();
-        // It is made before the read, so that it sees what is written behind that.
+        // It is made before the read, so that it sees every later write.
         let watch = waits.then(|| call.account.watch_changes());
         let page = call.account.list_changes(start, task, size).await?;
         if let Some(watch) = watch

@@ -114,7 +114,7 @@ impl PageTokens {
         self.page_beside(0, page, cursor, encode)
     }
 
-    /// The same beside `used` bytes of other fields.
+    /// The same, in addition to `used` bytes of other fields.
     pub fn page_beside<T, I: Message, C: PageCursor>(
         &self,
         used: usize,

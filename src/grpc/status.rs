@@ -35,7 +35,7 @@ const RETRY_PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// The pushback that keeps a retry policy from retrying the call.
 const NO_RETRY: &str = "-1";
 
-/// What the retry policy of a client is told beside the code.
+/// What the retry policy of a client is told in addition to the code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Retry {
     /// Nothing: the code says it all.

@@ -51,7 +51,7 @@ pub struct TaskDifference<'g> {
     pub base: &'g TaskDocument,
     pub target: &'g TaskDocument,
     pub fields: Vec<FieldPath>,
-    /// The steps that differ, in the order of the target. One that it lacks stands behind its
+    /// The steps that differ, in the order of the target. A removed step comes after its
     /// former predecessor.
     pub steps: Vec<StepDifference<'g>>,
 }
@@ -207,7 +207,7 @@ pub fn compare_steps<'g>(base: &'g [Step], target: &'g [Step]) -> Vec<StepDiffer
     let common: Vec<usize> = pairs.iter().flatten().map(|(index, _)| *index).collect();
     let unmoved: BTreeSet<usize> = longest_increasing(&common).into_iter().collect();
     let common: BTreeSet<usize> = common.into_iter().collect();
-    // The removed steps by the index of the step of both guides that they stand behind.
+    // The removed steps by the index of the last earlier step that both guides have.
     let mut removed: BTreeMap<Option<usize>, Vec<StepDifference<'g>>> = BTreeMap::new();
     let mut predecessor = None;
     for (index, step) in base {

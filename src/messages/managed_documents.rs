@@ -47,7 +47,7 @@ pub fn all_managed(steps: &[Step]) -> Vec<(&FeedbackValue, &TaskDocument)> {
     managed.collect()
 }
 
-/// The steps at every depth: each, and behind it those of the tasks that it manages.
+/// The steps at every depth: each, followed by those of the tasks that it manages.
 pub fn all_steps(steps: &[Step]) -> Vec<&Step> {
     let steps = steps.iter().flat_map(|step| {
         let below = managed_documents(step);

@@ -43,9 +43,9 @@ pub enum ConflictSubject<'g> {
 /// Makes the changes from `base` to `ours` on `theirs`: the result is a document that an import
 /// accepts. What is not merged, such as types, is that of `theirs`, or else of `ours`.
 ///
-/// Steps keep the order of `theirs`. Those that `ours` has added or moved stand behind the step
-/// that they follow in `ours`, or if that is gone, behind the nearest step before it that remains. The
-/// same change on both sides is no conflict; a deletion conflicts with every change.
+/// Steps keep the order of `theirs`. Steps that `ours` has added or moved come after the step that
+/// they follow in `ours`, or if that is gone, after the nearest earlier step that remains. The same
+/// change on both sides is no conflict; a deletion conflicts with every change.
 pub fn merge<'g>(
     base: &'g TaskDocument,
     ours: &'g TaskDocument,
@@ -123,7 +123,7 @@ impl<'g> Merger<'g, '_> {
     fn steps(&mut self, base: &'g [Step], ours: &'g [Step], theirs: &'g [Step]) -> Vec<Step> {
         let (by_ours, by_theirs) = (changes(base, ours), changes(base, theirs));
         let [in_base, in_ours, in_theirs] = [base, ours, theirs].map(indexes);
-        // Those that ours has moved or added. They are placed behind the others.
+        // Steps that ours has moved or added. They are placed after the others.
         let mut placed: BTreeMap<&str, Step> = BTreeMap::new();
         let mut fixed = Vec::new();
         for (index, other) in theirs.iter().enumerate() {
@@ -252,7 +252,7 @@ fn last_in<'g>(steps: &'g [Step], other: &BTreeMap<&str, usize>) -> Option<&'g s
     guids.into_iter().find(|guid| other.contains_key(guid))
 }
 
-/// Puts each of the placed steps behind the fixed step that it follows in ours.
+/// Puts each of the placed steps after the fixed step that it follows in ours.
 fn place(fixed: Vec<Step>, mut placed: BTreeMap<&str, Step>, ours: &[Step]) -> Vec<Step> {
     let is_fixed: BTreeSet<&str> = fixed.iter().map(|step| step.guid.as_str()).collect();
     let mut steps = Vec::new();

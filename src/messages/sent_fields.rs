@@ -432,7 +432,7 @@ impl SentFields<Step, NewStep> for SentStep {
         // The planner sets the task of a new step.
         let task = stored.map_or(TaskId(Uuid::nil()), |step| step.task);
         let new = self.sent.decode(languages, |mut at| {
-            let new = step::of_task(message, Some(task), &mut at);
+            let new = step::for_task(message, Some(task), &mut at);
             if let (Some(product), Some(task_product)) = (product, task_product) {
                 at.check(|path, violations| {
                     check_subtask_product(product, task_product, path, violations);

@@ -18,11 +18,11 @@ use crate::{
 /// A new step.
 pub fn new(message: v1::Step, mut at: Field<'_>) -> Option<NewStep> {
     let task = guid(&message.task, TaskId::parse, at.field("task"));
-    of_task(message, task, &mut at)
+    for_task(message, task, &mut at)
 }
 
 /// A new step of a task. `task` is `None` if it was invalid, which is already reported.
-pub fn of_task(message: v1::Step, task: Option<TaskId>, at: &mut Field<'_>) -> Option<NewStep> {
+pub fn for_task(message: v1::Step, task: Option<TaskId>, at: &mut Field<'_>) -> Option<NewStep> {
     decode(message, task, true, at)
 }
 

@@ -40,7 +40,7 @@ pub fn deleted_task(task: DeletedTask) -> v1::DeletedTask {
     }
 }
 
-/// The steps in which two guides differ, those of managed tasks behind the observation that
+/// The steps in which two guides differ, those of managed tasks after the observation that
 /// manages them.
 pub fn step_differences(difference: &TaskDifference<'_>) -> Vec<v1::StepDifference> {
     let mut steps = Vec::new();

@@ -96,10 +96,10 @@ fn apply(guide: &mut TaskDocument, edit: &Edit) {
         steps.iter().position(|step| step.guid == guid)
     };
     match edit {
-        Edit::OfTask(name, value) => set_of_task(guide, *name, *value),
+        Edit::OfTask(name, value) => set_task(guide, *name, *value),
         Edit::OfStep(id, name, value) => {
             if let Some(index) = found(steps, id) {
-                set_of_step(&mut steps[index], *name, *value);
+                set_step(&mut steps[index], *name, *value);
             }
         }
         Edit::Added(id, place) if found(steps, id).is_none() => {
@@ -121,7 +121,7 @@ fn apply(guide: &mut TaskDocument, edit: &Edit) {
             if let Some(index) = found(steps, id) {
                 let managed = value.map(|value| {
                     let mut task = empty(&format!("{own}/{id}/{key}"));
-                    set_of_task(&mut task, 0, Some(value));
+                    set_task(&mut task, 0, Some(value));
                     Box::new(task)
                 });
                 steps[index].feedback_config[0].values[*key].task_json = managed;
@@ -139,7 +139,7 @@ fn apply(guide: &mut TaskDocument, edit: &Edit) {
     }
 }
 
-fn set_of_task(guide: &mut TaskDocument, name: usize, value: Option<u8>) {
+fn set_task(guide: &mut TaskDocument, name: usize, value: Option<u8>) {
     let task = guide.task.as_mut().expect("a task");
     let text = value.map(|value| value.to_string());
     match name {
@@ -156,7 +156,7 @@ fn set_of_task(guide: &mut TaskDocument, name: usize, value: Option<u8>) {
     }
 }
 
-fn set_of_step(step: &mut Step, name: usize, value: Option<u8>) {
+fn set_step(step: &mut Step, name: usize, value: Option<u8>) {
     let text = value.map(|value| value.to_string());
     match name {
         0 => step.title = text.unwrap_or_default(),
@@ -287,7 +287,7 @@ proptest! {
         let guides = guides.iter().map(|steps| {
             let steps = steps.iter().map(|(id, value)| {
                 let mut step = empty_step(id.to_string());
-                set_of_step(&mut step, 0, Some(*value));
+                set_step(&mut step, 0, Some(*value));
                 for (value, name) in step.feedback_config[0].values.iter_mut().zip(["m", "n"]) {
                     value.key = "k".to_owned();
                     value.task_json = Some(Box::new(empty(name)));
