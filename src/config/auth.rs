@@ -146,20 +146,30 @@ pub(super) struct AuthSettings {
 impl AuthSettings {
     /// The mode of a server that listens on this address. Settings of tokens are refused in a
     /// mode without tokens: to ignore them would trust every caller, although tokens are meant.
-    pub fn check(self, listen: SocketAddr) -> Result<AuthMode, String> {
+    pub fn check(self, listen: SocketAddr) -> Result<AuthMode, Vec<String>> {
         if self.auth == Some(AuthKind::Jwt) {
-            let (keys, issuer, audience) = self.token_settings()?;
-            let keys = keys.ok_or_else(|| {
-                let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
-                    EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
-                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
-                unset("EXPERTISE_JWT_SECRET", expected)
-            })?;
-            return Ok(AuthMode::Jwt(TokenRules {
+            let mut faults = Vec::new();
+            let TokenSettings {
                 keys,
                 issuer,
                 audience,
-            }));
+            } = self.token_settings(&mut faults);
+            if keys.is_none() {
+                let expected = "set, or one of EXPERTISE_JWT_SECRET_FILE, \
+                    EXPERTISE_JWT_PUBLIC_KEY_FILE, EXPERTISE_JWT_JWKS_FILE and \
+                    EXPERTISE_JWT_JWKS_URL, as EXPERTISE_AUTH is jwt";
+                faults.push(unset("EXPERTISE_JWT_SECRET", expected));
+            }
+            return match (keys, issuer, audience) {
+                (Some(keys), Some(issuer), Some(audience)) if faults.is_empty() => {
+                    Ok(AuthMode::Jwt(TokenRules {
+                        keys,
+                        issuer,
+                        audience,
+                    }))
+                }
+                _ => Err(faults),
+            };
         }
         let is_explicit = self.auth.is_some();
         let names = [
@@ -172,18 +182,18 @@ impl AuthSettings {
             .chain(names.into_iter().flatten());
         if let Some(given) = given.next() {
             let expected = format!("jwt, as {given} is set");
-            return Err(match is_explicit {
+            return Err(vec![match is_explicit {
                 true => wrong("EXPERTISE_AUTH", "header", expected),
                 false => unset("EXPERTISE_AUTH", expected),
-            });
+            }]);
         }
         if !is_explicit && !listen.ip().is_loopback() {
-            return Err(wrong(
+            return Err(vec![wrong(
                 "EXPERTISE_LISTEN",
                 listen,
                 "a loopback address, unless EXPERTISE_AUTH=jwt asks for tokens, or \
                  EXPERTISE_AUTH=header trusts the account that any caller names",
-            ));
+            )]);
         }
         Ok(AuthMode::Header)
     }
@@ -198,11 +208,18 @@ impl AuthSettings {
         ]
     }
 
-    /// Where keys come from, the issuer and the audience.
-    fn token_settings(mut self) -> Result<(Option<KeySource>, String, String), String> {
-        let missing = |setting| unset(setting, "set, as tokens are checked against it");
+    /// Adds a fault for each setting that is missing, and for a second source of keys.
+    fn token_settings(mut self, faults: &mut Vec<String>) -> TokenSettings {
         let issuer = self.jwt_issuer.take();
         let audience = self.jwt_audience.take();
+        for (setting, is_set) in [
+            ("EXPERTISE_JWT_ISSUER", issuer.is_some()),
+            ("EXPERTISE_JWT_AUDIENCE", audience.is_some()),
+        ] {
+            if !is_set {
+                faults.push(unset(setting, "set, as tokens are checked against it"));
+            }
+        }
         let mut sources = self.key_sources().into_iter().flatten();
         let keys = sources.next();
         if let (Some(keys), Some(other)) = (&keys, sources.next()) {
@@ -210,14 +227,21 @@ impl AuthSettings {
                 "unset, as {} is set: keys come from one place",
                 keys.setting()
             );
-            return Err(wrong(other.setting(), other.location(), expected));
+            faults.push(wrong(other.setting(), other.location(), expected));
         }
-        Ok((
+        TokenSettings {
             keys,
-            issuer.ok_or_else(|| missing("EXPERTISE_JWT_ISSUER"))?,
-            audience.ok_or_else(|| missing("EXPERTISE_JWT_AUDIENCE"))?,
-        ))
+            issuer,
+            audience,
+        }
     }
+}
+
+/// The settings of tokens, whether they are checked or signed.
+struct TokenSettings {
+    keys: Option<KeySource>,
+    issuer: Option<String>,
+    audience: Option<String>,
 }
 
 /// How tokens are signed.
@@ -254,37 +278,41 @@ impl Checked for TokenSigning {
     type Settings = SigningSettings;
 
     fn check(settings: SigningSettings) -> Result<Self, Vec<String>> {
-        settings.check().map_err(|fault| vec![fault])
+        settings.check()
     }
 }
 
 impl SigningSettings {
     /// How tokens are signed, even if the setting `auth` is not given: with the private key, or
     /// with the secret of the server.
-    fn check(self) -> Result<TokenSigning, String> {
+    fn check(self) -> Result<TokenSigning, Vec<String>> {
         if self.auth.auth == Some(AuthKind::Header) {
             let expected = "jwt, as there are no tokens with header";
-            return Err(wrong("EXPERTISE_AUTH", "header", expected));
+            return Err(vec![wrong("EXPERTISE_AUTH", "header", expected)]);
         }
-        let (keys, issuer, audience) = self.auth.token_settings()?;
-        let key = match (self.private_key_file, keys) {
-            (Some(path), _) => SigningKey::PrivateKeyFile(path),
-            (None, Some(KeySource::Secret(secret))) => SigningKey::Secret(secret),
-            (None, Some(KeySource::SecretFile(path))) => SigningKey::SecretFile(path),
-            (None, Some(_) | None) => {
-                let expected = format!(
-                    "the secret that signs tokens, of {} bytes at least, or --private-key-file \
-                     the file of a key",
-                    SigningSecret::MIN_BYTES
-                );
-                return Err(unset("EXPERTISE_JWT_SECRET", expected));
-            }
+        let mut faults = Vec::new();
+        let settings = self.auth.token_settings(&mut faults);
+        let key = match (self.private_key_file, settings.keys) {
+            (Some(path), _) => Some(SigningKey::PrivateKeyFile(path)),
+            (None, Some(KeySource::Secret(secret))) => Some(SigningKey::Secret(secret)),
+            (None, Some(KeySource::SecretFile(path))) => Some(SigningKey::SecretFile(path)),
+            (None, Some(_) | None) => None,
         };
-        Ok(TokenSigning {
-            key,
-            issuer,
-            audience,
-        })
+        if key.is_none() {
+            let expected = format!(
+                "a secret of at least {} bytes, or use --private-key-file FILE",
+                SigningSecret::MIN_BYTES
+            );
+            faults.push(unset("EXPERTISE_JWT_SECRET", expected));
+        }
+        match (key, settings.issuer, settings.audience) {
+            (Some(key), Some(issuer), Some(audience)) if faults.is_empty() => Ok(TokenSigning {
+                key,
+                issuer,
+                audience,
+            }),
+            _ => Err(faults),
+        }
     }
 }
 

@@ -22,8 +22,8 @@ use crate::{domain::misspelling::closest, files};
 const PREFIX: &str = "EXPERTISE_";
 /// The beginning of the name of every variable of tests.
 const TEST_PREFIX: &str = "EXPERTISE_TEST_";
-/// The commit of a build, and whether tests need PostgreSQL, which are no settings.
-const NO_SETTINGS: [&str; 2] = ["EXPERTISE_COMMIT", "EXPERTISE_REQUIRE_POSTGRES"];
+/// Variables of builds and tests that share the prefix.
+const NON_SETTINGS: [&str; 2] = ["EXPERTISE_COMMIT", "EXPERTISE_REQUIRE_POSTGRES"];
 const HELP: &str = "`expertise --help` lists them";
 
 /// Why nothing was started.
@@ -174,7 +174,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     let flag = text(ContextKind::InvalidArg).filter(|flag| ["-a", "-s"].contains(&flag.as_str()));
     let usage = text(ContextKind::Usage).filter(|usage| usage.contains("<COMMAND>"));
     if let (Some(flag), Some(_)) = (flag, usage) {
-        let tip = format!("it belongs behind the command, such as `expertise list {flag} …`");
+        let tip = format!("it belongs after the command, such as `expertise list {flag} …`");
         let tip = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tip);
     }
@@ -225,7 +225,8 @@ impl Refusal {
         let in_environment = setting.and_then(Arg::get_env).filter(|variable| {
             env::var_os(variable).is_some_and(|value| value.to_string_lossy() == text)
         });
-        let in_file = key.filter(|key| file.text(key) == Some(text));
+        let has_default = setting.is_some_and(|it| !it.get_default_values().is_empty());
+        let in_file = key.filter(|key| has_default && file.text(key) == Some(text));
         let name = match (in_environment, in_file) {
             (Some(variable), _) => variable.to_string_lossy().into_owned(),
             (None, Some(key)) => file.name(key),
@@ -277,8 +278,7 @@ fn masked(setting: &Arg, text: &str) -> String {
     }
 }
 
-/// The variables named like settings that are none. Those that Kubernetes makes for Services are
-/// left out.
+/// `EXPERTISE_*` variables that are not settings, except those that Kubernetes makes for Services.
 fn unknown_variables(program: &clap::Command) -> Vec<String> {
     let known: Vec<String> = program
         .get_subcommands()
@@ -291,7 +291,7 @@ fn unknown_variables(program: &clap::Command) -> Vec<String> {
         match known.iter().any(|known| known == name) {
             true if value.to_str().is_some() => None,
             true => Some(format!("{name} is not text: it must be UTF-8")),
-            false if NO_SETTINGS.contains(&name) || name.starts_with(TEST_PREFIX) => None,
+            false if NON_SETTINGS.contains(&name) || name.starts_with(TEST_PREFIX) => None,
             false if is_made_by_kubernetes(name, &value.to_string_lossy()) => None,
             false => Some(unknown(&name.escape_debug(), name, &known)),
         }
@@ -308,7 +308,7 @@ fn is_made_by_kubernetes(name: &str, value: &str) -> bool {
         || name.ends_with("_PORT") && value.contains("://")
 }
 
-/// The line about an unknown name, with the closest one, which may have lost its end.
+/// The line about an unknown name. Suggests the closest setting, or one that begins with the name.
 fn unknown(shown: &dyn Display, name: &str, known: &[String]) -> String {
     let known = || known.iter().map(String::as_str);
     let closest = closest(name, known()).or_else(|| known().find(|known| known.starts_with(name)));
@@ -405,7 +405,7 @@ impl SettingsFile {
                 toml::Value::Integer(number) => drop(file.texts.insert(key, number.to_string())),
                 toml::Value::Boolean(truth) => drop(file.texts.insert(key, truth.to_string())),
                 _ => faults.push(format!(
-                    "{name} is of type {}: it must be a string, a number or a boolean",
+                    "{name} is of type {}: it must be a string, a whole number or a boolean",
                     value.type_str()
                 )),
             }
@@ -424,7 +424,10 @@ impl SettingsFile {
 
     fn set_defaults(&self, command: clap::Command) -> clap::Command {
         command.mut_args(|setting| match self.text(setting.get_id().as_str()) {
-            Some(text) => setting.default_value(text.to_owned()),
+            // Help would print the default, which may be a secret.
+            Some(text) => setting
+                .default_value(text.to_owned())
+                .hide_default_value(true),
             None => setting,
         })
     }

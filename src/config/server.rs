@@ -340,7 +340,8 @@ impl Checked for Config {
                 ..config
             }),
             (auth, tls) => {
-                faults.extend([auth.err(), tls.err()].into_iter().flatten());
+                faults.extend(auth.err().into_iter().flatten());
+                faults.extend(tls.err());
                 Err(faults)
             }
         }

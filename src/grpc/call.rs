@@ -42,7 +42,7 @@ impl Services {
 }
 
 impl Call {
-    /// The page tokens of a listing. They are valid for this request, and for no other.
+    /// The page tokens of a listing. They are valid for requests with the same filters.
     pub fn page_tokens(&self, rpc: &str, request: &impl Message) -> PageTokens {
         // A page token stays valid with another known fingerprint.
         let filters = digest(

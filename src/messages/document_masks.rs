@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use prost_types::FieldMask;
 
 use super::{
-    fields::{FieldUse, STEP, TASK},
+    fields::{FieldUse, SHORTHAND, STEP, TASK},
     mask::{MAX_MASK_PATHS, Mask},
 };
 use crate::domain::{
@@ -19,7 +19,7 @@ pub struct DocumentMasks {
     pub task: Arc<Mask>,
     pub step: Arc<Mask>,
     /// Whether a question is cleared that the document leaves out.
-    pub reset_question: bool,
+    pub resets_question: bool,
 }
 
 impl DocumentMasks {
@@ -45,9 +45,9 @@ impl DocumentMasks {
         let (mut task, mut step) = (BTreeSet::new(), BTreeSet::new());
         if list.at_most(paths.len(), MAX_MASK_PATHS) {
             for (index, path) in paths.iter().enumerate() {
-                let (fields, reset, name) = match path.split_once('.') {
-                    Some(("task", name)) => (&TASK, &mut task, name),
-                    Some(("steps", name)) => (&STEP, &mut step, name),
+                let (resource, fields, reset, name) = match path.split_once('.') {
+                    Some((resource @ "task", name)) => (resource, &TASK, &mut task, name),
+                    Some((resource @ "steps", name)) => (resource, &STEP, &mut step, name),
                     _ => {
                         let description = "must be `task.` or `steps.` and the name of a field";
                         list.index(index)
@@ -59,13 +59,16 @@ impl DocumentMasks {
                     Some((_, name, FieldUse::Honored)) => {
                         reset.insert(name);
                     }
-                    Some(_) => {
-                        let description = "is not changed by an import, so it cannot be reset";
+                    Some((_, name, _)) => {
+                        let description = match name {
+                            SHORTHAND => "cannot be reset: reset `dependencies` instead",
+                            _ => "is not changed by an import, so it cannot be reset",
+                        };
                         list.index(index).refuse(Reason::FieldInvalid, description);
                     }
                     None => {
                         let description = format!(
-                            "names no field; it may be one of {}",
+                            "is not a field: use `{resource}.` and one of {}",
                             fields.honored().join(", ")
                         );
                         list.index(index)
@@ -84,7 +87,7 @@ impl DocumentMasks {
     ) -> Self {
         let step = Mask::for_document(absent, step, &STEP);
         Self {
-            reset_question: step.selects("feedback_config", || false),
+            resets_question: step.selects("feedback_config", || false),
             step: Arc::new(step),
             task: Arc::new(Mask::for_document(absent, task, &TASK)),
         }

@@ -185,10 +185,13 @@ impl<'a> Planner<'a> {
             task = task.managed(inherited.managed, inherited.name);
         }
         if let Some(before) = before {
-            let path = document.map_or(value_path, |document| &document.task.path);
+            let path = match document {
+                Some(document) => document.task.path.clone(),
+                None => format!("{value_path}.task_json.task"),
+            };
             let translations = &mut task.content.translations;
             let stored = &before.content.translations;
-            self.keep_locked(stored, translations, path);
+            self.keep_locked(stored, translations, &path);
         }
         let guid = document.and_then(|document| document.task.guid);
         self.task_ids.extend(guid.map(|guid| (guid, task.guid)));

@@ -31,24 +31,28 @@ impl Account {
         after: Option<IndexCursor>,
         size: PageSize,
     ) -> Result<Page<(IndexCursor, IndexWork)>> {
-        let after = after.unwrap_or(IndexCursor {
+        let mut after = after.unwrap_or(IndexCursor {
             part: IndexPart::Tasks,
             guid: Uuid::nil(),
         });
-        let page = self.read_index_work(after, size).await?;
-        let new = page.items.iter().map(|(_, work)| work);
-        let new: Vec<IndexWork> = new.filter(|work| !work.listed).cloned().collect();
-        if new.is_empty() {
-            return Ok(page);
+        loop {
+            let mut page = self.read_index_work(after, size).await?;
+            let new = page.items.iter().map(|(_, work)| work);
+            let new: Vec<IndexWork> = new.filter(|work| !work.listed).cloned().collect();
+            if new.is_empty() {
+                return Ok(page);
+            }
+            let marked = self.mark_listed(new).await?;
+            let last = page.items.last().map(|(cursor, _)| *cursor);
+            // Omit items deleted before they were marked: their deletion would never be listed.
+            page.items
+                .retain(|(_, work)| work.listed || marked.contains(&work.guid));
+            match last {
+                // An empty page would have no token, and so end the list.
+                Some(last) if page.items.is_empty() && page.more => after = last,
+                Some(_) | None => return Ok(page),
+            }
         }
-        let marked = self.mark_listed(new).await?;
-        // Nobody is told of what was deleted before it was marked.
-        let is_known =
-            |(_, work): &(IndexCursor, IndexWork)| work.listed || marked.contains(&work.guid);
-        Ok(Page {
-            items: page.items.into_iter().filter(is_known).collect(),
-            ..page
-        })
     }
 
     async fn read_index_work(

@@ -264,10 +264,7 @@ async fn locked_translations_of_what_the_document_leaves_out_are_kept(client: Cl
         ..request(AbsentFields::Reset, sent)
     };
     let response = client.send_import(request).await.accepted();
-    assert_eq!(
-        response.ignored_paths,
-        ["document.steps.feedback_config.values.translations.fr"]
-    );
+    assert_eq!(response.ignored_paths, ["document.steps.translations.fr"]);
     let after = client.get_step(&wiring.guid).await.accepted();
     assert_eq!(after.translations.get("fr"), Some(&row));
     assert_eq!(after.body, None);

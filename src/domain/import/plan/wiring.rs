@@ -196,7 +196,9 @@ impl<'a> Planner<'a> {
                     step.content = StepContent::default();
                     step.kind.set_feedback(None);
                     let translations = &mut step.content.translations;
-                    let path = &managed.value_path;
+                    // The path of the observation, in whose list of steps it would be.
+                    let path = managed.value_path.rsplit_once(".feedback_config");
+                    let path = path.map_or("", |(observation, _)| observation);
                     let stored = &stored.content.translations;
                     self.keep_locked(stored, translations, path);
                 }
