@@ -156,8 +156,17 @@ impl Operation for DeleteStep {
             let managed = step.managed_tasks();
             let tasks = managed.iter().copied().chain([step.task]);
             tx.lock_tasks(tasks).await?;
-            let managed = Some(managed.as_slice());
-            stored = tx.lock_step(self.guid, managed, Bodies::Skip).await?;
+            stored = match managed.is_empty() {
+                // One statement instead of two.
+                true => tx.lock_small_step(self.guid).await?,
+                false => None,
+            };
+            // An import may have linked it meanwhile.
+            stored = stored.filter(|stored| stored.step.managed_tasks().is_empty());
+            if stored.is_none() {
+                let managed = Some(managed.as_slice());
+                stored = tx.lock_step(self.guid, managed, Bodies::Skip).await?;
+            }
         }
         Ok(self.clone().into_changes(stored, &tx.context)?)
     }

@@ -155,7 +155,7 @@ fn a_missing_certificate_is_a_wrong_setting_of_every_command() {
 
 #[test]
 fn a_short_flag_before_its_command_is_told_where_it_belongs() {
-    let tip = "it belongs behind the command, such as `expertise list ";
+    let tip = "it belongs after the command, such as `expertise list ";
     for (args, expects_tip) in [
         (&["-a", "demo", "list"][..], true),
         (&["-x", "list"], false),
