@@ -72,6 +72,17 @@ impl StepService for Floor {
     ) -> RpcResult<DeleteStepResponse> {
         Ok(Response::new(self.delete(request.into_inner()).await))
     }
+
+    async fn list_deleted_steps(
+        &self,
+        _: Request<ListDeletedStepsRequest>,
+    ) -> RpcResult<ListDeletedStepsResponse> {
+        unimplemented()
+    }
+
+    async fn restore_step(&self, _: Request<RestoreStepRequest>) -> RpcResult<RestoreStepResponse> {
+        unimplemented()
+    }
 }
 
 #[tonic::async_trait]

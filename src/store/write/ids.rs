@@ -50,7 +50,7 @@ mod tests {
     fn ids_follow_those_of_a_clock_that_was_ahead() {
         let hour = 3_600;
         let (seconds, _) = new_id().get_timestamp().expect("a time").to_unix();
-        let ahead = Uuid::new_v7(Timestamp::from_unix(&ContextV7::new(), seconds + hour, 0));
+        let ahead = Uuid::new_v7(Timestamp::from_unix(ContextV7::new(), seconds + hour, 0));
         begin_after(ahead);
         let ids = [ahead, new_id(), new_id()];
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
