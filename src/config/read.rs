@@ -68,7 +68,7 @@ pub trait Checked: Sized {
     fn check(settings: Self::Settings) -> Result<Self, Vec<String>>;
 }
 
-/// The arguments of a command that are [`Checked`] when they are read.
+/// The arguments of a command that are checked when they are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Valid<T>(pub Box<T>);
 
