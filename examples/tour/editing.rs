@@ -130,7 +130,7 @@ pub async fn update_title(client: &Client, guide: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Changes a translation with and without changing its lock.
+/// Changes a part of a translation, which locks it, and a whole one.
 pub async fn translate(client: &Client, guide: &Task) -> anyhow::Result<()> {
     heading("Update a map: translations.de.title, and the lock of a language");
     let step = client
@@ -141,8 +141,12 @@ pub async fn translate(client: &Client, guide: &Task) -> anyhow::Result<()> {
     let step = update(client, sent, &["translations.de.title"]).await?.0;
     let translation = print_german(&step, "translations.de.title")?;
     ensure!(
-        translation.body.is_some() && !translation.locked(),
+        translation.body.is_some(),
         "the rest of the translation changed"
+    );
+    ensure!(
+        translation.locked(),
+        "automatic translation would replace the edit"
     );
     let sent = in_german(&step, "Die Starthilfe ausführen");
     let step = update(client, sent, &["translations.de"]).await?.0;
@@ -151,7 +155,9 @@ pub async fn translate(client: &Client, guide: &Task) -> anyhow::Result<()> {
         translation.body.is_none() && translation.locked(),
         "the translation was not replaced"
     );
-    print_line("a path to a field keeps the lock; writing the whole translation locks it");
+    print_line(
+        "a path to a field keeps the rest; both lock the translation against automatic ones",
+    );
     Ok(())
 }
 

@@ -88,11 +88,18 @@ impl Store {
             .await?
         {
             let handle = self.account(&account);
-            while handle
-                .write(DeleteOldSteps { before }, WriteMode::Store)
-                .await?
-                > 0
-            {}
+            loop {
+                let delete = DeleteOldSteps { before };
+                match handle.write(delete, WriteMode::Store).await {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(error) => {
+                        // As above.
+                        warn!(%error, "old deleted steps were not removed");
+                        break;
+                    }
+                }
+            }
             last = account.into_string();
         }
         Ok(())
