@@ -51,6 +51,7 @@ pub fn of(rpc: &str) -> Option<&'static [&'static str]> {
             "FIELD_INVALID",
             "FIELD_OUT_OF_RANGE",
             "TOO_MANY_ELEMENTS",
+            "MASK_PATH_UNKNOWN",
             "NESTING_TOO_DEEP",
             "SHORTHAND_INVALID",
             "SHORTHAND_CONFLICT",
