@@ -234,7 +234,11 @@ pub fn of(rpc: &str) -> Option<&'static [&'static str]> {
             "CURSOR_INVALID",
             "CURSOR_EXPIRED",
         ],
-        "ListIndexWork" => &["FIELD_OUT_OF_RANGE", "PAGE_TOKEN_INVALID"],
+        "ListIndexWork" => &[
+            "FIELD_OUT_OF_RANGE",
+            "PAGE_TOKEN_INVALID",
+            "STORE_UNAVAILABLE",
+        ],
         "AcknowledgeIndexed" => &[
             "FIELD_REQUIRED",
             "FIELD_TOO_LONG",
