@@ -43,8 +43,8 @@ pub struct Changes {
     /// their task or step after the write.
     pub translated_from: TranslatedFrom,
     pub history: Option<HistoryChange>,
-    /// External ids that tasks and steps get, if no other has them. An import finds out itself
-    /// whether steps have ids of each other.
+    /// External ids that tasks and steps get, if no other has them. An import checks itself that no two of
+    /// its steps share an id.
     pub claimed_ids: Vec<ClaimedId>,
     /// Limits on the depth of stored tasks. The write fails if a task is deeper.
     pub depth_limits: Vec<(TaskId, DepthLimit)>,

@@ -33,8 +33,8 @@ impl RowVersion {
         }
     }
 
-    /// The version after an update. The random part tells it from the version that a dry run made, or
-    /// that the task or step had before it was deleted.
+    /// The version after an update. The random part keeps it from repeating a version that a dry run
+    /// returned, or that existed before a deletion.
     pub fn next(self, context: &WriteContext) -> Self {
         Self {
             version: self.version.saturating_add(1 + random_part(context)),

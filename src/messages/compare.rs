@@ -120,7 +120,7 @@ pub fn compare_whole<'g>(base: &'g TaskDocument, target: &'g TaskDocument) -> Ta
     }
 }
 
-/// A field as it is encoded, which a list is several times, by what fields are sorted by: those of
+/// The encoded values of each field, several for a repeated one. The keys sort the fields of
 /// translations last.
 type EncodedFields<'a> = BTreeMap<(Option<&'a str>, u32, &'static str), Vec<&'a [u8]>>;
 

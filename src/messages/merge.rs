@@ -41,7 +41,8 @@ pub enum ConflictSubject<'g> {
 }
 
 /// Makes the changes from `base` to `ours` on `theirs`: the result is a document that an import
-/// accepts. What is not merged, such as types, is that of `theirs`, or else of `ours`.
+/// accepts. Other fields, such as types, come from `theirs`, or from `ours` if only it
+/// has the step.
 ///
 /// Steps keep the order of `theirs`. Steps that `ours` has added or moved come after the step that
 /// they follow in `ours`, or if that is gone, after the nearest earlier step that remains. The same

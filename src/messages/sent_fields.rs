@@ -1,6 +1,6 @@
-//! Tasks and steps as they were sent in an update or a document. What is stored, with the selected
-//! fields of what was sent, is decoded like a new task or step. So the store has them decoded, once
-//! it has read what is stored.
+//! Tasks and steps as they were sent in an update or a document. The selected fields are merged into
+//! the stored task or step, and the result is decoded like a new one. The store does this after it has
+//! read what is stored.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -197,8 +197,8 @@ impl Sent {
         violations
     }
 
-    /// The fields that an update does not honor, as far as the mask names them or their sent values are
-    /// not what is stored.
+    /// The fields that an update does not honor and that the mask names, or whose sent values differ from
+    /// the stored ones.
     fn ignored(
         &self,
         not_honored: &[&'static str],
@@ -301,20 +301,20 @@ impl SentFields<Task, NewTask> for SentTask {
         })
     }
 
-    fn ignored(&self, after: &Task) -> Vec<&'static str> {
-        let is_managed = after.managed.is_some();
+    fn ignored(&self, stored: &Task) -> Vec<&'static str> {
+        let is_managed = stored.managed.is_some();
         if self.source == TaskSource::Update {
             let not_honored = if is_managed { UNMANAGED_ONLY } else { &[] };
-            let stored = || encode::task(after.clone()).encode_to_vec();
-            return self.sent.ignored(not_honored, stored);
+            let encoded = || encode::task(stored.clone()).encode_to_vec();
+            return self.sent.ignored(not_honored, encoded);
         }
         let sent: v1::Task = self.sent.message().unwrap_or_default();
-        let has_other_name = !sent.name.is_empty() && sent.name != after.name.as_str();
-        let product = sent.product_id.unwrap_or(after.product.get());
+        let has_other_name = !sent.name.is_empty() && sent.name != stored.name.as_str();
+        let product = sent.product_id.unwrap_or(stored.product.get());
         differing([
             ("external_id", is_managed && sent.external_id.is_some()),
             ("name", is_managed && has_other_name),
-            ("product_id", product != after.product.get()),
+            ("product_id", product != stored.product.get()),
         ])
     }
 }
@@ -443,16 +443,16 @@ impl SentFields<Step, NewStep> for SentStep {
         Ok(self.with_bodies(new, stored))
     }
 
-    fn ignored(&self, after: &Step) -> Vec<&'static str> {
+    fn ignored(&self, stored: &Step) -> Vec<&'static str> {
         let Some(document) = &self.document else {
-            let stored = || encode::step_without_bodies(after).encode_to_vec();
-            return self.sent.ignored(&self.not_honored_by(after), stored);
+            let encoded = || encode::step_without_bodies(stored).encode_to_vec();
+            return self.sent.ignored(&self.not_honored_by(stored), encoded);
         };
-        let step_type = after.kind.step_type().number();
-        let product = document.product.unwrap_or(after.product.get());
-        let is_other = after.kind.subtask().is_none();
+        let step_type = stored.kind.step_type().number();
+        let product = document.product.unwrap_or(stored.product.get());
+        let is_other = stored.kind.subtask().is_none();
         differing([
-            ("product_id", product != after.product.get()),
+            ("product_id", product != stored.product.get()),
             ("subtask_id", is_other && self.has_subtask_id),
             ("subtask_pid", is_other && self.has_subtask_pid),
             ("type", ![0, step_type].contains(&document.step_type)),

@@ -198,7 +198,7 @@ impl Account {
                             permit = Some(granted);
                             max_bytes = MaxBytes::permitted(stored_count(bytes));
                         }
-                        // A change is not refused for want of memory for a checkpoint.
+                        // Lack of memory for a checkpoint must not fail the write.
                         Err(_) if lock(write.checkpoints()).are_kept() => {
                             *lock(write.checkpoints()) = Checkpoints::Skip;
                             max_bytes = MaxBytes::SMALL;

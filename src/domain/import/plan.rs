@@ -23,7 +23,7 @@ use super::{
 mod steps;
 mod wiring;
 
-/// What an import keeps of an existing task.
+/// What an import keeps, resets or deletes of an existing task.
 #[derive(Clone, Copy, Debug)]
 pub struct Absent {
     pub steps: AbsentSteps,

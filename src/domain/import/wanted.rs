@@ -28,8 +28,8 @@ pub(super) struct StoredGuide<'a> {
 }
 
 pub(super) struct WantedGuide<'a> {
-    /// What has the id of something stored replaces that; everything else is created. Places and new
-    /// versions are not set.
+    /// A task or step with a stored id replaces the stored one; others are created. Places and new
+    /// versions are not set yet.
     pub tree: TaskTree,
     pub stored: StoredGuide<'a>,
     pub origins: Origins,

@@ -48,10 +48,9 @@ pub(super) async fn list_accounts(db: &DatabaseConnection) -> Result<Vec<Account
     summaries.collect()
 }
 
-/// A row for each account: tasks, steps, bytes of both, of deleted steps and of revisions,
-/// and the last change. It is
-/// written in SQL because it is a union over all tables, whose names come from the schema. It looks
-/// across accounts.
+/// A row for each account: tasks, steps, bytes of both, of deleted steps and of revisions, and the last
+/// change. It is written in SQL because it is a union over all tables, whose names come from the schema.
+/// It looks across accounts.
 fn list_sql() -> String {
     let tables = schema::tables().filter(|table| table.is_of_accounts);
     let parts = tables.map(|SchemaTable { name, .. }| {

@@ -40,7 +40,7 @@ pub enum Checkpoints {
         /// Other tasks that the write locks.
         others: Vec<TaskId>,
     },
-    /// There is no memory for them.
+    /// There is not enough memory for them: the write goes on without checkpoints.
     Skip,
 }
 
@@ -50,8 +50,8 @@ impl Checkpoints {
     }
 }
 
-/// When the newest revision of a guide was made, or its task if there is none, in a row of tasks. NULL
-/// if another task manages the task, whose guide it then belongs to.
+/// The time of a guide's newest revision, or of the task's creation if there is none, as an expression in a
+/// statement on tasks. NULL for a managed task, which belongs to the guide of another task.
 fn kept_ts(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
     use task_revision::{Column, Entity};
     let is_of_task = || Column::Task.into_expr().eq(task::Column::Guid.into_expr());
@@ -73,7 +73,7 @@ fn kept_ts(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
     Expr::case(task::Column::Kind.ne(KIND_LINKED), kept).into()
 }
 
-/// The same, in a row of steps.
+/// The same for the task of each step, in a statement on steps.
 fn kept_ts_of_step(scope: Scope<'_, impl ConnectionTrait>) -> Expr {
     let is_of_step = task::Column::Guid
         .into_expr()
@@ -125,9 +125,9 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Keeps the guides that a write is about to change, as far as their newest revisions are old. Fails
-    /// with [`StoreError::NeedsCheckpoints`] if one of them is not locked. The write has changed nothing
-    /// yet.
+    /// Adds a checkpoint of each guide that the write changes and whose newest revision is older than the
+    /// interval. Fails with [`StoreError::NeedsCheckpoints`] if one of these guides is not locked. Called
+    /// before the write changes anything.
     pub async fn keep_checkpoints(
         &self,
         changes: &mut Changes,

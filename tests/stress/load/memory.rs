@@ -250,7 +250,7 @@ async fn small_writes_of_large_steps_at_once_stay_within_memory(database: TestDa
     let requests = steps.iter().map(delete).collect();
     let responses = call_and_print(&service, &account, "StepService/DeleteStep", requests).await;
     // It reads no body, but SQLite copies each to the deleted steps within the process.
-    service.stayed_within(200 * MIB);
+    service.stayed_within(150 * MIB);
     assert!(responses.iter().all(was_done), "all were deleted");
     let client = service.client().with_account(&account);
     assert_eq!(client.step_order(&task.guid).await, [""; 0]);
