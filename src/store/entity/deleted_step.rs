@@ -20,6 +20,7 @@ pub struct Model {
     pub subtask_id: Option<Uuid>,
     pub subtask_pid: Option<i64>,
     pub is_link: bool,
+    pub manages_tasks: bool,
     pub size: i64,
     pub body_size: i64,
     pub rest_digest: Vec<u8>,

@@ -24,6 +24,8 @@ pub struct Model {
     pub subtask_pid: Option<i64>,
     /// Whether this is the wiring step of a managed task, its subtask.
     pub is_link: bool,
+    /// Whether an answer to its question links to a task that the step manages.
+    pub manages_tasks: bool,
     /// [`StepSize::listed`](crate::domain::size::StepSize::listed).
     pub size: i64,
     /// [`StepSize::bodies`](crate::domain::size::StepSize::bodies).

@@ -196,6 +196,7 @@ impl FromQueryResult for StepRow {
             subtask_id: row.try_get_by_index(next())?,
             subtask_pid: row.try_get_by_index(next())?,
             is_link: row.try_get_by_index(next())?,
+            manages_tasks: row.try_get_by_index(next())?,
             size: row.try_get_by_index(next())?,
             body_size: row.try_get_by_index(next())?,
             rest_digest: row.try_get_by_index(next())?,

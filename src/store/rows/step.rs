@@ -110,6 +110,7 @@ fn read_link(is_link: bool, subtask: Option<TaskId>) -> Result<Option<TaskId>, S
 pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreError> {
     let StepSize { listed, bodies } = StepSize::of(&step);
     let rest_digest = SourceDigest::for_step_content(&step).0.to_vec();
+    let manages_tasks = !step.managed_tasks().is_empty();
     let (kind, mut content) = (step.kind, step.content);
     let (step_type, cost, subtask) = (kind.step_type(), kind.cost(), kind.subtask());
     if step.link.is_some() && step.link != subtask.map(|subtask| subtask.task) {
@@ -128,6 +129,7 @@ pub fn step_row(step: Step, place: Place) -> Result<step::ActiveModel, StoreErro
         subtask_id: subtask.map(|subtask| subtask.task.0),
         subtask_pid: subtask.map(|subtask| subtask.product.get()),
         is_link: step.link.is_some(),
+        manages_tasks,
         size: listed,
         body_size: bodies,
         rest_digest,

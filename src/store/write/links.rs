@@ -1,6 +1,10 @@
 //! Steps with the tasks that they manage, as they are read and locked for a write.
 
-use sea_orm::{ColumnTrait, FromQueryResult, QueryFilter, QuerySelect, sea_query::ExprTrait};
+use sea_orm::{
+    ColumnTrait, DbBackend, EntityName, FromQueryResult, JoinType, QueryFilter, QuerySelect,
+    RelationTrait, Select,
+    sea_query::{Expr, ExprTrait, LockType},
+};
 
 use super::tx::Tx;
 use crate::{
@@ -9,7 +13,10 @@ use crate::{
         ids::{StepId, TaskId},
     },
     store::{
-        entity::step::{self, Column, Entity},
+        entity::{
+            step::{self, Column, Entity, Relation},
+            task,
+        },
         error::StoreError,
         read::{
             LARGE_BYTES,
@@ -27,6 +34,10 @@ struct StepWithKeptTs {
     kept_ts: Option<i64>,
 }
 
+fn manages_none() -> Expr {
+    Column::ManagesTasks.eq(false)
+}
+
 /// A step without the tasks that it manages.
 fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
     let (step, place) = read_step(rows)?;
@@ -38,14 +49,46 @@ fn unmanaged(rows: StepRows) -> Result<StepSnapshot, StoreError> {
 }
 
 impl Tx<'_> {
-    /// Locks and reads a step that is not large; `managed` stays empty. `None` if it is large or missing.
+    /// Locks and reads a step that is not large and manages no tasks. `None` if there is no such step.
+    pub async fn lock_simple_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
+        let step = self.small_step(guid).filter(manages_none());
+        self.read_locked_step(self.locked(step, Column::Guid)).await
+    }
+
+    /// The same for a step that may manage tasks; `managed` stays empty.
     pub async fn lock_small_step(&self, guid: StepId) -> Result<Option<StepSnapshot>, StoreError> {
-        let small = self
-            .find::<Entity>()
+        let step = self.locked(self.small_step(guid), Column::Guid);
+        self.read_locked_step(step).await
+    }
+
+    /// Locks the task of a step, then the step, and reads the step. `None` if it is large, manages tasks,
+    /// or does not exist.
+    pub async fn lock_task_and_simple_step(
+        &self,
+        guid: StepId,
+    ) -> Result<Option<StepSnapshot>, StoreError> {
+        let step = self.small_step(guid).filter(manages_none());
+        let mut step = step.join(JoinType::InnerJoin, Relation::Task.def());
+        if self.backend() == DbBackend::Postgres {
+            // PostgreSQL locks the rows of the tables in this order.
+            let tables = [task::Entity.table_ref(), Entity.table_ref()];
+            QuerySelect::query(&mut step).lock_with_tables(LockType::Update, tables);
+        }
+        self.read_locked_step(step).await
+    }
+
+    fn small_step(&self, guid: StepId) -> Select<Entity> {
+        self.find::<Entity>()
             .filter(Column::Guid.eq(guid.0))
-            .filter(steps::step_bytes().lte(LARGE_BYTES));
-        let small = self.locked(self.select_step_kept_ts(small), Column::Guid);
-        let rows: Vec<StepWithKeptTs> = small.into_model().all(self.db()).await?;
+            .filter(steps::step_bytes().lte(LARGE_BYTES))
+    }
+
+    async fn read_locked_step(
+        &self,
+        step: Select<Entity>,
+    ) -> Result<Option<StepSnapshot>, StoreError> {
+        let step = self.select_step_kept_ts(step);
+        let rows: Vec<StepWithKeptTs> = step.into_model().all(self.db()).await?;
         let rows = rows.into_iter().map(|row| {
             self.note_kept_ts(TaskId(row.step.task), row.kept_ts);
             row.step

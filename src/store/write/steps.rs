@@ -122,8 +122,11 @@ impl Operation for Arc<UpdateStep> {
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, Self::Answer), StoreError> {
         let (mut stored, mut locked_tasks) = (None, BTreeMap::new());
-        if self.new_subtask.is_none() && !self.edits_question {
-            stored = tx.lock_small_step(self.guid).await?;
+        if self.new_subtask.is_none() {
+            stored = match self.edits_question {
+                true => tx.lock_simple_step(self.guid).await?,
+                false => tx.lock_small_step(self.guid).await?,
+            };
         }
         if stored.is_none() {
             let mut managed = None;
@@ -150,23 +153,16 @@ impl Operation for DeleteStep {
     const KEEPS_CHECKPOINTS: bool = true;
 
     async fn decide(&self, tx: &Tx<'_>) -> Result<(Changes, ()), StoreError> {
-        let mut stored = tx.find_step(self.guid, Bodies::Skip).await?;
+        let mut stored = tx.lock_task_and_simple_step(self.guid).await?;
         // A step never changes its task, so the task can be looked up before it is locked.
-        if let Some(StepSnapshot { step, .. }) = stored {
+        if stored.is_none()
+            && let Some(StepSnapshot { step, .. }) = tx.find_step(self.guid, Bodies::Skip).await?
+        {
             let managed = step.managed_tasks();
             let tasks = managed.iter().copied().chain([step.task]);
             tx.lock_tasks(tasks).await?;
-            stored = match managed.is_empty() {
-                // One statement instead of two.
-                true => tx.lock_small_step(self.guid).await?,
-                false => None,
-            };
-            // An import may have linked it meanwhile.
-            stored = stored.filter(|stored| stored.step.managed_tasks().is_empty());
-            if stored.is_none() {
-                let managed = Some(managed.as_slice());
-                stored = tx.lock_step(self.guid, managed, Bodies::Skip).await?;
-            }
+            let managed = Some(managed.as_slice());
+            stored = tx.lock_step(self.guid, managed, Bodies::Skip).await?;
         }
         Ok(self.clone().into_changes(stored, &tx.context)?)
     }
